@@ -1,0 +1,146 @@
+"""What happened: one rollout of a task, and the group of rollouts that a learner compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from ..verifiers import Status, Verdict
+from .task import Message, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of tokens with one author.
+
+    Attributes:
+        author: ``model`` for tokens the policy sampled, ``environment`` for all others. Only
+            the model's are trained on.
+        ids: token ids, in order.
+        logprobs: log-probability of each id under the policy that sampled it; empty for the
+            environment's.
+    """
+
+    author: Literal["model", "environment"]
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.author == "model" and len(self.ids) != len(self.logprobs):
+            raise ValueError(
+                f"a model's span needs one log-probability for each token, "
+                f"got {len(self.ids)} ids and {len(self.logprobs)} logprobs"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One rollout of one task.
+
+    Attributes:
+        task_id: which task.
+        turns: the messages after the prompt, the policy's and the environment's.
+        verdict: what the rubric found; its ``parts`` are the named rewards.
+        step_rewards: one reward for each of the policy's turns, where the environment gives them.
+        truncated: the policy was cut off (token limit, turn limit) before it was done.
+        spans: tokens, the prompt's first, where the policy gives them.
+    """
+
+    task_id: str
+    turns: tuple[Message, ...]
+    verdict: Verdict
+    step_rewards: tuple[float | None, ...] = ()
+    truncated: bool = False
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def reward(self) -> float | None:
+        """The total, or ``None`` where a fault of ours leaves none."""
+        return self.verdict.score
+
+    @property
+    def rewards(self) -> Mapping[str, float | None]:
+        """The named rewards."""
+        return self.verdict.parts
+
+    @property
+    def status(self) -> Status:
+        """Why the reward is what it is."""
+        return self.verdict.status
+
+    @property
+    def completion(self) -> str:
+        """Text of the policy's last turn; empty where it took none."""
+        replies = [m["content"] for m in self.turns if m["role"] == "assistant"]
+        return replies[-1] if replies else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return {
+            "task_id": self.task_id,
+            "turns": [dict(m) for m in self.turns],
+            "verdict": self.verdict.to_json(),
+            "step_rewards": list(self.step_rewards),
+            "truncated": self.truncated,
+            "spans": [
+                {"author": s.author, "ids": list(s.ids), "logprobs": list(s.logprobs)}
+                for s in self.spans
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_json`."""
+        return cls(
+            task_id=row["task_id"],
+            turns=tuple(dict(m) for m in row["turns"]),
+            verdict=Verdict.from_json(row["verdict"]),
+            step_rewards=tuple(row["step_rewards"]),
+            truncated=row["truncated"],
+            spans=tuple(
+                Span(s["author"], tuple(s["ids"]), tuple(s["logprobs"])) for s in row["spans"]
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeGroup:
+    """The G episodes of one task: the unit that a learner consumes.
+
+    Raises:
+        ValueError: an episode belongs to another task.
+    """
+
+    task: Task
+    episodes: tuple[Episode, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for episode in self.episodes:
+            if episode.task_id != self.task.id:
+                raise ValueError(
+                    f"a group holds the episodes of one task: expected {self.task.id!r}, "
+                    f"got an episode of {episode.task_id!r}"
+                )
+
+    @property
+    def rewards(self) -> tuple[float | None, ...]:
+        """Total reward of each episode, ``None`` where there is none."""
+        return tuple(e.reward for e in self.episodes)
+
+    @property
+    def masked(self) -> int:
+        """How many episodes have no reward, and so are left out of every statistic."""
+        return sum(r is None for r in self.rewards)
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return {"task": self.task.to_json(), "episodes": [e.to_json() for e in self.episodes]}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_json`."""
+        return cls(
+            task=Task.from_json(row["task"]),
+            episodes=tuple(Episode.from_json(e) for e in row["episodes"]),
+        )

@@ -1,0 +1,56 @@
+"""Whatever answers: a batch of conversations in, a batch of completions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from .task import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One answer of a policy.
+
+    Attributes:
+        text: the reply.
+        finish: ``stop`` where the policy ended it, ``length`` where it was cut off.
+        prompt_ids: token ids it was given, where the policy has tokens.
+        ids: token ids it sampled, its end-of-sequence token included.
+        logprobs: log-probability of each sampled id under the distribution it was drawn from.
+    """
+
+    text: str
+    finish: Literal["stop", "length"] = "stop"
+    prompt_ids: tuple[int, ...] = ()
+    ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+class Policy(Protocol):
+    """Maps conversations to completions, in order.
+
+    The copies of one task arrive next to each other, as equal conversations: a policy that
+    prefills a prompt once for all of them finds them so.
+    """
+
+    def __call__(self, conversations: Sequence[Conversation], /) -> Sequence[Completion]:
+        """Answer each conversation; as many completions come back."""
+        ...
+
+
+class FunctionPolicy:
+    """A Python function from one conversation to one reply, as a policy.
+
+    Example:
+        >>> FunctionPolicy(lambda messages: "42")([[{"role": "user", "content": "?"}]])[0].text
+        '42'
+    """
+
+    def __init__(self, function: Callable[[Conversation], str]) -> None:
+        self.function = function
+
+    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
+        """Call the function for each conversation."""
+        return [Completion(self.function(c)) for c in conversations]

@@ -1,0 +1,49 @@
+"""How much a program may use."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one program.
+
+    CPU time is the main limit, and wall time a backstop some times as long: a loaded machine
+    then slows programs down without changing what they are paid.
+
+    Attributes:
+        cpu_s: CPU seconds of the program and its children.
+        wall_s: wall-clock seconds; ``None`` means four times ``cpu_s``, and at least 5.
+        memory_mib: memory of the whole program, MiB.
+        pids: processes and threads at one time.
+        output_bytes: bytes kept of stdout, and as many of stderr; more ends the program.
+        files: open files for each process.
+        tmp_mib: bytes it may write, in /tmp and in any one file, MiB.
+
+    Raises:
+        ValueError: a limit is not positive.
+    """
+
+    cpu_s: float = 5.0
+    wall_s: float | None = None
+    memory_mib: int = 256
+    pids: int = 64
+    output_bytes: int = 1 << 20
+    files: int = 256
+    tmp_mib: int = 64
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be positive, got {value!r}")
+
+    @property
+    def wall_seconds(self) -> float:
+        """The wall-clock limit in force."""
+        return self.wall_s if self.wall_s is not None else max(5.0, 4.0 * self.cpu_s)
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return asdict(self)

@@ -1,0 +1,90 @@
+"""What became of a program, and what became of its tests."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class RunStatus(StrEnum):
+    """How a program ended.
+
+    All but the last are the program's doing. ``ok`` says that it ended by itself with exit
+    code 0, never that it is right: ``os._exit(0)`` is ok too.
+    """
+
+    OK = "ok"
+    RUNTIME_ERROR = "runtime_error"
+    COMPILE_ERROR = "compile_error"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    OUTPUT_LIMIT = "output_limit"
+    BROKE_SANDBOX = "broke_sandbox"
+    SANDBOX_ERROR = "sandbox_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run of one program.
+
+    Attributes:
+        status: how it ended.
+        stdout: what it printed, at most ``Limits.output_bytes`` bytes, undecodable bytes escaped.
+        stderr: likewise.
+        exit_code: its exit code; ``None`` where a signal or the sandbox ended it.
+        signal: the number of the signal that ended it, or ``None``.
+        cpu_s: CPU seconds it used.
+        wall_s: wall-clock seconds it took.
+        memory_mib: peak resident memory of its largest process, MiB.
+        strays: processes it left behind, all killed.
+        attempts: runs it took to get this result; more than one after a fault of the sandbox.
+        backend: ``docker`` or ``bwrap``.
+        image: digest of the image it ran in; empty under bwrap, which shows the host's Python.
+        reason: a short sentence for people.
+    """
+
+    status: RunStatus
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    memory_mib: float = 0.0
+    strays: int = 0
+    attempts: int = 1
+    backend: str = ""
+    image: str = ""
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One program held against its tests.
+
+    Attributes:
+        status: how the program ended over all of them. ``ok`` means that it ended properly,
+            whether or not the answers were right.
+        passed: tests that it passed.
+        total: tests that there are.
+        reason: the first failure, in a short sentence; empty where all passed.
+        stdout: what the program printed in the run that decided.
+        stderr: likewise.
+    """
+
+    status: RunStatus
+    passed: int
+    total: int
+    reason: str = ""
+    stdout: str = ""
+    stderr: str = ""
+
+    @property
+    def solved(self) -> bool:
+        """Every test passed, and there was at least one."""
+        return self.status is RunStatus.OK and self.total > 0 and self.passed == self.total

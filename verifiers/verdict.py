@@ -1,0 +1,123 @@
+"""The finding of a verifier: a status, a score, and the reason for both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Status(StrEnum):
+    """Why a reply got its score.
+
+    The first nine are the policy's doing and carry a score. The last three are faults of the
+    data, the verifier or the sandbox: their score is ``None``, because a fault of ours that is
+    paid 0.0 teaches the model that a right answer was wrong.
+    """
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    UNPARSEABLE = "unparseable"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    OUTPUT_LIMIT = "output_limit"
+    RUNTIME_ERROR = "runtime_error"
+    COMPILE_ERROR = "compile_error"
+    BROKE_SANDBOX = "broke_sandbox"
+    BAD_GOLD = "bad_gold"
+    VERIFIER_ERROR = "verifier_error"
+    SANDBOX_ERROR = "sandbox_error"
+
+    @property
+    def ours(self) -> bool:
+        """True where the fault is not the policy's, so no score can be given."""
+        return self in _OURS
+
+
+_OURS = frozenset({Status.BAD_GOLD, Status.VERIFIER_ERROR, Status.SANDBOX_ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One verifier's finding about one reply.
+
+    Attributes:
+        status: why the score is what it is.
+        score: in [0, 1], or ``None`` exactly where ``status.ours``.
+        reason: a short sentence for people.
+        extracted: the part of the reply that was judged, where there is one.
+        parts: named sub-scores, such as the parts of a rubric.
+        seconds: wall-clock cost. Left out of equality: it differs from run to run.
+
+    Raises:
+        ValueError: the score is outside [0, 1], or does not fit the status.
+    """
+
+    status: Status
+    score: float | None
+    reason: str = ""
+    extracted: str | None = None
+    parts: Mapping[str, float | None] = field(default_factory=dict)
+    seconds: float = field(default=0.0, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.status.ours != (self.score is None):
+            raise ValueError(
+                f"status {self.status.value!r} does not go with score {self.score!r}: bad_gold, "
+                "verifier_error and sandbox_error have score None, every other status a number"
+            )
+        for name, score in {"score": self.score, **self.parts}.items():
+            if score is not None and not (math.isfinite(score) and 0.0 <= score <= 1.0):
+                raise ValueError(f"{name} must be in [0, 1] or None, got {score!r}")
+
+    @classmethod
+    def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
+        """Full marks."""
+        return cls(Status.CORRECT, 1.0, reason, extracted)
+
+    @classmethod
+    def wrong(
+        cls,
+        reason: str,
+        *,
+        status: Status = Status.INCORRECT,
+        score: float = 0.0,
+        extracted: str | None = None,
+    ) -> Self:
+        """The policy's doing: no marks, or ``score`` where part of the work is right."""
+        return cls(status, score, reason, extracted)
+
+    @classmethod
+    def fault(cls, status: Status, reason: str) -> Self:
+        """Our doing: ``bad_gold``, ``verifier_error`` or ``sandbox_error``, never a score."""
+        return cls(status, None, reason)
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return {
+            "status": self.status.value,
+            "score": self.score,
+            "reason": self.reason,
+            "extracted": self.extracted,
+            "parts": dict(self.parts),
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            KeyError: a field is missing.
+            ValueError: the status is unknown, or does not go with the score.
+        """
+        return cls(
+            status=Status(row["status"]),
+            score=row["score"],
+            reason=row["reason"],
+            extracted=row["extracted"],
+            parts=dict(row["parts"]),
+            seconds=row["seconds"],
+        )

@@ -1,0 +1,95 @@
+"""What every verifier is: a batch of replies and references in, a batch of verdicts out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .verdict import Status, Verdict
+
+
+class Verifier:
+    """Judges replies against references.
+
+    Write :meth:`judge` for one pair and get the batch for nothing, or override
+    :meth:`verify_many` where a batch can be judged faster than one by one.
+
+    A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
+    A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
+    """
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""
+        raise TypeError(f"{type(self).__name__} must define judge or verify_many")
+
+    def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+        """Judge ``replies[i]`` against ``references[i]``; the order is kept.
+
+        Raises:
+            ValueError: there are not as many references as replies.
+        """
+        same_length(replies, references)
+        return [self._guarded(r, g) for r, g in zip(replies, references, strict=True)]
+
+    def verify(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply: a batch of one."""
+        return self.verify_many([reply], [reference])[0]
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Say what is wrong with a reference, or ``None`` where it can be used.
+
+        Environments ask this for every task when data is loaded.
+        """
+        return None
+
+    def close(self) -> None:
+        """Give back workers and sandboxes. Calling it twice does no harm."""
+
+    def _guarded(self, reply: str, reference: Any) -> Verdict:
+        started = time.perf_counter()
+        try:
+            fault = self.check_reference(reference)
+            verdict = (
+                Verdict.fault(Status.BAD_GOLD, fault)
+                if fault is not None
+                else self.judge(reply, reference)
+            )
+        except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
+            verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+        return replace(verdict, seconds=time.perf_counter() - started)
+
+
+class FunctionVerifier(Verifier):
+    """A plain function as a verifier.
+
+    Args:
+        function: ``(reply, reference)`` to a Verdict, or to a score: a bool, or a number in
+            [0, 1].
+
+    Example:
+        >>> contains = FunctionVerifier(lambda reply, reference: reference in reply)
+        >>> contains.verify("a cat", "cat").score
+        1.0
+    """
+
+    def __init__(self, function: Callable[[str, Any], Verdict | float]) -> None:
+        self.function = function
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Call the function; a score of 1.0 is correct, anything less is not."""
+        found = self.function(reply, reference)
+        if isinstance(found, Verdict):
+            return found
+        score = float(found)
+        return Verdict.correct() if score == 1.0 else Verdict.wrong("", score=score)
+
+
+def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:
+    """Refuse a batch in which replies and references do not pair up."""
+    if len(replies) != len(references):
+        raise ValueError(
+            f"expected one reference for each reply, got {len(replies)} replies "
+            f"and {len(references)} references"
+        )

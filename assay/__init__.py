@@ -1,5 +1,3 @@
-"""Rewards and verifiers for reinforcement learning: what most people need, by name."""
-
-from __future__ import annotations
+"""Face."""
 
 __version__ = "0.1.0"

@@ -2,18 +2,99 @@
 
 from __future__ import annotations
 
+from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
+from .group_vector import GroupVectorEnv
 from .policy import Completion, FunctionPolicy, Policy
+from .registry import (
+    EnvSpec,
+    UnknownEnvironment,
+    environment,
+    make,
+    make_group,
+    register,
+    spec,
+    specs,
+)
+from .rollout import judge, play, rollout
+from .scoring import Scored, StoredCompletion, read_completions, read_scored, score, write_scored
+from .source import Generated, Rows, Source, Split
+from .spaces import Unicode
+from .statistics import clustered_interval, pass_at_k, wilson_interval
 from .task import Conversation, Message, Task
+from .text_env import TextEnv
+from .trl import EnvironmentReward, TRLSpec
 
 __all__ = [
     "Completion",
     "Conversation",
+    "DataError",
+    "EnvSpec",
+    "EnvironmentReward",
     "Episode",
     "EpisodeGroup",
     "FunctionPolicy",
+    "Generated",
+    "GroupVectorEnv",
     "Message",
     "Policy",
+    "Rows",
+    "Scored",
+    "Source",
     "Span",
+    "Split",
+    "StoredCompletion",
+    "TRLSpec",
     "Task",
+    "TextEnv",
+    "Unicode",
+    "UnknownEnvironment",
+    "clustered_interval",
+    "environment",
+    "judge",
+    "make",
+    "make_group",
+    "pass_at_k",
+    "play",
+    "read_completions",
+    "read_rows",
+    "read_scored",
+    "register",
+    "rollout",
+    "score",
+    "spec",
+    "specs",
+    "wilson_interval",
+    "write_scored",
 ]
+
+_DATA = "data: a local file, or a hub name"
+
+register(
+    "assay/Arithmetic-v0",
+    "assay.envs.arithmetic:Arithmetic",
+    summary="sums of numbers, procedural",
+)
+register(
+    "assay/Countdown-v0",
+    "assay.envs.countdown:Countdown",
+    summary="reach a target with + - * /, procedural",
+)
+register(
+    "assay/GSM8K-v0",
+    "assay.envs.gsm8k:GSM8K",
+    needs=_DATA,
+    summary="grade-school word problems",
+)
+register(
+    "assay/HumanEval-v0",
+    "assay.envs.humaneval:HumanEval",
+    needs=f"{_DATA}; a sandbox",
+    summary="complete a Python function",
+)
+register(
+    "assay/MBPP-v0",
+    "assay.envs.mbpp:MBPP",
+    needs=f"{_DATA}; a sandbox",
+    summary="write a Python function",
+)

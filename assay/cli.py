@@ -1,0 +1,191 @@
+"""The command line: list, score, train, demo, sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from . import __version__, report
+from .envs import (
+    Scored,
+    UnknownEnvironment,
+    make,
+    read_completions,
+    read_scored,
+    score,
+    specs,
+    write_scored,
+)
+from .sandbox import SandboxError
+from .sandbox_cli import sandbox_app
+from .train_cli import demo, train
+
+app = typer.Typer(
+    help="Rewards and verifiers for reinforcement learning: score answers, run code in "
+    "sandboxes, train with GRPO.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.add_typer(sandbox_app, name="sandbox")
+app.command()(train)
+app.command()(demo)
+out = Console()
+err = Console(stderr=True)
+
+# What a user can mend: shown as a sentence, exit code 2. Anything else is a bug and shows itself.
+_MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
+
+
+@app.command("list")
+def list_environments() -> None:
+    """List the environments, and what each needs."""
+    out.print(report.environments(specs()))
+
+
+@app.command("score")
+def score_file(
+    env: Annotated[str, typer.Argument(help="Environment id, such as assay/GSM8K-v0.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help='JSONL rows {"task": <task id or row number from 0>, "completion": <text>}.'
+        ),
+    ],
+    data: Annotated[
+        str | None, typer.Option(help="Where the tasks are: a JSONL file, a folder, a hub name.")
+    ] = None,
+    out_path: Annotated[
+        Path | None, typer.Option("--out", help="Write one verdict a line to this JSONL file.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Keep the scored rows of --out and judge only the rest.")
+    ] = False,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="An argument of the environment, such as split=train."),
+    ] = None,
+) -> None:
+    """Score stored completions.
+
+    Prints the named rewards, the statuses, and accuracy with its 95 % interval (pass@k where a
+    task has several completions). Exit code 1 means that some rows have no score, through no
+    fault of the policy: run again with --resume to judge just those.
+    """
+    kwargs = settings(setting or [])
+    if data is not None:
+        kwargs["data"] = data
+    if resume and out_path is None:
+        raise ValueError("--resume needs --out: the file that holds the earlier verdicts")
+    made = make(env, **kwargs)
+    try:
+        rows = read_completions(file, made.source)
+        known = read_scored(out_path) if resume and out_path and out_path.exists() else []
+        if out_path and out_path.exists() and not resume:
+            raise ValueError(f"{out_path} exists: give another --out, or --resume to complete it")
+        found: list[Scored] = []
+        with _progress() as bar:
+            task = bar.add_task("judging", total=len(rows))
+
+            def note(new: Any) -> None:
+                found.extend(new)
+                bar.advance(task, len(new))
+
+            try:
+                scored = score(made, rows, known=known, progress=note)
+            except KeyboardInterrupt:
+                if out_path and found:
+                    write_scored(out_path, sorted(found, key=lambda s: s.row))
+                    err.print(
+                        f"Interrupted. {len(found)} verdicts are in {out_path}; "
+                        "--resume judges the rest."
+                    )
+                raise
+    finally:
+        made.close()
+    if out_path:
+        write_scored(out_path, scored)
+    for table in (report.rewards(scored), report.statuses(scored), report.accuracy(scored)):
+        out.print(table)
+    if out_path:
+        out.print(f"Verdicts: {out_path}")
+    missing = [s for s in scored if s.verdict.score is None]
+    if missing:
+        again = "--resume" if out_path else "--out FILE, then --resume,"
+        err.print(
+            f"{len(missing)} of {len(scored)} rows have no score, the first because: "
+            f"{missing[0].verdict.reason}\nMend that, then run again with {again} to judge just "
+            "those."
+        )
+        raise typer.Exit(1)
+
+
+def settings(pairs: list[str]) -> dict[str, Any]:
+    """``["split=train", "seed=1"]`` as keyword arguments; values are JSON, else text.
+
+    Raises:
+        ValueError: a pair has no equals sign.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ValueError(f"--set takes name=value, got {pair!r}")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        out.print(f"assay {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
+    try:
+        code = app(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except (KeyboardInterrupt, click.Abort):
+        err.print("Interrupted.")
+        code = 130
+    except _MENDABLE as error:
+        if os.environ.get("ASSAY_DEBUG"):
+            raise
+        err.print(f"[bold red]error:[/] {error}", highlight=False)
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,74 @@
+"""Arithmetic: sums without end, for first runs and learning curves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..verifiers import Math
+from .accuracy import THINK, accuracy_rubric
+from .source import Generated, Split
+from .task import Task
+from .text_env import TextEnv
+
+_DO = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
+
+
+class Arithmetic(TextEnv):
+    r"""Work out ``a+b``.
+
+    Observation: such as ``17+25=``. Action: the reply.
+    Reward: 1.0 where its final number is right: the last ``\boxed{}``, or the last number.
+    With ``think``, a sixth of it is paid for the format.
+    End: after one step.
+
+    Args:
+        digits: both numbers have at most this many.
+        operators: drawn from these: ``+``, ``-``, ``*``.
+        split: a problem is in ``train`` or in ``test``, never in both.
+        seed: another seed puts other problems.
+        think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        ValueError: ``digits`` is not from 1 to 100, or an operator is unknown.
+    """
+
+    def __init__(
+        self,
+        digits: int = 2,
+        operators: str = "+",
+        split: Split = "train",
+        seed: int = 0,
+        *,
+        think: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if not 1 <= digits <= 100:
+            raise ValueError(f"digits must be from 1 to 100, got {digits}")
+        if not operators or set(operators) - set(_DO):
+            raise ValueError(f"operators must be some of '+-*', got {operators!r}")
+
+        def make(rng: np.random.Generator) -> Task:
+            a, b = (_number(rng, digits) for _ in range(2))
+            sign = operators[int(rng.integers(len(operators)))]
+            question = f"{a}{sign}{b}="
+            answer = str(_DO[sign](a, b))
+            return Task(
+                prompt=f"{question}\n\n{THINK}" if think else question,
+                reference=answer,
+                metadata={"digits": digits, "operator": sign},
+                solution=f"<think>{question}{answer}</think><answer>{answer}</answer>"
+                if think
+                else answer,
+            )
+
+        super().__init__(
+            Generated(make, name=f"Arithmetic-{digits}-{operators}", split=split, seed=seed),
+            accuracy_rubric(Math(), think=think),
+            render_mode=render_mode,
+        )
+
+
+def _number(rng: np.random.Generator, digits: int) -> int:
+    # Digit by digit, since numpy's integers end at 64 bits.
+    return int("".join(str(d) for d in rng.integers(10, size=digits)))

@@ -1,0 +1,81 @@
+"""Countdown: reach a target from a few numbers with + - * / and brackets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..verifiers import Countdown as CountdownVerifier
+from .accuracy import THINK, accuracy_rubric
+from .source import Generated, Split
+from .task import Task
+from .text_env import TextEnv
+
+
+class Countdown(TextEnv):
+    """Find an expression that uses every number once and equals the target.
+
+    Observation: the numbers and the target. Action: the reply.
+    Reward: 1.0 for any expression that does it, not only the one the task was made from. With
+    ``think``, a sixth of it is paid for the format.
+    End: after one step. Every task can be solved.
+
+    Args:
+        numbers: how many numbers there are.
+        largest: numbers are drawn from 1 to this.
+        split: a problem is in ``train`` or in ``test``, never in both.
+        seed: another seed puts other problems.
+        think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        ValueError: ``numbers`` is not from 2 to 8, or ``largest`` is below 2.
+    """
+
+    def __init__(
+        self,
+        numbers: int = 3,
+        largest: int = 20,
+        split: Split = "train",
+        seed: int = 0,
+        *,
+        think: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if not 2 <= numbers <= 8:
+            raise ValueError(f"numbers must be from 2 to 8, got {numbers}")
+        if largest < 2:
+            raise ValueError(f"largest must be at least 2, got {largest}")
+
+        def make(rng: np.random.Generator) -> Task:
+            drawn = [int(n) for n in rng.integers(1, largest + 1, size=numbers)]
+            target, expression = _combine(drawn, rng)
+            how = THINK if think else "Write only the expression."
+            return Task(
+                prompt=f"Use each of {', '.join(map(str, drawn))} exactly once with + - * / and "
+                f"brackets to make {target}. {how}",
+                reference={"numbers": drawn, "target": target},
+                metadata={"numbers": numbers},
+                solution=f"<think>{expression}={target}</think><answer>{expression}</answer>"
+                if think
+                else expression,
+            )
+
+        super().__init__(
+            Generated(make, name=f"Countdown-{numbers}-{largest}", split=split, seed=seed),
+            accuracy_rubric(CountdownVerifier(), think=think),
+            render_mode=render_mode,
+        )
+
+
+def _combine(drawn: list[int], rng: np.random.Generator) -> tuple[int, str]:
+    """Join the numbers two by two at random; the result stays a positive whole number."""
+    parts = [(n, str(n)) for n in drawn]
+    while len(parts) > 1:
+        (b, right), (a, left) = (parts.pop(int(rng.integers(len(parts)))) for _ in range(2))
+        (a, left), (b, right) = sorted([(a, left), (b, right)], reverse=True)
+        signs = ["+"] + ["-"] * (a > b) + ["*"] * (a * b <= 1000) + ["/"] * (a % b == 0)
+        sign = signs[int(rng.integers(len(signs)))]
+        value = {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[sign]
+        parts.append((value, f"({left}{sign}{right})"))
+    value, expression = parts[0]
+    return value, expression[1:-1]

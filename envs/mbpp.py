@@ -1,0 +1,60 @@
+"""MBPP: write a Python function from a sentence and one example call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..sandbox import Sandbox
+from ..verifiers import Code, Rubric
+from .data import read_rows
+from .source import Rows, Split
+from .task import Task
+from .text_env import TextEnv
+
+_FIELDS = ("task_id", "text", "code", "test_list")
+
+
+class MBPP(TextEnv):
+    """Write a function (Austin et al. 2021, arXiv:2108.07732).
+
+    Observation: what the function must do, and the first test, which names it. Action: a
+    program, bare or in a ```` ```python ```` block.
+    Reward: 1.0 where every test passes in the sandbox.
+    End: after one step.
+
+    Args:
+        data: a JSONL file in the public layout, plain or ``.gz``, a folder saved by
+            ``datasets``, or a hub name.
+        split: which split, where the data has several.
+        sandbox: where programs run; ``None`` opens one on first use.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read.
+        ValueError: a row's tests cannot be used.
+    """
+
+    def __init__(
+        self,
+        data: str | Path = "google-research-datasets/mbpp",
+        split: Split = "test",
+        *,
+        sandbox: Sandbox | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        rows = read_rows(data, fields=_FIELDS, split=split)
+        tasks = [
+            Task(
+                prompt=f"{row['text']}\nReply with a Python program in a ```python block. "
+                f"It must pass tests such as:\n\n{row['test_list'][0]}",
+                reference={
+                    "tests": "\n".join(row["test_list"]),
+                    "setup": row.get("test_setup_code") or "",
+                },
+                id=f"MBPP/{row['task_id']}",
+                solution=row["code"],
+            )
+            for row in rows
+        ]
+        rubric = Rubric({"accuracy": Code(sandbox)})
+        super().__init__(Rows(tasks), rubric, render_mode=render_mode)

@@ -1,0 +1,187 @@
+"""Score stored completions: rows of a file in, one verdict for each out, resumable."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ..verifiers import Status, Verdict
+from .data import DataError, read_jsonl
+from .source import Rows, Source
+from .task import Task
+from .text_env import TextEnv
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCompletion:
+    """One row to score.
+
+    Attributes:
+        row: its number in the file, from 0.
+        task: the task it answers.
+        text: the reply.
+    """
+
+    row: int
+    task: Task
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """Tells whether a verdict on file is about this text."""
+        hashed = hashlib.sha256(self.text.encode("utf-8", "surrogatepass"))
+        return hashed.hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A verdict and the row that it is about."""
+
+    row: int
+    task: str
+    digest: str
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return {
+            "row": self.row,
+            "task": self.task,
+            "status": self.verdict.status.value,
+            "score": self.verdict.score,
+            "rewards": dict(self.verdict.parts),
+            "reason": self.verdict.reason,
+            "extracted": self.verdict.extracted,
+            "completion_sha256": self.digest,
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_json`."""
+        verdict = Verdict(
+            Status(row["status"]), row["score"], row["reason"], row["extracted"], row["rewards"]
+        )
+        return cls(row["row"], row["task"], row["completion_sha256"], verdict)
+
+
+def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]:
+    """Read rows ``{"task": <task id or row number>, "completion": <text>}``.
+
+    A string names a task by its id; a whole number names it by its place, from 0.
+
+    Raises:
+        DataError: the file is missing or empty, a line is not JSON or lacks a field, or there
+            is no such task.
+    """
+    if not Path(path).is_file():
+        raise DataError(
+            f"no such file: {path}. Give a JSONL file with a row "
+            '{"task": <task id or row number>, "completion": <text>} for each completion'
+        )
+    rows = []
+    for number, (place, row) in enumerate(read_jsonl(Path(path))):
+        if not isinstance(row, dict) or {"task", "completion"} - set(row):
+            raise DataError(
+                f"{place}: a row needs the fields 'task' and 'completion', "
+                f"got {', '.join(row) if isinstance(row, dict) else type(row).__name__}"
+            )
+        if not isinstance(row["completion"], str):
+            raise DataError(
+                f"{place}: completion must be text, got {type(row['completion']).__name__}"
+            )
+        rows.append(StoredCompletion(number, _find(source, row["task"], place), row["completion"]))
+    if not rows:
+        raise DataError(f"{path} holds no rows")
+    return rows
+
+
+def _find(source: Source, key: Any, place: str) -> Task:
+    if isinstance(key, int) and not isinstance(key, bool):
+        try:
+            return source.task(key)
+        except IndexError as error:
+            raise DataError(f"{place}: {error}") from error
+    if isinstance(key, str) and isinstance(source, Rows):
+        if key in source.index:
+            return source.tasks[source.index[key]]
+        near = difflib.get_close_matches(key, source.index, n=3)
+        hint = (
+            f"Did you mean {' or '.join(near)}?" if near else f"Ids look like {source.tasks[0].id}."
+        )
+        raise DataError(f"{place}: no task has the id {key!r}. {hint}")
+    wanted = "a task id or a row number" if isinstance(source, Rows) else "a task number"
+    raise DataError(f"{place}: task must be {wanted}, got {key!r}")
+
+
+def score(
+    env: TextEnv,
+    rows: Sequence[StoredCompletion],
+    *,
+    known: Sequence[Scored] = (),
+    batch: int = 256,
+    progress: Callable[[Sequence[Scored]], None] | None = None,
+) -> list[Scored]:
+    """Judge stored completions in batches, in order.
+
+    Args:
+        env: whose rubric judges.
+        rows: what to judge.
+        known: verdicts from an earlier run. One that has a score, and is about the same text of
+            the same task, is kept; the rest are judged again.
+        batch: rows judged together.
+        progress: called with the new verdicts after each batch, the kept ones first.
+    """
+    kept = {s.row: s for s in known if s.verdict.score is not None}
+    done: dict[int, Scored] = {}
+    for row in rows:
+        old = kept.get(row.row)
+        if old is not None and (old.task, old.digest) == (row.task.id, row.digest):
+            done[row.row] = old
+    if progress is not None:
+        progress(list(done.values()))
+    todo = [row for row in rows if row.row not in done]
+    for at in range(0, len(todo), batch):
+        part = todo[at : at + batch]
+        verdicts = env.rubric.verify_many([r.text for r in part], [r.task.reference for r in part])
+        found = [Scored(r.row, r.task.id, r.digest, v) for r, v in zip(part, verdicts, strict=True)]
+        done.update((s.row, s) for s in found)
+        if progress is not None:
+            progress(found)
+    return [done[row.row] for row in rows]
+
+
+def write_scored(path: str | Path, rows: Sequence[Scored]) -> None:
+    """Write verdicts as JSONL, whole or not at all."""
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row.to_json()) + "\n" for row in rows)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_scored(path: str | Path) -> list[Scored]:
+    """Read verdicts that :func:`write_scored` wrote.
+
+    Raises:
+        DataError: a line is not one of its.
+    """
+    found = []
+    for place, row in read_jsonl(Path(path)):
+        try:
+            found.append(Scored.from_json(row))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{place}: not a verdict that score wrote ({type(error).__name__}: {error}). "
+                "Give another --out, or run without --resume"
+            ) from error
+    return found

@@ -1,0 +1,140 @@
+"""Where tasks come from: rows that were read, or a generator that makes them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import count
+from typing import Literal
+
+import numpy as np
+
+from .seeding import rng_at, share
+from .task import Task
+
+Split = Literal["train", "test"]
+
+
+class Source(ABC):
+    """Tasks by index.
+
+    Attributes:
+        size: how many there are; ``None`` where they never end.
+    """
+
+    size: int | None
+
+    @abstractmethod
+    def task(self, index: int) -> Task:
+        """The task at an index from 0; the same index gives the same task.
+
+        Raises:
+            IndexError: there is no such index.
+        """
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """A random index."""
+        return int(rng.integers(self.size if self.size is not None else 2**62))
+
+    def schedule(self, position: int, seed: int) -> int:
+        """The index to train on at a position: every task once an epoch, each epoch shuffled.
+
+        Args:
+            position: tasks taken before this one.
+            seed: a different one gives a different order.
+        """
+        if self.size is None:
+            return int(rng_at("schedule", seed, position).integers(2**62))
+        epoch, place = divmod(position, self.size)
+        return int(_shuffled(self.size, seed, epoch)[place])
+
+
+@lru_cache(maxsize=4)
+def _shuffled(size: int, seed: int, epoch: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return rng_at("epoch", seed, epoch).permutation(size)
+
+
+class Rows(Source):
+    """Tasks that are all there.
+
+    Raises:
+        ValueError: there are none, or two have one id.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        if not tasks:
+            raise ValueError("an environment needs at least one task, got none")
+        self.tasks = [t if t.id else replace(t, id=str(i)) for i, t in enumerate(tasks)]
+        self.size = len(self.tasks)
+        self.index = {t.id: i for i, t in enumerate(self.tasks)}
+        if len(self.index) != self.size:
+            seen: set[str] = set()
+            twice = next(t.id for t in self.tasks if t.id in seen or seen.add(t.id))  # type: ignore[func-returns-value]  # set.add gives None, which is the point
+            raise ValueError(f"task ids must be unique, got {twice!r} twice")
+
+    def task(self, index: int) -> Task:
+        """The task in row ``index``."""
+        if not 0 <= index < len(self.tasks):
+            raise IndexError(f"task must be from 0 to {len(self.tasks) - 1}, got {index}")
+        return self.tasks[index]
+
+
+class Generated(Source):
+    """Tasks made on demand, without end.
+
+    A task belongs to the split that its prompt hashes to, so no prompt can be in both,
+    whatever the generator: draws that fall in the other split are drawn again.
+
+    Args:
+        make: one task from a random generator.
+        name: sets the tasks of one environment apart from another's.
+        split: ``train`` or ``test``.
+        seed: another seed gives other tasks.
+        test_share: the share of prompts that belong to ``test``.
+
+    Raises:
+        ValueError: the split is unknown, or the share is not inside (0, 1).
+    """
+
+    size = None
+
+    def __init__(
+        self,
+        make: Callable[[np.random.Generator], Task],
+        *,
+        name: str,
+        split: Split = "train",
+        seed: int = 0,
+        test_share: float = 0.1,
+    ) -> None:
+        if split not in ("train", "test"):
+            raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+        if not 0.0 < test_share < 1.0:
+            raise ValueError(f"test_share must be between 0 and 1, got {test_share}")
+        self.make, self.name, self.split, self.seed = make, name, split, seed
+        self.test_share = test_share
+
+    def task(self, index: int) -> Task:
+        """The task at ``index``.
+
+        Raises:
+            IndexError: the index is negative.
+            RuntimeError: ten thousand draws gave no task of this split.
+        """
+        if index < 0:
+            raise IndexError(f"task must be 0 or more, got {index}")
+        for attempt in count():
+            if attempt == 10_000:
+                raise RuntimeError(
+                    f"{self.name} made no {self.split} task in {attempt} draws: "
+                    "its generator makes too few different prompts"
+                )
+            task = self.make(rng_at(self.name, self.seed, index, attempt))
+            if self._split_of(task) == self.split:
+                return task if task.id else replace(task, id=f"{self.split}-{self.seed}-{index}")
+        raise AssertionError("count() does not end")
+
+    def _split_of(self, task: Task) -> Split:
+        return "test" if share("split", self.name, task.text) < self.test_share else "train"

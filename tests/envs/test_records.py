@@ -1,0 +1,82 @@
+"""Task, Episode and EpisodeGroup: equality, JSON, and what they refuse."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.envs import Episode, EpisodeGroup, Span, Task
+from assay.verifiers import Status, Verdict
+
+text = st.text(max_size=20)
+scores = st.floats(0, 1)
+verdicts = st.one_of(
+    st.builds(
+        Verdict,
+        st.sampled_from([s for s in Status if not s.ours]),
+        scores,
+        text,
+        st.none() | text,
+        st.dictionaries(text, st.none() | scores, max_size=3),
+        st.floats(0, 10),
+    ),
+    st.builds(Verdict.fault, st.sampled_from([s for s in Status if s.ours]), text),
+)
+spans = st.lists(
+    st.lists(st.tuples(st.integers(0, 99), st.floats(-9, 0)), max_size=4).map(
+        lambda pairs: Span("model", tuple(i for i, _ in pairs), tuple(p for _, p in pairs))
+    ),
+    max_size=2,
+).map(tuple)
+episodes = st.builds(
+    Episode,
+    task_id=st.just("t"),
+    turns=st.lists(
+        st.fixed_dictionaries({"role": st.sampled_from(["assistant", "user"]), "content": text}),
+        max_size=3,
+    ).map(tuple),
+    verdict=verdicts,
+    step_rewards=st.lists(st.none() | scores, max_size=2).map(tuple),
+    truncated=st.booleans(),
+    spans=spans,
+)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(episodes, max_size=3), text, text)
+def test_a_group_survives_json(found, prompt, reference) -> None:
+    task = Task(prompt, reference, id="t", metadata={"level": 3}, solution="s")
+    group = EpisodeGroup(task, tuple(found))
+    assert EpisodeGroup.from_json(json.loads(json.dumps(group.to_json()))) == group
+
+
+def test_a_string_prompt_is_one_user_message() -> None:
+    assert Task("Hi", 1) == Task([{"role": "user", "content": "Hi"}], 1)
+
+
+@pytest.mark.parametrize("prompt", [[], [{"role": "user"}], [{"content": "x"}]])
+def test_a_prompt_needs_messages_with_role_and_content(prompt) -> None:
+    with pytest.raises(ValueError, match="message"):
+        Task(prompt, 1)
+
+
+def test_a_group_holds_the_episodes_of_its_own_task() -> None:
+    stray = Episode("other", (), Verdict.correct())
+    with pytest.raises(ValueError, match="'t', got an episode of 'other'"):
+        EpisodeGroup(Task("?", 1, id="t"), (stray,))
+
+
+def test_faults_of_ours_are_counted_and_have_no_reward() -> None:
+    fault = Verdict.fault(Status.SANDBOX_ERROR, "gone")
+    group = EpisodeGroup(
+        Task("?", 1, id="t"),
+        (Episode("t", (), Verdict.correct()), Episode("t", (), fault)),
+    )
+    assert group.rewards == (1.0, None)
+    assert group.masked == 1
+
+
+def test_a_models_tokens_come_with_their_log_probabilities() -> None:
+    with pytest.raises(ValueError, match="2 ids and 1 logprobs"):
+        Span("model", (1, 2), (-0.5,))

@@ -1,0 +1,115 @@
+"""Stored completions: found, judged in order, resumed, written whole."""
+
+import json
+
+import pytest
+
+from assay.envs import (
+    DataError,
+    Rows,
+    Scored,
+    Task,
+    TextEnv,
+    read_completions,
+    read_scored,
+    score,
+    write_scored,
+)
+from assay.verifiers import Status, Verdict, Verifier
+
+
+class Flaky(Verifier):
+    """Right where equal; a fault of ours for as long as ``down``."""
+
+    down = False
+    calls = 0
+
+    def judge(self, reply, reference):
+        self.calls += 1
+        if self.down:
+            return Verdict.fault(Status.SANDBOX_ERROR, "daemon gone")
+        return Verdict.correct() if reply == reference else Verdict.wrong("no")
+
+
+@pytest.fixture
+def env():
+    return TextEnv(Rows([Task(f"q{i}", str(i), id=f"t/{i}") for i in range(4)]), Flaky())
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def test_tasks_are_named_by_id_or_row(tmp_path, env) -> None:
+    rows = [{"task": "t/2", "completion": "2"}, {"task": 3, "completion": "x"}]
+    found = score(env, read_completions(write(tmp_path / "c.jsonl", rows), env.source))
+    assert [(s.task, s.verdict.score) for s in found] == [("t/2", 1.0), ("t/3", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"task": 9, "completion": ""}, "line 2: task must be from 0 to 3, got 9"),
+        ({"task": "t/22", "completion": ""}, "line 2: no task has the id 't/22'. Did you mean t/2"),
+        ({"task": 1.5, "completion": ""}, "line 2: task must be a task id or a row number"),
+        ({"task": True, "completion": ""}, "line 2: task must be a task id or a row number"),
+        ({"task": 0}, "line 2: a row needs the fields 'task' and 'completion'"),
+        ({"task": 0, "completion": None}, "line 2: completion must be text, got NoneType"),
+        ([], "line 2: a row needs"),
+    ],
+)
+def test_each_bad_row_names_its_line(tmp_path, env, row, words) -> None:
+    path = write(tmp_path / "c.jsonl", [{"task": 0, "completion": "0"}, row])
+    with pytest.raises(DataError, match=words):
+        read_completions(path, env.source)
+
+
+def test_missing_and_empty_files_are_named(tmp_path, env) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_completions(tmp_path / "none.jsonl", env.source)
+    with pytest.raises(DataError, match="holds no rows"):
+        read_completions(write(tmp_path / "c.jsonl", []), env.source)
+
+
+def test_a_resumed_run_judges_only_what_has_no_score(tmp_path, env) -> None:
+    path = write(tmp_path / "c.jsonl", [{"task": i, "completion": str(i)} for i in range(4)])
+    rows = read_completions(path, env.source)
+    first = score(env, rows[:2])
+    env.rubric.down = True
+    broken = first + score(env, rows[2:])
+    assert [s.verdict.score for s in broken] == [1.0, 1.0, None, None]
+    write_scored(tmp_path / "v.jsonl", broken)
+    env.rubric.down, env.rubric.calls = False, 0
+    resumed = score(env, rows, known=read_scored(tmp_path / "v.jsonl"))
+    assert env.rubric.calls == 2
+    assert [s.verdict.score for s in resumed] == [1.0] * 4
+
+
+def test_a_changed_completion_is_judged_again(tmp_path, env) -> None:
+    old = score(
+        env, read_completions(write(tmp_path / "a", [{"task": 0, "completion": "0"}]), env.source)
+    )
+    rows = read_completions(write(tmp_path / "b", [{"task": 0, "completion": "no"}]), env.source)
+    assert [s.verdict.score for s in score(env, rows, known=old)] == [0.0]
+
+
+def test_results_do_not_depend_on_the_batch(tmp_path, env) -> None:
+    rows = [{"task": i % 4, "completion": str(i % 3)} for i in range(23)]
+    read = read_completions(write(tmp_path / "c", rows), env.source)
+    assert score(env, read, batch=1) == score(env, read, batch=5) == score(env, read)
+
+
+def test_verdicts_survive_the_file(tmp_path) -> None:
+    rows = [
+        Scored(0, "t", "d", Verdict(Status.INCORRECT, 0.25, "half é", "x", {"a": None})),
+        Scored(1, "t", "d", Verdict.fault(Status.BAD_GOLD, "none")),
+    ]
+    write_scored(tmp_path / "deep" / "v.jsonl", rows)
+    assert read_scored(tmp_path / "deep" / "v.jsonl") == rows
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["v.jsonl"]
+
+
+def test_a_file_of_something_else_is_not_resumed_from(tmp_path) -> None:
+    with pytest.raises(DataError, match="line 1: not a verdict that score wrote"):
+        read_scored(write(tmp_path / "v", [{"hello": 1}]))

@@ -1,0 +1,66 @@
+"""Tasks by index, disjoint splits, and schedules that leave nothing out."""
+
+import pytest
+
+from assay.envs import Generated, Rows, Task
+
+
+def sums(rng):
+    a, b = (int(n) for n in rng.integers(30, size=2))
+    return Task(f"{a}+{b}=", reference=str(a + b))
+
+
+def test_train_and_test_share_no_prompt_and_cover_all() -> None:
+    train = Generated(sums, name="sums", split="train")
+    test = Generated(sums, name="sums", split="test", seed=5)
+    seen = [{s.task(i).text for i in range(4000)} for s in (train, test)]
+    assert not seen[0] & seen[1]
+    assert len(seen[0] | seen[1]) > 880  # of 900
+    assert 50 < len(seen[1]) < 130  # about a tenth
+
+
+def test_a_task_depends_on_its_index_alone() -> None:
+    one, other = Generated(sums, name="sums"), Generated(sums, name="sums")
+    other.task(7)
+    assert one.task(3) == other.task(3)
+    assert one.task(3).id == "train-0-3"
+
+
+def test_other_seeds_put_other_tasks() -> None:
+    first = [Generated(sums, name="sums", seed=1).task(i).text for i in range(20)]
+    second = [Generated(sums, name="sums", seed=2).task(i).text for i in range(20)]
+    assert sum(a == b for a, b in zip(first, second, strict=True)) < 3
+
+
+def test_a_generator_of_one_prompt_cannot_fill_both_splits() -> None:
+    only = [Generated(lambda rng: Task("?", 1), name="one", split=s) for s in ("train", "test")]
+    outcomes = []
+    for source in only:
+        try:
+            outcomes.append(source.task(0).text)
+        except RuntimeError as error:
+            outcomes.append(str(error))
+    assert sum("made no" in o for o in outcomes) == 1
+
+
+def test_every_epoch_takes_every_row_once_in_another_order() -> None:
+    rows = Rows([Task(str(i), reference=i) for i in range(50)])
+    epochs = [[rows.schedule(e * 50 + i, seed=3) for i in range(50)] for e in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(50))
+    assert epochs[0] != epochs[1]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [([], "at least one task"), ([Task("a", 1, id="x"), Task("b", 1, id="x")], "'x' twice")],
+)
+def test_rows_refuse_what_cannot_be_addressed(tasks, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        Rows(tasks)
+
+
+def test_indices_outside_the_rows_name_the_range() -> None:
+    with pytest.raises(IndexError, match="from 0 to 1, got 2"):
+        Rows([Task("a", 1), Task("b", 2)]).task(2)
+    with pytest.raises(IndexError, match="from 0 to 1, got -1"):
+        Rows([Task("a", 1), Task("b", 2)]).task(-1)

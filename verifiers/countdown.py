@@ -1,0 +1,163 @@
+"""Countdown: does an expression use the given numbers and reach the target?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from .verdict import Status, Verdict
+from .verifier import Verifier
+
+_TOKEN = re.compile(r"\s*(?:([0-9]{1,9})|([-+*/()]))")
+_SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"}
+_LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": ""}
+_MAX_LENGTH = 500
+
+
+class Countdown(Verifier):
+    r"""Accept any expression that uses each number once and equals the target.
+
+    The expression is the last ``<answer>``, else the last ``\boxed{}``, else the last line that
+    is not blank; ``= target`` may follow it. It may hold the numbers, ``+ - * /`` and brackets,
+    and is worked out exactly by this file's own reader: nothing of it is evaluated as code.
+
+    Reference: ``{"numbers": [3, 7, 25], "target": 46}``.
+
+    Args:
+        use_all: every number must be used; else some may be left over.
+
+    Example:
+        >>> problem = {"numbers": [3, 7, 25], "target": 46}
+        >>> Countdown().verify("<answer>25+7*3</answer>", problem).score
+        1.0
+    """
+
+    def __init__(self, *, use_all: bool = True) -> None:
+        self.use_all = use_all
+
+    def check_reference(self, reference: Any) -> str | None:
+        """A reference names its numbers and its target, whole numbers all."""
+        if not isinstance(reference, dict) or {"numbers", "target"} - set(reference):
+            return f"expected numbers and target, got {reference!r:.80}"
+        numbers = reference["numbers"]
+        if not isinstance(numbers, list) or not numbers:
+            return f"numbers must be a list with at least one number, got {numbers!r:.80}"
+        for value in [*numbers, reference["target"]]:
+            if type(value) is not int:
+                return f"numbers and target must be whole numbers, got {value!r:.80}"
+        return None
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Read the expression, hold it against numbers and target."""
+        found = _expression(reply)
+        given, target = Counter(reference["numbers"]), reference["target"]
+        try:
+            value, used = _Reader(found).read()
+        except _Unreadable as error:
+            return Verdict.wrong(str(error), status=Status.UNPARSEABLE, extracted=found)
+        except ZeroDivisionError:
+            return Verdict.wrong("divides by zero", extracted=found)
+        if used - given:
+            extra = ", ".join(map(str, sorted((used - given).elements())))
+            return Verdict.wrong(f"uses {extra} beyond what is given", extracted=found)
+        if self.use_all and given - used:
+            missing = ", ".join(map(str, sorted((given - used).elements())))
+            return Verdict.wrong(f"leaves {missing} unused", extracted=found)
+        if value != target:
+            return Verdict.wrong(f"equals {value}, not {target}", extracted=found)
+        return Verdict.correct(f"equals {target}", extracted=found)
+
+
+class _Unreadable(ValueError):
+    """The text is not an expression."""
+
+
+def _expression(reply: str) -> str:
+    """The part of a reply that holds the expression, its signs made plain; found in one pass."""
+    body = reply.rpartition("</think>")[2]
+    if "<answer>" in body:
+        body = body.rpartition("<answer>")[2].partition("</answer>")[0]
+    elif "\\boxed{" in body:
+        body = body.rpartition("\\boxed{")[2].rpartition("}")[0]
+    body = next((line for line in reversed(body.splitlines()) if line.strip()), "")
+    body = body[: 2 * _MAX_LENGTH]
+    for written, plain in {**_LATEX, **_SIGNS}.items():
+        body = body.replace(written, plain)
+    return body.strip().strip("$").strip()
+
+
+class _Reader:
+    """Recursive descent over ``sum = product (+|- product)*``, exact, bounded in length."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > _MAX_LENGTH:
+            raise _Unreadable(f"longer than {_MAX_LENGTH} characters")
+        left, equals, right = text.partition("=")
+        self.claim = Fraction(int(right)) if equals and _is_integer(right) else None
+        if equals and self.claim is None:
+            raise _Unreadable("only a whole number may follow '='")
+        self.tokens = list(_tokens(left))
+        self.at = 0
+        self.used: Counter[int] = Counter()
+
+    def read(self) -> tuple[Fraction, Counter[int]]:
+        """The value, and how often each number is used."""
+        value = self._sum()
+        if self.at < len(self.tokens):
+            raise _Unreadable(f"unexpected {self.tokens[self.at]!r}")
+        if self.claim is not None and self.claim != value:
+            raise _Unreadable(f"says {self.claim} where the expression equals {value}")
+        return value, self.used
+
+    def _sum(self) -> Fraction:
+        value = self._product()
+        while self._next_is("+", "-"):
+            sign = self._take()
+            right = self._product()
+            value = value + right if sign == "+" else value - right
+        return value
+
+    def _product(self) -> Fraction:
+        value = self._atom()
+        while self._next_is("*", "/"):
+            sign = self._take()
+            right = self._atom()
+            value = value * right if sign == "*" else value / right
+        return value
+
+    def _atom(self) -> Fraction:
+        taken = self._take()
+        if taken == "(":
+            value = self._sum()
+            if self._take() != ")":
+                raise _Unreadable("a bracket is not closed")
+            return value
+        if not taken.isdigit():
+            raise _Unreadable(f"expected a number, got {taken or 'the end'!r}")
+        self.used[int(taken)] += 1
+        return Fraction(int(taken))
+
+    def _next_is(self, *signs: str) -> bool:
+        return self.at < len(self.tokens) and self.tokens[self.at] in signs
+
+    def _take(self) -> str:
+        self.at += 1
+        return self.tokens[self.at - 1] if self.at <= len(self.tokens) else ""
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.strip().removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 20
+
+
+def _tokens(text: str) -> Iterator[str]:
+    at = 0
+    while text[at:].strip():
+        found = _TOKEN.match(text, at)
+        if not found:
+            raise _Unreadable(f"unexpected {text[at:].strip()[0]!r}")
+        yield found.group().strip()
+        at = found.end()

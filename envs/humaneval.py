@@ -40,6 +40,7 @@ class HumanEval(TextEnv):
         sandbox: Sandbox | None = None,
         render_mode: str | None = None,
     ) -> None:
+        self.data = data
         rows = read_rows(data, fields=_FIELDS, split="test")
         tasks = [
             Task(

@@ -42,6 +42,7 @@ class MBPP(TextEnv):
         sandbox: Sandbox | None = None,
         render_mode: str | None = None,
     ) -> None:
+        self.data = data
         rows = read_rows(data, fields=_FIELDS, split=split)
         tasks = [
             Task(

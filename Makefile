@@ -1,0 +1,44 @@
+# The two commands a newcomer needs are `make demo` and `make test`; each sets up what it uses.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types examples wheel clean
+
+demo: $(VENV)/.demo
+	$(BIN)/assay demo
+
+test: $(VENV)/.dev
+	$(BIN)/pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# The folders get their import names when they are installed, so the checker reads the wheel.
+types: $(VENV)/.dev wheel
+	rm -rf build/types && mkdir -p build/types
+	$(BIN)/pip install --quiet --no-deps --target build/types dist/assay-*.whl
+	cp pyproject.toml build/types/
+	cd build/types && ../../$(BIN)/mypy --python-executable ../../$(BIN)/python -p assay
+
+examples: $(VENV)/.dev
+	set -e; for example in examples/*.py; do echo "== $$example"; $(BIN)/python $$example; done
+
+wheel: $(VENV)/.dev
+	rm -rf dist build/lib build/bdist.*
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/pip pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[train]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/pip pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[train,trl,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,77 @@
+"""The rooms: who may import whom, what ships, and what import assay costs."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("sandbox", "verifiers", "envs", "grpo", "assay")  # each imports only those before it
+TRAINING = {"torch", "transformers", "trl", "accelerate", "datasets", "matplotlib"}
+
+
+def imports(path: Path):
+    """Rooms that a file imports, and other packages it imports when it is loaded."""
+    tree = ast.parse(path.read_text())
+    lazy = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        for inner in ast.walk(node)
+    }
+    rooms, packages = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            module = (node.module or "").split(".")
+            if node.level == 2 or (node.level == 1 and path.parent.name == "assay"):
+                rooms.add(module[0])
+            elif module[0] == "assay":
+                rooms.add(module[1] if len(module) > 1 else "assay")
+            elif node.level == 0 and node not in lazy:
+                packages.add(module[0])
+        elif isinstance(node, ast.Import) and node not in lazy:
+            packages |= {alias.name.split(".")[0] for alias in node.names}
+    return rooms & set(ROOMS), packages
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_arrows_point_one_way(room) -> None:
+    allowed = set(ROOMS[: ROOMS.index(room)])
+    for path in (ROOT / room).glob("*.py"):
+        rooms, packages = imports(path)
+        assert rooms <= allowed, f"{path.name} imports {rooms - allowed}"
+        if room in ("sandbox", "verifiers", "envs"):
+            assert not packages & TRAINING, f"{path.name} imports {packages & TRAINING}"
+
+
+def test_every_folder_with_code_is_in_the_wheel() -> None:
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {
+        str(path.parent.relative_to(ROOT)).replace("/", ".")
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
+    }
+    assert {f if f == "assay" else f"assay.{f}" for f in folders} == set(setup["packages"])
+
+
+def test_importing_assay_is_light() -> None:
+    code = (
+        "import sys, time; t = time.process_time(); import assay; t = time.process_time() - t; "
+        f"print(sorted(set(sys.modules) & {TRAINING | {'sympy', 'docker', 'math_verify'}!r}), t)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found, _, seconds = done.stdout.rpartition(" ")
+    assert found == "[]"
+    assert float(seconds) < 2  # a guard against a heavy import, not a benchmark
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_what_a_room_exports_is_there_and_sorted(room) -> None:
+    name = "assay" if room == "assay" else f"assay.{room}"
+    module = __import__(name, fromlist=["_"])
+    assert all(hasattr(module, exported) for exported in module.__all__)
+    assert len(set(module.__all__)) == len(module.__all__)

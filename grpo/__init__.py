@@ -2,4 +2,71 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+try:
+    import safetensors
+    import tokenizers
+    import torch
+    import transformers
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"assay.grpo needs {error.name}, which is not installed: pip install 'assay[train]'"
+    ) from error
+
+from .advantage import group_advantages
+from .batch import Batch, Row, micro_batches, row_of
+from .checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from .config import GRPOConfig
+from .evaluate import Rollout, Score, evaluate
+from .forward import choose_forward, full_forward, padded_forward, shared_forward
+from .learner import Learner, NotFinite, TooManyUnscored, TrainingAlarm
+from .log import MetricsLog, read_metrics
+from .logprob import chosen_logprobs
+from .loss import average_tokens, clipped_surrogate, grpo_loss, k3
+from .model import ModelError, character_tokenizer, load_model, tiny_model
+from .plot import plot_learning_curve
+from .policy import ModelPolicy
+from .sample import Sample, sample
+from .warmstart import WarmStart, warm_start
+
+__all__ = [
+    "Batch",
+    "CheckpointError",
+    "GRPOConfig",
+    "Learner",
+    "MetricsLog",
+    "ModelError",
+    "ModelPolicy",
+    "NotFinite",
+    "Rollout",
+    "Row",
+    "Sample",
+    "Score",
+    "TooManyUnscored",
+    "TrainingAlarm",
+    "WarmStart",
+    "average_tokens",
+    "character_tokenizer",
+    "choose_forward",
+    "chosen_logprobs",
+    "clipped_surrogate",
+    "evaluate",
+    "full_forward",
+    "group_advantages",
+    "grpo_loss",
+    "k3",
+    "list_checkpoints",
+    "load_checkpoint",
+    "load_model",
+    "micro_batches",
+    "padded_forward",
+    "plot_learning_curve",
+    "read_metrics",
+    "row_of",
+    "sample",
+    "save_checkpoint",
+    "shared_forward",
+    "tiny_model",
+    "warm_start",
+]
+
+del safetensors, tokenizers, torch, transformers

@@ -1,0 +1,158 @@
+"""Log-probabilities of a batch's replies under a model, by the fastest way that is right for it.
+
+Three forwards, one meaning:
+
+- ``full``: the model's own logits. Right for every causal model, and the yardstick.
+- ``padded``: the model's hidden states and its head in chunks; no logits are kept.
+- ``shared``: as ``padded``, and each prompt is computed once for all its replies.
+
+Models differ in ways that no list can hold (logit caps and scales, sliding windows, state that
+is no attention), so :func:`choose_forward` compares each with the yardstick before a run.
+
+Shapes: P prompts, G replies to each, B = P * G, S prompt tokens, T reply tokens, L = S + T.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .batch import Batch, Row
+from .logprob import chosen_logprobs
+from .prefix import shared_hidden
+
+Forward = Callable[[Any, Batch, float], tuple[Tensor, Tensor]]
+"""``(model, batch, temperature)`` to log-probabilities and entropies [P, G, T], 0 off the mask."""
+
+_log = logging.getLogger(__name__)
+
+
+def full_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
+    """Through the model's own logits, [B, L, V] of them."""
+    ids, rows, columns, chosen = _joined(batch)
+    logits = model(input_ids=ids, use_cache=False).logits[rows, columns]
+    logprobs = (logits.to(_wide(logits)) / temperature).log_softmax(-1)
+    entropy = torch.special.entr(logprobs.detach().exp()).sum(-1)
+    return _scatter(batch, logprobs.gather(1, chosen[:, None])[:, 0], entropy)
+
+
+def padded_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
+    """Through the hidden states that predict a chosen token, and only those."""
+    ids, rows, columns, chosen = _joined(batch)
+    hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    return _head(model, batch, hidden[rows, columns], chosen, temperature)
+
+
+def shared_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
+    """As :func:`padded_forward`, with each prompt computed once for its group."""
+    hidden = shared_hidden(model, batch)[batch.mask]  # [N, D]
+    return _head(model, batch, hidden, batch.replies[batch.mask], temperature)
+
+
+FORWARDS: dict[str, Forward] = {
+    "shared": shared_forward,
+    "padded": padded_forward,
+    "full": full_forward,
+}
+
+
+@torch.no_grad()
+def choose_forward(
+    model: Any, *, among: Sequence[str] = ("shared", "padded"), tolerance: float | None = None
+) -> tuple[str, Forward]:
+    """The fastest forward that agrees with the model's own logits on a small made-up batch.
+
+    Args:
+        model: a causal LM, in the dtype and on the device it is trained in.
+        among: names of those to try, best first, before ``full``.
+        tolerance: largest difference of a log-probability, in nats. By default 1e-3, and 0.1
+            for models in half precision.
+
+    Returns:
+        Its name, a key of ``FORWARDS``, and the function.
+    """
+    if tolerance is None:
+        tolerance = 1e-3 if _wide_enough(model) else 0.1
+    batch = _probe(model)
+    wanted, _ = full_forward(model, batch, 1.0)
+    for name in among:
+        forward = FORWARDS[name]
+        try:
+            found, _ = forward(model, batch, 1.0)
+        except Exception as error:  # whatever a model's modules raise, the yardstick still works
+            _log.info("forward %r does not fit %s: %s", name, type(model).__name__, error)
+            continue
+        difference = float((found - wanted).abs().max())
+        if difference <= tolerance:
+            return name, forward
+        _log.info("forward %r is off by %.2g on %s", name, difference, type(model).__name__)
+    return "full", full_forward
+
+
+def _probe(model: Any) -> Batch:
+    """Two groups that differ in prompt length, reply lengths and number of replies."""
+    generator = torch.Generator().manual_seed(0)
+    vocabulary = int(model.config.get_text_config().vocab_size)
+
+    def ids(n: int) -> tuple[int, ...]:
+        return tuple(torch.randint(vocabulary, (n,), generator=generator).tolist())
+
+    def rows(prompt: tuple[int, ...], *lengths: int) -> list[Row]:
+        return [Row(prompt, ids(n), (True,) * n, (0.0,) * n, 0.0) for n in lengths]
+
+    return Batch.of([rows(ids(7), 5, 3, 6), rows(ids(4), 6, 1)], device=model.device)
+
+
+def _joined(batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Prompt and reply of each row in one line, padding on the right.
+
+    Under causal attention padding on the right is never looked at, so no mask is needed.
+
+    Returns:
+        ids [B', L] of the B' rows that exist; for each of the N chosen tokens its row and the
+        column that predicts it; and the chosen tokens [N].
+    """
+    p, g, t = batch.replies.shape
+    s = batch.prompts.shape[1]
+    device = batch.prompts.device
+    there = batch.reply_lengths > 0  # [P, G]
+    lengths = batch.prompt_lengths[:, None].expand(p, g)[there]  # [B']
+    width = int((lengths + batch.reply_lengths[there]).max())
+    ids = torch.zeros(lengths.numel(), s + t, dtype=torch.long, device=device)
+    ids[:, :s] = batch.prompts[:, None].expand(p, g, s)[there]
+    columns = lengths[:, None] + torch.arange(t, device=device)  # [B', T]
+    ids.scatter_(1, columns, batch.replies[there])
+    mask = batch.mask[there]
+    rows = torch.arange(lengths.numel(), device=device)[:, None].expand_as(mask)
+    return ids[:, :width], rows[mask], columns[mask] - 1, batch.replies[there][mask]
+
+
+def _head(
+    model: Any, batch: Batch, hidden: Tensor, chosen: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    head = model.get_output_embeddings()
+    logprobs, entropy = chosen_logprobs(
+        hidden, head.weight, chosen, bias=getattr(head, "bias", None), temperature=temperature
+    )
+    return _scatter(batch, logprobs, entropy)
+
+
+def _scatter(batch: Batch, logprobs: Tensor, entropy: Tensor) -> tuple[Tensor, Tensor]:
+    """Put [N] values back in their places of [P, G, T]; the mask is read in the same order."""
+    empty = logprobs.new_zeros(batch.mask.shape)
+    return (
+        empty.masked_scatter(batch.mask, logprobs),
+        empty.masked_scatter(batch.mask, entropy),
+    )
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def _wide_enough(model: Any) -> bool:
+    return next(model.parameters()).dtype in (torch.float32, torch.float64)

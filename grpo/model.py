@@ -1,0 +1,158 @@
+"""Models: load a directory, or make a tiny one from nothing."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+
+class ModelError(ValueError):
+    """A directory does not hold a causal LM and its tokenizer."""
+
+
+def load_model(
+    directory: str | Path, *, device: str = "cpu", dtype: str | torch.dtype = "float32"
+) -> tuple[Any, Any]:
+    """Load a causal LM and its tokenizer from a transformers directory.
+
+    Nothing is fetched from a network, and no code of the directory is run.
+
+    Args:
+        directory: as ``save_pretrained`` leaves it: ``config.json``, weights, tokenizer files.
+        device: where the weights go.
+        dtype: of the weights. Training in less than float32 loses small updates.
+
+    Returns:
+        The model in eval mode, and the tokenizer.
+
+    Raises:
+        ModelError: the directory is missing, or lacks a part, or it cannot be read.
+    """
+    path = Path(directory)
+    if not path.is_dir():
+        raise ModelError(
+            f"no model directory at {str(path)!r}. Give a directory with config.json, weights and "
+            "tokenizer files, such as save_pretrained writes, or make one with tiny_model"
+        )
+    if not (path / "config.json").is_file():
+        raise ModelError(
+            f"{str(path)!r} is not a model directory: it has no config.json. Save the model there "
+            "with model.save_pretrained(directory)"
+        )
+    tokenizer = load_tokenizer(path)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype=dtype)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(
+            f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
+            "with model.save_pretrained(directory)"
+        ) from error
+    return model.to(device).eval(), tokenizer
+
+
+def load_tokenizer(path: Path) -> Any:
+    """The tokenizer of a model directory.
+
+    Raises:
+        ModelError: there is none, or it has no end-of-sequence token.
+    """
+    known = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
+    if not any((path / name).is_file() for name in known):
+        raise ModelError(
+            f"{str(path)!r} has no tokenizer: expected one of {', '.join(known)}. Save it beside "
+            "the model with tokenizer.save_pretrained(directory)"
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(f"the tokenizer in {str(path)!r} cannot be read: {error}") from error
+    if tokenizer.eos_token_id is None:
+        raise ModelError(
+            f"the tokenizer in {str(path)!r} has no end-of-sequence token, so no reply would end: "
+            "set tokenizer.eos_token and save it again"
+        )
+    return tokenizer
+
+
+def tiny_model(
+    directory: str | Path,
+    *,
+    hidden_size: int = 128,
+    layers: int = 2,
+    heads: int = 4,
+    intermediate_size: int = 384,
+    max_length: int = 512,
+    seed: int = 0,
+) -> Path:
+    """Write a small untrained model with a character tokenizer, for demos and tests.
+
+    It is a Qwen2 of some 0.4 million parameters with tied embeddings; plain
+    ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it.
+
+    Args:
+        directory: made where missing.
+        hidden_size: a multiple of ``heads``.
+        layers: transformer blocks.
+        heads: attention heads.
+        intermediate_size: width of the blocks' MLP.
+        max_length: tokens that positions are meant for.
+        seed: of the weights.
+
+    Returns:
+        The directory.
+    """
+    path = Path(directory)
+    tokenizer = character_tokenizer()
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        intermediate_size=intermediate_size,
+        max_position_embeddings=max_length,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen2ForCausalLM(config)
+    model.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+def character_tokenizer() -> PreTrainedTokenizerFast:
+    """One token for each printable ASCII character, newline and tab; all others are unknown.
+
+    Its chat template joins the messages' contents and adds nothing.
+    """
+    special = ["<pad>", "<eos>", "<unk>"]
+    characters = [c for c in string.printable if c not in "\r\x0b\x0c"]
+    vocabulary = {token: i for i, token in enumerate([*special, *characters])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))  # noqa: S106 - no secret
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    tokenizer.decoder = decoders.Fuse()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",  # noqa: S106 - no secret
+        eos_token="<eos>",  # noqa: S106 - no secret
+        unk_token="<unk>",  # noqa: S106 - no secret
+        clean_up_tokenization_spaces=False,
+        padding_side="left",
+    )
+    fast.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    return fast

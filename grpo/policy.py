@@ -1,0 +1,130 @@
+"""A transformers model as a policy: conversations in, completions with their tokens out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from ..envs import Completion, Conversation
+from .sample import sample
+
+
+class ModelPolicy:
+    """Samples replies from a causal LM.
+
+    Rows are numbered from the last :meth:`reseed` on, over all calls. The same seed and the
+    same conversations give the same replies, however they are split into calls and batches
+    (to rounding, see :func:`assay.grpo.sample`).
+
+    Args:
+        model: a causal LM.
+        tokenizer: its tokenizer. Where it has a chat template that is applied, with the prompt
+            for the assistant's turn; where it has none, the messages' contents are joined as
+            they are.
+        max_new_tokens: tokens after which a reply is cut off.
+        temperature: divides the logits; 0 takes the most likely token.
+        top_p: see :func:`assay.grpo.sample`; training needs 1.
+        seed: of the first calls.
+        rows_per_batch: how many replies are decoded side by side; this and the length of the
+            prompts decide how much memory the cache takes.
+
+    Raises:
+        ValueError: a setting is out of its range.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        rows_per_batch: int = 512,
+    ) -> None:
+        if max_new_tokens < 1 or rows_per_batch < 1:
+            raise ValueError(
+                "max_new_tokens and rows_per_batch must be at least 1, "
+                f"got {max_new_tokens} and {rows_per_batch}"
+            )
+        if temperature < 0 or not 0 < top_p <= 1:
+            raise ValueError(
+                f"temperature must be at least 0 and top_p in (0, 1], got {temperature} and {top_p}"
+            )
+        self.model = model
+        self.tokenizer = tokenizer
+        self.max_new_tokens = max_new_tokens
+        self.temperature = temperature
+        self.top_p = top_p
+        self.rows_per_batch = rows_per_batch
+        self.eos_ids = eos_ids(model, tokenizer)
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Start a new stream of random numbers, at row 0."""
+        self._seed, self._row = seed, 0
+
+    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
+        """Answer each conversation."""
+        prompts = [
+            ids for same, copies in groupby(conversations) for ids in self._encode(same, copies)
+        ]
+        training = self.model.training
+        self.model.eval()  # dropout would make the log-probabilities another policy's
+        try:
+            return [
+                completion
+                for start in range(0, len(prompts), self.rows_per_batch)
+                for completion in self._answer(prompts[start : start + self.rows_per_batch])
+            ]
+        finally:
+            self.model.train(training)
+
+    def _encode(self, conversation: Conversation, copies: Any) -> list[list[int]]:
+        """Tokenise a conversation once for all its neighbouring copies."""
+        ids = encode_prompt(self.tokenizer, conversation)
+        return [ids for _ in copies]
+
+    def _answer(self, prompts: Sequence[list[int]]) -> list[Completion]:
+        samples = sample(
+            self.model,
+            prompts,
+            max_new_tokens=self.max_new_tokens,
+            eos_ids=self.eos_ids,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            seed=self._seed,
+            first_row=self._row,
+        )
+        self._row += len(prompts)
+        texts = self.tokenizer.batch_decode([s.ids for s in samples], skip_special_tokens=True)
+        return [
+            Completion(text, s.finish, tuple(prompt), tuple(s.ids), tuple(s.logprobs))
+            for prompt, s, text in zip(prompts, samples, texts, strict=True)
+        ]
+
+
+def encode_prompt(tokenizer: Any, conversation: Conversation) -> list[int]:
+    """Token ids of a conversation up to where the assistant is to answer.
+
+    Raises:
+        ValueError: it comes to no tokens at all.
+    """
+    messages = [dict(m) for m in conversation]
+    if tokenizer.chat_template:
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    else:
+        text = "".join(m["content"] for m in messages)
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    if not ids:
+        raise ValueError(f"a prompt must come to at least one token, got none from {messages!r}")
+    return ids
+
+
+def eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Tokens that end a reply: the tokenizer's, and those of the model's generation config."""
+    found = getattr(model.generation_config, "eos_token_id", None)
+    listed = found if isinstance(found, list) else [found]
+    return tuple(sorted({int(i) for i in (*listed, tokenizer.eos_token_id) if i is not None}))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .maths import Math
 from .verdict import Status, Verdict
 from .verifier import FunctionVerifier, Verifier
 
-__all__ = ["FunctionVerifier", "Status", "Verdict", "Verifier"]
+__all__ = ["FunctionVerifier", "Math", "Status", "Verdict", "Verifier"]

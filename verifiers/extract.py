@@ -1,0 +1,257 @@
+r"""Finds the one answer a reply commits to.
+
+Every rule reads the reply a fixed number of times, whatever it holds: a reply of one megabyte
+of ``\boxed{`` costs no more than one of prose. A thought is no answer: only what follows the
+last ``</think>`` counts, and a ``<think>`` that is never closed leaves nothing to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .latex import DELIMITERS, undelimited
+
+MAX_ANSWER = 2000
+"""Characters. A longer answer is not read: no known answer is near that long."""
+
+DEFAULT_RULES = ("boxed", "answer", "hash", "phrase", "last_number")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a rule found.
+
+    Attributes:
+        text: the answer, or ``None`` where the reply gives none that can be judged.
+        rule: the rule that decided; empty where none applied.
+        reason: why there is no text.
+    """
+
+    text: str | None
+    rule: str = ""
+    reason: str = ""
+
+
+def after_thinking(reply: str) -> str | None:
+    """The part of a reply that follows its thought, or ``None`` where the thought is unclosed."""
+    closed = reply.rfind("</think>")
+    rest = reply[closed + len("</think>") :] if closed >= 0 else reply
+    return None if "<think>" in rest else rest
+
+
+def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
+    r"""Apply the rules in order; the first one that finds its mark decides, right or wrong.
+
+    Args:
+        reply: the whole reply.
+        rules: names from :data:`RULES`:
+
+            - ``boxed``: the last ``\boxed{}`` or ``\fbox{}``. Boxes with nothing but commas,
+              ``and`` or ``or`` between them are one list; of boxes that stand apart the last
+              counts. A last box that never closes is no answer.
+            - ``answer``: the last ``<answer>...</answer>``.
+            - ``hash``: the last line with ``####``, unless it is a heading in words.
+            - ``phrase``: what follows the last "answer is" or "answer:", to the end of the
+              sentence.
+            - ``last_math``: the last ``$...$``, ``\(...\)`` or ``\[...\]``.
+            - ``last_number``: the last number.
+            - ``whole``: everything.
+
+    Raises:
+        ValueError: there is no rule of that name.
+    """
+    check_rules(rules)
+    text = after_thinking(reply)
+    if text is None:
+        return Answer(None, reason="<think> is never closed")
+    for rule in rules:
+        found = RULES[rule](text)
+        if found is None:
+            continue
+        if found.text is None:
+            return Answer(None, rule, found.reason)
+        if not found.text.strip():
+            return Answer(None, rule, "the answer is empty")
+        if len(found.text) > MAX_ANSWER:
+            return Answer(None, rule, f"the answer is longer than {MAX_ANSWER} characters")
+        return Answer(found.text.strip(), rule)
+    return Answer(None, reason=f"no answer found by {', '.join(rules)}")
+
+
+def check_rules(rules: Sequence[str]) -> None:
+    """Refuse names that are no rule."""
+    unknown = [rule for rule in rules if rule not in RULES]
+    if unknown or not rules or isinstance(rules, str):
+        raise ValueError(
+            f"extract must be a sequence of rules from {', '.join(RULES)}, got {rules!r}"
+        )
+
+
+# -- boxes -------------------------------------------------------------------------------------
+
+_BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\.|[{}]", re.DOTALL)
+_BETWEEN_BOXES = re.compile(
+    r"(?:[\s$,;&]|\\[()\[\],;!: ]|\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
+)
+_WIDEST_GAP = 60
+
+
+def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
+    r"""The boxes of a text that are not inside another.
+
+    Returns:
+        ``(start, end, content)`` of each closed box, in order; and whether one opens after the
+        last of them and never closes.
+    """
+    start = _first_box(text)
+    if start < 0:
+        return [], False
+    depth: list[int] = []  # one entry per open brace: where its box began, or -1
+    bodies: list[int] = []
+    closed: list[tuple[int, int, str]] = []
+    for token in _BOX_TOKEN.finditer(text, start):
+        mark = token.group()
+        if mark == "}":
+            if not depth:
+                continue
+            began, body = depth.pop(), bodies.pop()
+            if began >= 0:
+                while closed and closed[-1][0] > began:  # the outer box holds the inner ones
+                    closed.pop()
+                closed.append((began, token.end(), text[body : token.start()]))
+        elif mark == "{" or (mark[-1] == "{" and len(mark) > 2):
+            depth.append(token.start() if len(mark) > 2 else -1)
+            bodies.append(token.end())
+    last = closed[-1][0] if closed else -1
+    return closed, any(began > last for began in depth)
+
+
+def _first_box(text: str) -> int:
+    found = [i for i in (text.find("\\boxed"), text.find("\\fbox")) if i >= 0]
+    return min(found, default=-1)
+
+
+def _boxed(text: str) -> Answer | None:
+    closed, unclosed = boxes(text)
+    if unclosed:
+        return Answer(None, reason="the last box is never closed")
+    if not closed:
+        return None
+    run = [closed[-1]]
+    for box in reversed(closed[:-1]):
+        gap = text[box[1] : run[-1][0]]
+        if len(gap) > _WIDEST_GAP or not _BETWEEN_BOXES.fullmatch(gap):
+            break
+        run.append(box)
+    contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
+    return Answer(contents[0] if len(contents) == 1 else " , ".join(contents))
+
+
+def unboxed(content: str) -> str:
+    r"""A text without the ``$...$`` and the boxes around all of it."""
+    content = undelimited(content.strip())
+    for _ in range(4):
+        inner, _unclosed = boxes(content)
+        if len(inner) != 1 or inner[0][:2] != (0, len(content)):
+            break
+        content = undelimited(inner[0][2].strip())
+    return content
+
+
+# -- other marks -------------------------------------------------------------------------------
+
+
+def _tagged(text: str) -> Answer | None:
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, end) if end >= 0 else text.rfind("<answer>")
+    if start < 0:
+        return None
+    if end < 0 or "<answer>" in text[end:]:
+        return Answer(None, reason="the last <answer> is never closed")
+    return Answer(text[start + len("<answer>") : end])
+
+
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_NUMBER_WITH_UNIT = re.compile(r"[-+$€£¥\\\s]{0,8}\d[\d,./\s]{0,60}[A-Za-z%°$€.\s]{0,40}")
+
+
+def _hashed(text: str) -> Answer | None:
+    at = text.rfind("####")
+    if at < 0:
+        return None
+    line = text[at + 4 :].split("\n", 1)[0].strip().lstrip("#").strip()
+    heading = _WORD.search(line[:MAX_ANSWER]) and not _NUMBER_WITH_UNIT.fullmatch(line)
+    return None if heading or not line else Answer(line)
+
+
+_PHRASE = re.compile(r"\banswer(?:\s{0,4}:|\s{1,4}is\b\s{0,4}:?)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|\n")
+
+
+def _phrased(text: str) -> Answer | None:
+    end = -1
+    for found in _PHRASE.finditer(text):
+        end = found.end()
+    if end < 0:
+        return None
+    rest = text[end : end + 4 * MAX_ANSWER].lstrip(" \t*:")
+    for left, right in DELIMITERS:
+        if rest.startswith(left):
+            close = rest.find(right, len(left))
+            if close > 0:
+                return Answer(rest[len(left) : close])
+    stop = _SENTENCE_END.search(rest.lstrip("\n"))
+    rest = rest.lstrip("\n")
+    return Answer((rest[: stop.start()] if stop else rest).strip(" *"))
+
+
+def _last_math(text: str) -> Answer | None:
+    best: tuple[int, str] | None = None
+    for left, right in DELIMITERS:
+        close = text.rfind(right)
+        begin = text.rfind(left, 0, close) if close > 0 else -1
+        if begin < 0 or close < begin + len(left):
+            continue
+        content = text[begin + len(left) : close]
+        if content.strip() and (best is None or close > best[0]):
+            best = (close, content)
+    return None if best is None else Answer(best[1])
+
+
+_NUMBER_CHARS = frozenset("0123456789.,/")
+
+
+def _last_number(text: str) -> Answer | None:
+    end = len(text)
+    while end and not ("0" <= text[end - 1] <= "9"):
+        end -= 1
+    if not end:
+        return None
+    start = end
+    while start and text[start - 1] in _NUMBER_CHARS:
+        start -= 1
+    number = text[start:end].lstrip(",/")
+    start = end - len(number)
+    before = text[start - 2 : start] if start >= 2 else text[:start].rjust(2)
+    if before[1] in "-−" and not (before[0].isalnum() or before[0] in ")}"):
+        number = "-" + number
+    elif before in {"-$", "−$"}:
+        number = "-" + number
+    return Answer(number + ("%" if text[end : end + 2].lstrip("\\").startswith("%") else ""))
+
+
+def _whole(text: str) -> Answer | None:
+    return Answer(text)
+
+
+RULES: dict[str, Callable[[str], Answer | None]] = {
+    "boxed": _boxed,
+    "answer": _tagged,
+    "hash": _hashed,
+    "phrase": _phrased,
+    "last_math": _last_math,
+    "last_number": _last_number,
+    "whole": _whole,
+}

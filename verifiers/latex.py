@@ -1,0 +1,139 @@
+r"""One spelling for the many ways to write the same short LaTeX.
+
+Only spelling: ``\dfrac12`` becomes ``\frac{1}{2}``, and nothing is computed. Texts here are
+answers, at most :data:`~assay.verifiers.extract.MAX_ANSWER` characters long.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CHARACTERS = str.maketrans(
+    {
+        "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
+        "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
+        "√": r"\sqrt ", "²": "^2", "³": "^3", "∪": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
+        "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
+        "½": r"\frac{1}{2}", "’": "'", "¬": r"\neg ",
+    }
+)  # fmt: skip
+
+_SPELLING = {
+    "dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "leq": r"\le", "leqslant": r"\le",
+    "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
+    "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
+    "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ",
+    "left": "", "right": "", "big": "", "Big": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "",
+    "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
+    "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
+}  # fmt: skip
+
+_TEXT = re.compile(
+    r"\\(?:text|mbox|textbf|textit|textrm|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph)"
+    r"\s*\{([^{}]*)\}"
+)
+_COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+_JOINER = re.compile(
+    r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?:and|or)(?![A-Za-z}])"
+)
+_FIXES = (
+    (re.compile(r"\\frac\s*(\d)\s*(\d)"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\frac\s*([A-Za-z\d])\s*\{"), r"\\frac{\1}{"),
+    (re.compile(r"(\\frac\s*\{[^{}]*\})\s*([A-Za-z\d])"), r"\1{\2}"),
+    (re.compile(r"\\frac\s*([A-Za-z\d])\s*([A-Za-z\d])"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\sqrt\s*([A-Za-z\d])"), r"\\sqrt{\1}"),
+    (re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)|\s*°"), "°"),
+    (re.compile(r"(?<=\{)[bB]?matrix\}"), "pmatrix}"),
+    (re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
+    (_JOINER, " , "),
+    (re.compile(r"\s+"), " "),
+    (re.compile(r",(?:\s*,)+"), ","),
+)
+_IDLE_SPACE = re.compile(
+    r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
+)
+_DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
+DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
+
+
+def respell(text: str) -> str:
+    r"""The house spelling of a short piece of LaTeX.
+
+    Delimiters around the whole, ``\left`` and spacing commands go; ``and`` and ``or`` between
+    values become commas; words stay inside ``\text{...}``, single letters come out of it.
+    """
+    if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
+        text = _DOUBLED.sub(r"\\", text)
+    text = undelimited(text.translate(_CHARACTERS).strip())
+    for fancy, plain in (("{,}", ","), (",\\!", ","), ("{:}", ":"), ("~", " ")):
+        text = text.replace(fancy, plain)
+    text = _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, text))
+    for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne ")):
+        text = text.replace(written, meant)
+    for pattern, replacement in _FIXES:
+        text = pattern.sub(replacement, text)
+    return text.strip(" ,;").rstrip(".;, ")
+
+
+def undelimited(text: str) -> str:
+    r"""Without the ``$...$``, ``\(...\)`` or ``\[...\]`` around all of it."""
+    for left, right in DELIMITERS:
+        inside = text[len(left) : -len(right)]
+        if (
+            len(text) > len(left) + len(right)
+            and text.startswith(left)
+            and text.endswith(right)
+            and left not in inside
+        ):
+            return inside.strip()
+    return text
+
+
+def _unwrapped_letter(found: re.Match[str]) -> str:
+    content = found.group(1).strip()
+    if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
+        return content
+    if re.fullmatch(r"\([A-Z]\)", content):
+        return content
+    return "\\text{" + found.group(1) + "}"
+
+
+def _respelled(found: re.Match[str]) -> str:
+    name = found.group(1)
+    meant = _SPELLING.get(name)
+    if meant is None:
+        meant = f"\\{name}"
+    # A command swallowed the space that kept it apart from a letter: put one back.
+    return meant + " " if meant[:1] == "\\" and meant[-1].isalpha() and name != "text" else meant
+
+
+def squeezed(text: str) -> str:
+    """A respelled text without spaces, but for those between two digits or two letters."""
+    return _IDLE_SPACE.sub("", text)
+
+
+def balanced(text: str) -> bool:
+    r"""Whether every ``{`` has its ``}``; escaped braces do not count."""
+    depth = 0
+    for token in re.finditer(r"\\.|[{}]", text, re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(token.group(), 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def split_top(text: str, separators: str) -> list[str]:
+    """The parts of a text between separators that stand outside all brackets."""
+    parts, start, depth, i = [], 0, 0, 0
+    while i < len(text):
+        char = text[i]
+        if char == "\\":
+            depth += {"{": 1, "}": -1}.get(text[i + 1 : i + 2], 0)
+            i += 2
+            continue
+        depth += (char in "([{") - (char in ")]}")
+        if depth <= 0 and char in separators:
+            parts.append(text[start:i])
+            start = i + 1
+        i += 1
+    return [*parts, text[start:]]

@@ -1,0 +1,194 @@
+r"""Reads a number exactly: ``1,024``, ``\frac{3}{4}``, ``$2.50``, ``45\%``, ``6.02\times10^{23}``.
+
+Only the written number is read, nothing is computed: ``2+3`` is no number here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .conventions import Conventions
+from .latex import respell, squeezed
+
+MAX_EXPONENT = 1000
+"""Powers of ten beyond this are left unread: "1e999999999" would take the day to write out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as it was written.
+
+    Attributes:
+        value: exactly, before any percent sign is taken into account.
+        percent: it has a percent sign.
+        unit: what stands after it, or its currency; empty where there is none.
+        digits: digits after the decimal point, where it was written as a plain decimal.
+    """
+
+    value: Fraction
+    percent: bool = False
+    unit: str = ""
+    digits: int = 0
+
+
+_DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
+_SIGNED = rf"[-+]?{_DECIMAL}"
+_GROUPED = rf"(?:{_SIGNED}|\({_SIGNED}\)|\{{{_SIGNED}\}})"
+_BODY = re.compile(
+    rf"(?P<sign>[-+]?)(?P<currency>[$€£¥]?)(?:"
+    rf"(?P<whole>\d+) ?\\frac\{{(?P<part>\d+)\}}\{{(?P<parts>\d+)\}}"
+    rf"|(?P<whole2>\d+) (?P<part2>\d+)/(?P<parts2>\d+)"
+    rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<bottom>{_SIGNED})\}}"
+    rf"|(?P<top2>{_DECIMAL})/(?P<bottom2>{_GROUPED})"
+    rf"|(?P<repeated>\d*\.\d*)\\overline\{{(?P<period>\d+)\}}"
+    rf"|(?P<mantissa>{_DECIMAL})(?:[eE](?P<e>[-+]?\d{{1,6}})"
+    rf"|(?:\\times|\\cdot|\*)10\^(?:\{{(?P<power>[-+]?\d{{1,6}})\}}|(?P<power1>\d)))"
+    rf"|10\^(?:\{{(?P<ten>[-+]?\d{{1,6}})\}}|(?P<ten1>\d))"
+    rf"|(?P<decimal>{_DECIMAL})"
+    rf")"
+)
+_UNIT = re.compile(
+    r"\\text\{([^{}]*)\}(?:\^\{?[23]\}?)?|([A-Za-z][A-Za-z ./]{1,40})(?:\^\{?[23]\}?)?"
+)
+_AFTER = re.compile(r"(?P<percent>%)?(?P<degree>°)?(?P<rest>.*)", re.DOTALL)
+_PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
+_NO_UNIT = frozenset(
+    "a and any are at but either except i if is isn't it maybe mod neither nor not or other "
+    "otherwise perhaps possibly probably than the to wrong incorrect when where with x y z e pi "
+    "false true choose base sin cos tan log ln exp".split()
+)
+_SHORT_UNITS = frozenset(
+    "cm mm km kg mg ml lb lbs oz ft in mi yd hr hrs min sec day cup men mph kph usd eur pct per "
+    "m/s km/h".split()
+)
+_SAME_UNIT = {
+    "$": "dollar", "usd": "dollar", "buck": "dollar", "€": "euro", "eur": "euro", "£": "pound",
+    "¥": "yen", "centimeter": "cm", "meter": "m", "metre": "m", "kilometer": "km", "foot": "ft",
+    "feet": "ft", "inche": "inch", "in": "inch", "hr": "hour", "h": "hour", "min": "minute",
+    "sec": "second", "kilogram": "kg", "gram": "g", "mile": "mi", "°": "degree", "liter": "l",
+    "millimeter": "mm", "mph": "mile per hour", "cent": "cent",
+}  # fmt: skip
+
+
+def read_number(text: str) -> Number | None:
+    """Read a written number, or return ``None`` where the text is not one."""
+    return read_respelled(squeezed(respell(text)))
+
+
+def read_respelled(text: str) -> Number | None:
+    """:func:`read_number` of a text that is respelled and squeezed already."""
+    text = _unwrapped(text)
+    inner = re.fullmatch(r"([-+]?)\((.*)\)", text)
+    if inner:  # -(5) and (3/4): brackets around one number say nothing
+        text = inner.group(1) + inner.group(2)
+    body = _BODY.match(text)
+    if body is None:
+        return None
+    after = _AFTER.match(text, body.end())
+    unit = _unit(after["rest"]) if after is not None else None
+    value = _value(body)
+    if after is None or unit is None or value is None:
+        return None
+    percent = bool(after["percent"]) or unit in _PERCENT_WORDS
+    unit = "" if unit in _PERCENT_WORDS else unit
+    unit = unit or ("degree" if after["degree"] else "")
+    currency = _SAME_UNIT.get(body["currency"], "")
+    if currency and unit and currency != unit:
+        return None
+    digits = len(body["decimal"].partition(".")[2]) if body["decimal"] else 0
+    return Number(-value if body["sign"] == "-" else value, percent, unit or currency, digits)
+
+
+def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
+    """Whether two numbers are the same under the conventions."""
+    if gold.unit != answer.unit and ((gold.unit and answer.unit) or not conventions.units):
+        return False
+    if gold.percent == answer.percent:
+        return _equal(gold.value, answer, conventions)
+    written = answer.value
+    scaled = written / 100 if answer.percent else written * 100  # on the scale of gold's number
+    readings = {"unit": [written], "value": [scaled], "either": [written, scaled]}
+    return any(
+        _equal(gold.value, Number(reading, digits=answer.digits), conventions)
+        for reading in readings[conventions.percent]
+    )
+
+
+def _equal(gold: Fraction, answer: Number, conventions: Conventions) -> bool:
+    if gold == answer.value:
+        return True
+    enough = conventions.rounded_digits
+    if enough is None or answer.digits < enough or _terminates(gold):
+        return False
+    return abs(gold - answer.value) <= Fraction(1, 2 * 10**answer.digits)
+
+
+def _terminates(value: Fraction) -> bool:
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest == 1
+
+
+def _unwrapped(text: str) -> str:
+    for _ in range(4):
+        if len(text) < 3 or text[0] != "{" or text[-1] != "}" or "}" in text[1:-1]:
+            break
+        text = text[1:-1]
+    return text.strip()
+
+
+def _value(body: re.Match[str]) -> Fraction | None:
+    found = {name: part for name, part in body.groupdict().items() if part}
+    exponent = next((found[k] for k in ("e", "power", "power1", "ten", "ten1") if k in found), None)
+    if exponent is not None:
+        if abs(int(exponent)) > MAX_EXPONENT:
+            return None
+        return _decimal(found.get("mantissa", "1")) * Fraction(10) ** int(exponent)
+    if "period" in found:
+        return _repeating(found["repeated"], found["period"])
+    if "decimal" in found:
+        return _decimal(found["decimal"])
+    whole = _decimal(found.get("whole") or found.get("whole2") or "0")
+    top = _decimal(found.get("part") or found.get("part2") or found.get("top") or found["top2"])
+    bottom = _decimal(
+        found.get("parts") or found.get("parts2") or found.get("bottom") or found["bottom2"]
+    )
+    return None if bottom == 0 else whole + top / bottom
+
+
+def _decimal(text: str) -> Fraction:
+    text = text.strip("(){}").replace(",", "").replace(" ", "")
+    whole, _, places = text.partition(".")
+    sign = -1 if whole.startswith("-") else 1
+    return sign * Fraction(int(whole.lstrip("+-") + places or "0"), 10 ** len(places))
+
+
+def _repeating(start: str, period: str) -> Fraction:
+    whole, _, places = start.partition(".")
+    nines = 10 ** len(places) * (10 ** len(period) - 1)
+    return Fraction(int(whole + places or "0"), 10 ** len(places)) + Fraction(int(period), nines)
+
+
+def _unit(text: str) -> str | None:
+    """The unit's name, empty for none, or ``None`` where the text is no unit."""
+    text = text.strip(" .")
+    if not text:
+        return ""
+    found = _UNIT.fullmatch(text)
+    if found is None:
+        return "dollar" if text == "$" else "euro" if text == "€" else None
+    name = (found.group(1) or found.group(2) or "").strip(" .").lower()
+    words = name.split()
+    if not words or len(words) > 4 or not _NO_UNIT.isdisjoint(words):
+        return None
+    first = words[0].rstrip(".")
+    singular = first[:-1] if len(first) > 3 and first.endswith("s") else first
+    if found.group(1) is None and len(first) < 4 and first not in _SHORT_UNITS:
+        return None  # 5xy is five times x times y
+    words[0] = _SAME_UNIT.get(first, _SAME_UNIT.get(singular, singular))
+    power = text[found.end(1) :].strip("^{} ") if "^" in text else ""
+    return " ".join(words) + power

@@ -1,0 +1,180 @@
+r"""The worker's side of the symbolic comparison: runs in a process of its own, never imported.
+
+:mod:`~assay.verifiers.worker` hands this file's text to a fresh interpreter. It speaks frames
+over its stdin and stdout: four bytes of length, big-endian, then JSON. The first frame sets it
+up; each later one is one question:
+
+    {"op": "check", "gold": str}                                 can the gold be read?
+    {"op": "same", "gold": str, "answer": str, "digits": int | null}
+
+and is answered by ``{"finding": ..., "reason": ...}``, where finding is ``same``,
+``different``, ``bad_gold``, ``unparseable`` or ``memory``.
+
+It must not import the rest of the package: it is to start quickly and know nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import struct
+import sys
+import time
+from typing import Any, BinaryIO
+
+_CLOSE = 10**-25
+"""Constants nearer to each other than this, relative to their size, are the same number."""
+
+
+def read_frame(stream: BinaryIO) -> Any:
+    """The next frame, or ``None`` at the end of the stream."""
+    head = stream.read(4)
+    if len(head) < 4:
+        return None
+    return json.loads(stream.read(struct.unpack(">I", head)[0]))
+
+
+def write_frame(stream: BinaryIO, value: Any) -> None:
+    """Write one frame."""
+    body = json.dumps(value).encode()
+    stream.write(struct.pack(">I", len(body)) + body)
+    stream.flush()
+
+
+def limit_cpu(seconds: float) -> None:
+    """Let the kernel end this process if it uses that much more CPU time.
+
+    The parent watches more closely; this stops a worker whose parent is gone.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = int(time.process_time() + 2 * seconds) + 2
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+    )
+
+
+class Symbolic:
+    """math-verify, asked about LaTeX only, its own alarms off."""
+
+    def __init__(self) -> None:
+        import logging
+
+        logging.disable(logging.CRITICAL)
+        import math_verify
+        import sympy
+
+        self.sympy, self.math_verify = sympy, math_verify
+        self.config = [math_verify.LatexExtractionConfig(boxed_match_priority=0)]
+        self.golds: dict[str, Any] = {}
+
+    def parse(self, text: str) -> Any:
+        """The expression in a bare piece of LaTeX, or ``None`` where it cannot be read."""
+        found = self.math_verify.parse(
+            "$\\boxed{" + text + "}$",
+            extraction_config=self.config,
+            fallback_mode="no_fallback",
+            parsing_timeout=None,
+        )
+        return found[0] if found and not isinstance(found[0], str) else None
+
+    def gold(self, text: str) -> Any:
+        """:meth:`parse`, remembered: a gold is asked about many times."""
+        if text not in self.golds:
+            if len(self.golds) >= 512:
+                self.golds.pop(next(iter(self.golds)))
+            self.golds[text] = self.parse(text)
+        return self.golds[text]
+
+    def check(self, gold: str) -> tuple[str, str]:
+        """Whether the gold can be read and wins against itself."""
+        expression = self.gold(gold)
+        if expression is None:
+            return "bad_gold", "it cannot be read as LaTeX"
+        if not self.equal(expression, self.parse(gold)):
+            return "bad_gold", "it does not equal itself once read"
+        return "same", ""
+
+    def same(self, gold: str, answer: str, digits: int | None) -> tuple[str, str]:
+        """Whether the answer is the gold."""
+        expected, given = self.gold(gold), self.parse(answer)
+        if expected is None:
+            return "bad_gold", "it cannot be read as LaTeX"
+        if given is None:
+            return "unparseable", "the answer cannot be read as LaTeX"
+        constant = self.constants(expected, given, digits)
+        if constant is not None:
+            return ("same" if constant else "different"), "compared to 60 digits"
+        return ("same" if self.equal(expected, given) else "different"), "compared symbolically"
+
+    def equal(self, gold: Any, answer: Any) -> bool:
+        """math-verify's own opinion."""
+        return bool(self.math_verify.verify(gold, answer, timeout_seconds=None))
+
+    def constants(self, gold: Any, answer: Any, digits: int | None) -> bool | None:
+        """Compare two constants by value; ``None`` where one of them is not a constant.
+
+        math-verify takes any two constants for equal that differ by less than about 1e-15;
+        here the difference counts in proportion to their size.
+        """
+        sympy = self.sympy
+        for side in (gold, answer):
+            if not isinstance(side, sympy.Expr) or side.free_symbols:
+                return None
+        try:
+            exact = [sympy.nsimplify(side, rational=True) for side in (gold, answer)]
+            left, right = (sympy.N(side.doit(), 60) for side in exact)
+            size, distance = max(abs(left), abs(right)), abs(left - right)
+            if not (size.is_finite and distance.is_finite):
+                return None
+            if size < _CLOSE:  # evaluated to noise around zero: only algebra can tell
+                return bool(sympy.simplify(exact[0] - exact[1]) == 0)
+            if digits is not None and not exact[0].is_rational:
+                return bool(distance <= sympy.Rational(1, 2 * 10**digits))
+            return bool(distance <= size * _CLOSE)
+        except (TypeError, ValueError, ArithmeticError, AttributeError):
+            return None
+
+
+def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
+    """Answer questions until the stream ends."""
+    setup = read_frame(stdin)
+    sys.path[:] = setup["path"]
+    try:
+        symbolic = Symbolic()
+        memory = setup["memory_mib"] << 20
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    except Exception as error:
+        write_frame(stdout, {"ready": False, "reason": f"{type(error).__name__}: {error}"})
+        return
+    write_frame(stdout, {"ready": True})
+    while (question := read_frame(stdin)) is not None:
+        limit_cpu(setup["cpu_s"])
+        write_frame(stdout, answer_to(symbolic, question))
+
+
+def answer_to(symbolic: Symbolic, question: dict[str, Any]) -> dict[str, str]:
+    """Answer one question, whatever goes wrong."""
+    try:
+        if question["op"] == "check":
+            finding, reason = symbolic.check(question["gold"])
+        else:
+            finding, reason = symbolic.same(
+                question["gold"], question["answer"], question["digits"]
+            )
+    except MemoryError:
+        return {"finding": "memory", "reason": "out of memory"}
+    except Exception as error:  # sympy may raise anything at all on hostile input
+        return {"finding": "unparseable", "reason": f"{type(error).__name__} while comparing"}
+    return {"finding": finding, "reason": reason}
+
+
+def main() -> None:
+    """Keep stdout for frames alone, whatever a library prints."""
+    frames = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, frames)
+
+
+if __name__ == "__main__":
+    main()

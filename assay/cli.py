@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -14,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from . import __version__, report
+from .arguments import settings
+from .demo import demo
 from .envs import (
     Scored,
     UnknownEnvironment,
@@ -26,7 +27,7 @@ from .envs import (
 )
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
-from .train_cli import demo, train
+from .training_cli import train
 
 app = typer.Typer(
     help="Rewards and verifiers for reinforcement learning: score answers, run code in "
@@ -129,24 +130,6 @@ def score_file(
         raise typer.Exit(1)
 
 
-def settings(pairs: list[str]) -> dict[str, Any]:
-    """``["split=train", "seed=1"]`` as keyword arguments; values are JSON, else text.
-
-    Raises:
-        ValueError: a pair has no equals sign.
-    """
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise ValueError(f"--set takes name=value, got {pair!r}")
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = value
-    return found
-
-
 def _progress() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
@@ -186,6 +169,6 @@ def main() -> None:
     except _MENDABLE as error:
         if os.environ.get("ASSAY_DEBUG"):
             raise
-        err.print(f"[bold red]error:[/] {error}", highlight=False)
+        err.print(f"error: {error}", markup=False, highlight=False)
         code = 2
     sys.exit(code if isinstance(code, int) else 0)

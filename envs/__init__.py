@@ -9,6 +9,7 @@ from .policy import Completion, FunctionPolicy, Policy
 from .registry import (
     EnvSpec,
     UnknownEnvironment,
+    arguments,
     environment,
     make,
     make_group,
@@ -49,6 +50,7 @@ __all__ = [
     "TextEnv",
     "Unicode",
     "UnknownEnvironment",
+    "arguments",
     "clustered_interval",
     "environment",
     "judge",

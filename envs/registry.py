@@ -137,6 +137,15 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
     raise UnknownEnvironment(f"no environment is called {id!r}. {hint}{known}")
 
 
+def arguments(id: str) -> list[str]:  # noqa: A002  # Gymnasium's own name for it
+    """Names of the arguments that an environment takes.
+
+    Raises:
+        UnknownEnvironment: there is no such id.
+    """
+    return list(inspect.signature(_builder(spec(id))).parameters)
+
+
 def make(id: str, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasium's own name for it
     """Make an environment.
 
@@ -148,18 +157,21 @@ def make(id: str, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasium's own na
         UnknownEnvironment: there is no such id.
         ValueError: the environment takes no such argument, or refuses its value.
     """
-    found = spec(id)
-    build = found.entry_point
-    if isinstance(build, str):
-        module, _, name = build.partition(":")
-        build = getattr(importlib.import_module(module), name)
-    takes = [p for p in inspect.signature(build).parameters if p != "self"]
+    found, takes = spec(id), arguments(id)
     unknown = set(kwargs) - set(takes)
     if unknown:
         raise ValueError(f"{id} takes no {min(unknown)!r}; it takes {', '.join(takes)}")
-    env: TextEnv = build(**{**found.kwargs, **kwargs})
+    env = _builder(found)(**{**found.kwargs, **kwargs})
     env.name = id
     return env
+
+
+def _builder(found: EnvSpec) -> Callable[..., TextEnv]:
+    if not isinstance(found.entry_point, str):
+        return found.entry_point
+    module, _, name = found.entry_point.partition(":")
+    builder: Callable[..., TextEnv] = getattr(importlib.import_module(module), name)
+    return builder
 
 
 def make_group(

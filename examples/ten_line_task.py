@@ -11,12 +11,10 @@ from assay.envs import FunctionPolicy
 def halves(rng):
     """Halve a number."""
     n = int(rng.integers(1, 1000))
-    return Task(
-        f"What is half of {n}? Box the answer.", reference=str(n / 2), solution=f"\\boxed{{{n}/2}}"
-    )
+    return Task(f"What is half of {n}? Box the answer.", reference=str(n / 2))
 
 
-env = gymnasium.make("me/Halves-v0")  # also make_vec, TRL, `assay` and the built-in learner
+env = gymnasium.make("me/Halves-v0")  # also make_vec, TRL and the built-in learner
 question, info = env.reset(seed=0)
 observation, reward, terminated, truncated, info = env.step(r"\boxed{12.5}")
 print(question, reward, info["reason"])

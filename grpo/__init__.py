@@ -26,6 +26,7 @@ from .model import ModelError, character_tokenizer, load_model, tiny_model
 from .plot import plot_learning_curve
 from .policy import ModelPolicy
 from .sample import Sample, sample
+from .tasks import held_out_tasks, training_tasks
 from .warmstart import WarmStart, warm_start
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "full_forward",
     "group_advantages",
     "grpo_loss",
+    "held_out_tasks",
     "k3",
     "list_checkpoints",
     "load_checkpoint",
@@ -66,6 +68,7 @@ __all__ = [
     "save_checkpoint",
     "shared_forward",
     "tiny_model",
+    "training_tasks",
     "warm_start",
 ]
 

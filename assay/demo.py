@@ -1,0 +1,169 @@
+"""``assay demo``: answers scored, code run in a sandbox, and a model that gets better by GRPO."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from .envs import make, wilson_interval
+from .sandbox import Limits, Sandbox, SandboxError
+from .verifiers import Code, Format, Math, Rubric
+
+if TYPE_CHECKING:
+    from .grpo import Rollout
+
+out = Console()
+
+ENV = "assay/Arithmetic-v0"
+Row = Mapping[str, Any]
+_REPLIES = (
+    r"Half of 3/4 is \boxed{0.375}.",
+    "<think>0.75 / 2</think><answer>3/8</answer>",
+    "It is 3/8 or 4/8.",
+    "I don't know.",
+)
+_PROGRAMS = {
+    "right": "def add(a, b):\n    return a + b",
+    "wrong": "def add(a, b):\n    return a - b",
+    "leaves before the tests": "import os\nos._exit(0)",
+    "equals everything": "class Any(int):\n    __eq__ = lambda *_: True\n"
+    "def add(a, b):\n    return Any(0)",
+    "never ends": "def add(a, b):\n    while True: pass",
+    "takes all memory": "def add(a, b):\n    return len([0] * 10**10)",
+}
+_TESTS = {"tests": "assert add(2, 3) == 5\nassert add(-1, 1) == 0", "entry_point": "add"}
+
+
+def demo(
+    out_dir: Annotated[Path, typer.Option("--out", help="Where runs go.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Decides everything.")] = 0,
+    steps: Annotated[int, typer.Option(help="GRPO steps.")] = 600,
+) -> None:
+    """Show the main job, on this machine alone, in about two minutes.
+
+    Scores a few answers, runs a few programs in a sandbox, then makes a tiny model from nothing,
+    warms it up on 900 sums until it is right now and then, and trains it with GRPO on rewards
+    alone. Interrupted, it goes on where it was when it is started again.
+    """
+    out.print(_scored_answers())
+    out.print(_run_programs())
+    out.print(_train(out_dir / f"seed-{seed}", seed, steps))
+
+
+def _scored_answers() -> Table:
+    rubric = Rubric(
+        {"accuracy": Math(), "format": Format()},
+        weights={"accuracy": 1.0, "format": 0.2},
+        gate="accuracy",
+    )
+    table = Table("reply", "score", "accuracy", "format", "why", title="Answers, gold 3/8")
+    for reply, verdict in zip(
+        _REPLIES, rubric.verify_many(_REPLIES, ["3/8"] * len(_REPLIES)), strict=True
+    ):
+        parts = [f"{verdict.parts[name]:.0f}" for name in ("accuracy", "format")]
+        table.add_row(reply, f"{verdict.score:.2f}", *parts, verdict.reason)
+    rubric.close()
+    return table
+
+
+def _run_programs() -> Table | str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the table's title says which backend it is
+            with Sandbox(limits=Limits(cpu_s=1, memory_mib=256)) as box:
+                code = Code(box)
+                verdicts = code.verify_many(list(_PROGRAMS.values()), [_TESTS] * len(_PROGRAMS))
+                backend = box.backend
+    except SandboxError as error:
+        return f"No sandbox here, so no program was run: {error}"
+    table = Table("program", "score", "status", "why", title=f"Programs, in {backend}")
+    for name, verdict in zip(_PROGRAMS, verdicts, strict=True):
+        score = "none" if verdict.score is None else f"{verdict.score:.0f}"
+        table.add_row(name, score, verdict.status.value, verdict.reason)
+    return table
+
+
+def _train(folder: Path, seed: int, steps: int) -> Table:
+    from .grpo import (
+        GRPOConfig,
+        Learner,
+        held_out_tasks,
+        list_checkpoints,
+        load_model,
+        plot_learning_curve,
+        read_metrics,
+        training_tasks,
+    )
+
+    started = time.perf_counter()
+    test = held_out_tasks(make(ENV, split="test"), 1000)
+    start = folder / "start"
+    if not (start / "config.json").exists():
+        _make_start(start, seed, test)
+    config = GRPOConfig(steps=steps, max_new_tokens=6, eval_every=100, save_every=100, seed=seed)
+    model, tokenizer = load_model(start)
+    learner = Learner(
+        model,
+        tokenizer,
+        training_tasks(make(ENV, split="train"), config),
+        config,
+        folder,
+        held_out=test,
+        resume=bool(list_checkpoints(folder / "checkpoints")),
+    )
+    learner.train()
+    picture = plot_learning_curve(
+        folder / "metrics.jsonl", folder / "learning_curve.png", title=f"GRPO on {ENV}, seed {seed}"
+    )
+    evaluated = [r for r in read_metrics(folder / "metrics.jsonl") if "held_out/scored" in r]
+    seconds = time.perf_counter() - started
+    table = _before_and_after(evaluated[0], evaluated[-1], f"Learning a+b by GRPO, {seconds:.0f} s")
+    table.caption = f"Learning curve: {picture}\nModel: {learner.save()}"
+    return table
+
+
+def _make_start(folder: Path, seed: int, test: Rollout) -> None:
+    """A tiny model that is right now and then; it appears whole, or not at all."""
+    from .grpo import load_model, tiny_model, warm_start
+
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # an interrupted run may have left one
+    model, tokenizer = load_model(tiny_model(partial, seed=seed))
+    train = make(ENV, split="train")
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task("warm start")
+        warm_start(
+            model,
+            tokenizer,
+            [train.task(i) for i in range(900)],
+            test,
+            target=0.3,
+            max_new_tokens=6,
+            seed=seed,
+            progress=lambda w: bar.update(
+                line, description=f"warm start, step {w.steps}: pass@1 {w.pass_at_1:.2f}"
+            ),
+        )
+    model.save_pretrained(partial)
+    partial.rename(folder)
+
+
+def _before_and_after(before: Row, after: Row, title: str) -> Table:
+    table = Table("held-out pass@1", "value", "95 % interval", "problems", title=title)
+    for name, row in (("before", before), ("after", after)):
+        share, scored = row["held_out/pass_at_1"], row["held_out/scored"]
+        low, high = wilson_interval(round(share * scored), scored)
+        table.add_row(name, f"{share:.3f}", f"{low:.3f} to {high:.3f}", str(scored))
+    gain = after["held_out/pass_at_1"] - before["held_out/pass_at_1"]
+    table.add_row("gain", f"{gain:+.3f}", "", "")
+    return table

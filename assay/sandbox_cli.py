@@ -1,0 +1,1 @@
+"""``assay sandbox``: build the image, check the isolation, run one file."""

@@ -1,0 +1,222 @@
+"""The command line as a person meets it: tables, errors with a remedy, exit codes, whole files."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from assay.cli import main
+
+GSM8K = [
+    {"question": f"What is {n} and {n}?", "answer": f"It is {2 * n}.\n#### {2 * n}"}
+    for n in range(1, 31)
+]
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write(tmp_path / "gsm8k.jsonl", GSM8K)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a command line; gives exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run_one(*args):
+        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run_one
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def golds(path, shift=0):
+    rows = [
+        {"task": i, "completion": GSM8K[(i + shift) % len(GSM8K)]["answer"]}
+        for i in range(len(GSM8K))
+    ]
+    return write(path, rows)
+
+
+def test_list_names_every_environment_and_its_needs(run) -> None:
+    code, shown, _ = run("list")
+    assert code == 0
+    assert all(name in shown for name in ("assay/GSM8K-v0", "assay/Countdown-v0", "a sandbox"))
+
+
+def test_golds_score_full_marks_and_are_written(run, tmp_path, data) -> None:
+    out = tmp_path / "verdicts.jsonl"
+    code, shown, _ = run(
+        "score", "assay/GSM8K-v0", golds(tmp_path / "c.jsonl"), "--data", data, "--out", out
+    )
+    assert code == 0
+    assert "accuracy" in shown
+    assert "1.0000" in shown
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 30
+    assert {"task", "status", "score", "rewards", "reason", "extracted"} <= set(rows[0])
+    assert all(r["score"] == 1.0 and r["rewards"] == {"accuracy": 1.0} for r in rows)
+
+
+def test_golds_of_the_next_row_score_nothing(run, tmp_path, data) -> None:
+    code, shown, _ = run("score", "assay/GSM8K-v0", golds(tmp_path / "c", 1), "--data", data)
+    assert code == 0
+    assert "incorrect" in shown
+    assert "0.0000" in shown
+
+
+def test_several_completions_of_a_task_give_pass_at_k(run, tmp_path, data) -> None:
+    rows = [{"task": i % 5, "completion": str(2 * (i % 5 + 1) if i < 5 else 0)} for i in range(20)]
+    _, shown, _ = run("score", "assay/GSM8K-v0", write(tmp_path / "c", rows), "--data", data)
+    # One of four is right: pass@1 .25, pass@2 .5, pass@4 1.
+    for name, value in (("pass@1", "0.2500"), ("pass@2", "0.5000"), ("pass@4", "1.0000")):
+        assert any(name in line and value in line for line in shown.splitlines()), shown
+
+
+def fault(data, tmp_path):
+    """Command lines that a person can mend, and words that tell how."""
+    good = golds(tmp_path / "good.jsonl")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("\n".join([*data.read_text().splitlines()[:16], '{"question": ']))
+    short = write(tmp_path / "short.jsonl", [*GSM8K[:3], {"question": "?"}])
+    unreadable = write(
+        tmp_path / "gold.jsonl", [*GSM8K[:3], {"question": "?", "answer": "#### a b"}]
+    )
+    env = "assay/GSM8K-v0"
+    return {
+        "missing file": (["score", env, tmp_path / "none", "--data", data], "no such file"),
+        "missing data": (["score", env, good, "--data", tmp_path / "none.jsonl"], "no such file"),
+        "broken line": (["score", env, good, "--data", broken], "line 17: not JSON"),
+        "missing field": (["score", env, good, "--data", short], "line 4: no field 'answer'"),
+        "unknown id": (["score", "assay/GSM8k-v1", good], "Did you mean assay/GSM8K-v0"),
+        "bad gold": (["score", env, good, "--data", unreadable], "row 3"),
+        "unknown task": (
+            ["score", env, write(tmp_path / "t", [{"task": 99, "completion": ""}]), "--data", data],
+            "line 1: task must be from 0 to 29, got 99",
+        ),
+        "no argument": (["score", env], "Missing argument"),
+        "bad setting": (["score", env, good, "--set", "think"], "--set takes name=value"),
+        "unknown setting": (["score", env, good, "--set", "thnk=1"], "takes no 'thnk'"),
+        "lonely resume": (["score", env, good, "--data", data, "--resume"], "--resume needs --out"),
+        "group of one": (
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--group-size", 1],
+            "group_size must be at least 2, got 1",
+        ),
+        "no model": (
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path / "none"],
+            "no model directory",
+        ),
+        "unknown option": (
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "btea=1"],
+            "--option has no 'btea'",
+        ),
+        "unknown command": (["scroe"], "No such command"),
+    }
+
+
+FAULTS = [
+    "missing file", "missing data", "broken line", "missing field", "unknown id", "bad gold",
+    "unknown task", "no argument", "bad setting", "unknown setting", "lonely resume",
+    "group of one", "no model", "unknown option", "unknown command",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_sentences_with_exit_code_2_and_nothing_is_written(
+    name, run, tmp_path, data, monkeypatch
+) -> None:
+    args, words = fault(data, tmp_path)[name]
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    if args[0] == "score":
+        args = [*args, *([] if name == "lonely resume" else ["--out", tmp_path / "cwd" / "out"])]
+    code, _, shown = run(*args)
+    assert code == 2
+    assert words in " ".join(shown.split()), shown
+    assert "Traceback" not in shown
+    assert list((tmp_path / "cwd").iterdir()) == []
+
+
+def test_a_model_directory_without_tokenizer_is_named(run, tmp_path) -> None:
+    from assay.grpo import tiny_model
+
+    model = tiny_model(tmp_path / "model")
+    for path in model.glob("token*"):
+        path.unlink()
+    code, _, shown = run("train", "assay/Arithmetic-v0", "--model", model, "--out", tmp_path / "o")
+    assert code == 2
+    assert "has no tokenizer" in " ".join(shown.split())
+    assert not (tmp_path / "o").exists()
+
+
+def test_an_earlier_result_is_not_overwritten_but_completed(run, tmp_path, data) -> None:
+    args = ["score", "assay/GSM8K-v0", golds(tmp_path / "c"), "--data", data, "--out"]
+    out = tmp_path / "out.jsonl"
+    assert run(*args, out)[0] == 0
+    before = out.read_text()
+    code, _, shown = run(*args, out)
+    assert code == 2
+    assert "exists" in shown
+    rows = [json.loads(line) for line in before.splitlines()]
+    rows[7] |= {"status": "sandbox_error", "score": None, "rewards": {"accuracy": None}}
+    write(out, rows)
+    assert run(*args, out, "--resume")[0] == 0
+    assert out.read_text() == before
+
+
+def test_help_says_what_each_command_is_for(run) -> None:
+    for command in ((), ("score",), ("train",), ("demo",), ("sandbox",), ("sandbox", "build")):
+        code, shown, _ = run(*command, "--help")
+        assert code == 0
+        assert "Usage" in shown
+    assert "--resume" in run("score", "--help")[1]
+
+
+def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) -> None:
+    from assay.grpo import tiny_model
+
+    model = tiny_model(tmp_path / "model", hidden_size=32, layers=1, heads=2, intermediate_size=32)
+    out = tmp_path / "run"
+    args = ["train", "assay/Arithmetic-v0", "--model", model, "--out", out, "--set", "digits=1",
+            "--prompts", 8, "--group-size", 8, "--max-new-tokens", 3, "--held-out", 20,
+            "--eval-every", 2, "--save-every", 2]  # fmt: skip
+    code, shown, err = run(*args, "--steps", 2)
+    assert code == 0, err
+    assert "learning_curve.png" in shown
+    assert run(*args, "--steps", 2)[0] == 2  # a run is there already
+    assert run(*args, "--steps", 4, "--resume")[0] == 0
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [r["step"] for r in rows] == [0, 1, 2, 3, 4]
+    assert (out / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "checkpoints" / "step-000004" / "model.safetensors").exists()
+
+
+def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path, data) -> None:
+    slow = r"\boxed{9^{9^{9^{9}}} + %d}"  # each costs the slow path its whole time limit
+    rows = [{"task": 0, "completion": "It is 2."}] * 256
+    rows += [{"task": 0, "completion": slow % i} for i in range(64)]
+    out = tmp_path / "out.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay", "score", "assay/GSM8K-v0", write(tmp_path / "c", rows),
+         "--data", data, "--out", out],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=60)
+    assert process.returncode == 130, shown
+    assert "--resume judges the rest" in " ".join(shown.split())
+    kept = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(kept) >= 256
+    assert all(r["score"] is not None for r in kept)

@@ -143,7 +143,11 @@ def _bags(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
         if len(bag.parts) == 1 and other.kind not in _RANGES:  # {5} for 5
             return _same(a.parts[0] if bag is a else a.text, b.parts[0] if bag is b else b.text, how, depth + 1)  # fmt: skip
         ranges = other.kind in _RANGES or other.kind is Kind.EXPRESSION
-        return None if ranges and all(read_shape(x).kind is Kind.RELATION for x in bag.parts) else False
+        return (
+            None
+            if ranges and all(read_shape(x).kind is Kind.RELATION for x in bag.parts)
+            else False
+        )
     if max(len(a.parts), len(b.parts)) > _MAX_ELEMENTS:
         return None
     named = [_assignment(read_shape(part)) is not None for part in a.parts]

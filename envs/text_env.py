@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, SupportsFloat
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
@@ -33,7 +33,10 @@ class TextEnv(gym.Env[str, str]):
         ValueError: a row's reference cannot be used. The first few are listed.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: dict[str, Any] = {  # noqa: RUF012  # Gymnasium's own, annotated as it is there
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+    }
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class TextEnv(gym.Env[str, str]):
         self._transcript = f"{task.text}\n\n{action}\n\n{verdict.status} {verdict.score}"
         return task.text, reward_of(verdict), True, False, describe(task) | findings(verdict)
 
-    def render(self) -> str | None:  # type: ignore[override]  # Gymnasium types it for pictures
+    def render(self) -> str | None:
         """What was said so far, in ``ansi`` mode."""
         return self._transcript if self.render_mode == "ansi" else None
 

@@ -13,7 +13,7 @@ def shown_in_examples():
 
 
 def test_every_python_block_is_an_example() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M)
     examples = dict(shown_in_examples())
     assert len(blocks) >= 3
     for block in blocks:

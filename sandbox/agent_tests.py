@@ -41,6 +41,7 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     except (SyntaxError, ValueError) as error:
         report.write(bad_tests=f"{type(error).__name__}: {error}")
         os._exit(0)
+    report.write(total=suite.count or 1)
     peer = Peer(PEER_FD, _may)
     try:
         hello = peer.receive()
@@ -113,6 +114,7 @@ class Suite:
             for name in self.functions
             if (name == "check" or name.startswith("test")) and name not in self.called
         ]
+        self.count = len(self.units) + len(self.uncalled)
         if "check" in self.uncalled and entry_point is None and self.required("check"):
             raise ValueError("tests with check(candidate) need entry_point, the function's name")
 
@@ -160,23 +162,21 @@ class Runner:
     def run(self) -> None:
         """Run everything in order. A statement that is no test and fails ends the run."""
         suite = self.suite
-        count = len(suite.units) + len(suite.uncalled)
-        self.report.write(total=count or 1)
         for statement in [*suite.setup, *suite.body]:
             what = suite.source(statement)
             fine = self._attempt(what, partial(self._execute, statement))
             if statement in suite.units:
                 self._tell(fine)
             elif not fine:
-                self.report.write(test=self.failure[0], reason=self.failure[1])
+                self._tell(False)
                 return
         for name in suite.uncalled:
             self._tell(self._attempt(name, partial(self._call, name)))
         cases = self._cases()
-        if count or cases:
-            self.report.write(total=count + len(cases))
+        if suite.count or cases:
+            self.report.write(total=suite.count + len(cases))
         else:
-            self._tell(True)
+            self._tell(True)  # a script without asserts: it ran to its end
         for case in cases:
             self._tell(self._attempt(case.id(), case.debug))
 

@@ -14,10 +14,11 @@ from typing import Any, Literal, Self, TypeVar
 from .bwrap import BwrapBackend, bwrap_fault
 from .docker import DEFAULT_IMAGE, DockerBackend
 from .errors import ImageUnavailable, SandboxUnavailable
+from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
 from .limits import Limits
 from .outcome import run_result
 from .pool import Backend, Pool
-from .result import Result, RunStatus
+from .result import Check, Result, RunStatus
 from .slot import Reply, Request, SlotBroken
 
 BREAKS = 2
@@ -143,6 +144,117 @@ class Sandbox:
             except BaseException:
                 threads.shutdown(cancel_futures=True)
                 raise
+
+    def check_stdio(
+        self,
+        code: str,
+        cases: Sequence[tuple[str, str]],
+        *,
+        tolerance: float | None = None,
+        stop_at_first: bool = False,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Run a program once for each pair of stdin and expected stdout.
+
+        Output is compared word by word; a run must also end with exit code 0. After a timeout
+        the cases left are not run, and count as failed.
+
+        Args:
+            code: the program.
+            cases: stdin and expected stdout of each.
+            tolerance: numbers may differ by this much, absolutely or relative to the larger.
+            stop_at_first: do not run the cases after the first failure.
+            limits: bounds on each run.
+
+        Raises:
+            ValueError: there are no cases.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+        """
+        found = StdioCheck(len(cases), tolerance)
+        for number, (stdin, expected) in enumerate(cases, 1):
+            result = self.run(code, stdin, limits=limits)
+            go_on = found.add(number, stdin, expected, result)
+            if not go_on or (stop_at_first and found.failure is not None):
+                break
+        return found.check()
+
+    def check_calls(
+        self,
+        code: str,
+        function: str,
+        cases: Sequence[tuple[Sequence[Any], Any]],
+        *,
+        tolerance: float | None = None,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Call a program's function with each case's arguments, and compare what it returns.
+
+        The program gets the arguments only. Its values come back as plain built-in ones and are
+        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple. One
+        process makes all calls, so the limits hold for all of them together.
+
+        Args:
+            code: the program.
+            function: its name; ``Solution.solve`` is that method of a new ``Solution()``.
+            cases: positional arguments and expected value of each.
+            tolerance: floats may differ by this much, absolutely or relative to the larger.
+            limits: bounds on the run.
+
+        Raises:
+            ValueError: there are no cases, or they hold values that are not plain.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_calls("def add(a, b): return a + b", "add", [((1, 2), 3)]).solved
+            True
+        """
+        bounds = self._bounds(limits)
+        data = calls_data(function, cases)
+        reply, _, broken = self._send("calls", encoded(code), data, bounds)
+        if broken is not None:
+            return Check(broken.status, 0, len(cases), broken.reason)
+        return calls_check(reply, bounds, cases, tolerance)
+
+    def check_tests(
+        self,
+        code: str,
+        tests: str,
+        *,
+        setup: str = "",
+        entry_point: str | None = None,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a program against tests written in Python, which run in a process of their own.
+
+        Each top-level statement that asserts is one test, and so are a ``check(candidate)``
+        function (called with the entry point), each ``test_*`` function and each method of a
+        TestCase. Names that the tests neither define nor import, and that are no builtins, are
+        the program's; its objects are handles to them, never equal to anything.
+
+        Args:
+            code: the program.
+            tests: the tests.
+            setup: code to run before them, on their side.
+            entry_point: the function under test, where ``check`` needs it or where it has a
+                builtin's name.
+            limits: bounds on both processes together.
+
+        Raises:
+            ValueError: the tests do not compile, or lack an entry point.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_tests("def double(x): return 2 * x", "assert double(4) == 8").solved
+            True
+        """
+        bounds = self._bounds(limits)
+        data = tests_data(tests, setup, entry_point)
+        reply, _, broken = self._send("tests", encoded(code), data, bounds)
+        if broken is not None:
+            return Check(broken.status, 0, 1, broken.reason)
+        return tests_check(reply, bounds)
 
     def close(self) -> None:
         """End all slots. Calling it twice does no harm."""

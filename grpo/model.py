@@ -52,13 +52,14 @@ def load_model(
         )
     tokenizer = load_tokenizer(path)
     try:
-        model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype=dtype)
+        model: Any = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype=dtype)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
             "with model.save_pretrained(directory)"
         ) from error
-    return model.to(device).eval(), tokenizer
+    model.to(torch.device(device))
+    return model.eval(), tokenizer
 
 
 def load_tokenizer(path: Path) -> Any:
@@ -146,7 +147,7 @@ def character_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))  # noqa: S106 - no secret
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
-    fast = PreTrainedTokenizerFast(
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers
         tokenizer_object=tokenizer,
         pad_token="<pad>",  # noqa: S106 - no secret
         eos_token="<eos>",  # noqa: S106 - no secret

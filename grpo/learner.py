@@ -21,6 +21,7 @@ from .evaluate import Rollout, Score, evaluate
 from .forward import choose_forward
 from .interrupt import interrupt_later
 from .log import FILE, MetricsLog
+from .model import quiet
 from .policy import ModelPolicy
 from .random_numbers import derive_seed
 from .report import Alarm, Progress, rollout_metrics
@@ -309,9 +310,10 @@ def reward_table(groups: Sequence[EpisodeGroup]) -> torch.Tensor:
 def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
     """The model as it was at the start of the run, kept beside it for when it is resumed."""
     path = out_dir / "reference"
-    if not resume:
-        model.save_pretrained(path)
-    reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
+    with quiet():
+        if not resume:
+            model.save_pretrained(path)
+        reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
     return reference.to(model.device).eval().requires_grad_(False)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,19 @@ from transformers import (
     Qwen2Config,
     Qwen2ForCausalLM,
 )
+from transformers.utils import logging as transformers_logging
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hold back the progress bars with which transformers reads and writes each file."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
 
 
 class ModelError(ValueError):
@@ -52,7 +67,10 @@ def load_model(
         )
     tokenizer = load_tokenizer(path)
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype=dtype)
+        with quiet():
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                path, local_files_only=True, dtype=dtype
+            )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
@@ -131,7 +149,8 @@ def tiny_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen2ForCausalLM(config)
-    model.save_pretrained(path)
+    with quiet():
+        model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path
 

@@ -13,9 +13,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
 )
 from transformers.utils import logging as transformers_logging
 
@@ -116,8 +116,9 @@ def tiny_model(
 ) -> Path:
     """Write a small untrained model with a character tokenizer, for demos and tests.
 
-    It is a Qwen2 of some 0.4 million parameters with tied embeddings; plain
-    ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it.
+    It is a Llama of some 0.4 million parameters with tied embeddings; plain
+    ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it. (A Qwen2 it cannot be: beside a
+    Qwen2 config transformers 5 reads every tokenizer as Qwen2's own, which drops spaces here.)
 
     Args:
         directory: made where missing.
@@ -133,7 +134,7 @@ def tiny_model(
     """
     path = Path(directory)
     tokenizer = character_tokenizer()
-    config = Qwen2Config(
+    config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
         num_hidden_layers=layers,
@@ -148,7 +149,7 @@ def tiny_model(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Qwen2ForCausalLM(config)
+        model = LlamaForCausalLM(config)
     with quiet():
         model.save_pretrained(path)
     tokenizer.save_pretrained(path)

@@ -7,8 +7,9 @@ turns, the environment's between them, which are masked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,7 +62,9 @@ def row_of(episode: Episode, advantage: float) -> Row:
             f"the episode of {episode.task_id!r} begins with the model's tokens: the first span "
             "must hold the prompt's, since its last one predicts the first reply token"
         )
-    reply, written, logprobs = [], [], []
+    reply: list[int] = []
+    written: list[bool] = []
+    logprobs: list[float] = []
     for span in spans[first:]:
         mine = span.author == "model"
         reply.extend(span.ids)
@@ -102,26 +105,28 @@ class Batch:
         extra_padding: int = 0,
     ) -> Batch:
         """Pad groups of rows; the rows of one group share their prompt."""
-        p, g = len(groups), max(len(rows) for rows in groups)
+        g = max(len(rows) for rows in groups)
         s = max(len(rows[0].prompt) for rows in groups) + extra_padding
         t = max(len(row.reply) for rows in groups for row in rows) + extra_padding
-        prompts = torch.full((p, s), pad_id)
-        replies = torch.full((p, g, t), pad_id)
-        reply_lengths = torch.zeros(p, g, dtype=torch.long)
-        mask = torch.zeros(p, g, t, dtype=torch.bool)
-        old_logprobs = torch.zeros(p, g, t)
-        advantages = torch.zeros(p, g)
-        for i, rows in enumerate(groups):
-            prompts[i, : len(rows[0].prompt)] = torch.tensor(rows[0].prompt)
-            for j, row in enumerate(rows):
-                n = len(row.reply)
-                replies[i, j, :n] = torch.tensor(row.reply)
-                mask[i, j, :n] = torch.tensor(row.written)
-                old_logprobs[i, j, :n] = torch.tensor(row.logprobs)
-                reply_lengths[i, j], advantages[i, j] = n, row.advantage
-        lengths = torch.tensor([len(rows[0].prompt) for rows in groups])
-        tensors = (prompts, lengths, replies, reply_lengths, mask, old_logprobs, advantages)
-        return cls(*(x.to(device) for x in tensors))
+        missing = Row((), (), (), (), 0.0)
+        full = [[*rows, *[missing] * (g - len(rows))] for rows in groups]
+
+        def table(values: Callable[[Row], Sequence[Any]], fill: Any) -> Tensor:
+            padded = [[[*(v := values(r)), *[fill] * (t - len(v))] for r in rows] for rows in full]
+            return torch.tensor(padded, device=device)
+
+        return cls(
+            prompts=torch.tensor(
+                [[*rows[0].prompt, *[pad_id] * (s - len(rows[0].prompt))] for rows in groups],
+                device=device,
+            ),
+            prompt_lengths=torch.tensor([len(rows[0].prompt) for rows in groups], device=device),
+            replies=table(lambda row: row.reply, pad_id),
+            reply_lengths=torch.tensor([[len(r.reply) for r in rows] for rows in full]).to(device),
+            mask=table(lambda row: row.written, False),
+            old_logprobs=table(lambda row: row.logprobs, 0.0),
+            advantages=torch.tensor([[r.advantage for r in rows] for rows in full]).to(device),
+        )
 
 
 def by_prompt(rows: Iterable[Row]) -> list[list[Row]]:
@@ -144,34 +149,27 @@ def micro_batches(groups: Sequence[Sequence[Row]], *, budget: int) -> list[list[
         budget: padded tokens, P x (S + G x T).
     """
     pieces = [piece for rows in groups for piece in _pieces(rows, budget)]
-    # A piece that is first in its batch is the longest: only shorter ones follow it.
-    pieces.sort(key=lambda rows: (_longest(rows), len(rows[0].prompt), len(rows)), reverse=True)
+    # The longest first: a batch's first piece then tells its T.
+    pieces.sort(key=lambda rows: (len(rows[0].reply), len(rows[0].prompt), len(rows)), reverse=True)
     batches: list[list[list[Row]]] = []
+    p, s, g, t = 0, 0, 0, 0
     for piece in pieces:
-        if batches and _padded([*batches[-1], piece]) <= budget:
+        s_with, g_with = max(s, len(piece[0].prompt)), max(g, len(piece))
+        if batches and (p + 1) * (s_with + g_with * t) <= budget:
             batches[-1].append(piece)
+            p, s, g = p + 1, s_with, g_with
         else:
             batches.append([piece])
+            p, s, g, t = 1, len(piece[0].prompt), len(piece), len(piece[0].reply)
     return batches
 
 
 def _pieces(rows: Sequence[Row], budget: int) -> list[list[Row]]:
+    """Cut a group so that S + G x T is within the budget; each piece has its longest first."""
     ordered = sorted(rows, key=lambda row: len(row.reply), reverse=True)
     pieces: list[list[Row]] = []
-    for row in ordered:
-        if pieces and _padded([[*pieces[-1], row]]) <= budget:
-            pieces[-1].append(row)
-        else:
-            pieces.append([row])
+    while ordered:
+        most = (budget - len(ordered[0].prompt)) // max(1, len(ordered[0].reply))
+        pieces.append(ordered[: max(1, most)])
+        ordered = ordered[max(1, most) :]
     return pieces
-
-
-def _padded(groups: Sequence[Sequence[Row]]) -> int:
-    """Tokens of these groups as a batch: P x (S + G x T)."""
-    prompt = max(len(rows[0].prompt) for rows in groups)
-    most = max(len(rows) for rows in groups)
-    return len(groups) * (prompt + most * max(_longest(rows) for rows in groups))
-
-
-def _longest(rows: Sequence[Row]) -> int:
-    return max(len(row.reply) for row in rows)

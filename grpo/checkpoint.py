@@ -27,6 +27,8 @@ from typing import Any
 import torch
 import transformers
 
+from .model import quiet
+
 _NAME = re.compile(r"step-(\d{6,})")
 
 
@@ -80,7 +82,8 @@ def load_checkpoint(path: str | Path, model: Any, optimizer: Any) -> State:
         found = json.loads((path / "state.json").read_text(encoding="utf-8"))
         saved = torch.load(path / "optimizer.pt", weights_only=True, map_location="cpu")
         # Through transformers, which knows where names on disk differ from those in memory.
-        loaded = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
+        with quiet():
+            loaded = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
         model.load_state_dict(loaded.state_dict())
         optimizer.load_state_dict(saved["optimizer"])
     except (OSError, RuntimeError, ValueError) as error:
@@ -100,7 +103,8 @@ def list_checkpoints(directory: str | Path) -> list[Path]:
 
 
 def _fill(path: Path, model: Any, tokenizer: Any, optimizer: Any, state: State) -> None:
-    model.save_pretrained(path)
+    with quiet():
+        model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     torch.save(
         {"optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}, path / "optimizer.pt"

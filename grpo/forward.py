@@ -113,7 +113,8 @@ def _joined(batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     Under causal attention padding on the right is never looked at, so no mask is needed.
 
     Returns:
-        ids [B', L] of the B' rows that exist; for each of the N chosen tokens its row and the
+        ids [B', L - 1] of the B' rows that exist, without the last token, which predicts
+        nothing; for each of the N chosen tokens its row and the
         column that predicts it; and the chosen tokens [N].
     """
     p, g, t = batch.replies.shape
@@ -128,7 +129,7 @@ def _joined(batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     ids.scatter_(1, columns, batch.replies[there])
     mask = batch.mask[there]
     rows = torch.arange(lengths.numel(), device=device)[:, None].expand_as(mask)
-    return ids[:, :width], rows[mask], columns[mask] - 1, batch.replies[there][mask]
+    return ids[:, : width - 1], rows[mask], columns[mask] - 1, batch.replies[there][mask]
 
 
 def _head(

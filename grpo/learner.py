@@ -21,10 +21,11 @@ from .evaluate import Rollout, Score, evaluate
 from .forward import choose_forward
 from .interrupt import interrupt_later
 from .log import FILE, MetricsLog
+from .model import quiet
 from .policy import ModelPolicy
 from .random_numbers import derive_seed
-from .report import Progress, rollout_metrics, stall
-from .update import accumulate_gradient
+from .report import Alarm, Progress, rollout_metrics
+from .update import accumulate_gradient, add
 
 _log = logging.getLogger(__name__)
 _MAY_CHANGE = ("steps", "eval_every", "save_every", "keep_checkpoints", "max_none_share")
@@ -81,7 +82,7 @@ class Learner:
         self.config, self.out_dir = config, Path(out_dir)
         self.step = 0
         self._whole = True  # False while the weights are between two steps
-        self._show, self._on_step = progress, on_step
+        self._show, self._on_step, self._stalled = progress, on_step, Alarm()
         self._sampler = {
             "max_new_tokens": config.max_new_tokens,
             "temperature": config.temperature,
@@ -203,17 +204,16 @@ class Learner:
         rate = self.config.learning_rate * min(1.0, step / max(1, self.config.warmup_steps))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        sums: Counter[str] = Counter()
+        sums: dict[str, float] = {}
         norms = []
         for part in self._minibatches(rows, step):
             if not self.config.beta and all(row.advantage == 0.0 for row in part):
                 continue  # nothing to learn from; momentum alone must not move the weights
             self.optimizer.zero_grad(set_to_none=True)
-            sums.update(
-                accumulate_gradient(
-                    self.model, self._forward, part, self.config, reference=self.reference
-                )
+            found = accumulate_gradient(
+                self.model, self._forward, part, self.config, reference=self.reference
             )
+            add(sums, found)
             norms.append(self._optimizer_step(step))
         return _update_metrics(sums, norms, rate)
 
@@ -259,7 +259,7 @@ class Learner:
         return evaluate(self.policy(seed=derive_seed(self.config.seed)), self.held_out, step=step)
 
     def _alarm(self, row: dict[str, Any]) -> None:
-        message = stall(row)
+        message = self._stalled.check(row)
         if message is not None:
             row["alarm"] = message
             warnings.warn(f"step {row['step']}: {message}", TrainingAlarm, stacklevel=3)
@@ -310,19 +310,20 @@ def reward_table(groups: Sequence[EpisodeGroup]) -> torch.Tensor:
 def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
     """The model as it was at the start of the run, kept beside it for when it is resumed."""
     path = out_dir / "reference"
-    if not resume:
-        model.save_pretrained(path)
-    reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
+    with quiet():
+        if not resume:
+            model.save_pretrained(path)
+        reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
     return reference.to(model.device).eval().requires_grad_(False)
 
 
-def _update_metrics(sums: Counter[str], norms: list[float], rate: float) -> dict[str, float]:
+def _update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
     """Means over tokens and optimizer steps; NaN where no step was taken."""
-    tokens = sums.pop("tokens", 0)
+    tokens = sums.get("tokens", 0.0)
     updates = len(norms)
     nan = float("nan")
     row = {"lr": rate, "updates": updates, "tokens/trained": tokens}
-    row["loss"] = sums.pop("loss", 0.0) / updates if updates else nan
+    row["loss"] = sums["loss"] / updates if updates else nan
     row["grad_norm"] = sum(norms) / updates if updates else nan
     for name, key in (("ratio", "ratio"), ("clipped", "clip_fraction"), ("entropy", "entropy")):
         row[key] = sums[name] / tokens if tokens else nan

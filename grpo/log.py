@@ -97,6 +97,4 @@ def _board(directory: Path, resume_step: int | None) -> Any:
         return None
     # Without purge_step the steps that are done again would show up twice.
     purge = None if resume_step is None else resume_step + 1
-    return SummaryWriter(  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        str(directory), purge_step=purge
-    )
+    return SummaryWriter(str(directory), purge_step=purge)

@@ -39,8 +39,10 @@ def chosen_logprobs(
         inputs). The entropies carry no gradient.
     """
     rows = max(1, chunk_elements // weight.shape[0])
-    logprobs, entropy = _ChosenLogprobs.apply(hidden, weight, bias, targets, temperature, rows)
-    return logprobs, entropy
+    found: tuple[Tensor, Tensor] = _ChosenLogprobs.apply(  # type: ignore[no-untyped-call]  # torch
+        hidden, weight, bias, targets, temperature, rows
+    )
+    return found
 
 
 class _ChosenLogprobs(torch.autograd.Function):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,23 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
 )
+from transformers.utils import logging as transformers_logging
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hold back the progress bars with which transformers reads and writes each file."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
 
 
 class ModelError(ValueError):
@@ -52,13 +67,17 @@ def load_model(
         )
     tokenizer = load_tokenizer(path)
     try:
-        model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True, dtype=dtype)
+        with quiet():
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                path, local_files_only=True, dtype=dtype
+            )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
             "with model.save_pretrained(directory)"
         ) from error
-    return model.to(device).eval(), tokenizer
+    model.to(torch.device(device))
+    return model.eval(), tokenizer
 
 
 def load_tokenizer(path: Path) -> Any:
@@ -97,8 +116,9 @@ def tiny_model(
 ) -> Path:
     """Write a small untrained model with a character tokenizer, for demos and tests.
 
-    It is a Qwen2 of some 0.4 million parameters with tied embeddings; plain
-    ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it.
+    It is a Llama of some 0.4 million parameters with tied embeddings; plain
+    ``AutoModelForCausalLM`` and ``AutoTokenizer`` load it. (A Qwen2 it cannot be: beside a
+    Qwen2 config transformers 5 reads every tokenizer as Qwen2's own, which drops spaces here.)
 
     Args:
         directory: made where missing.
@@ -114,7 +134,7 @@ def tiny_model(
     """
     path = Path(directory)
     tokenizer = character_tokenizer()
-    config = Qwen2Config(
+    config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
         num_hidden_layers=layers,
@@ -129,8 +149,9 @@ def tiny_model(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Qwen2ForCausalLM(config)
-    model.save_pretrained(path)
+        model = LlamaForCausalLM(config)
+    with quiet():
+        model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path
 
@@ -146,7 +167,7 @@ def character_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))  # noqa: S106 - no secret
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
-    fast = PreTrainedTokenizerFast(
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers
         tokenizer_object=tokenizer,
         pad_token="<pad>",  # noqa: S106 - no secret
         eos_token="<eos>",  # noqa: S106 - no secret

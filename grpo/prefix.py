@@ -55,7 +55,8 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
     p, g, t = batch.replies.shape
     s = batch.prompts.shape[1]
     device = batch.prompts.device
-    ids = torch.cat([batch.prompts, batch.replies.reshape(p, g * t)], dim=1)
+    t = max(1, t - 1)  # the last token of a reply predicts nothing
+    ids = torch.cat([batch.prompts, batch.replies[:, :, :t].reshape(p, g * t)], dim=1)
     steps = torch.arange(t, device=device)
     positions = torch.cat(
         [
@@ -77,7 +78,7 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
     last = hidden[torch.arange(p, device=device), batch.prompt_lengths - 1]  # [P, D]
     replies = hidden[:, s:].reshape(p, g, t, -1)
     first = last[:, None, None].expand(p, g, 1, -1)
-    return torch.cat([first, replies[:, :, :-1]], dim=2)
+    return torch.cat([first, replies[:, :, : batch.replies.shape[2] - 1]], dim=2)
 
 
 def _run(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
@@ -130,7 +131,7 @@ def _attend(
     grouped = heads != key.shape[1]
 
     def replies(x: Tensor) -> Tensor:  # [P, H, S + G * T, E] -> [P * G, H, T, E]
-        return x[:, :, s:].unflatten(2, (g, t)).transpose(1, 2).flatten(0, 1)
+        return x[:, :, s:].reshape(p, -1, g, t, size).transpose(1, 2).flatten(0, 1)
 
     def prompts(x: Tensor) -> Tensor:  # [P, H, S + G * T, E] -> [P * G, H, S, E]
         return x[:, None, :, :s].expand(p, g, -1, s, size).flatten(0, 1)
@@ -152,7 +153,7 @@ def _attend(
         scale=scaling,
         enable_gqa=grouped,
     )
-    rest = rest.unflatten(0, (p, g)).transpose(1, 2).reshape(p, heads, g * t, size)
+    rest = rest.reshape(p, g, heads, t, size).transpose(1, 2).reshape(p, heads, g * t, size)
     return torch.cat([first, rest], dim=2).transpose(1, 2), None
 
 

@@ -69,6 +69,22 @@ def stall(row: Mapping[str, Any]) -> str | None:
     return None
 
 
+class Alarm:
+    """Calls out where several rollouts in a row hold nothing to learn from.
+
+    One such rollout happens in a healthy run with few prompts; three in a row hardly do.
+    """
+
+    def __init__(self, *, patience: int = 3) -> None:
+        self._patience, self._streak = patience, 0
+
+    def check(self, row: Mapping[str, Any]) -> str | None:
+        """Take a step's row; give the message once when the streak reaches the patience."""
+        message = stall(row)
+        self._streak = 0 if message is None else self._streak + 1
+        return message if self._streak == self._patience else None
+
+
 class Progress:
     """A progress bar with the numbers that tell whether a run is well.
 

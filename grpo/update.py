@@ -5,8 +5,7 @@ Shapes: B rows, P prompts, G replies to each, T reply tokens.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ def accumulate_gradient(
     config: GRPOConfig,
     *,
     reference: Any | None = None,
-) -> Counter[str]:
+) -> dict[str, float]:
     """Add the gradient of the loss over ``rows`` to the model's.
 
     Rows of advantage 0 are left out where ``beta`` is 0: their gradient is exactly zero, and
@@ -44,7 +43,7 @@ def accumulate_gradient(
     """
     lengths = torch.tensor([row.length for row in rows])
     denominator = count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
-    sums: Counter[str] = Counter()
+    sums: dict[str, float] = {}
     useful = [row for row in rows if row.advantage != 0.0 or config.beta]
     for groups in micro_batches(by_prompt(useful), budget=config.tokens_per_batch):
         batch = Batch.of(groups, device=model.device)
@@ -52,7 +51,6 @@ def accumulate_gradient(
         there = _reference_logprobs(reference, forward, batch, config)
         flat = _flat(logprobs), _flat(batch.old_logprobs), batch.advantages.flatten()
         mask = _flat(batch.mask)
-        clip = {"clip": config.clip, "clip_high": config.clip_high}
         loss = grpo_loss(
             *flat,
             mask,
@@ -60,12 +58,21 @@ def accumulate_gradient(
             average=config.loss,
             reference_logprobs=there,
             beta=config.beta,
-            **clip,
+            clip=config.clip,
+            clip_high=config.clip_high,
         )
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        sums.update(token_sums(*flat, mask, reference_logprobs=there, **clip))
-        sums.update({"loss": float(loss.detach()), "entropy": float(entropy.sum())})
+        of_tokens = token_sums(
+            *flat, mask, clip=config.clip, clip_high=config.clip_high, reference_logprobs=there
+        )
+        add(sums, {"loss": float(loss.detach()), "entropy": float(entropy.sum()), **of_tokens})
     return sums
+
+
+def add(sums: dict[str, float], more: Mapping[str, float]) -> None:
+    """Add numbers to those of the same name."""
+    for name, value in more.items():
+        sums[name] = sums.get(name, 0.0) + value
 
 
 def _reference_logprobs(

@@ -1,0 +1,178 @@
+"""Log-probabilities: the chunked head, and the three forwards against each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
+    Qwen3Config,
+)
+
+from assay.grpo import Batch, Row, choose_forward, chosen_logprobs, full_forward
+from assay.grpo.forward import FORWARDS
+
+torch.set_num_threads(1)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(
+    st.integers(0, 9),
+    st.integers(1, 7),
+    st.booleans(),
+    st.sampled_from([0.5, 1.0, 2.0]),
+    st.integers(1, 40),
+)
+def test_chunked_head_equals_full_logits(
+    n: int, v: int, with_bias: bool, temperature: float, chunk: int
+) -> None:
+    """Values, and the gradients of hidden states, weights and bias, in float64."""
+    generator = torch.Generator().manual_seed(n * 100 + v)
+
+    def leaf(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64, requires_grad=True)
+
+    hidden, weight, bias = leaf(n, 3), leaf(v, 3), leaf(v)
+    inputs = [hidden, weight, *([bias] if with_bias else [])]
+    targets = torch.randint(v, (n,), generator=generator)
+    upstream = torch.randn(n, generator=generator, dtype=torch.float64)
+
+    z = (torch.nn.functional.linear(hidden, weight, bias if with_bias else None)) / temperature
+    plain = z.log_softmax(-1)
+    wanted = plain.gather(1, targets[:, None])[:, 0]
+    wanted_grads = torch.autograd.grad((wanted * upstream).sum(), inputs)
+    found, entropy = chosen_logprobs(
+        hidden,
+        weight,
+        targets,
+        bias=bias if with_bias else None,
+        temperature=temperature,
+        chunk_elements=chunk,
+    )
+    found_grads = torch.autograd.grad((found * upstream).sum(), inputs)
+    assert torch.allclose(found, wanted, atol=1e-12)
+    assert torch.allclose(entropy, -(plain.exp() * plain).sum(-1), atol=1e-12)
+    assert not entropy.requires_grad
+    for a, b in zip(found_grads, wanted_grads, strict=True):
+        assert torch.allclose(a, b, atol=1e-12)
+
+
+def rows(prompt: list[int], *replies: list[int], hole: bool = False) -> list[Row]:
+    """Rows of one prompt; with a hole, their second token is the environment's."""
+    made = []
+    for reply in replies:
+        written = tuple(not (hole and i == 1) for i in range(len(reply)))
+        made.append(Row(tuple(prompt), tuple(reply), written, (0.0,) * len(reply), 0.0))
+    return made
+
+
+GROUPS = [
+    rows([5, 6, 7, 8, 9], [10, 11, 12, 13], [14], [10, 15, 16]),
+    rows([20, 21], [22, 23], [24, 25, 26, 27, 28]),
+    rows([30, 31, 32], [33, 34, 35], [36, 37, 38], hole=True),
+]
+
+
+def outcome(model: Any, forward: Any, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Log-probabilities, and the gradient of a fixed weighting of them."""
+    model.zero_grad()
+    logprobs, _ = forward(model, batch, 0.7)
+    found = logprobs[batch.mask]
+    weights = torch.linspace(-1, 1, len(found))
+    (found * weights).sum().backward()
+    grads = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    return found.detach(), grads
+
+
+def assert_same(a: Any, b: Any) -> None:
+    assert torch.allclose(a[0], b[0], atol=1e-5)
+    for x, y in zip(a[1], b[1], strict=True):
+        assert torch.allclose(x, y, atol=2e-5 * max(1.0, float(y.abs().max())))
+
+
+@pytest.mark.parametrize("name", ["padded", "shared"])
+def test_forward_equals_full_logits(model: Any, name: str) -> None:
+    """Ragged prompts, replies and groups, and a token of the environment's in the middle."""
+    batch = Batch.of(GROUPS)
+    wanted = outcome(model, full_forward, batch)
+    found = outcome(model, FORWARDS[name], batch)
+    assert found[0].numel() == 4 + 1 + 3 + 2 + 5 + 2 + 2
+    assert_same(found, wanted)
+
+
+@pytest.mark.parametrize("name", list(FORWARDS))
+def test_padding_changes_nothing(model: Any, name: str) -> None:
+    plain = outcome(model, FORWARDS[name], Batch.of(GROUPS))
+    padded = outcome(model, FORWARDS[name], Batch.of(GROUPS, extra_padding=5, pad_id=3))
+    assert_same(padded, plain)
+
+
+def test_full_forward_equals_one_row_at_a_time(model: Any) -> None:
+    """The yardstick itself, against the model on unpadded single rows."""
+    batch = Batch.of(GROUPS)
+    found, entropy = full_forward(model, batch, 1.0)
+    for i, group in enumerate(GROUPS):
+        for j, row in enumerate(group):
+            logits = model(torch.tensor([[*row.prompt, *row.reply]])).logits[0]
+            table = logits.log_softmax(-1)
+            for t, token in enumerate(row.reply):
+                at = len(row.prompt) + t - 1
+                if row.written[t]:
+                    assert found[i, j, t].item() == pytest.approx(table[at, token].item(), abs=1e-5)
+                    assert entropy[i, j, t].item() == pytest.approx(
+                        -(table[at].exp() * table[at]).sum().item(), abs=1e-4
+                    )
+                else:
+                    assert found[i, j, t] == 0.0
+
+
+def test_single_token_replies(model: Any) -> None:
+    batch = Batch.of([rows([5, 6], [7], [8]), rows([9], [10])])
+    assert_same(outcome(model, FORWARDS["shared"], batch), outcome(model, full_forward, batch))
+
+
+SMALL: dict[str, Any] = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+    "head_dim": 8,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        (LlamaConfig(**SMALL), "shared"),
+        (Qwen3Config(**SMALL), "shared"),
+        (MistralConfig(**SMALL, sliding_window=4), "padded"),  # a window: no prefix to share
+        (Gemma2Config(**SMALL, final_logit_softcapping=1.0), "full"),  # the head has a cap
+        (GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4), "shared"),
+    ],
+    ids=["llama", "qwen3", "mistral-window", "gemma2-cap", "gpt2"],
+)
+def test_the_forward_is_chosen_by_what_is_right(config: Any, wanted: str) -> None:
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(3)  # attention of an untrained model hardly looks at anything
+    name, forward = choose_forward(model)
+    assert name == wanted
+    batch = Batch.of(GROUPS)
+    assert torch.allclose(
+        forward(model, batch, 1.0)[0], full_forward(model, batch, 1.0)[0], atol=1e-3
+    )

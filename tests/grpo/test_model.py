@@ -1,0 +1,95 @@
+"""Model directories: the tiny one, and what is wrong with others."""
+
+from __future__ import annotations
+
+import shutil
+import string
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from assay.grpo import ModelError, load_model, tiny_model
+
+
+def test_plain_transformers_loads_the_tiny_model(model_dir: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(model_dir)
+    tokenizer = AutoTokenizer.from_pretrained(model_dir)
+    assert model.get_input_embeddings().weight is model.get_output_embeddings().weight
+    assert model.config.vocab_size == len(tokenizer) == 100
+    assert tokenizer.pad_token_id != tokenizer.eos_token_id
+
+
+def test_tokenizer_keeps_every_character(tokenizer: Any) -> None:
+    text = "".join(c for c in string.printable if c not in "\r\x0b\x0c") + "  a  b "
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert len(ids) == len(text)
+    assert tokenizer.decode(ids) == text
+    assert tokenizer("é", add_special_tokens=False)["input_ids"] == [tokenizer.unk_token_id]
+
+
+def test_chat_template_adds_nothing(tokenizer: Any) -> None:
+    messages = [{"role": "system", "content": "Add.\n"}, {"role": "user", "content": "1+1="}]
+    assert tokenizer.apply_chat_template(messages, tokenize=False) == "Add.\n1+1="
+
+
+def test_same_seed_same_weights(tmp_path: Path) -> None:
+    small = {"hidden_size": 16, "heads": 2, "layers": 1, "intermediate_size": 16}
+    a, b, c = (
+        load_model(tiny_model(tmp_path / name, seed=seed, **small))[0]
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    weights = [m.get_input_embeddings().weight for m in (a, b, c)]
+    assert weights[0].equal(weights[1])
+    assert not weights[0].equal(weights[2])
+
+
+def test_missing_directory(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no model directory at '.*nowhere'\. Give a directory"):
+        load_model(tmp_path / "nowhere")
+
+
+def test_directory_that_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"it has no config\.json"):
+        load_model(tmp_path)
+
+
+def test_directory_without_tokenizer(model_dir: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(model_dir / name, tmp_path)
+    with pytest.raises(ModelError, match=r"has no tokenizer: .*tokenizer\.save_pretrained"):
+        load_model(tmp_path)
+
+
+def test_directory_without_weights(model_dir: Path, tmp_path: Path) -> None:
+    for path in model_dir.iterdir():
+        if path.suffix != ".safetensors":
+            shutil.copy(path, tmp_path)
+    with pytest.raises(ModelError, match="holds no causal LM"):
+        load_model(tmp_path)
+
+
+def test_broken_config(model_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(model_dir, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ModelError, match=str(tmp_path)):
+        load_model(tmp_path)
+
+
+def test_without_torch_the_remedy_is_named() -> None:
+    """In a fresh interpreter that cannot import torch; the other rooms do not need it."""
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import assay.envs\n"
+        "try:\n    import assay.grpo\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == (
+        "assay.grpo needs torch, which is not installed: pip install 'assay[train]'"
+    )

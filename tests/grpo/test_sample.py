@@ -1,0 +1,177 @@
+"""The sampler: what it draws, with which log-probabilities, and that batches do not matter."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig
+
+from assay.grpo import Batch, ModelPolicy, Row, full_forward, sample
+from assay.grpo.random_numbers import derive_seed, uniforms
+from assay.grpo.sample import draw
+
+torch.set_num_threads(1)
+PROMPTS = [[5, 6, 7], [5, 6, 7], [8], [9, 10, 11, 12, 13], [9, 10, 11, 12, 13], [5, 6, 7]]
+EOS = tuple(range(40, 60))  # a fifth of the vocabulary: replies end at different times
+
+
+def test_logprobs_are_those_of_the_training_forward(model: Any) -> None:
+    """So they can stand for the old log-probabilities without another pass."""
+    found = sample(model, PROMPTS, max_new_tokens=9, eos_ids=EOS, temperature=0.8, seed=3)
+    assert len({len(s.ids) for s in found}) > 1
+    for prompt, s in zip(PROMPTS, found, strict=True):
+        n = len(s.ids)
+        row = Row(tuple(prompt), tuple(s.ids), (True,) * n, tuple(s.logprobs), 0.0)
+        batch = Batch.of([[row]])
+        wanted, _ = full_forward(model, batch, 0.8)
+        assert torch.allclose(batch.old_logprobs, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        GPT2Config(vocab_size=100, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=1),
+        LlamaConfig(
+            vocab_size=100,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=48,
+        ),
+        MistralConfig(
+            vocab_size=100,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=48,
+            sliding_window=4,
+        ),
+    ],
+    ids=["gpt2", "llama-gqa", "mistral-window"],
+)
+def test_other_architectures(config: Any) -> None:
+    torch.manual_seed(1)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    found = sample(model, PROMPTS, max_new_tokens=8, eos_ids=EOS, seed=1)
+    rows = [
+        Row(tuple(p), tuple(s.ids), (True,) * len(s.ids), tuple(s.logprobs), 0.0)
+        for p, s in zip(PROMPTS, found, strict=True)
+    ]
+    batch = Batch.of([[row] for row in rows])
+    wanted, _ = full_forward(model, batch, 1.0)
+    assert torch.allclose(batch.old_logprobs, wanted, atol=1e-4)
+
+
+def test_a_split_batch_draws_the_same(model: Any) -> None:
+    whole = sample(model, PROMPTS, max_new_tokens=8, eos_ids=EOS, seed=7)
+    parts = [
+        s
+        for first in range(len(PROMPTS))
+        for s in sample(
+            model,
+            PROMPTS[first : first + 1],
+            max_new_tokens=8,
+            eos_ids=EOS,
+            seed=7,
+            first_row=first,
+        )
+    ]
+    assert [s.ids for s in parts] == [s.ids for s in whole]
+    assert whole[0].ids != whole[1].ids  # equal prompts, other rows
+    other = sample(model, PROMPTS, max_new_tokens=8, eos_ids=EOS, seed=8)
+    assert [s.ids for s in other] != [s.ids for s in whole]
+
+
+def test_finish_says_whether_an_end_came(model: Any) -> None:
+    found = sample(model, [[5]] * 40, max_new_tokens=3, eos_ids=EOS, seed=0)
+    for s in found:
+        ended = s.ids[-1] in EOS
+        assert s.finish == ("stop" if ended else "length")
+        assert ended or len(s.ids) == 3
+        assert not any(i in EOS for i in s.ids[:-1])
+    assert {s.finish for s in found} == {"stop", "length"}
+
+
+def test_temperature_zero_takes_the_most_likely(model: Any) -> None:
+    a, b = (sample(model, [[5, 6]], max_new_tokens=4, temperature=0, seed=s)[0] for s in (1, 2))
+    assert a.ids == b.ids
+    assert a.ids[0] == model(torch.tensor([[5, 6]])).logits[0, -1].argmax()
+    assert a.logprobs == [0.0] * 4
+
+
+def test_draw_follows_the_distribution() -> None:
+    """Evenly spaced chances hit each token as often as its probability says."""
+    p = torch.tensor([0.5, 0.0, 0.3, 0.2])
+    n = 1000
+    chances = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+    tokens, logprobs = draw(p.log().expand(n, 4), chances)
+    assert tokens.bincount(minlength=4).tolist() == [500, 0, 300, 200]
+    assert torch.allclose(logprobs.exp(), p[tokens])
+
+
+def test_top_p_keeps_the_smallest_set_and_renormalises() -> None:
+    p = torch.tensor([0.2, 0.5, 0.3])
+    n = 800
+    chances = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+    tokens, logprobs = draw(p.log().expand(n, 3), chances, top_p=0.7)
+    assert tokens.bincount(minlength=3).tolist() == [0, 500, 300]
+    assert torch.allclose(logprobs.exp(), torch.tensor([0.0, 0.625, 0.375])[tokens])
+
+
+def test_random_numbers_are_uniform_and_depend_on_their_address_only() -> None:
+    u = uniforms(1, np.arange(400), 50)
+    assert u.min() >= 0
+    assert u.max() < 1
+    assert abs(u.mean() - 0.5) < 0.01
+    assert abs(np.corrcoef(u[:-1].ravel(), u[1:].ravel())[0, 1]) < 0.03
+    assert abs(np.corrcoef(u[:, :-1].ravel(), u[:, 1:].ravel())[0, 1]) < 0.03
+    assert np.array_equal(uniforms(1, np.array([7]), 3), u[7:8, :3])
+    assert not np.array_equal(uniforms(2, np.array([7]), 3), u[7:8, :3])
+    assert len({derive_seed(0, i, j) for i in range(50) for j in range(50)}) == 2500
+
+
+def test_empty_prompts_are_refused(model: Any) -> None:
+    with pytest.raises(ValueError, match="at least one token"):
+        sample(model, [[1], []], max_new_tokens=1)
+    assert sample(model, [], max_new_tokens=1) == []
+
+
+def conversation(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def test_policy_answers_conversations(model: Any, tokenizer: Any) -> None:
+    """Calls and batches may be split: rows are numbered over all of them."""
+    texts = ["1+1=", "1+1=", "2+2=", "13+4="]
+    policy = ModelPolicy(model, tokenizer, max_new_tokens=5, seed=4)
+    found = policy([conversation(t) for t in texts])
+    for text, completion in zip(texts, found, strict=True):
+        assert tokenizer.decode(completion.prompt_ids) == text
+        assert len(completion.ids) == len(completion.logprobs) <= 5
+        assert "<eos>" not in completion.text
+        ended = completion.ids[-1] == tokenizer.eos_token_id
+        assert completion.finish == ("stop" if ended else "length")
+    policy.reseed(4)
+    assert [c.ids for t in texts for c in policy([conversation(t)])] == [c.ids for c in found]
+    small = ModelPolicy(model, tokenizer, max_new_tokens=5, seed=4, rows_per_batch=3)
+    assert [c.ids for c in small([conversation(t) for t in texts])] == [c.ids for c in found]
+
+
+def test_policy_without_a_chat_template_joins_contents(model: Any, tokenizer: Any) -> None:
+    bare = deepcopy(tokenizer)
+    bare.chat_template = None
+    policy = ModelPolicy(model, bare, max_new_tokens=1)
+    messages = [{"role": "system", "content": "Add. "}, {"role": "user", "content": "1+1="}]
+    assert tokenizer.decode(policy([messages])[0].prompt_ids) == "Add. 1+1="
+
+
+@pytest.mark.parametrize("settings", [{"max_new_tokens": 0}, {"temperature": -1.0}, {"top_p": 0.0}])
+def test_policy_settings_are_checked(model: Any, tokenizer: Any, settings: Any) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        ModelPolicy(model, tokenizer, **{"max_new_tokens": 1, **settings})

@@ -1,3 +1,55 @@
-"""Face."""
+"""Rewards and verifiers for reinforcement learning: what most people need, by name.
+
+The rooms hold the rest: ``assay.sandbox``, ``assay.verifiers``, ``assay.envs``, ``assay.grpo``.
+Importing this package registers the environments with Gymnasium and imports no torch.
+"""
+
+from __future__ import annotations
+
+from .envs import (
+    Completion,
+    Episode,
+    EpisodeGroup,
+    FunctionPolicy,
+    GroupVectorEnv,
+    Policy,
+    Task,
+    TextEnv,
+    TRLSpec,
+    environment,
+    make,
+    make_group,
+    register,
+    rollout,
+)
+from .sandbox import Limits, Sandbox
+from .verifiers import Code, Exact, Format, Math, Rubric, Status, Verdict, Verifier
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Code",
+    "Completion",
+    "Episode",
+    "EpisodeGroup",
+    "Exact",
+    "Format",
+    "FunctionPolicy",
+    "GroupVectorEnv",
+    "Limits",
+    "Math",
+    "Policy",
+    "Rubric",
+    "Sandbox",
+    "Status",
+    "TRLSpec",
+    "Task",
+    "TextEnv",
+    "Verdict",
+    "Verifier",
+    "environment",
+    "make",
+    "make_group",
+    "register",
+    "rollout",
+]

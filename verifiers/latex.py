@@ -23,7 +23,8 @@ _SPELLING = {
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ",
-    "left": "", "right": "", "big": "", "Big": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "",
+    "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
+    "bigr": "", "Bigl": "", "Bigr": "",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -99,12 +100,7 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
 
 
 def _respelled(found: re.Match[str]) -> str:
-    name = found.group(1)
-    meant = _SPELLING.get(name)
-    if meant is None:
-        meant = f"\\{name}"
-    # A command swallowed the space that kept it apart from a letter: put one back.
-    return meant + " " if meant[:1] == "\\" and meant[-1].isalpha() and name != "text" else meant
+    return _SPELLING.get(found.group(1), found.group())
 
 
 def squeezed(text: str) -> str:

@@ -52,16 +52,91 @@ _BODY = re.compile(
 _UNIT = re.compile(
     r"\\text\{([^{}]*)\}(?:\^\{?[23]\}?)?|([A-Za-z][A-Za-z ./]{1,40})(?:\^\{?[23]\}?)?"
 )
+_TRAILING_TEXT = re.compile(r"(?<=.)\\text\{[^{}]*\}(?:\^\{?[23]\}?)?$")
 _AFTER = re.compile(r"(?P<percent>%)?(?P<degree>°)?(?P<rest>.*)", re.DOTALL)
 _PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
 _NO_UNIT = frozenset(
-    "a and any are at but either except i if is isn't it maybe mod neither nor not or other "
-    "otherwise perhaps possibly probably than the to wrong incorrect when where with x y z e pi "
-    "false true choose base sin cos tan log ln exp".split()
+    [
+        "a",
+        "and",
+        "any",
+        "are",
+        "at",
+        "but",
+        "either",
+        "except",
+        "i",
+        "if",
+        "is",
+        "isn't",
+        "it",
+        "maybe",
+        "mod",
+        "neither",
+        "nor",
+        "not",
+        "or",
+        "other",
+        "otherwise",
+        "perhaps",
+        "possibly",
+        "probably",
+        "than",
+        "the",
+        "to",
+        "wrong",
+        "incorrect",
+        "when",
+        "where",
+        "with",
+        "x",
+        "y",
+        "z",
+        "e",
+        "pi",
+        "false",
+        "true",
+        "choose",
+        "base",
+        "sin",
+        "cos",
+        "tan",
+        "log",
+        "ln",
+        "exp",
+    ]
 )
 _SHORT_UNITS = frozenset(
-    "cm mm km kg mg ml lb lbs oz ft in mi yd hr hrs min sec day cup men mph kph usd eur pct per "
-    "m/s km/h".split()
+    [
+        "cm",
+        "mm",
+        "km",
+        "kg",
+        "mg",
+        "ml",
+        "lb",
+        "lbs",
+        "oz",
+        "ft",
+        "in",
+        "mi",
+        "yd",
+        "hr",
+        "hrs",
+        "min",
+        "sec",
+        "day",
+        "cup",
+        "men",
+        "mph",
+        "kph",
+        "usd",
+        "eur",
+        "pct",
+        "per",
+        "m/s",
+        "km/h",
+    ]
 )
 _SAME_UNIT = {
     "$": "dollar", "usd": "dollar", "buck": "dollar", "€": "euro", "eur": "euro", "£": "pound",
@@ -171,6 +246,13 @@ def _repeating(start: str, period: str) -> Fraction:
     whole, _, places = start.partition(".")
     nines = 10 ** len(places) * (10 ** len(period) - 1)
     return Fraction(int(whole + places or "0"), 10 ** len(places)) + Fraction(int(period), nines)
+
+
+def without_unit(text: str) -> tuple[str, str]:
+    r"""A respelled text and the ``\text{unit}`` at its end; the unit is empty where there is none."""
+    found = _TRAILING_TEXT.search(text)
+    unit = _unit(found.group()) if found else None
+    return (text[: found.start()].strip(), unit) if found and unit else (text, "")
 
 
 def _unit(text: str) -> str | None:

@@ -10,7 +10,8 @@ import re
 from fractions import Fraction
 
 _TOKEN = re.compile(
-    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+|\\(?:frac|cdot|times|div)|[-+*/^(){}]"
+    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+|\\(?:frac|cdot|times|div)|[-+*/^(){}]",
+    re.ASCII,
 )
 _MAX_TOKENS, _MAX_DEPTH, _MAX_BITS = 400, 40, 8192
 _CLOSING = {"(": ")", "{": "}"}

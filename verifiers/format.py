@@ -33,7 +33,9 @@ class Format(Verifier):
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply in one pass."""
         expected = _ORDER[1:] if self.prefilled_think else _ORDER
-        pieces, tags, at = [], [], 0
+        pieces: list[str] = []
+        tags: list[str] = []
+        at = 0
         for tag in _TAG.finditer(reply):
             if len(tags) == len(expected) or tag.group() != expected[len(tags)]:
                 return _wrong(_complaint(tag.group(), tags, expected))

@@ -47,7 +47,8 @@ _BODY = re.compile(
     rf"|(?:\\times|\\cdot|\*)10\^(?:\{{(?P<power>[-+]?\d{{1,6}})\}}|(?P<power1>\d)))"
     rf"|10\^(?:\{{(?P<ten>[-+]?\d{{1,6}})\}}|(?P<ten1>\d))"
     rf"|(?P<decimal>{_DECIMAL})"
-    rf")"
+    rf")",
+    re.ASCII,
 )
 _UNIT = re.compile(
     r"\\text\{([^{}]*)\}(?:\^\{?[23]\}?)?|([A-Za-z][A-Za-z ./]{1,40})(?:\^\{?[23]\}?)?"
@@ -249,7 +250,7 @@ def _repeating(start: str, period: str) -> Fraction:
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    r"""A respelled text and the ``\text{unit}`` at its end; the unit is empty where there is none."""
+    r"""A respelled text, and the ``\text{unit}`` taken from its end; empty where there is none."""
     found = _TRAILING_TEXT.search(text)
     unit = _unit(found.group()) if found else None
     return (text[: found.start()].strip(), unit) if found and unit else (text, "")
@@ -271,6 +272,6 @@ def _unit(text: str) -> str | None:
     singular = first[:-1] if len(first) > 3 and first.endswith("s") else first
     if found.group(1) is None and len(first) < 4 and first not in _SHORT_UNITS:
         return None  # 5xy is five times x times y
-    words[0] = _SAME_UNIT.get(first, _SAME_UNIT.get(singular, singular))
+    words[0] = next((_SAME_UNIT[w] for w in (first, first[:-1]) if w in _SAME_UNIT), singular)
     power = text[found.end(1) :].strip("^{} ") if "^" in text else ""
     return " ".join(words) + power

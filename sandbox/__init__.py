@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from .errors import ImageUnavailable, SandboxError, SandboxUnavailable
+from .image import build_image
 from .limits import Limits
 from .result import Check, Result, RunStatus
+from .sandbox import Sandbox
 
 __all__ = [
     "Check",
@@ -12,6 +14,8 @@ __all__ = [
     "Limits",
     "Result",
     "RunStatus",
+    "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
+    "build_image",
 ]

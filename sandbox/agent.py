@@ -1,0 +1,299 @@
+"""The agent: process 1 of a slot. It runs one program at a time and reports how each ended.
+
+Runs inside the sandbox, from source that the host sends: standard library only. It talks to the
+host over its stdin and stdout, in frames: a length (4 bytes, big-endian), then JSON. A request's
+frame is followed by its blobs, the program and its input; a reply's by what the program wrote to
+stdout, to stderr and to its report descriptor.
+
+Nothing a program reads or writes enters this process's heap, from which every later program is
+forked: it all goes through memory files. The facts in a reply come from the kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import mmap
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+from . import agent_candidate, agent_process, agent_tests
+from .agent_cleanup import Files, kill_all, settle
+from .agent_io import Capture, Host
+
+_PRELOAD = """
+abc ast bisect builtins cmath collections contextlib copy dataclasses datetime decimal enum
+fractions functools heapq inspect io itertools json math operator queue random re shutil
+statistics string sys threading time traceback types typing unittest
+"""
+"""Modules that programs often import. The fork has them for nothing."""
+
+SHORTEST_CHECK = 0.02  # seconds between looks at the CPU time of all processes
+
+
+class Agent:
+    """Runs requests until the host goes away.
+
+    Args:
+        config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
+            bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
+            ``preload`` (more modules to import), ``site`` (programs may import site-packages).
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.host = Host()
+        self.switches = os.getuid() == 0 and _can_switch(config["uid_base"])
+        self.runs = 0
+        _prepare_interpreter(config)
+        if not agent_process.set_dumpable(False) and not self.switches:
+            sys.exit("agent: cannot keep programs from reading its memory")
+        self.files = Files()
+        self.own_address_space = _address_space()
+        gc.collect()
+        gc.freeze()
+
+    def serve(self) -> NoReturn:
+        """Greet, then run one request after another."""
+        self.host.write_frame(
+            {"ready": 1, "python": sys.version.split()[0], "switches": self.switches}
+        )
+        while True:
+            self.run(self.host.read_request())
+
+    def run(self, request: dict[str, Any]) -> None:
+        """Run one program, clean up after it, and reply."""
+        limits = self._limits(request)
+        blobs = [self.host.read_blob(size) for size in request["blobs"]]
+        uids = self._fresh_users()
+        captures = [Capture(limits["output_bytes"]) for _ in range(3)]
+        kills = _oom_kills()
+        started = time.monotonic()
+        processes = self._fork(request, blobs, captures, limits, uids)
+        for capture in captures:
+            os.close(capture.writer)
+        for blob in blobs:
+            os.close(blob)
+        end = self._watch(processes[0], captures, limits, started)
+        settle(processes, end)
+        exits: dict[int, int] = {}
+        usage = {"cpu": 0.0, "rss": 0}
+        strays = kill_all(exits, usage, processes)
+        for capture in captures:
+            while not (capture.over or capture.ended) and capture.move():
+                pass
+        if end == "exit" and any(capture.over for capture in captures):
+            end = "output"
+        reply = {
+            "id": request["id"],
+            "end": end,
+            "exits": [exits.get(pid) for pid in processes],
+            "note": captures[2].head().decode("ascii", "replace"),
+            "wall_s": time.monotonic() - started,
+            "cpu_s": usage["cpu"],
+            "rss_kib": usage["rss"],
+            "oom": _oom_kills() != kills,
+            "strays": strays,
+            "clean": self.files.wipe(uids),
+            "sizes": [capture.kept for capture in captures],
+        }
+        self.host.write_frame(reply)
+        for capture in captures:
+            self.host.send_file(capture.file, capture.kept)
+            capture.close()
+
+    def _limits(self, request: dict[str, Any]) -> dict[str, Any]:
+        limits: dict[str, Any] = dict(request["limits"])
+        bounded = self.config["memory_cgroup"] and not request["less_memory"]
+        memory = limits["memory_mib"] << 20
+        limits["address_space"] = 0 if bounded else memory + self.own_address_space
+        limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
+        return limits
+
+    def _fresh_users(self) -> list[int | None]:
+        """Two users that no earlier run had: what one run leaves, the next may not touch."""
+        self.runs += 1
+        if not self.switches:
+            return [None, None]
+        first = self.config["uid_base"] + 2 * self.runs
+        return [first, first + 1]
+
+    def _fork(
+        self,
+        request: dict[str, Any],
+        blobs: list[int],
+        captures: list[Capture],
+        limits: dict[str, Any],
+        uids: list[int | None],
+    ) -> list[int]:
+        """Start the processes of a run. The first is the one whose end ends the run."""
+        out, err, report = (capture.writer for capture in captures)
+        code, text = blobs
+        null = os.open("/dev/null", os.O_RDWR)
+        mode = request["mode"]
+        if mode == "tests":
+            ours, theirs = socket.socketpair()
+            tests = [null, err, err, report, ours.fileno()]
+            candidate = [null, out, err, null, theirs.fileno()]
+            pids = [
+                self._child(agent_tests.run_tests, text, request, tests, limits, uids[1], True),
+                self._child(agent_candidate.serve, code, request, candidate, limits, uids[0]),
+            ]
+            ours.close()
+            theirs.close()
+        elif mode == "calls":
+            streams = [null, out, err, report, text]
+            pids = [self._child(agent_candidate.answer, code, request, streams, limits, uids[0])]
+        else:
+            streams = [text, out, err, report]
+            pids = [self._child(_run_main, code, request, streams, limits, uids[0])]
+        os.close(null)
+        return pids
+
+    def _child(
+        self,
+        body: Any,
+        blob: int,
+        request: dict[str, Any],
+        descriptors: list[int],
+        limits: dict[str, Any],
+        uid: int | None,
+        secret: bool = False,
+    ) -> int:
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            data = _read_file(blob)
+            agent_process.become_program(descriptors, limits, uid, secret=secret)
+            body(data, request)
+        except BaseException as error:  # nothing may unwind into the agent's loop
+            with contextlib.suppress(BaseException):
+                os.write(2, f"sandbox: {error!r}\n".encode()[:2000])
+        finally:
+            os._exit(1)
+
+    def _watch(
+        self, pid: int, captures: list[Capture], limits: dict[str, Any], started: float
+    ) -> str:
+        """Follow a run to its end: ``exit``, ``wall``, ``cpu`` or ``output``."""
+        process = os.pidfd_open(pid)
+        poll = select.poll()
+        poll.register(process, select.POLLIN)
+        poll.register(self.host.reader, 0)  # hang-up only: then nobody wants this result
+        by_fd = {capture.reader: capture for capture in captures}
+        for fd in by_fd:
+            poll.register(fd, select.POLLIN)
+        cores = os.cpu_count() or 1
+        deadline = started + limits["wall_s"]
+        check = started + limits["cpu_s"] / cores
+        try:
+            while True:
+                now = time.monotonic()
+                if now >= deadline:
+                    return "wall"
+                if now >= check:
+                    left = limits["cpu_s"] - _cpu_of_all()
+                    if left <= 0:
+                        return "cpu"
+                    check = now + max(SHORTEST_CHECK, left / cores)
+                exited = False
+                for fd, _ in poll.poll(max(1, (min(deadline, check) - now) * 1000)):
+                    if fd == process:
+                        exited = True
+                    elif fd == self.host.reader:
+                        os._exit(0)
+                    else:
+                        by_fd[fd].move()
+                        if by_fd[fd].ended:
+                            poll.unregister(fd)
+                        if by_fd[fd].over:
+                            return "output"
+                if exited:
+                    return "exit"
+        finally:
+            os.close(process)
+
+
+def _run_main(code: bytes, request: dict[str, Any]) -> NoReturn:
+    agent_process.run_main(code)
+
+
+def _prepare_interpreter(config: dict[str, Any]) -> None:
+    sys.path[:] = [path for path in sys.path if path]
+    import site
+
+    site.setquit()  # -S left out exit() and quit(), which programs call
+    site.setcopyright()
+    site.sethelper()
+    if config["site"]:
+        sys.path += [path for path in site.getsitepackages() if os.path.isdir(path)]
+    for name in [*_PRELOAD.split(), *config["preload"]]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    random.seed(0)
+
+
+def _can_switch(uid: int) -> bool:
+    """Try to become another user, in a process of its own."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _read_file(file: int) -> bytes:
+    size = os.lseek(file, 0, os.SEEK_END)
+    os.lseek(file, 0, os.SEEK_SET)
+    return os.pread(file, size, 0)
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * mmap.PAGESIZE
+
+
+def _oom_kills() -> int:
+    """Processes of this sandbox that the kernel killed for memory: cgroup v2, then v1."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        with contextlib.suppress(OSError), open(path) as file:
+            for line in file:
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+    return 0
+
+
+def _cpu_of_all() -> float:
+    """CPU seconds of every process but this one, its waited-for children included."""
+    ticks = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit() and name != "1":
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                # The name, in brackets, may hold anything, brackets and spaces too.
+                fields = file.read().rpartition(b")")[2].split()
+                ticks += sum(int(n) for n in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> NoReturn:
+    """Be process 1. Anywhere else, kill(-1) would end everything the user runs."""
+    if os.getpid() != 1:
+        sys.exit("agent: must be process 1 of its own pid namespace, since it uses kill(-1)")
+    ctypes.CDLL(None)  # loaded here once, not in every fork
+    Agent(json.loads(sys.argv[1])).serve()

@@ -1,0 +1,126 @@
+"""What the agent does after each run: end every process, delete every file, look again.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any, NoReturn
+
+from .agent_tests import CANDIDATE_GONE
+
+_WRITABLE = ("/tmp", "/dev/shm")  # noqa: S108 - the sandbox's own
+_QUEUES = "/dev/mqueue"  # Docker mounts it; its files are no inodes that statvfs counts
+
+
+class Files:
+    """The places where a program can write, and how many files they hold when clean."""
+
+    def __init__(self) -> None:
+        self.clean = {path: _inodes(path) for path in _WRITABLE if os.path.ismount(path)}
+
+    def wipe(self, uids: list[int | None]) -> bool:
+        """Delete what these users left, and say whether nothing is left."""
+        for uid in uids:
+            dirty = self.dirty()
+            if not dirty:
+                return True
+            pid = os.fork()
+            if pid == 0:
+                _wipe_and_exit(dirty, uid)
+            deadline = time.monotonic() + 2
+            while os.waitpid(pid, os.WNOHANG)[0] == 0:
+                if time.monotonic() > deadline:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                    return False
+                time.sleep(0.0005)
+        return not self.dirty()
+
+    def dirty(self) -> list[str]:
+        """The places that are not as they were."""
+        used = [path for path, inodes in self.clean.items() if _inodes(path) != inodes]
+        return [*used, _QUEUES] if os.path.isdir(_QUEUES) and os.listdir(_QUEUES) else used
+
+
+def _inodes(path: str) -> int:
+    usage = os.statvfs(path)
+    return usage.f_files - usage.f_ffree
+
+
+def settle(processes: list[int], end: str) -> None:
+    """Give a candidate that closed its socket the moment it needs to have an exit status."""
+    if end == "exit" and len(processes) > 1:
+        status = os.waitid(os.P_PID, processes[0], os.WEXITED | os.WNOWAIT)
+        if status is not None and status.si_status == CANDIDATE_GONE:
+            candidate = os.pidfd_open(processes[1])
+            select.select([candidate], [], [], 1.0)
+            os.close(candidate)
+
+
+def kill_all(exits: dict[int, int], usage: dict[str, Any], processes: list[int]) -> int:
+    """Kill and reap every process but this one; say how many were strays.
+
+    One signal reaches them all at once, so a fork bomb cannot outrun it. The exit codes of
+    ``processes`` go to ``exits``, their CPU seconds and largest resident KiB to ``usage``.
+    """
+    # What ended by itself is told from what is killed here.
+    ended = {pid for pid in processes if _has_ended(pid)}
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    strays = 0
+    while True:
+        try:
+            pid, status, used = os.wait4(-1, 0)
+        except ChildProcessError:
+            return strays
+        usage["cpu"] += used.ru_utime + used.ru_stime
+        usage["rss"] = max(usage["rss"], used.ru_maxrss)
+        if pid in ended:
+            exits[pid] = os.waitstatus_to_exitcode(status)
+        elif pid not in processes:
+            strays += 1
+
+
+def _has_ended(pid: int) -> bool:
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, pid, flags) is not None
+
+
+def _wipe_and_exit(paths: list[str], uid: int | None) -> NoReturn:
+    """Delete everything in these directories with the rights of the run, never with more."""
+    try:
+        if uid is not None:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        sys.setrecursionlimit(100_000)
+        for path in paths:
+            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            _empty(directory)
+            os.close(directory)
+    finally:
+        os._exit(0)
+
+
+def _empty(directory: int) -> None:
+    """Delete what is in an open directory: no link is followed, no path can be too long."""
+    for name in os.listdir(directory):
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=directory)
+            continue
+        with contextlib.suppress(OSError, RecursionError):
+            with contextlib.suppress(OSError):
+                os.chmod(name, 0o700, dir_fd=directory)
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            try:
+                _empty(inner)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=directory)

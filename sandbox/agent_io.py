@@ -1,0 +1,114 @@
+"""The agent's ends: the host's stream, and pipes whose content is kept in memory files.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from typing import Any
+
+CHUNK = 1 << 16
+
+
+class Capture:
+    """A pipe whose content is kept in a memory file, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        self.file = os.memfd_create("capture")
+        self.limit = limit
+        self.size = 0
+        self.ended = False
+
+    def move(self) -> bool:
+        """Keep what is in the pipe; say whether there may be more."""
+        try:
+            moved = os.splice(self.reader, self.file, CHUNK)
+        except BlockingIOError:
+            return False
+        self.size += moved
+        self.ended = moved == 0
+        return moved > 0
+
+    @property
+    def over(self) -> bool:
+        """More came than may be kept."""
+        return self.size > self.limit
+
+    @property
+    def kept(self) -> int:
+        """Bytes that may be kept."""
+        return min(self.size, self.limit)
+
+    def head(self) -> bytes:
+        """The first bytes: a program's note to the agent."""
+        return os.pread(self.file, 16, 0)
+
+    def close(self) -> None:
+        """Free the pipe and the file."""
+        os.close(self.reader)
+        os.close(self.file)
+
+
+class Host:
+    """The other end of the agent's stdin and stdout."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.dup(0), os.dup(1)
+        null = os.open("/dev/null", os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.close(null)
+
+    def read(self, size: int) -> bytes:
+        """Read exactly this much. Where the host is gone, end, and the sandbox with us."""
+        data = bytearray()
+        while len(data) < size:
+            piece = os.read(self.reader, size - len(data))
+            if not piece:
+                os._exit(0)
+            data += piece
+        return bytes(data)
+
+    def read_request(self) -> dict[str, Any]:
+        """Read the JSON of one request."""
+        (size,) = struct.unpack(">I", self.read(4))
+        request: dict[str, Any] = json.loads(self.read(size))
+        return request
+
+    def read_blob(self, size: int) -> int:
+        """Read into a memory file without passing through the heap; return its descriptor."""
+        file = os.memfd_create("blob")
+        if size:
+            os.ftruncate(file, size)
+            with mmap.mmap(file, size) as memory, memoryview(memory) as view:
+                done = 0
+                while done < size:
+                    with view[done:] as rest:
+                        read = os.readv(self.reader, [rest])
+                    if not read:
+                        os._exit(0)
+                    done += read
+        return file
+
+    def write(self, data: bytes) -> None:
+        """Write all of it."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.writer, view) :]
+
+    def write_frame(self, value: object) -> None:
+        """Write a length and the JSON of a value."""
+        data = json.dumps(value).encode()
+        self.write(struct.pack(">I", len(data)) + data)
+
+    def send_file(self, file: int, size: int) -> None:
+        """Send a memory file without passing through the heap."""
+        offset = 0
+        while offset < size:
+            offset += os.sendfile(self.writer, file, offset, size - offset)

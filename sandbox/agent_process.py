@@ -1,0 +1,210 @@
+"""What the agent's forked child does: give up all rights, then be a Python program.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import linecache
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+REPORT_FD = 3
+"""Where a program's process reports to the agent, or, if it is graded, to the host."""
+
+PEER_FD = 4
+"""The socket between a candidate and its tests."""
+
+_TMP = "/tmp"  # noqa: S108 - the sandbox's own
+
+_ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": _TMP,
+    "TMPDIR": _TMP,
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def become_program(
+    descriptors: Sequence[int], limits: dict[str, Any], uid: int | None, *, secret: bool = False
+) -> None:
+    """Turn this process into one with nothing but its own descriptors and its own user.
+
+    Args:
+        descriptors: those that become 0, 1, 2, ...; all others are closed.
+        limits: the request's limits, see ``agent.Request``.
+        uid: the user to become; ``None`` where the sandbox has only one.
+        secret: keep other processes of the run from reading this one's memory.
+    """
+    os.setsid()
+    # Moved up first, so that no dup2 below overwrites one that is still wanted.
+    moved = [os.dup2(fd, 100 + i) for i, fd in enumerate(descriptors)]
+    for target, fd in enumerate(moved):
+        os.dup2(fd, target)
+    os.closerange(len(moved), 4096)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    _limit(limits)
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    # Changing user made the process undumpable, and /proc/self/fd unreadable with it.
+    set_dumpable(not secret)
+    os.chdir(_TMP)
+    os.environ.clear()
+    os.environ.update(_ENVIRONMENT)
+    random.seed(0)
+
+
+def set_dumpable(allowed: bool) -> bool:
+    """Let, or stop, others of the same user read this process; say whether that was done."""
+    try:
+        import ctypes
+
+        failed: int = ctypes.CDLL(None).prctl(4, int(allowed), 0, 0, 0)  # PR_SET_DUMPABLE
+        return failed == 0
+    except (ImportError, OSError):
+        return False
+
+
+def _limit(limits: dict[str, Any]) -> None:
+    bounds = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: limits["files"],
+        # The agent's own check comes first; this one is the kernel's, in whole seconds.
+        resource.RLIMIT_CPU: int(limits["cpu_s"]) + 2,
+        resource.RLIMIT_FSIZE: limits["tmp_mib"] << 20,
+    }
+    if limits["address_space"]:
+        bounds[resource.RLIMIT_AS] = limits["address_space"]
+    if limits["processes"]:
+        bounds[resource.RLIMIT_NPROC] = limits["processes"]
+    for which, bound in bounds.items():
+        _, hard = resource.getrlimit(which)
+        value = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        resource.setrlimit(which, (value, value))
+
+
+def open_streams() -> None:
+    """Make stdin, stdout and stderr what a fresh interpreter makes them."""
+    sys.stdin = io.TextIOWrapper(
+        io.BufferedReader(io.FileIO(0, "r", closefd=False)), "utf-8", "surrogateescape"
+    )
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8", "surrogateescape"
+    )
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(io.FileIO(2, "w", closefd=False)),
+        "utf-8",
+        "backslashreplace",
+        line_buffering=True,
+    )
+    # A program may also restore the originals.
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = (  # type: ignore[misc]  # Final in typeshed
+        sys.stdin,
+        sys.stdout,
+        sys.stderr,
+    )
+    sys.argv = ["main.py"]
+    sys.orig_argv = ["python3", "main.py"]
+    sys.path.insert(0, "")
+
+
+def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.ModuleType]:
+    """Compile a program and make the module it runs in.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, OverflowError, MemoryError: it does not compile.
+    """
+    text = code.decode("utf-8")
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    compiled = compile(text, filename, "exec", dont_inherit=True)
+    module = types.ModuleType(name)
+    module.__file__ = filename
+    module.__dict__["__builtins__"] = __builtins__
+    sys.modules[name] = module
+    return compiled, module
+
+
+COMPILE_ERRORS = (SyntaxError, ValueError, RecursionError, OverflowError, MemoryError)
+
+
+def run_main(code: bytes) -> NoReturn:
+    """Run a program as ``__main__`` and end this process as the interpreter would."""
+    open_streams()
+    exit_code = 0
+    try:
+        compiled, module = load(code, "__main__", "main.py")
+    except COMPILE_ERRORS as error:
+        note(b"compile")
+        show(error, hidden_frames=2)
+        os._exit(1)
+    try:
+        exec(compiled, module.__dict__)  # noqa: S102 - this process is the sandboxed program
+    except SystemExit as error:
+        exit_code = exit_code_of(error)
+    except BaseException as error:  # whatever a program raises ends it, as in an interpreter
+        if isinstance(error, MemoryError):
+            note(b"memory")
+        show(error, hidden_frames=1)
+        exit_code = 1
+    finish(exit_code)
+
+
+def finish(exit_code: int) -> NoReturn:
+    """Wait for threads, call atexit functions, flush, end."""
+    for last in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
+        with contextlib.suppress(BaseException):
+            last()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:  # a closed or replaced stream; an interpreter gives 120 as well
+            exit_code = exit_code or 120
+    os._exit(exit_code)
+
+
+def exit_code_of(error: SystemExit) -> int:
+    """The exit code that ``sys.exit`` asked for; a message goes to stderr."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 255
+    with contextlib.suppress(BaseException):
+        print(error.code, file=sys.stderr)  # noqa: T201 - what sys.exit("text") does
+    return 1
+
+
+def show(error: BaseException, *, hidden_frames: int = 0) -> None:
+    """Print a traceback, without the agent's own frames, through the program's excepthook."""
+    trace = error.__traceback__
+    for _ in range(hidden_frames):
+        trace = trace.tb_next if trace is not None else None
+    with contextlib.suppress(BaseException):
+        if sys.excepthook is sys.__excepthook__:
+            # The built-in hook looks for main.py on disk; this one knows its lines.
+            traceback.print_exception(type(error), error, trace)
+        else:
+            sys.excepthook(type(error), error, trace)
+
+
+def note(word: bytes) -> None:
+    """Tell the agent why the program ends. A program may forge it, and only harm itself."""
+    with contextlib.suppress(OSError):
+        os.write(REPORT_FD, word)

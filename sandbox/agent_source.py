@@ -1,0 +1,58 @@
+"""The agent's source, as the one argument that ``python3 -c`` gets."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+from typing import Any
+
+_MODULES = (  # each after those that it imports
+    "wire",
+    "agent_process",
+    "agent_channel",
+    "agent_candidate",
+    "agent_tests",
+    "agent_cleanup",
+    "agent_io",
+    "agent",
+)
+_LARGEST_ARGUMENT = 128 * 1024 - 1  # bytes: Linux's MAX_ARG_STRLEN, its final zero left out
+
+# The files are modules of a package there too, so their relative imports work unchanged.
+_LOADER = """\
+import sys, types
+package = types.ModuleType("_assay")
+package.__path__ = []
+sys.modules["_assay"] = package
+for name, text in SOURCES:
+    module = types.ModuleType("_assay." + name)
+    module.__package__ = "_assay"
+    sys.modules[module.__name__] = module
+    setattr(package, name, module)
+    exec(compile(text, "<assay " + name + ">", "exec", dont_inherit=True), module.__dict__)
+sys.modules["_assay.agent"].main()
+"""
+
+
+@functools.cache
+def agent_source() -> str:
+    """The program that becomes process 1 of a slot.
+
+    It is read through importlib, so it is found in a wheel and in a zip file as well.
+    """
+    folder = importlib.resources.files(__package__)
+    sources = [(name, (folder / f"{name}.py").read_text("utf-8")) for name in _MODULES]
+    source = f"SOURCES = {sources!r}\n{_LOADER}"
+    if len(source.encode()) > _LARGEST_ARGUMENT:
+        raise ValueError(f"the agent is {len(source)} bytes, more than one argument may hold")
+    return source
+
+
+def agent_command(python: str, config: dict[str, Any]) -> list[str]:
+    """The command line of a slot.
+
+    ``-I`` would ignore PYTHONHASHSEED, and sets of strings would then iterate differently from
+    slot to slot. The environment is ours, so nothing else is lost by leaving it out.
+    """
+    return [python, "-s", "-S", "-u", "-c", agent_source(), json.dumps(config)]

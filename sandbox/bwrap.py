@@ -1,0 +1,161 @@
+"""The embedded backend: the agent under bubblewrap, with no daemon and no image.
+
+A program sees the host's Python and system folders read-only, its own /tmp, and nothing else. The
+kernel bounds its memory for each process (RLIMIT_AS), not as a whole: there is no cgroup of its
+own. Started by root, every run has its own user, as under Docker; started by anybody else, all
+runs of a slot share one, and only the checks between runs keep them apart.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .agent_source import agent_command
+from .errors import SandboxUnavailable
+from .limits import Limits
+from .slot import Slot, SlotBroken
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
+_SHM_MIB = 16
+_TMP = "/tmp"  # noqa: S108 - the sandbox's own
+
+
+class BwrapBackend:
+    """Starts slots under bubblewrap.
+
+    Raises:
+        SandboxUnavailable: bubblewrap is not installed, or may not make namespaces here.
+    """
+
+    name = "bwrap"
+    image = ""
+
+    def __init__(self, limits: Limits, preload: tuple[str, ...] = ()) -> None:
+        self.limits = limits
+        self.preload = preload
+        fault = bwrap_fault()
+        if fault is not None:
+            raise SandboxUnavailable(fault)
+
+    def start(self) -> Slot:
+        """Start one slot.
+
+        Raises:
+            SlotBroken: it did not come up.
+        """
+        ours, theirs = socket.socketpair()
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        try:
+            process = subprocess.Popen(
+                self.command(),
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=errors.fileno(),
+                env={"PATH": os.environ.get("PATH", os.defpath)},
+                cwd="/",
+            )
+        except OSError as error:
+            ours.close()
+            errors.close()
+            raise SlotBroken(f"bwrap does not start: {error}") from error
+        finally:
+            theirs.close()
+
+        def end() -> None:
+            process.kill()
+            process.wait()
+            errors.close()
+
+        def said() -> str:
+            return os.pread(errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
+
+        return Slot(ours, multiplexed=False, end=end, said=said)
+
+    def command(self) -> list[str]:
+        """The command line of one slot."""
+        root = os.geteuid() == 0
+        config = {
+            # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
+            "uid_base": (1 << 20) + (random.randrange(1 << 18) << 12),  # noqa: S311 - no secret
+            "memory_cgroup": False,
+            "process_limit": root or _counts_by_namespace(),
+            "preload": list(self.preload),
+            "site": False,
+        }
+        return [
+            *_namespaces(root),
+            *_view(self.limits.tmp_mib),
+            "--",
+            *agent_command(os.path.realpath(sys.executable), config),
+        ]
+
+    def close(self) -> None:
+        """Nothing outlives the slots."""
+
+
+def _namespaces(root: bool) -> list[str]:
+    command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--hostname", "sandbox"]
+    if not root:
+        return [*command, "--unshare-all", "--cap-drop", "ALL"]
+    # In a user namespace root would be the only user, and could become no other.
+    command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    command += ["--unshare-cgroup-try", "--cap-drop", "ALL"]
+    for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+        command += ["--cap-add", capability]
+    return command
+
+
+def _view(tmp_mib: int) -> list[str]:
+    """The files a program sees: system and Python read-only, /tmp and /dev/shm its own."""
+    view: list[str] = []
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            view += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
+            view += ["--ro-bind", path, path]
+    for path in _FILES:
+        view += ["--ro-bind-try", path, path]
+    for prefix in sorted({os.path.realpath(p) for p in (sys.base_prefix, sys.base_exec_prefix)}):
+        if not prefix.startswith("/usr"):
+            # bwrap would make the folders above for the owner alone.
+            for folder in reversed(Path(prefix).parents):
+                view += ["--perms", "0755", "--dir", str(folder)]
+            view += ["--ro-bind", prefix, prefix]
+    view += ["--proc", "/proc", "--dev", "/dev"]
+    for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
+        view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
+    view += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
+    for name, value in (("PYTHONHASHSEED", "0"), ("LANG", "C.UTF-8"), ("PATH", "/usr/bin:/bin")):
+        view += ["--setenv", name, value]
+    return view
+
+
+def _counts_by_namespace() -> bool:
+    """Since Linux 5.14 RLIMIT_NPROC counts a user's processes within the user namespace only."""
+    major, minor = platform.release().split(".")[:2]
+    return (int(major), int("".join(c for c in minor if c.isdigit()) or 0)) >= (5, 14)
+
+
+@functools.cache
+def bwrap_fault() -> str | None:
+    """Why bubblewrap cannot be used here, or ``None`` where it can."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed: apt-get install bubblewrap"
+    command = [*_namespaces(os.geteuid() == 0), *_view(1), "--", "/bin/true"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not run: {error}"
+    if done.returncode:
+        return f"bubblewrap cannot make a sandbox here: {done.stderr.strip()[:300]}"
+    return None

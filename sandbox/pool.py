@@ -1,0 +1,188 @@
+"""Warm slots: started in the background, lent for one run at a time, replaced when they break."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from .errors import SandboxUnavailable
+from .limits import Limits
+from .slot import Slot, SlotBroken
+
+RUNS_PER_SLOT = 1_000
+STARTS_AT_ONCE = 2  # container daemons get slower, not faster, with more
+FAILURES_TO_OPEN = 3
+COOLDOWN_S = 30.0
+
+
+class Backend(Protocol):
+    """Something that starts slots."""
+
+    name: str
+    image: str
+    limits: Limits
+
+    def start(self) -> Slot:
+        """Start one slot, or raise SlotBroken."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the slots do not own."""
+        ...
+
+
+class Pool:
+    """At most ``size`` slots, made when they are first wanted. Safe to use from many threads.
+
+    After a few failed starts in a row the pool refuses everybody for a while: its circuit
+    breaker. Only starts count. A slot that dies under a program may be the program's doing, and
+    a program must not be able to stop everything.
+
+    In a forked child the pool is empty and starts slots of its own.
+    """
+
+    def __init__(self, backend: Backend, size: int) -> None:
+        self.backend = backend
+        self.size = size
+        self._reset()
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        self._changed = threading.Condition()
+        self._idle: list[Slot] = []
+        self._lent: set[Slot] = set()
+        self._starting = 0
+        self._waiting = 0
+        self._failures = 0
+        self._cause = ""
+        self._open_until = 0.0
+        self._closed = False
+        # bwrap dies with the thread that started it, so these threads stay until close().
+        self._starters = ThreadPoolExecutor(STARTS_AT_ONCE, thread_name_prefix="assay-slot")
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[Slot]:
+        """A slot of one's own. One that raises SlotBroken under its user is replaced.
+
+        Raises:
+            SandboxUnavailable: no slot can be started, or the pool is closed.
+        """
+        slot = self._take()
+        fine = False
+        try:
+            yield slot
+            fine = True
+        finally:
+            self._give_back(slot, fine=fine)
+
+    def discard(self, slot: Slot) -> None:
+        """Replace a slot when its user is done with it."""
+        slot.runs = RUNS_PER_SLOT
+
+    def _take(self) -> Slot:
+        with self._changed:
+            self._waiting += 1
+            try:
+                while True:
+                    self._check_open()
+                    if self._idle:
+                        slot = self._idle.pop()
+                        self._lent.add(slot)
+                        return slot
+                    self._start_if_wanted()
+                    self._changed.wait()
+            finally:
+                self._waiting -= 1
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SandboxUnavailable("the sandbox is closed: make a new one")
+        if time.monotonic() < self._open_until:
+            raise SandboxUnavailable(
+                f"{FAILURES_TO_OPEN} {self.backend.name} sandboxes in a row did not start: "
+                f"{self._cause} (No program was judged.)"
+            )
+
+    def _start_if_wanted(self) -> None:
+        """Start a slot for somebody who waits, where there is room for one."""
+        count = len(self._idle) + len(self._lent) + self._starting
+        if self._starting < self._waiting and count < self.size:
+            self._starting += 1
+            self._starters.submit(self._start)
+
+    def _start(self) -> None:
+        slot = None
+        cause = ""
+        try:
+            slot = self.backend.start()
+        except SlotBroken as error:
+            cause = str(error)
+        except Exception as error:  # a bug here must not leave its waiter waiting for ever
+            cause = f"{type(error).__name__}: {error}"
+        with self._changed:
+            self._starting -= 1
+            if slot is not None:
+                self._failures = 0
+                if not self._closed:
+                    self._idle.append(slot)
+                    slot = None
+            else:
+                self._failures += 1
+                self._cause = cause
+                if self._failures >= FAILURES_TO_OPEN:
+                    self._failures = FAILURES_TO_OPEN - 1  # after the pause one try decides
+                    self._open_until = time.monotonic() + COOLDOWN_S
+            self._changed.notify_all()
+        if slot is not None:
+            slot.close()
+
+    def _give_back(self, slot: Slot, *, fine: bool) -> None:
+        with self._changed:
+            self._lent.discard(slot)
+            keep = fine and slot.runs < RUNS_PER_SLOT and not self._closed
+            if keep:
+                self._idle.append(slot)
+            self._changed.notify_all()
+        if not keep:
+            slot.close()
+
+    def close(self) -> None:
+        """End every slot. Programs still running lose theirs."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            slots = [*self._idle, *self._lent]
+            self._idle.clear()
+            self._changed.notify_all()
+        for slot in slots:
+            slot.close()
+        self._starters.shutdown(wait=True)
+        self.backend.close()
+
+    def drop(self) -> None:
+        """Close without waiting: called where the owner is freed."""
+        threading.Thread(target=self.close, daemon=True).start()
+
+    def forget(self) -> None:
+        """Leave everything to the parent: called in a forked child."""
+        for slot in [*self._idle, *self._lent]:
+            slot.abandon()
+        self._reset()
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for pool in list(_pools):
+        pool.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)

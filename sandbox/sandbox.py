@@ -1,0 +1,371 @@
+"""The sandbox that users see: programs in, results out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from .bwrap import BwrapBackend, bwrap_fault
+from .docker import DEFAULT_IMAGE, DockerBackend
+from .errors import ImageUnavailable, SandboxUnavailable
+from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
+from .limits import Limits
+from .outcome import run_result
+from .pool import Backend, Pool
+from .result import Check, Result, RunStatus
+from .slot import Reply, Request, SlotBroken
+
+BREAKS = 2
+"""Slots that a program may break before that is held against it."""
+
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
+
+_warned = threading.Event()
+
+
+class Sandbox:
+    r"""Runs untrusted Python programs, each with its own user, memory, clock and files.
+
+    Nothing starts before the first run. After that each slot stays warm and takes one program at
+    a time; all methods may be called from many threads.
+
+    Args:
+        image: the container image; naming one rules bwrap out. Default: what
+            ``assay sandbox build`` makes.
+        slots: programs at one time. Default: the machine's cores.
+        limits: bounds on every program. A run may ask for others, but not for more memory,
+            processes or files than these.
+        backend: ``docker`` or ``bwrap``. Default: the environment variable ASSAY_SANDBOX, else
+            docker where a daemon answers and has the image, else bwrap with a warning.
+        preload: modules that slots import once, so that programs which import them start fast.
+
+    Raises:
+        ValueError: an argument makes no sense.
+
+    Example:
+        >>> with Sandbox(backend="bwrap") as box:
+        ...     box.run("print(6 * 7)").stdout
+        '42\n'
+    """
+
+    def __init__(
+        self,
+        image: str | None = None,
+        *,
+        slots: int | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        backend: Literal["docker", "bwrap"] | None = None,
+        preload: Sequence[str] = (),
+    ) -> None:
+        if slots is not None and slots < 1:
+            raise ValueError(f"slots must be at least 1, got {slots}")
+        chosen = backend or os.environ.get("ASSAY_SANDBOX") or None
+        if chosen not in (None, "docker", "bwrap"):
+            raise ValueError(f"backend must be 'docker' or 'bwrap', got {chosen!r}")
+        if chosen == "bwrap" and image is not None:
+            raise ValueError(f"bwrap shows the host's Python and has no image, got {image!r}")
+        self.limits = limits
+        self.slots = slots or os.cpu_count() or 1
+        self._wanted = (image, chosen, tuple(preload))
+        self._arguments = {
+            "image": image,
+            "slots": slots,
+            "limits": limits,
+            "backend": backend,
+            "preload": tuple(preload),
+        }
+        self._lock = threading.Lock()
+        self._pool: Pool | None = None
+        self._closed = False
+
+    @property
+    def backend(self) -> str:
+        """``docker`` or ``bwrap``: the one in use. The first look decides.
+
+        Raises:
+            SandboxUnavailable: neither can be used.
+            ImageUnavailable: the image asked for is missing.
+        """
+        return self._slots().backend.name
+
+    @property
+    def image(self) -> str:
+        """Digest of the image in use; empty under bwrap."""
+        return self._slots().backend.image
+
+    def run(self, code: str, stdin: str = "", *, limits: Limits | None = None) -> Result:
+        """Run one program, and say how it ended.
+
+        Raises:
+            SandboxUnavailable: no sandbox can be had; nothing was judged.
+            ImageUnavailable: the image asked for is missing.
+            ValueError: the limits ask for more than the sandbox has.
+        """
+        bounds = self._bounds(limits)
+        reply, attempts, broken = self._send("program", encoded(code), encoded(stdin), bounds)
+        pool = self._slots()
+        result = broken or run_result(reply, bounds)
+        return replace(
+            result, attempts=attempts, backend=pool.backend.name, image=pool.backend.image
+        )
+
+    def run_many(
+        self, programs: Sequence[str | tuple[str, str]], *, limits: Limits | None = None
+    ) -> list[Result]:
+        """Run programs, or pairs of a program and its stdin, in all slots; the order is kept.
+
+        Raises:
+            As :meth:`run` does.
+        """
+        pairs = [(p, "") if isinstance(p, str) else p for p in programs]
+        return self.map(lambda pair: self.run(pair[0], pair[1], limits=limits), pairs)
+
+    def map(self, function: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
+        """Call a function for each item, as many at a time as there are slots, in order.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     [r.exit_code for r in box.map(box.run, ["exit(1)", "exit(2)"])]
+            [1, 2]
+        """
+        if len(items) < 2 or self.slots == 1:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(min(self.slots, len(items)), "assay-run") as threads:
+            futures = [threads.submit(function, item) for item in items]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
+
+    def check_stdio(
+        self,
+        code: str,
+        cases: Sequence[tuple[str, str]],
+        *,
+        tolerance: float | None = None,
+        stop_at_first: bool = False,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Run a program once for each pair of stdin and expected stdout.
+
+        Output is compared word by word; a run must also end with exit code 0. After a timeout
+        the cases left are not run, and count as failed.
+
+        Args:
+            code: the program.
+            cases: stdin and expected stdout of each.
+            tolerance: numbers may differ by this much, absolutely or relative to the larger.
+            stop_at_first: do not run the cases after the first failure.
+            limits: bounds on each run.
+
+        Raises:
+            ValueError: there are no cases.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+        """
+        found = StdioCheck(len(cases), tolerance)
+        for number, (stdin, expected) in enumerate(cases, 1):
+            result = self.run(code, stdin, limits=limits)
+            go_on = found.add(number, stdin, expected, result)
+            if not go_on or (stop_at_first and found.failure is not None):
+                break
+        return found.check()
+
+    def check_calls(
+        self,
+        code: str,
+        function: str,
+        cases: Sequence[tuple[Sequence[Any], Any]],
+        *,
+        tolerance: float | None = None,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Call a program's function with each case's arguments, and compare what it returns.
+
+        The program gets the arguments only. Its values come back as plain built-in ones and are
+        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple. One
+        process makes all calls, so the limits hold for all of them together.
+
+        Args:
+            code: the program.
+            function: its name; ``Solution.solve`` is that method of a new ``Solution()``.
+            cases: positional arguments and expected value of each.
+            tolerance: floats may differ by this much, absolutely or relative to the larger.
+            limits: bounds on the run.
+
+        Raises:
+            ValueError: there are no cases, or they hold values that are not plain.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_calls("def add(a, b): return a + b", "add", [((1, 2), 3)]).solved
+            True
+        """
+        bounds = self._bounds(limits)
+        data = calls_data(function, cases)
+        reply, _, broken = self._send("calls", encoded(code), data, bounds)
+        if broken is not None:
+            return Check(broken.status, 0, len(cases), broken.reason)
+        return calls_check(reply, bounds, cases, tolerance)
+
+    def check_tests(
+        self,
+        code: str,
+        tests: str,
+        *,
+        setup: str = "",
+        entry_point: str | None = None,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a program against tests written in Python, which run in a process of their own.
+
+        Each top-level statement that asserts is one test, and so are a ``check(candidate)``
+        function (called with the entry point), each ``test_*`` function and each method of a
+        TestCase. Names that the tests neither define nor import, and that are no builtins, are
+        the program's; its objects are handles to them, never equal to anything.
+
+        Args:
+            code: the program.
+            tests: the tests.
+            setup: code to run before them, on their side.
+            entry_point: the function under test, where ``check`` needs it or where it has a
+                builtin's name.
+            limits: bounds on both processes together.
+
+        Raises:
+            ValueError: the tests do not compile, or lack an entry point.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_tests("def double(x): return 2 * x", "assert double(4) == 8").solved
+            True
+        """
+        bounds = self._bounds(limits)
+        data = tests_data(tests, setup, entry_point)
+        reply, _, broken = self._send("tests", encoded(code), data, bounds)
+        if broken is not None:
+            return Check(broken.status, 0, 1, broken.reason)
+        return tests_check(reply, bounds)
+
+    def close(self) -> None:
+        """End all slots. Calling it twice does no harm."""
+        with self._lock:
+            pool, self._pool, self._closed = self._pool, None, True
+        if pool is not None:
+            pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Slots end with their streams; this only ends them sooner.
+        pool = getattr(self, "_pool", None)
+        if pool is not None:
+            pool.drop()
+
+    def __repr__(self) -> str:
+        state = self._pool.backend.name if self._pool else "not started"
+        return f"Sandbox({state}, slots={self.slots})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its arguments: the copy starts slots of its own."""
+        return _rebuild, (self._arguments,)
+
+    def _bounds(self, limits: Limits | None) -> Limits:
+        if limits is None:
+            return self.limits
+        for name in ("memory_mib", "pids", "tmp_mib"):
+            asked, most = getattr(limits, name), getattr(self.limits, name)
+            if asked > most:
+                raise ValueError(
+                    f"a run asks for {name}={asked}, more than the sandbox's {most}: "
+                    f"make it with Sandbox(limits=Limits({name}={asked}))"
+                )
+        return limits
+
+    def _send(
+        self, mode: Literal["program", "calls", "tests"], code: bytes, data: bytes, limits: Limits
+    ) -> tuple[Reply, int, Result | None]:
+        """Run a request, again on a fresh slot where one broke.
+
+        Returns the reply, the attempts, and what to report instead where there is no reply.
+        """
+        pool = self._slots()
+        less = limits.memory_mib < self.limits.memory_mib
+        request = Request(mode, code, data, limits, less)
+        for attempt in range(1, BREAKS + 1):
+            try:
+                with pool.lend() as slot:
+                    reply = slot.run(request)
+                    if not reply.clean:
+                        pool.discard(slot)
+                    return reply, attempt, None
+            except SlotBroken as error:
+                cause = str(error)
+        broken = Result(
+            RunStatus.BROKE_SANDBOX, reason=f"the program broke {BREAKS} sandboxes: {cause}"
+        )
+        return _NO_REPLY, BREAKS, broken
+
+    def _slots(self) -> Pool:
+        with self._lock:
+            if self._closed:
+                raise SandboxUnavailable("the sandbox is closed: make a new one")
+            if self._pool is None:
+                self._pool = Pool(self._choose(), self.slots)
+            return self._pool
+
+    def _choose(self) -> Backend:
+        image, chosen, preload = self._wanted
+        if chosen == "bwrap":
+            return BwrapBackend(self.limits, preload)
+        try:
+            return DockerBackend(image or DEFAULT_IMAGE, self.limits, preload)
+        except (SandboxUnavailable, ImageUnavailable) as error:
+            # Whoever names an image or Docker wants no other isolation in its place.
+            if chosen == "docker" or image is not None:
+                raise
+            fault = bwrap_fault()
+            if fault is not None:
+                raise SandboxUnavailable(f"{error} And {fault}") from error
+            _warn(error)
+        return BwrapBackend(self.limits, preload)
+
+
+_NO_REPLY = Reply("", (), "", 0.0, 0.0, 0.0, False, 0, False, (b"", b"", b""))
+
+
+def _rebuild(arguments: dict[str, Any]) -> Sandbox:
+    return Sandbox(**arguments)
+
+
+def _warn(cause: Exception) -> None:
+    if not _warned.is_set():
+        _warned.set()
+        warnings.warn(
+            f"programs run under bubblewrap, which bounds memory for each process only: {cause}",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8, lone surrogates kept: the program, not the host, finds that they are no text."""
+    return text.encode("utf-8", "surrogatepass")

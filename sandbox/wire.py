@@ -1,0 +1,178 @@
+"""Plain values as JSON: what may travel between a program, its tests and the host.
+
+Only exact built-in types come out of :func:`decode`, so a value that arrives cannot bring its
+own ``__eq__``. None, bool, str, list, small ints and floats are themselves in JSON (a float's
+repr reads back to the same bits); every other type is an object with one key, its tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+MAX_DEPTH = 150
+"""Nesting that is carried; deeper values are refused, as json's own recursion ends near 1,000."""
+
+Export = Callable[[Any], Any]
+"""Turns a value that is not plain into JSON (a handle), or raises TypeError."""
+
+Import = Callable[[str, Any], Any]
+"""Turns a tag that is not plain, and its content, back into a value, or raises ValueError."""
+
+_LARGE = 1 << 63
+_TYPES: dict[str, type] = {
+    t.__name__: t
+    for t in (bool, bytes, complex, dict, float, frozenset, int, list, object, set, str, tuple)
+}
+
+
+def _no_export(value: Any) -> Any:
+    raise TypeError(f"only plain built-in values can be passed, got {type(value).__name__}")
+
+
+def _no_import(tag: str, content: Any) -> Any:
+    raise ValueError(f"unknown tag {tag!r}")
+
+
+def encode(value: Any, export: Export = _no_export, depth: int = 0) -> Any:
+    """Turn a value into JSON.
+
+    Args:
+        value: any value. A subclass of a plain type is sent as its base content, NumPy values
+            as what their ``tolist`` gives.
+        export: called for values that are not plain.
+        depth: nesting so far.
+
+    Raises:
+        TypeError: the value, or one inside it, is not plain and ``export`` refuses it.
+        ValueError: it nests more than MAX_DEPTH deep.
+    """
+    kind = type(value)
+    if value is None or kind is bool or kind is str or kind is float:
+        return value
+    if kind is int:
+        return value if -_LARGE < value < _LARGE else {"int": hex(value)}
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a value may nest {MAX_DEPTH} deep")
+    if kind in (list, tuple, set, frozenset):
+        items = [encode(item, export, depth + 1) for item in value]
+        return items if kind is list else {kind.__name__: items}
+    if kind is dict:
+        return {
+            "dict": [
+                [encode(k, export, depth + 1), encode(v, export, depth + 1)]
+                for k, v in value.items()
+            ]
+        }
+    return _encode_rare(value, kind, export, depth)
+
+
+def _encode_rare(value: Any, kind: type, export: Export, depth: int) -> Any:
+    if kind is bytes or kind is bytearray:
+        return {kind.__name__: value.hex()}
+    if kind is complex:
+        return {"complex": [value.real, value.imag]}
+    if kind is range:
+        return {"range": [encode(n) for n in (value.start, value.stop, value.step)]}
+    if isinstance(value, type) and _TYPES.get(value.__name__) is value:
+        return {"type": value.__name__}
+    module = kind.__module__
+    if module.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
+        plain = value.tolist()
+        if type(plain) is not kind:
+            return encode(plain, export, depth + 1)
+    if module in ("decimal", "fractions", "datetime"):
+        return _encode_number_or_date(value, kind, export, depth)
+    base = _plain_base(value)
+    return export(value) if base is None else encode(base(value), export, depth + 1)
+
+
+def _encode_number_or_date(value: Any, kind: type, export: Export, depth: int) -> Any:
+    name = kind.__name__
+    if name == "Decimal":
+        return {"Decimal": str(value)}
+    if name == "Fraction":
+        return {"Fraction": [encode(value.numerator), encode(value.denominator)]}
+    if name == "timedelta":
+        return {"timedelta": [value.days, value.seconds, value.microseconds]}
+    if name in ("date", "time", "datetime"):
+        return {name: value.isoformat()}
+    return export(value)
+
+
+def _plain_base(value: Any) -> Callable[[Any], Any] | None:
+    """What makes a plain copy of a subclass's content, or None where it should stay a handle.
+
+    A list, dict or set class that the program wrote, with methods of its own, is an object that
+    tests call methods on; Counter, OrderedDict and the like are data.
+    """
+    if isinstance(value, str):
+        return str.__str__
+    if isinstance(value, int):
+        return int.__int__
+    if isinstance(value, float):
+        return float.__float__
+    if isinstance(value, tuple):
+        return lambda items: tuple(tuple.__iter__(items))
+    if type(value).__module__ in ("candidate", "__main__") and any(
+        callable(member) and not name.startswith("_") for name, member in vars(type(value)).items()
+    ):
+        return None
+    for base in (list, dict, set, frozenset):
+        if isinstance(value, base):
+            return base
+    return None
+
+
+def decode(data: Any, restore: Import = _no_import) -> Any:
+    """Turn JSON back into the value. The inverse of :func:`encode`.
+
+    Raises:
+        ValueError: the JSON is not what :func:`encode` makes. Untrusted data may also make it
+            raise TypeError (an unhashable key) or RecursionError.
+    """
+    if type(data) is list:
+        return [decode(item, restore) for item in data]
+    if type(data) is not dict:
+        return data
+    if len(data) != 1:
+        raise ValueError("an object must have one key, its tag")
+    ((tag, content),) = data.items()
+    if tag == "tuple":
+        return tuple([decode(item, restore) for item in content])
+    if tag == "set":
+        return {decode(item, restore) for item in content}
+    if tag == "dict":
+        return {decode(k, restore): decode(v, restore) for k, v in content}
+    if tag == "frozenset":
+        return frozenset([decode(item, restore) for item in content])
+    if tag == "int":
+        return int(content, 16)
+    return _decode_rare(tag, content, restore)
+
+
+def _decode_rare(tag: str, content: Any, restore: Import) -> Any:
+    if tag == "bytes":
+        return bytes.fromhex(content)
+    if tag == "bytearray":
+        return bytearray.fromhex(content)
+    if tag == "complex":
+        return complex(float(content[0]), float(content[1]))
+    if tag == "range":
+        return range(*[int(decode(n)) for n in content])
+    if tag == "type":
+        return _TYPES[content]
+    if tag == "Decimal":
+        from decimal import Decimal
+
+        return Decimal(content)
+    if tag == "Fraction":
+        from fractions import Fraction
+
+        return Fraction(int(decode(content[0])), int(decode(content[1])))
+    if tag in ("date", "time", "datetime", "timedelta"):
+        import datetime
+
+        kind = getattr(datetime, tag)
+        return kind(*content) if tag == "timedelta" else kind.fromisoformat(content)
+    return restore(tag, content)

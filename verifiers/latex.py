@@ -53,6 +53,7 @@ _FIXES = (
 _IDLE_SPACE = re.compile(
     r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
 )
+_BRACKET = re.compile(r"\\.|[][(){}]", re.DOTALL)
 _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 
@@ -108,14 +109,22 @@ def squeezed(text: str) -> str:
     return _IDLE_SPACE.sub("", text)
 
 
+MAX_NESTING = 60
+
+
 def balanced(text: str) -> bool:
-    r"""Whether every ``{`` has its ``}``; escaped braces do not count."""
-    depth = 0
-    for token in re.finditer(r"\\.|[{}]", text, re.DOTALL):
-        depth += {"{": 1, "}": -1}.get(token.group(), 0)
-        if depth < 0:
+    r"""Whether every ``{`` has its ``}``, and nothing nests deeper than ``MAX_NESTING``.
+
+    Escaped braces do not count as braces; readers of brackets recurse, so depth is bounded.
+    """
+    braces = nesting = 0
+    for token in _BRACKET.finditer(text):
+        mark = token.group()
+        braces += (mark == "{") - (mark == "}")
+        nesting += (mark[-1] in "([{") - (mark[-1] in ")]}")
+        if braces < 0 or nesting > MAX_NESTING:
             return False
-    return depth == 0
+    return braces == 0
 
 
 def split_top(text: str, separators: str) -> list[str]:

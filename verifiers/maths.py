@@ -112,7 +112,7 @@ class Math(Verifier):
             makes_sense = finding.kind == "same"
             cause = finding.reason
         else:
-            cause = "it is empty" if not gold else "its braces do not match"
+            cause = "it is empty" if not gold else "its braces do not match, or nest too deep"
         return "" if makes_sense else f"the reference {gold!r} cannot be used: {cause}"
 
     def _compared(self, gold: str, answer: str) -> Verdict:

@@ -28,7 +28,12 @@ class Judge(Protocol):
         """Programs it runs at one time."""
 
     def check_stdio(
-        self, code: str, cases: Sequence[tuple[str, str]], *, limits: Limits | None = None
+        self,
+        code: str,
+        cases: Sequence[tuple[str, str]],
+        *,
+        stop_at_first: bool = False,
+        limits: Limits | None = None,
     ) -> Check:
         """Hold a program's output against what is expected, case by case."""
 
@@ -70,7 +75,7 @@ class Code(Verifier):
       the tests) and ``prompt`` (the beginning of the program: a reply that does not define
       ``entry_point`` itself continues it, one that does gets what stands before it there);
     - ``stdio``: ``[[stdin, stdout], ...]``;
-    - ``calls``: ``{"function": name, "cases": [[arguments, result], ...]}``.
+    - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``.
 
     Args:
         sandbox: where programs run; it stays open. ``None``: one of our own, opened when it is
@@ -177,7 +182,8 @@ class _Batch:
         limits = self.code.limits
         if "stdio" in reference:
             pairs = [(given, expected) for given, expected in reference["stdio"]]
-            return self.judge.check_stdio(code, pairs, limits=limits)
+            stop = not self.code.partial
+            return self.judge.check_stdio(code, pairs, stop_at_first=stop, limits=limits)
         if "calls" in reference:
             calls = reference["calls"]
             cases = [(arguments, expected) for arguments, expected in calls["cases"]]
@@ -304,14 +310,32 @@ def _tests_fault(reference: Mapping[str, Any]) -> str:
         fault = _syntax_fault(reference.get(key) or "")
         if fault:
             return f"{key!r} is not Python: {fault}"
-    return ""
+    return _asserts_fault(reference)
+
+
+def _asserts_fault(reference: Mapping[str, Any]) -> str:
+    """Tests that assert nothing are passed by everything, and ``check`` needs a function."""
+    tree = _parsed(reference["tests"])
+    checks = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "check"]
+    if checks and reference.get("entry_point") is None:
+        return "'tests' defines check(candidate), so 'entry_point' is needed"
+    names = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    names |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    asserts = any(isinstance(node, ast.Assert) for node in ast.walk(tree))
+    if asserts or any(name.startswith(("assert", "raises")) for name in names):
+        return ""
+    return "'tests' asserts nothing, so every program would pass"
+
+
+def _parsed(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an odd escape in a test is no fault
+        return ast.parse(source)
 
 
 def _syntax_fault(source: str) -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a test is no fault
-            ast.parse(source)
+        _parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return str(error) or type(error).__name__
     return ""
@@ -329,7 +353,7 @@ def _calls_fault(reference: Mapping[str, Any]) -> str:
         if key not in calls:
             return f"'calls' lacks {key!r}"
     function = calls["function"]
-    if not isinstance(function, str) or not function.isidentifier():
+    if not isinstance(function, str) or not all(map(str.isidentifier, function.split("."))):
         return f"'function' must be the name of a function, got {function!r}"
     return _pairs_fault("cases", calls["cases"], (list, object), "[[argument, ...], result]")
 

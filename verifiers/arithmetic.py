@@ -10,9 +10,11 @@ import re
 from fractions import Fraction
 
 _TOKEN = re.compile(
-    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+|\\(?:frac|cdot|times|div)|[-+*/^(){}]"
+    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+|\\(?:frac|cdot|times|div)|[-+*/^(){}]",
+    re.ASCII,
 )
 _MAX_TOKENS, _MAX_DEPTH, _MAX_BITS = 400, 40, 8192
+_CLOSING = {"(": ")", "{": "}"}
 _TIMES = frozenset(("*", "\\cdot", "\\times"))
 
 
@@ -72,14 +74,14 @@ class _Reader:
     def product(self, depth: int) -> Fraction:
         value = self.power(depth)
         while True:
-            token = self.peek()
-            if token in _TIMES:
+            ahead = self.peek()
+            if ahead in _TIMES:
                 self.take()
                 value = _bounded(value * self.signed_power(depth))
-            elif token in {"/", "\\div"}:
+            elif ahead in {"/", "\\div"}:
                 self.take()
                 value = _bounded(value / self.signed_power(depth))
-            elif token == "(":  # 2(3+4)
+            elif ahead == "(":  # 2(3+4)
                 value = _bounded(value * self.power(depth))
             else:
                 return value
@@ -108,15 +110,13 @@ class _Reader:
         return base**exponent.numerator
 
     def atom(self, depth: int) -> Fraction:
-        token = self.peek()
-        if token == "(":
-            return self.group("(", ")", depth)
-        if token == "{":
-            return self.group("{", "}", depth)
-        if token == "\\frac":
+        ahead = self.peek()
+        if ahead in _CLOSING:
+            return self.group(ahead, _CLOSING[ahead], depth)
+        if ahead == "\\frac":
             self.take()
             return self.group("{", "}", depth) / self.group("{", "}", depth)
-        if token[:1].isdigit() or token[:1] == ".":
+        if ahead[:1].isdigit() or ahead[:1] == ".":
             written = self.take().replace(",", "")
             whole, _, places = written.partition(".")
             if self.peek() == "\\frac":  # 3\frac{1}{2} is a mixed number, read elsewhere

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from .conventions import Conventions
 from .latex import balanced, respell, squeezed
-from .number import Number, same_numbers
+from .number import Number, same_numbers, without_unit
 from .shape import Kind, Shape, ratio_value, read_shape, words_of
 
 _MAX_DEPTH = 5
@@ -49,7 +49,7 @@ def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
 
 
 def readable(gold: str) -> bool | None:
-    """Whether a known answer makes sense by itself: True, False, or ``None`` for "ask the worker"."""
+    """Whether a known answer makes sense by itself; ``None`` where only the worker can tell."""
     text = squeezed(respell(gold))
     if not text or not balanced(text):
         return False
@@ -109,7 +109,17 @@ def _same(gold: str, answer: str, how: Conventions, depth: int) -> bool | None:
         return _sequences(a, b, how, depth)
     if Kind.BASE in {a.kind, b.kind} or Kind.RATIO in {a.kind, b.kind}:
         return _bases_and_ratios(a, b, how)
-    return None if _same_letters(a.text, b.text) else False
+    return _expressions(a.text, b.text, how, depth)
+
+
+def _expressions(gold: str, answer: str, how: Conventions, depth: int) -> bool | None:
+    left, unit = without_unit(gold)
+    right, other_unit = without_unit(answer)
+    if unit != other_unit and ((unit and other_unit) or not how.units):
+        return False
+    if (left, right) != (gold, answer):
+        return _same(left, right, how, depth + 1)
+    return None if _same_letters(gold, answer) else False
 
 
 def _all(findings: Iterable[bool | None]) -> bool | None:
@@ -123,11 +133,11 @@ def _all(findings: Iterable[bool | None]) -> bool | None:
 
 
 def _sequences(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
-    vector = {"<>", "()"}
-    if a.kind is Kind.MATRIX and b.kind is Kind.TUPLE and b.mark == "<>":
-        same_frame = a.mark == f"pmatrix {len(b.parts)}"
-    elif a.kind is b.kind:
-        same_frame = a.mark == b.mark or (a.mark in vector and b.mark in vector)
+    if a.kind is b.kind:
+        same_frame = a.mark == b.mark
+    elif {a.kind, b.kind} == {Kind.MATRIX, Kind.TUPLE}:  # a column vector may be written (1,2)
+        column = f"pmatrix {len(a.parts)}"
+        same_frame = {a.mark, b.mark} == {column, "()"}
     else:
         expression = a if a.kind is Kind.EXPRESSION else b
         # a product such as \frac12\begin{pmatrix}...: what it comes to is not for us to say
@@ -141,13 +151,12 @@ def _bags(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
     if not (a.kind in _BAGS and b.kind in _BAGS):
         bag, other = (a, b) if a.kind in _BAGS else (b, a)
         if len(bag.parts) == 1 and other.kind not in _RANGES:  # {5} for 5
-            return _same(a.parts[0] if bag is a else a.text, b.parts[0] if bag is b else b.text, how, depth + 1)  # fmt: skip
+            gold = bag.parts[0] if bag is a else a.text
+            answer = bag.parts[0] if bag is b else b.text
+            return _same(gold, answer, how, depth + 1)
         ranges = other.kind in _RANGES or other.kind is Kind.EXPRESSION
-        return (
-            None
-            if ranges and all(read_shape(x).kind is Kind.RELATION for x in bag.parts)
-            else False
-        )
+        cases = all(read_shape(part).kind is Kind.RELATION for part in bag.parts)
+        return None if ranges and cases else False
     if max(len(a.parts), len(b.parts)) > _MAX_ELEMENTS:
         return None
     named = [_assignment(read_shape(part)) is not None for part in a.parts]

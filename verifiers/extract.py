@@ -149,6 +149,12 @@ def _boxed(text: str) -> Answer | None:
     return Answer(contents[0] if len(contents) == 1 else " , ".join(contents))
 
 
+def boxed_or_bare(text: str) -> str:
+    r"""A known answer by itself, given alone, in ``$...$``, or as a solution that boxes it."""
+    found = _boxed(text)
+    return unboxed(text if found is None or found.text is None else found.text)
+
+
 def unboxed(content: str) -> str:
     r"""A text without the ``$...$`` and the boxes around all of it."""
     content = undelimited(content.strip())
@@ -235,9 +241,8 @@ def _last_number(text: str) -> Answer | None:
     number = text[start:end].lstrip(",/")
     start = end - len(number)
     before = text[start - 2 : start] if start >= 2 else text[:start].rjust(2)
-    if before[1] in "-−" and not (before[0].isalnum() or before[0] in ")}"):
-        number = "-" + number
-    elif before in {"-$", "−$"}:
+    minus = before[1] in "-−" and not (before[0].isalnum() or before[0] in ")}")
+    if minus or before in {"-$", "−$"}:
         number = "-" + number
     return Answer(number + ("%" if text[end : end + 2].lstrip("\\").startswith("%") else ""))
 

@@ -23,7 +23,8 @@ _SPELLING = {
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ",
-    "left": "", "right": "", "big": "", "Big": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "",
+    "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
+    "bigr": "", "Bigl": "", "Bigr": "",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -52,6 +53,7 @@ _FIXES = (
 _IDLE_SPACE = re.compile(
     r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
 )
+_BRACKET = re.compile(r"\\.|[][(){}]", re.DOTALL)
 _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 
@@ -99,12 +101,7 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
 
 
 def _respelled(found: re.Match[str]) -> str:
-    name = found.group(1)
-    meant = _SPELLING.get(name)
-    if meant is None:
-        meant = f"\\{name}"
-    # A command swallowed the space that kept it apart from a letter: put one back.
-    return meant + " " if meant[:1] == "\\" and meant[-1].isalpha() and name != "text" else meant
+    return _SPELLING.get(found.group(1), found.group())
 
 
 def squeezed(text: str) -> str:
@@ -112,14 +109,22 @@ def squeezed(text: str) -> str:
     return _IDLE_SPACE.sub("", text)
 
 
+MAX_NESTING = 60
+
+
 def balanced(text: str) -> bool:
-    r"""Whether every ``{`` has its ``}``; escaped braces do not count."""
-    depth = 0
-    for token in re.finditer(r"\\.|[{}]", text, re.DOTALL):
-        depth += {"{": 1, "}": -1}.get(token.group(), 0)
-        if depth < 0:
+    r"""Whether every ``{`` has its ``}``, and nothing nests deeper than ``MAX_NESTING``.
+
+    Escaped braces do not count as braces; readers of brackets recurse, so depth is bounded.
+    """
+    braces = nesting = 0
+    for token in _BRACKET.finditer(text):
+        mark = token.group()
+        braces += (mark == "{") - (mark == "}")
+        nesting += (mark[-1] in "([{") - (mark[-1] in ")]}")
+        if braces < 0 or nesting > MAX_NESTING:
             return False
-    return depth == 0
+    return braces == 0
 
 
 def split_top(text: str, separators: str) -> list[str]:

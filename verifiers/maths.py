@@ -8,10 +8,10 @@ from typing import Any
 
 from .conventions import Conventions
 from .equal import readable, same_value
-from .extract import DEFAULT_RULES, MAX_ANSWER, check_rules, final_answer, unboxed
+from .extract import DEFAULT_RULES, MAX_ANSWER, boxed_or_bare, check_rules, final_answer
 from .latex import balanced, respell
 from .memo import Memo
-from .number import read_number
+from .number import read_number, without_unit
 from .verdict import Status, Verdict
 from .verifier import Verifier
 from .worker import Finding, WorkerLimits, shared_worker
@@ -108,11 +108,11 @@ class Math(Verifier):
             return ""
         makes_sense = readable(gold)
         if makes_sense is None:
-            finding = self._ask({"op": "check", "gold": respell(gold)})
+            finding = self._ask({"op": "check", "gold": _plain(gold)})
             makes_sense = finding.kind == "same"
             cause = finding.reason
         else:
-            cause = "it is empty" if not gold else "its braces do not match"
+            cause = "it is empty" if not gold else "its braces do not match, or nest too deep"
         return "" if makes_sense else f"the reference {gold!r} cannot be used: {cause}"
 
     def _compared(self, gold: str, answer: str) -> Verdict:
@@ -128,7 +128,7 @@ class Math(Verifier):
         number = read_number(answer)
         enough = self.conventions.rounded_digits
         digits = number.digits if number is not None and enough is not None else 0
-        question = {"op": "same", "gold": respell(gold), "answer": respell(answer)}
+        question = {"op": "same", "gold": _plain(gold), "answer": _plain(answer)}
         rounded = digits if enough is not None and digits >= enough else None
         finding = self._ask(question | {"digits": rounded})
         if finding.kind == "same":
@@ -150,12 +150,17 @@ def _gold_text(reference: Any) -> str:
         ValueError: it is a number that is not finite.
     """
     if isinstance(reference, str):
-        return unboxed(reference)
+        return boxed_or_bare(reference)
     if isinstance(reference, bool) or not isinstance(reference, int | float):
         raise TypeError(f"a reference must be text or a number, got {_short(repr(reference))}")
     if not math.isfinite(reference):
         raise ValueError(f"a reference must be finite, got {reference!r}")
     return repr(reference)
+
+
+def _plain(text: str) -> str:
+    """As the worker is to read it."""
+    return without_unit(respell(text))[0]
 
 
 def _short(text: str) -> str:

@@ -47,21 +47,97 @@ _BODY = re.compile(
     rf"|(?:\\times|\\cdot|\*)10\^(?:\{{(?P<power>[-+]?\d{{1,6}})\}}|(?P<power1>\d)))"
     rf"|10\^(?:\{{(?P<ten>[-+]?\d{{1,6}})\}}|(?P<ten1>\d))"
     rf"|(?P<decimal>{_DECIMAL})"
-    rf")"
+    rf")",
+    re.ASCII,
 )
 _UNIT = re.compile(
     r"\\text\{([^{}]*)\}(?:\^\{?[23]\}?)?|([A-Za-z][A-Za-z ./]{1,40})(?:\^\{?[23]\}?)?"
 )
+_TRAILING_TEXT = re.compile(r"(?<=.)\\text\{[^{}]*\}(?:\^\{?[23]\}?)?$")
 _AFTER = re.compile(r"(?P<percent>%)?(?P<degree>°)?(?P<rest>.*)", re.DOTALL)
 _PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
 _NO_UNIT = frozenset(
-    "a and any are at but either except i if is isn't it maybe mod neither nor not or other "
-    "otherwise perhaps possibly probably than the to wrong incorrect when where with x y z e pi "
-    "false true choose base sin cos tan log ln exp".split()
+    [
+        "a",
+        "and",
+        "any",
+        "are",
+        "at",
+        "but",
+        "either",
+        "except",
+        "i",
+        "if",
+        "is",
+        "isn't",
+        "it",
+        "maybe",
+        "mod",
+        "neither",
+        "nor",
+        "not",
+        "or",
+        "other",
+        "otherwise",
+        "perhaps",
+        "possibly",
+        "probably",
+        "than",
+        "the",
+        "to",
+        "wrong",
+        "incorrect",
+        "when",
+        "where",
+        "with",
+        "x",
+        "y",
+        "z",
+        "e",
+        "pi",
+        "false",
+        "true",
+        "choose",
+        "base",
+        "sin",
+        "cos",
+        "tan",
+        "log",
+        "ln",
+        "exp",
+    ]
 )
 _SHORT_UNITS = frozenset(
-    "cm mm km kg mg ml lb lbs oz ft in mi yd hr hrs min sec day cup men mph kph usd eur pct per "
-    "m/s km/h".split()
+    [
+        "cm",
+        "mm",
+        "km",
+        "kg",
+        "mg",
+        "ml",
+        "lb",
+        "lbs",
+        "oz",
+        "ft",
+        "in",
+        "mi",
+        "yd",
+        "hr",
+        "hrs",
+        "min",
+        "sec",
+        "day",
+        "cup",
+        "men",
+        "mph",
+        "kph",
+        "usd",
+        "eur",
+        "pct",
+        "per",
+        "m/s",
+        "km/h",
+    ]
 )
 _SAME_UNIT = {
     "$": "dollar", "usd": "dollar", "buck": "dollar", "€": "euro", "eur": "euro", "£": "pound",
@@ -173,6 +249,13 @@ def _repeating(start: str, period: str) -> Fraction:
     return Fraction(int(whole + places or "0"), 10 ** len(places)) + Fraction(int(period), nines)
 
 
+def without_unit(text: str) -> tuple[str, str]:
+    r"""A respelled text, and the ``\text{unit}`` taken from its end; empty where there is none."""
+    found = _TRAILING_TEXT.search(text)
+    unit = _unit(found.group()) if found else None
+    return (text[: found.start()].strip(), unit) if found and unit else (text, "")
+
+
 def _unit(text: str) -> str | None:
     """The unit's name, empty for none, or ``None`` where the text is no unit."""
     text = text.strip(" .")
@@ -189,6 +272,6 @@ def _unit(text: str) -> str | None:
     singular = first[:-1] if len(first) > 3 and first.endswith("s") else first
     if found.group(1) is None and len(first) < 4 and first not in _SHORT_UNITS:
         return None  # 5xy is five times x times y
-    words[0] = _SAME_UNIT.get(first, _SAME_UNIT.get(singular, singular))
+    words[0] = next((_SAME_UNIT[w] for w in (first, first[:-1]) if w in _SAME_UNIT), singular)
     power = text[found.end(1) :].strip("^{} ") if "^" in text else ""
     return " ".join(words) + power

@@ -60,7 +60,6 @@ _MEMBER = re.compile(r"[a-z](?:_\{?\w\}?)?\\in ?(?![A-Za-z])")
 _NOTHING = frozenset(
     ("\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution", "no real solutions")
 )
-_BRACKETS = (("\\{", "\\}"), ("\\langle", "\\rangle"))
 
 
 def read_shape(text: str) -> Shape:
@@ -100,13 +99,10 @@ def _structure(text: str) -> Shape | None:
 
 
 def _bracketed(text: str) -> Shape | None:
-    for left, right in _BRACKETS:
-        if text.startswith(left) and text.endswith(right):
-            inside = text[len(left) : -len(right)]
-            if left in inside and split_top(text, "}")[0] != text:
-                return None
-            parts = _split(inside)
-            return Shape(Kind.SET if left == "\\{" else Kind.TUPLE, text, parts, "<>")
+    if text.startswith("\\{") and text.endswith("\\}"):
+        inside = text[2:-2]
+        opens_again = inside.find("\\}") < inside.find("\\{")  # \{1\},\{2\} is not one set
+        return None if opens_again else Shape(Kind.SET, text, _split(inside))
     if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}":
         return None
     if not _closes_at_end(text):

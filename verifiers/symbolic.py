@@ -21,6 +21,7 @@ import resource
 import struct
 import sys
 import time
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 _CLOSE = 10**-25
@@ -65,7 +66,12 @@ class Symbolic:
         import sympy
 
         self.sympy, self.math_verify = sympy, math_verify
-        self.config = [math_verify.LatexExtractionConfig(boxed_match_priority=0)]
+        plain = replace(
+            math_verify.LatexExtractionConfig().normalization_config, units=False
+        )  # it takes the t of 6t for tons
+        self.config = [
+            math_verify.LatexExtractionConfig(boxed_match_priority=0, normalization_config=plain)
+        ]
         self.golds: dict[str, Any] = {}
 
     def parse(self, text: str) -> Any:
@@ -119,10 +125,13 @@ class Symbolic:
         """
         sympy = self.sympy
         for side in (gold, answer):
-            if not isinstance(side, sympy.Expr) or side.free_symbols:
+            if not isinstance(side, sympy.Expr) or {s.name for s in side.free_symbols} - {"i"}:
                 return None
         try:
-            exact = [sympy.nsimplify(side, rational=True) for side in (gold, answer)]
+            exact = [
+                sympy.nsimplify(side.subs(dict.fromkeys(side.free_symbols, sympy.I)), rational=True)
+                for side in (gold, answer)
+            ]
             left, right = (sympy.N(side.doit(), 60) for side in exact)
             size, distance = max(abs(left), abs(right)), abs(left - right)
             if not (size.is_finite and distance.is_finite):

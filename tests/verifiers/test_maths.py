@@ -1,0 +1,144 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from assay.verifiers import Math, Status
+from assay.verifiers.worker import WorkerError, WorkerLimits
+
+math = Math()
+
+
+def boxed(answer: str) -> str:
+    return rf"So it is $\boxed{{{answer}}}$."
+
+
+SAME = [
+    ("3/4", "0.75"), ("1000", "10^3"), ("42", r"6\times 7"), ("42", r"6 \times 7 = 42"),
+    ("5", "x = 5"), ("x=5", "5"), ("x=5", "5=x"), ("y=2x+3", "2x+3"), ("100", r"\text{sum} = 100"),
+    ("2, 3", "3, 2"), ("2, 3", r"\{2, 3\}"), ("2, 3", r"2 \text{ and } 3"), ("2, 3", "x=2, x=3"),
+    (r"\pm 3", "-3, 3"), (r"1 \pm \sqrt{19}", r"1-\sqrt{19}, 1+\sqrt{19}"),
+    (r"\{1,2,3\}", r"\{3,1,2,2\}"), ("(1,2)", "(x,y)=(1,2)"), ("(1,2)", r"\left(1, \frac42\right)"),
+    ("[0,1)", "[0, 1.0)"), (r"(-\infty,3)", r"x \in (-\infty, 3)"), ("B", "(B)"), ("B", "B."),
+    ("B", "B) 12"), (r"\text{(E)}", r"\textbf{E}"), (r"\text{even}", "Even"),
+    (r"\emptyset", r"\text{no solution}"), ("204_5", r"204_{\text{5}}"), ("204_5", "204"),
+    ("3:4", "6:8"), ("3:2", "1.5"), ("10:30", "10{:}30"), ("k=4, n=2", "4, 2"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{bmatrix}1\\ \frac42\end{bmatrix}"),
+    (r"3\sqrt{13}", r"\sqrt{117}"), ("x^2+2x+1", "(x+1)^2"), (r"2\pi", "2π"),
+    (r"\frac{1}{1+i}", r"\frac{1-i}{2}"), ("6t - 5", "-5+6t"), (r"2\sqrt{2}", "2.828427"),
+    ("x>3", r"(3,\infty)"), ("3x+4y=12", "6x+8y-24=0"), (r"16\pi\text{ cm}", r"16\pi"),
+    (r"\ln 2", r"-\ln\frac12"), (r"e^{\ln 5}", "5"),
+]  # fmt: skip
+
+DIFFERENT = [
+    ("7", "5 or 7"), ("7", r"7 \text{ or } 5"), ("7", r"7 \text{ or any other number}"),
+    ("7", r"7 \text{ is wrong}"), ("7", r"\neq 7"), ("7", r"x \neq 7"), ("7", r"\le 7"),
+    ("7", "not 7"), ("7", "8=7"), ("7", "x=5=7"), ("7", r"5 \approx 7"), ("7", "7, 7, 8"),
+    ("7", r"\{7, 8\}"), ("7", r"\pm 7"), ("7", "7x"), ("7", r"7 + \epsilon"), ("7", "7_8"),
+    ("7", "7?"), ("7", "1,2,3,4,5,6,7"), ("5", "5t"), ("5", "5,5"), ("0", "10^{-30}"),
+    ("0", "e^{-100}"), ("0", r"\frac{1}{2004!}"), (r"6.63\times 10^{-34}", "0"),
+    (r"6.63\times 10^{-34}", r"6.62\times 10^{-34}"), (r"\frac{1}{2^{99}}", r"\frac{1}{2^{98}}"),
+    ("a+b", "A+B"), ("x+1", "y+1"), ("x", "y"), ("3x", "3"), ("204_5", "204_6"), ("12", "1,2"),
+    (r"\{1,2\}", "(1,2)"), ("(1,2)", "(2,1)"), ("(1,2)", "[1,2]"), ("(1,2)", "(1,2),(2,1)"),
+    ("[0,1]", "[0,1)"), ("10:30", r"\frac13"), ("10:30", "1030"), ("x=5", "y=5"), ("x=5", "0=0"),
+    ("y=2x+3", "y=y"), ("x^2+y^2=25", "x^2+y^2"), ("11a+c=7", "7"), ("B", "A, B"), ("A", "ABCD"),
+    (r"\text{Evelyn}", "E"), (r"\text{even}", r"\text{not even}"), (r"\emptyset", "0"),
+    (r"3\sqrt{13}", "3"), (r"2\pi", "2"), ("2^{10}", "2"), (r"2\sqrt{2}", "2.83"),
+    (r"\infty", r"-\infty"), ("12 cm", "12 kg"), ("0.5", "50"), ("10000", "10"), ("x>3", "x<3"),
+    (r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gold", "answer"), SAME)
+def test_equal_answers_are_paid(gold: str, answer: str) -> None:
+    verdict = math.verify(boxed(answer), gold)
+    assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0), verdict
+
+
+@pytest.mark.parametrize(("gold", "answer"), DIFFERENT)
+def test_other_answers_and_hedges_are_not(gold: str, answer: str) -> None:
+    verdict = math.verify(boxed(answer), gold)
+    assert verdict.score == 0.0, verdict
+
+
+@pytest.mark.parametrize(("gold", "answer"), SAME)
+def test_every_gold_wins_against_its_own_echo(gold: str, answer: str) -> None:
+    assert math.check_reference(gold) is None
+    assert math.verify(boxed(gold), gold).score == 1.0
+    assert math.verify(boxed(answer), f"${gold}$").score == 1.0
+
+
+def test_a_reference_may_be_a_number() -> None:
+    assert math.verify("#### 18", 18).score == 1.0
+    assert math.verify("#### 18", 18.0).score == 1.0
+    assert math.verify(boxed("0.1"), 0.1).score == 1.0
+    assert math.verify(boxed(str(10**30)), 1e30).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("", "it is empty"), ("  ", "it is empty"), (r"\frac{1}{", "braces do not match"),
+        ("@@ ?? !!", "cannot be read"), (None, "must be text or a number"), (True, "must be text"),
+        ([1], "must be text"), (float("nan"), "must be finite"), ("1" * 3000, "longer than 2000"),
+        ("(" * 100 + "x" + ")" * 100, "nest too deep"),
+    ],
+)  # fmt: skip
+def test_a_bad_reference_is_named_and_never_scored(reference: object, reason: str) -> None:
+    strict = Math(limits=WorkerLimits(cpu_s=0.5))
+    fault = strict.check_reference(reference)
+    assert fault is not None
+    assert reason in fault
+    verdict = strict.verify(boxed("7"), reference)
+    assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="percent must be one of"):
+        Math(percent="sometimes")
+    with pytest.raises(ValueError, match="extract must be"):
+        Math(extract=("boxes",))
+
+
+def test_strict_extraction_takes_boxes_only() -> None:
+    assert Math(extract=("boxed",)).verify("it is 7", "7").status is Status.UNPARSEABLE
+    assert math.verify("it is 7", "7").score == 1.0
+
+
+def test_verdicts_do_not_depend_on_order_or_batch() -> None:
+    pairs = [(boxed(answer), gold) for gold, answer in SAME + DIFFERENT]
+    forward = Math().verify_many([r for r, _ in pairs], [g for _, g in pairs])
+    backward = Math(memo=1).verify_many([r for r, _ in pairs[::-1]], [g for _, g in pairs[::-1]])
+    assert forward == backward[::-1]
+
+
+def test_a_worker_that_cannot_start_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is scored; numbers, which need no worker, still are."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    alone = Math(limits=WorkerLimits(cpu_s=2.9))
+    verdict = alone.verify(boxed("(x+1)^2"), "x^2+2x+1")
+    assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
+    assert "does not start" in verdict.reason
+    assert alone.verify(boxed("2"), "2").score == 1.0
+    with pytest.raises(WorkerError, match="does not start"):
+        alone.check_reference("x^2+3")
+
+
+def test_importing_the_room_is_light() -> None:
+    heavy = ["sympy", "math_verify", "docker", "torch", "transformers", "trl"]
+    code = f"import assay.verifiers, sys; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_numbers_never_start_a_worker() -> None:
+    code = (
+        "from assay.verifiers import Math, worker\n"
+        "m = Math(); v = m.verify_many(['#### 1,024', r'\\boxed{3/4}'], ['1024', 0.75])\n"
+        "print([x.score for x in v], len(worker._workers))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    assert found.stdout.split() == ["[1.0,", "1.0]", "0"]

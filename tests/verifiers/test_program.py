@@ -1,0 +1,194 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from assay.sandbox import Sandbox, SandboxUnavailable
+from assay.verifiers import Code, Status
+from assay.verifiers.program import assembled, find_program
+
+PROMPT = "import math\n\ndef helper(x):\n    return x\n\ndef area(r):\n    '''Area of a disc.'''\n"
+TESTS = {"tests": "assert add(1, 2) == 3\nassert add(-1, 1) == 0\nassert add(0, 0) == 0"}
+ADD = "def add(a, b):\n    return a + b\n"
+
+
+@pytest.fixture(scope="module")
+def code() -> Iterator[Code]:
+    with Sandbox(backend="bwrap", slots=2) as box:
+        yield Code(box)
+
+
+@pytest.mark.parametrize(
+    ("reply", "program"),
+    [
+        ("```python\nx = 1\n```", "x = 1\n"),
+        ("a\n```py\nx = 1\n```\nb\n```python\nx = 2\n```\nc", "x = 2\n"),
+        ("```\nx = 1\n```\n```bash\nls\n```", "x = 1\n"),
+        ("<think>```python\nx = 0\n```</think>\n```python\nx = 1\n```", "x = 1\n"),
+        ("x = 1", "x = 1\n"),
+        ("\n\n    return 1\n\n", "    return 1\n"),
+        ("```python\n\n    return 1\n```", "    return 1\n"),
+        ("1. So:\n   ```python\nx = 1\n   ```", "x = 1\n"),
+    ],
+)
+def test_the_program_is_found(reply: str, program: str) -> None:
+    assert find_program(reply)[0] == program
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("", "no program"),
+        (" \n", "no program"),
+        ("```python\n```", "no program"),
+        ("```python\nx = 1", "never closed"),
+        ("```python\nx = 1\n```\n```python\nx =", "never closed"),
+        ("```bash\nls\n```", "no fenced block of Python"),
+        ("<think>x = 1", "never closed"),
+    ],
+)
+def test_a_reply_without_a_program_says_why(reply: str, reason: str) -> None:
+    program, why = find_program(reply)
+    assert program is None
+    assert reason in why
+
+
+def test_a_body_continues_the_prompt_and_a_function_takes_its_helpers() -> None:
+    body = "    return math.pi * helper(r) ** 2\n"
+    assert assembled(body, PROMPT, "area") == PROMPT + body
+    whole = "def area(r):\n    return 3\n"
+    assert assembled(whole, PROMPT, "area") == PROMPT[: PROMPT.index("def area")] + whole
+    assert assembled(whole, "", None) == whole
+
+
+@pytest.mark.parametrize(
+    ("reference", "fault"),
+    [
+        (None, "must be a dict"),
+        ({}, "exactly one of 'tests', 'stdio' and 'calls', got nothing"),
+        ({"prompt": "x"}, "exactly one of"),
+        ({"tests": "assert f()", "stdio": [["", ""]]}, "exactly one of"),
+        ({"tests": "assert f()", "entrypoint": "f"}, "has no key 'entrypoint'"),
+        ({"tests": 3}, "'tests' must be a string"),
+        ({"tests": " "}, "'tests' is empty"),
+        ({"tests": "assert f("}, "'tests' is not Python"),
+        ({"tests": "assert f()", "setup": "import"}, "'setup' is not Python"),
+        ({"tests": "f()"}, "asserts nothing"),
+        ({"tests": "def check(candidate):\n    assert candidate()"}, "'entry_point' is needed"),
+        ({"tests": "assert f()", "entry_point": "f()"}, "must be the name of a function"),
+        ({"stdio": []}, "at least one [stdin, stdout]"),
+        ({"stdio": [["1"]]}, "stdio[0] must be [stdin, stdout]"),
+        ({"stdio": [["1", 2]]}, "stdio[0] must be"),
+        ({"calls": {"cases": []}}, "'calls' lacks 'function'"),
+        ({"calls": {"function": "f"}}, "'calls' lacks 'cases'"),
+        ({"calls": {"function": "f", "cases": [[1, 2]]}}, "cases[0] must be [[argument, ...]"),
+        ({"tests": {1, 2}}, "must be plain JSON"),
+    ],
+)
+def test_a_bad_reference_is_named_and_never_scored(reference: Any, fault: str) -> None:
+    found = Code().check_reference(reference)
+    assert found is not None
+    assert fault in found
+    verdict = Code().verify(ADD, reference)
+    assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
+
+
+@pytest.mark.bwrap
+def test_tests_decide(code: Code) -> None:
+    assert code.verify(f"Here:\n```python\n{ADD}```", TESTS).score == 1.0
+    wrong = code.verify("def add(a, b):\n    return a - b\n", TESTS)
+    assert (wrong.status, wrong.score) == (Status.INCORRECT, 0.0)
+    assert "of 3 tests passed" in wrong.reason
+
+
+@pytest.mark.bwrap
+def test_output_and_results_decide(code: Code) -> None:
+    doubles = {"stdio": [["2\n", "4\n"], ["5\n", "10\n"]]}
+    assert code.verify("print(2 * int(input()))", doubles).score == 1.0
+    assert code.verify("print(4)", doubles).score == 0.0
+    calls = {"calls": {"function": "add", "cases": [[[1, 2], 3], [[2, 2], 4]]}}
+    assert code.verify(ADD, calls).score == 1.0
+    assert code.verify(ADD.replace("+", "*"), calls).score == 0.0
+
+
+@pytest.mark.bwrap
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        ("def add(a, b):\n    while True: pass\n", Status.TIMEOUT),
+        ("def add(a, b:\n", Status.COMPILE_ERROR),
+        ("import os; os._exit(0)\n" + ADD, Status.RUNTIME_ERROR),
+        ("raise ValueError\n" + ADD, Status.RUNTIME_ERROR),
+    ],
+)
+def test_what_ended_a_program_is_its_status(program: str, status: Status) -> None:
+    from assay.sandbox import Limits
+
+    with Sandbox(backend="bwrap", slots=1) as box:
+        verdict = Code(box, Limits(cpu_s=1.0)).verify(program, TESTS)
+    assert (verdict.status, verdict.score) == (status, 0.0)
+
+
+@pytest.mark.bwrap
+def test_an_object_equal_to_everything_passes_nothing(code: Code) -> None:
+    cheat = "class E:\n    def __eq__(self, o): return True\ndef add(a, b): return E()\n"
+    assert code.verify(cheat, TESTS).score == 0.0
+
+
+@pytest.mark.bwrap
+def test_part_of_the_tests_is_part_of_the_score_where_asked(code: Code) -> None:
+    half = "def add(a, b):\n    return 0\n"
+    partial = Code(code.sandbox, partial=True)
+    assert partial.verify(half, TESTS).score == pytest.approx(2 / 3)
+    assert partial.verify(ADD, TESTS).score == 1.0
+    assert code.verify(half, TESTS).score == 0.0
+
+
+@pytest.mark.bwrap
+def test_a_batch_keeps_its_order_and_runs_equal_programs_once(code: Code) -> None:
+    wrong = "def add(a, b):\n    return 7\n"
+    verdicts = code.verify_many([ADD, "", wrong, ADD] * 3, [TESTS] * 12)
+    assert [v.score for v in verdicts] == [1.0, 0.0, 0.0, 1.0] * 3
+    assert verdicts[0] is verdicts[3]
+    assert verdicts[1].status is Status.UNPARSEABLE
+
+
+@pytest.mark.bwrap
+def test_humaneval_completions_are_bodies(code: Code) -> None:
+    reference = {
+        "prompt": PROMPT,
+        "entry_point": "area",
+        "tests": "def check(candidate):\n    assert 3.1 < candidate(1) < 3.2\n",
+    }
+    body = "    return math.pi * helper(r) ** 2\n"
+    whole = "```python\ndef area(r):\n" + body + "```"
+    assert [v.score for v in code.verify_many([body, whole], [reference] * 2)] == [1.0, 1.0]
+
+
+@pytest.mark.bwrap
+def test_a_sandbox_that_is_gone_scores_nothing() -> None:
+    box = Sandbox(backend="bwrap", slots=1)
+    box.close()
+    verdicts = Code(box).verify_many([ADD, ADD + "#"], [TESTS] * 2)
+    assert [(v.status, v.score) for v in verdicts] == [(Status.SANDBOX_ERROR, None)] * 2
+    assert "closed" in verdicts[0].reason
+
+
+def test_an_unusable_docker_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    with Sandbox(backend="docker", slots=1) as box:
+        with pytest.raises(SandboxUnavailable):
+            box.run("1")
+        verdict = Code(box).verify(ADD, TESTS)
+    assert (verdict.status, verdict.score) == (Status.SANDBOX_ERROR, None)
+
+
+@pytest.mark.bwrap
+def test_an_own_sandbox_opens_when_needed_and_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_SANDBOX", "bwrap")
+    own = Code()
+    assert own._own is None
+    assert own.verify(ADD, TESTS).score == 1.0
+    own.close()
+    own.close()
+    assert own._own is None

@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+
+from assay.verifiers import Exact, Format, Math, Rubric, Status, Verdict, Verifier
+
+GOOD = r"<think>6 by 7</think><answer>\boxed{42}</answer>"
+
+
+def scored(score: float | None) -> Any:
+    if score is None:
+        return lambda reply, reference: Verdict.fault(Status.SANDBOX_ERROR, "no docker")
+    return lambda reply, reference: score
+
+
+def test_the_total_is_the_weighted_mean() -> None:
+    rubric = Rubric({"a": scored(1.0), "b": scored(0.5)}, weights={"b": 3.0})
+    verdict = rubric.verify("", None)
+    assert verdict.score == (1.0 * 1 + 0.5 * 3) / 4
+    assert verdict.parts == {"a": 1.0, "b": 0.5}
+    assert verdict.status is Status.CORRECT  # of the first part
+
+
+def test_a_gate_pays_form_only_with_the_right_answer() -> None:
+    rubric = Rubric({"form": Format(), "right": Math()}, weights={"form": 0.25}, gate="right")
+    good, wrong, formless = rubric.verify_many(
+        [GOOD, GOOD.replace("42", "41"), r"\boxed{42}"], ["42"] * 3
+    )
+    assert (good.score, good.status) == (1.0, Status.CORRECT)
+    assert (wrong.score, wrong.status) == (0.0, Status.INCORRECT)
+    assert wrong.parts == {"form": 1.0, "right": 0.0}  # as found, though not paid
+    assert (formless.score, formless.extracted) == (0.8, "42")
+
+
+def test_a_gate_in_part_open_pays_itself_only() -> None:
+    rubric = Rubric({"tests": scored(0.5), "form": scored(1.0)}, gate="tests")
+    assert rubric.verify("", None).score == 0.25
+
+
+def test_a_fault_of_ours_is_never_a_score() -> None:
+    rubric = Rubric({"a": scored(1.0), "b": scored(None)})
+    verdict = rubric.verify("", None)
+    assert (verdict.status, verdict.score) == (Status.SANDBOX_ERROR, None)
+    assert verdict.reason == "b: no docker"
+    assert verdict.parts == {"a": 1.0, "b": None}
+
+
+def test_a_part_of_weight_zero_is_only_watched() -> None:
+    rubric = Rubric({"watched": scored(None), "a": scored(1.0)}, weights={"watched": 0})
+    verdict = rubric.verify("", None)
+    assert (verdict.score, verdict.status) == (1.0, Status.CORRECT)
+    assert verdict.parts == {"watched": None, "a": 1.0}
+    gated = Rubric({"gate": scored(None), "a": scored(1.0)}, weights={"gate": 0}, gate="gate")
+    assert gated.verify("", None).score is None  # a gate is more than watched
+
+
+def test_a_part_that_raises_spoils_no_other() -> None:
+    class Broken(Verifier):
+        def verify_many(self, replies: Any, references: Any) -> list[Verdict]:
+            raise OSError("disk full")
+
+    rubric = Rubric({"a": scored(1.0), "broken": Broken()}, weights={"broken": 0})
+    assert rubric.verify("", None).score == 1.0
+    weighed = Rubric({"broken": Broken()}).verify("", None)
+    assert (weighed.status, weighed.score) == (Status.VERIFIER_ERROR, None)
+    assert "disk full" in weighed.reason
+
+
+def test_rubrics_nest() -> None:
+    inner = Rubric({"a": scored(1.0), "b": scored(0.0)})
+    assert Rubric({"inner": inner, "c": scored(1.0)}).verify("", None).score == 0.75
+
+
+def test_a_reference_must_do_for_every_part_that_counts() -> None:
+    rubric = Rubric({"math": Math(), "text": Exact()}, weights={"text": 0})
+    assert rubric.check_reference(5) is None
+    fault = rubric.check_reference("")
+    assert fault is not None
+    assert fault.startswith("math: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parts": {}}, "at least one part"),
+        ({"gate": "c"}, "there is no part 'c'; the parts are a, b"),
+        ({"weights": {"c": 1.0}}, "there is no part 'c'"),
+        ({"weights": {"a": -1.0}}, "must be 0 or more"),
+        ({"weights": {"a": float("nan")}}, "must be 0 or more"),
+        ({"weights": {"a": 0, "b": 0}}, "all weights are 0"),
+    ],
+)
+def test_a_rubric_that_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
+    arguments = {"parts": {"a": scored(1.0), "b": scored(1.0)}} | options
+    with pytest.raises(ValueError, match=message):
+        Rubric(**arguments)
+
+
+def test_the_digest_follows_what_scores_depend_on() -> None:
+    def rubric(**options: Any) -> str:
+        return Rubric({"a": Math(**options), "b": Format()}, gate="a").digest
+
+    assert rubric() == rubric()
+    assert rubric() != rubric(percent="unit")

@@ -1,0 +1,75 @@
+"""Exact: is the reply the known text, character by character?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .extract import after_thinking, check_rules, final_answer
+from .verdict import Status, Verdict
+from .verifier import Verifier
+
+
+class Exact(Verifier):
+    r"""String equality. White space at both ends never counts.
+
+    A reference is a string that is more than white space.
+
+    Args:
+        case: whether capitals count.
+        whitespace: whether inner white space counts; if not, each run of it is one space.
+        extract: rules that find the answer in the reply, as for
+            :class:`~assay.verifiers.maths.Math`; ``None`` for all that follows the thought.
+
+    Raises:
+        ValueError: there is no rule of that name.
+
+    Example:
+        >>> Exact(case=False).verify(" paris\n", "Paris").score
+        1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        case: bool = True,
+        whitespace: bool = True,
+        extract: Sequence[str] | None = None,
+    ) -> None:
+        if extract is not None:
+            check_rules(extract)
+        self.case, self.whitespace = case, whitespace
+        self.extract = None if extract is None else tuple(extract)
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply."""
+        if self.extract is None:
+            given, reason = after_thinking(reply), "<think> is never closed"
+        else:
+            found = final_answer(reply, self.extract)
+            given, reason = found.text, found.reason
+        if given is None:
+            return Verdict.wrong(reason, status=Status.UNPARSEABLE)
+        given = given.strip()
+        if not given:
+            return Verdict.wrong("the answer is empty", status=Status.UNPARSEABLE)
+        if self._plain(given) == self._plain(reference):
+            return Verdict.correct("equal", extracted=given)
+        return Verdict.wrong("not the expected text", extracted=given)
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Only a string that is not blank can be matched."""
+        if not isinstance(reference, str):
+            return f"a reference must be a string, got {type(reference).__name__}"
+        return None if reference.strip() else "the reference is empty, so nothing can match it"
+
+    def to_json(self) -> dict[str, Any]:
+        """The name and the options that scores depend on."""
+        extract = None if self.extract is None else list(self.extract)
+        return {
+            "name": "Exact", "case": self.case, "whitespace": self.whitespace, "extract": extract,
+        }  # fmt: skip
+
+    def _plain(self, text: str) -> str:
+        text = text.strip() if self.whitespace else " ".join(text.split())
+        return text if self.case else text.casefold()

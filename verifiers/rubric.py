@@ -1,0 +1,157 @@
+"""Rubric: several verifiers, one total, and every part by name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .verdict import Status, Verdict
+from .verifier import FunctionVerifier, Verifier, same_length
+
+
+class Rubric(Verifier):
+    """Weighs several verifiers.
+
+    The total is the weighted mean of the parts, in [0, 1]. With a gate, the other parts are
+    paid only where the gate's score is 1.0, so that good form is no way around a wrong answer;
+    they are shown as they were found either way. Status, reason and extracted answer are those
+    of the gate, or of the first part where there is no gate.
+
+    A part whose score is ``None`` makes the total ``None`` with that part's status: a total
+    without it would be a guess. A part of weight 0 that is not the gate is only watched, and
+    can spoil nothing.
+
+    Args:
+        parts: verifiers by name; a plain function ``(reply, reference)`` to a score or a Verdict
+            will do. All get the same reference.
+        weights: by name; 1.0 where a name is not given.
+        gate: the name of the part that the others hang on.
+
+    Raises:
+        ValueError: there are no parts, a name is unknown, a weight is negative or not finite,
+            or all weights are zero.
+
+    Example:
+        >>> from assay.verifiers import Exact, Format, Rubric
+        >>> form = Format()
+        >>> answer = Exact(extract=("answer",))
+        >>> rubric = Rubric({"answer": answer, "form": form}, weights={"form": 0.25}, gate="answer")
+        >>> rubric.verify("<think>6 by 7</think><answer>41</answer>", "42").score
+        0.0
+        >>> rubric.verify("It is <answer>42</answer>", "42").score
+        0.8
+    """
+
+    def __init__(
+        self,
+        parts: Mapping[str, Verifier | Callable[[str, Any], Verdict | float]],
+        *,
+        weights: Mapping[str, float] | None = None,
+        gate: str | None = None,
+    ) -> None:
+        if not parts:
+            raise ValueError("a rubric needs at least one part, got none")
+        known = ", ".join(parts)
+        for name in [*(weights or {}), *([] if gate is None else [gate])]:
+            if name not in parts:
+                raise ValueError(f"there is no part {name!r}; the parts are {known}")
+        self.weights = {name: float((weights or {}).get(name, 1.0)) for name in parts}
+        for name, weight in self.weights.items():
+            if not (math.isfinite(weight) and weight >= 0):
+                raise ValueError(f"the weight of {name!r} must be 0 or more, got {weight!r}")
+        if not any(self.weights.values()):
+            raise ValueError("all weights are 0, so no reply could earn anything; raise one")
+        self.parts = {
+            name: part if isinstance(part, Verifier) else FunctionVerifier(part)
+            for name, part in parts.items()
+        }
+        self.gate = gate
+
+    def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+        """Judge the batch with each part in turn, then weigh."""
+        same_length(replies, references)
+        columns = {name: _judged(part, replies, references) for name, part in self.parts.items()}
+        return [
+            self._weighed({name: column[row] for name, column in columns.items()})
+            for row in range(len(replies))
+        ]
+
+    def check_reference(self, reference: Any) -> str | None:
+        """The first complaint of a part that is more than watched."""
+        for name, part in self.parts.items():
+            fault = part.check_reference(reference) if self._counts(name) else None
+            if fault is not None:
+                return f"{name}: {fault}"
+        return None
+
+    def close(self) -> None:
+        """Close every part."""
+        for part in self.parts.values():
+            part.close()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything the total depends on, as far as the parts can tell it of themselves."""
+        return {
+            "name": "Rubric",
+            "parts": {name: _described(part) for name, part in self.parts.items()},
+            "weights": dict(self.weights),
+            "gate": self.gate,
+        }
+
+    @property
+    def digest(self) -> str:
+        """A short hash of :meth:`to_json`: two rubrics that differ in it may score differently."""
+        text = json.dumps(self.to_json(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _counts(self, name: str) -> bool:
+        return self.weights[name] > 0 or name == self.gate
+
+    def _weighed(self, found: dict[str, Verdict]) -> Verdict:
+        parts = {name: verdict.score for name, verdict in found.items()}
+        seconds = sum(verdict.seconds for verdict in found.values())
+        head = found[self.gate if self.gate is not None else next(iter(found))]
+        for name, verdict in found.items():
+            if verdict.score is None and self._counts(name):
+                reason = f"{name}: {verdict.reason}"
+                return Verdict(verdict.status, None, reason, head.extracted, parts, seconds)
+        if head.score is None:  # only watched: it says nothing about the reply
+            head = next(v for name, v in found.items() if self._counts(name))
+        open_gate = self.gate is None or found[self.gate].score == 1.0
+        paid = {
+            name: score
+            for name, score in parts.items()
+            if score is not None and self.weights[name] and (open_gate or name == self.gate)
+        }
+        total = math.fsum(self.weights[name] * score for name, score in paid.items())
+        # fsum of parts can end a rounding error above the sum of the weights
+        score = min(1.0, total / math.fsum(self.weights.values()))
+        return replace(head, score=score, parts=parts, seconds=seconds)
+
+
+def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+    """One part's verdicts; a part that raises is at fault, and the other parts stand."""
+    started = time.perf_counter()
+    try:
+        verdicts = part.verify_many(replies, references)
+        same_length(replies, verdicts)
+        return verdicts
+    except Exception as error:
+        seconds = (time.perf_counter() - started) / max(1, len(replies))
+        fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+        return [replace(fault, seconds=seconds)] * len(replies)
+
+
+def _described(part: Verifier) -> Any:
+    describe = getattr(part, "to_json", None)
+    if callable(describe):
+        return describe()
+    if isinstance(part, FunctionVerifier):
+        name = getattr(part.function, "__qualname__", type(part.function).__qualname__)
+        return {"name": name}
+    return {"name": type(part).__qualname__}

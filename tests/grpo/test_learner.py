@@ -15,6 +15,7 @@ from assay.grpo import (
     GRPOConfig,
     Learner,
     ModelPolicy,
+    NotFinite,
     TooManyUnscored,
     TrainingAlarm,
     list_checkpoints,
@@ -178,6 +179,31 @@ def test_nothing_to_learn_changes_nothing_and_alarms(
     assert [row.get("updates") for row in rows[1:]] == [0, 0, 0, 0]
     assert rows[1]["zero_variance"] == 1.0
     assert torch.equal(weights(model), before)
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    """Log-probabilities that no model gave: the ratio overflows. The weights stay as they were."""
+
+    class Wrong(digits):  # type: ignore[misc]
+        def __call__(self, policy: Any, step: int) -> Any:
+            def odd(conversations: Any) -> Any:
+                return [
+                    type(c)(c.text, c.finish, c.prompt_ids, c.ids, (-1e9,) * len(c.ids))
+                    for c in policy(conversations)
+                ]
+
+            return super().__call__(odd if step == 2 else policy, step)
+
+    settings = config(max_new_tokens=1)
+    learner = Learner(model, tokenizer, Wrong(16, 8), settings, tmp_path)
+    with pytest.raises(NotFinite, match=r"step 2: .*Lower learning_rate"):
+        learner.train()
+    kept = list_checkpoints(tmp_path / "checkpoints")
+    assert [p.name for p in kept] == ["step-000001"]
+    assert torch.equal(weights(load_model(kept[0])[0]), weights(model))
+    assert weights(model).isfinite().all()
 
 
 @pytest.mark.parametrize("when", ["rollout", "update"])

@@ -36,7 +36,7 @@ class TooManyUnscored(RuntimeError):
 
 
 class NotFinite(RuntimeError):
-    """The gradient is infinite or NaN; the weights are as they were before it."""
+    """The gradient is infinite or NaN; it has not reached the weights."""
 
 
 class TrainingAlarm(UserWarning):
@@ -107,8 +107,9 @@ class Learner:
     def train(self) -> None:
         """Train up to ``config.steps``.
 
-        A checkpoint is left at the last whole step however this ends: at the end, at Ctrl-C,
-        or where an environment or the learner raises.
+        A checkpoint of the last whole step is left however this ends: at the end, at Ctrl-C,
+        or where an environment or the learner raises. (Only where something raises between two
+        optimizer steps of one rollout is there none: those weights belong to no step.)
 
         Raises:
             KeyboardInterrupt: at Ctrl-C, after the checkpoint is written.
@@ -156,7 +157,6 @@ class Learner:
         row: dict[str, Any] = {}
         try:
             with interrupt_later():
-                self._whole = False
                 updated = self._update(rows, step)
                 row = {"step": step, **rollout_metrics(groups), **updated}
                 self.step, self._whole = step, True
@@ -233,9 +233,10 @@ class Learner:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
         if not torch.isfinite(norm):
             raise NotFinite(
-                f"step {step}: the gradient's length is {float(norm)}; the weights are as they "
-                "were before it. Lower learning_rate, or raise warmup_steps, and resume"
+                f"step {step}: the gradient's length is {float(norm)}; it has not reached the "
+                "weights. Lower learning_rate, or raise warmup_steps, and resume"
             )
+        self._whole = False
         self.optimizer.step()
         return float(norm)
 
@@ -278,8 +279,8 @@ class Learner:
         found = list_checkpoints(self._checkpoints)
         if not found:
             raise CheckpointError(
-                f"nothing to resume: {str(self._checkpoints)!r} holds no checkpoint. Start the run "
-                "without resume"
+                f"nothing to resume: {str(self._checkpoints)!r} holds no checkpoint. Start anew, "
+                "without resume and in another out_dir"
             )
         state = load_checkpoint(found[-1], self.model, self.optimizer)
         mine = self.config.to_json()

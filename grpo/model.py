@@ -24,12 +24,12 @@ from transformers.utils import logging as transformers_logging
 def quiet() -> Iterator[None]:
     """Hold back the progress bars with which transformers reads and writes each file."""
     shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers
     try:
         yield
     finally:
         if shown:
-            transformers_logging.enable_progress_bar()
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # transformers
 
 
 class ModelError(ValueError):

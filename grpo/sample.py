@@ -72,7 +72,7 @@ def sample(
         One sample for each prompt, in order.
 
     Raises:
-        ValueError: a prompt has no tokens.
+        ValueError: a prompt has no tokens, or the model's logits are not finite.
     """
     if not all(prompts):
         raise ValueError("a prompt needs at least one token, got an empty one")
@@ -126,6 +126,11 @@ def draw(
         logprobs = _nucleus(logprobs, top_p)
     # In float64 a token of probability 1e-12 still widens the sum, and one of 0 never does.
     cumulative = logprobs.double().exp().cumsum(-1)  # [B, V]
+    if not cumulative[:, -1].isfinite().all():
+        raise ValueError(
+            "the model's logits are not finite, so there is nothing to draw from: its weights are "
+            "broken. Go back to an earlier checkpoint, and lower learning_rate"
+        )
     threshold = chances[:, None] * cumulative[:, -1:]
     tokens = torch.searchsorted(cumulative, threshold, right=True)  # [B, 1]
     return tokens[:, 0], logprobs.gather(1, tokens)[:, 0]

@@ -21,10 +21,8 @@ def naive(rewards: list[float | None], std: str, eps: float) -> list[float]:
         return [0.0] * len(rewards)
     mean = sum(scored) / len(scored)
     squares = sum((r - mean) ** 2 for r in scored)
-    if std == "none":
-        scale = 1.0
-    else:
-        scale = math.sqrt(squares / (len(scored) - (std == "sample"))) + eps
+    deviation = math.sqrt(squares / (len(scored) - (std == "sample"))) + eps
+    scale = 1.0 if std == "none" else deviation
     return [0.0 if r is None else (r - mean) / scale for r in rewards]
 
 

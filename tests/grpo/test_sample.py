@@ -136,6 +136,11 @@ def test_random_numbers_are_uniform_and_depend_on_their_address_only() -> None:
     assert len({derive_seed(0, i, j) for i in range(50) for j in range(50)}) == 2500
 
 
+def test_broken_weights_are_named() -> None:
+    with pytest.raises(ValueError, match="logits are not finite"):
+        draw(torch.tensor([[0.0, float("nan")]]), torch.tensor([0.5], dtype=torch.float64))
+
+
 def test_empty_prompts_are_refused(model: Any) -> None:
     with pytest.raises(ValueError, match="at least one token"):
         sample(model, [[1], []], max_new_tokens=1)

@@ -1,0 +1,97 @@
+"""Warm start, evaluation, log and picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from assay.envs import EpisodeGroup, Task
+from assay.grpo import (
+    MetricsLog,
+    ModelPolicy,
+    Score,
+    evaluate,
+    plot_learning_curve,
+    read_metrics,
+    warm_start,
+)
+
+torch.set_num_threads(1)
+
+
+def test_warm_start_stops_at_its_target(model: Any, tokenizer: Any, digits: Any) -> None:
+    tasks = [Task(f"{s}.{i}?", "", solution=str(i)) for s in range(7) for i in range(4)]
+    seen: list[Any] = []
+    done = warm_start(
+        model,
+        tokenizer,
+        tasks,
+        digits(20, 1),
+        target=0.7,
+        max_steps=200,
+        check_every=10,
+        batch_size=16,
+        max_new_tokens=2,
+        learning_rate=1e-2,
+        progress=seen.append,
+    )
+    assert done == seen[-1]
+    assert done.steps < 200
+    assert done.pass_at_1 >= 0.7 > seen[0].pass_at_1
+    policy = ModelPolicy(model, tokenizer, max_new_tokens=2, seed=5)
+    score = evaluate(policy, digits(20, 1))
+    assert score.pass_at_1 > 0.5
+    assert score.truncated < 0.5  # it has learned to end, too
+
+
+def test_warm_start_needs_solutions(model: Any, tokenizer: Any) -> None:
+    with pytest.raises(ValueError, match="task 'x' has none"):
+        warm_start(model, tokenizer, [Task("1+1=", "2", id="x")])
+    with pytest.raises(ValueError, match="at least one task"):
+        warm_start(model, tokenizer, [])
+
+
+def test_evaluation_leaves_out_what_has_no_reward(model: Any, tokenizer: Any, digits: Any) -> None:
+    rollout = digits(3, 4, none=(0,))
+    score = evaluate(ModelPolicy(model, tokenizer, max_new_tokens=1), rollout)
+    earned = [r for g in rollout.groups for r in g.rewards if r is not None]
+    assert (score.scored, score.masked) == (9, 3)
+    assert score.reward == score.pass_at_1 == sum(earned) / 9
+    nothing = Score.of([EpisodeGroup(Task("?", ""))])
+    assert nothing.pass_at_1 != nothing.pass_at_1  # NaN
+
+
+def test_metrics_are_whole_lines(tmp_path: Path) -> None:
+    with MetricsLog(tmp_path) as log:
+        log.write({"step": 1, "reward": 0.5, "loss": float("nan")})
+        assert read_metrics(log.path) == [{"step": 1, "reward": 0.5, "loss": None}]
+        log.write({"step": 2, "alarm": "text"})
+    with log.path.open("a") as file:
+        file.write('{"step": 3, "rew')
+    assert [row["step"] for row in read_metrics(log.path)] == [1, 2]
+    with MetricsLog(tmp_path, resume_step=1) as log:
+        log.write({"step": 2})
+    assert [row["step"] for row in read_metrics(log.path)] == [1, 2]
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_broken_metrics_name_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\nnonsense\n')
+    with pytest.raises(ValueError, match=r"metrics\.jsonl, line 2: expected JSON"):
+        read_metrics(path)
+
+
+def test_picture(tmp_path: Path) -> None:
+    with MetricsLog(tmp_path, tensorboard=False) as log:
+        for step in range(30):
+            row = {"step": step, "reward": step / 30, "zero_variance": 0.2}
+            log.write(row if step % 10 else {**row, "held_out/pass_at_1": step / 40})
+    png = plot_learning_curve(log.path, tmp_path / "new" / "curve.png")
+    assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(ValueError, match="no rows to draw"):
+        plot_learning_curve(tmp_path / "empty.jsonl", png)

@@ -7,9 +7,11 @@ from .image import build_image
 from .limits import Limits
 from .result import Check, Result, RunStatus
 from .sandbox import Sandbox
+from .selfcheck import Finding
 
 __all__ = [
     "Check",
+    "Finding",
     "ImageUnavailable",
     "Limits",
     "Result",

@@ -19,6 +19,7 @@ import json
 import mmap
 import os
 import random
+import resource
 import select
 import signal
 import socket
@@ -58,6 +59,7 @@ class Agent:
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
         self.files = Files()
+        self.own_limits = _own_limits()
         self.own_address_space = _address_space()
         gc.collect()
         gc.freeze()
@@ -103,7 +105,7 @@ class Agent:
             "rss_kib": usage["rss"],
             "oom": _oom_kills() != kills,
             "strays": strays,
-            "clean": self.files.wipe(uids),
+            "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
         }
         self.host.write_frame(reply)
@@ -118,6 +120,10 @@ class Agent:
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
         return limits
+
+    def _is_unharmed(self) -> bool:
+        """A program of our own user can give this process limits that hurt later programs."""
+        return self.switches or _own_limits() == self.own_limits
 
     def _fresh_users(self) -> list[int | None]:
         """Two users that no earlier run had: what one run leaves, the next may not touch."""
@@ -226,6 +232,11 @@ class Agent:
 
 def _run_main(code: bytes, request: dict[str, Any]) -> NoReturn:
     agent_process.run_main(code)
+
+
+def _own_limits() -> list[Any]:
+    limits = [resource.getrlimit(which) for which in range(16)]  # RLIM_NLIMITS
+    return [*limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)]
 
 
 def _prepare_interpreter(config: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import sys
@@ -101,6 +102,8 @@ def _wipe_and_exit(paths: list[str], uid: int | None) -> NoReturn:
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
         sys.setrecursionlimit(100_000)
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # a folder in a folder in a ...
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         for path in paths:
             directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             _empty(directory)

@@ -20,6 +20,7 @@ import tempfile
 from pathlib import Path
 
 from .agent_source import agent_command
+from .bpf import filter_program
 from .errors import SandboxUnavailable
 from .limits import Limits
 from .slot import Slot, SlotBroken
@@ -54,10 +55,12 @@ class BwrapBackend:
             SlotBroken: it did not come up.
         """
         ours, theirs = socket.socketpair()
+        seccomp = _filter_file()
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             process = subprocess.Popen(
-                self.command(),
+                self.command(seccomp),
+                pass_fds=() if seccomp is None else (seccomp,),
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=errors.fileno(),
@@ -70,6 +73,8 @@ class BwrapBackend:
             raise SlotBroken(f"bwrap does not start: {error}") from error
         finally:
             theirs.close()
+            if seccomp is not None:
+                os.close(seccomp)
 
         def end() -> None:
             process.kill()
@@ -81,8 +86,8 @@ class BwrapBackend:
 
         return Slot(ours, multiplexed=False, end=end, said=said)
 
-    def command(self) -> list[str]:
-        """The command line of one slot."""
+    def command(self, seccomp: int | None = None) -> list[str]:
+        """The command line of one slot; ``seccomp`` is the descriptor of a filter."""
         root = os.geteuid() == 0
         config = {
             # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
@@ -95,12 +100,24 @@ class BwrapBackend:
         return [
             *_namespaces(root),
             *_view(self.limits.tmp_mib),
+            *([] if seccomp is None else ["--seccomp", str(seccomp)]),
             "--",
             *agent_command(os.path.realpath(sys.executable), config),
         ]
 
     def close(self) -> None:
         """Nothing outlives the slots."""
+
+
+def _filter_file() -> int | None:
+    """The filter of system calls, as a file to inherit."""
+    program = filter_program()
+    if program is None:
+        return None
+    file = os.memfd_create("seccomp")
+    os.write(file, program)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _namespaces(root: bool) -> list[str]:
@@ -123,6 +140,7 @@ def _view(tmp_mib: int) -> list[str]:
             view += ["--symlink", os.readlink(path), path]
         elif os.path.isdir(path):
             view += ["--ro-bind", path, path]
+    view += ["--perms", "0755", "--dir", "/etc"]  # bwrap's own would be for its owner alone
     for path in _FILES:
         view += ["--ro-bind-try", path, path]
     for prefix in sorted({os.path.realpath(p) for p in (sys.base_prefix, sys.base_exec_prefix)}):

@@ -190,7 +190,14 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
     return Check(status, passed, total, reason, out, err)
 
 
-def shortened(said: str, *, quote: bool = True) -> str:
+def shortened(said: str) -> str:
     """A text of at most some 100 characters, for a reason."""
-    short = said if len(said) <= 100 else said[:97] + "..."
-    return repr(short) if quote else short
+    return repr(said if len(said) <= 100 else said[:97] + "...")
+
+
+def _shown(args: Sequence[Any]) -> str:
+    try:
+        said = repr(tuple(args))
+    except ValueError:  # Python does not print integers of more than 4,300 digits
+        return "(...)"
+    return said if len(said) <= 100 else said[:97] + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import threading
@@ -67,13 +68,16 @@ class Pool:
         self._starters = ThreadPoolExecutor(STARTS_AT_ONCE, thread_name_prefix="assay-slot")
 
     @contextlib.contextmanager
-    def lend(self) -> Iterator[Slot]:
+    def lend(self, *, fresh: bool = False) -> Iterator[Slot]:
         """A slot of one's own. One that raises SlotBroken under its user is replaced.
+
+        Args:
+            fresh: one that has run nothing yet, so whatever breaks it is its user.
 
         Raises:
             SandboxUnavailable: no slot can be started, or the pool is closed.
         """
-        slot = self._take()
+        slot = self._take(fresh)
         fine = False
         try:
             yield slot
@@ -85,16 +89,19 @@ class Pool:
         """Replace a slot when its user is done with it."""
         slot.runs = RUNS_PER_SLOT
 
-    def _take(self) -> Slot:
+    def _take(self, fresh: bool) -> Slot:
         with self._changed:
             self._waiting += 1
             try:
                 while True:
                     self._check_open()
-                    if self._idle:
-                        slot = self._idle.pop()
-                        self._lent.add(slot)
-                        return slot
+                    fit = [slot for slot in self._idle if not (fresh and slot.runs)]
+                    if fit:
+                        self._idle.remove(fit[-1])
+                        self._lent.add(fit[-1])
+                        return fit[-1]
+                    if self._idle and not self._starting:  # used ones only: make room
+                        self._starters.submit(self._idle.pop().close)
                     self._start_if_wanted()
                     self._changed.wait()
             finally:
@@ -168,7 +175,8 @@ class Pool:
 
     def drop(self) -> None:
         """Close without waiting: called where the owner is freed."""
-        threading.Thread(target=self.close, daemon=True).start()
+        with contextlib.suppress(RuntimeError):  # at exit no thread starts; close_all closes
+            threading.Thread(target=self.close, daemon=True).start()
 
     def forget(self) -> None:
         """Leave everything to the parent: called in a forked child."""
@@ -185,4 +193,10 @@ def _after_fork() -> None:
         pool.forget()
 
 
+def _close_all() -> None:
+    for pool in list(_pools):
+        pool.close()
+
+
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_close_all)

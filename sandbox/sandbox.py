@@ -19,6 +19,7 @@ from .limits import Limits
 from .outcome import run_result
 from .pool import Backend, Pool
 from .result import Check, Result, RunStatus
+from .selfcheck import Finding, self_check
 from .slot import Reply, Request, SlotBroken
 
 BREAKS = 2
@@ -121,11 +122,30 @@ class Sandbox:
     ) -> list[Result]:
         """Run programs, or pairs of a program and its stdin, in all slots; the order is kept.
 
+        Where the sandbox fails half-way, the programs not run get ``sandbox_error``.
+
         Raises:
-            As :meth:`run` does.
+            SandboxUnavailable: it failed before any program was run.
+            ImageUnavailable, ValueError: as :meth:`run` does.
         """
-        pairs = [(p, "") if isinstance(p, str) else p for p in programs]
-        return self.map(lambda pair: self.run(pair[0], pair[1], limits=limits), pairs)
+
+        def run_one(program: str | tuple[str, str]) -> Result | SandboxUnavailable:
+            code, stdin = (program, "") if isinstance(program, str) else program
+            try:
+                return self.run(code, stdin, limits=limits)
+            except SandboxUnavailable as error:
+                return error
+
+        found = self.map(run_one, programs)
+        failures = [item for item in found if isinstance(item, SandboxUnavailable)]
+        if failures and len(failures) == len(found):
+            raise failures[0]
+        return [
+            Result(RunStatus.SANDBOX_ERROR, reason=str(item))
+            if isinstance(item, SandboxUnavailable)
+            else item
+            for item in found
+        ]
 
     def map(self, function: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
         """Call a function for each item, as many at a time as there are slots, in order.
@@ -256,6 +276,10 @@ class Sandbox:
             return Check(broken.status, 0, 1, broken.reason)
         return tests_check(reply, bounds)
 
+    def check(self) -> list[Finding]:
+        """Run a few programs that try to get out, and say what became of each: a self-check."""
+        return self_check(self)
+
     def close(self) -> None:
         """End all slots. Calling it twice does no harm."""
         with self._lock:
@@ -312,7 +336,7 @@ class Sandbox:
         request = Request(mode, code, data, limits, less)
         for attempt in range(1, BREAKS + 1):
             try:
-                with pool.lend() as slot:
+                with pool.lend(fresh=attempt > 1) as slot:
                     reply = slot.run(request)
                     if not reply.clean:
                         pool.discard(slot)

@@ -161,6 +161,8 @@ class Slot:
     def close(self) -> None:
         """End the agent. Its end of the stream closes, and the sandbox with it."""
         with contextlib.suppress(OSError):
+            self._stream.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for a reply
+        with contextlib.suppress(OSError):
             self._stream.close()
         self._end()
 

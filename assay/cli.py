@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -44,6 +43,7 @@ out = Console()
 err = Console(stderr=True)
 
 # What a user can mend: shown as a sentence, exit code 2. Anything else is a bug and shows itself.
+_USAGE = typer.BadParameter.__mro__[1]  # typer shows only this child of its usage errors
 _MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
 
 
@@ -160,10 +160,10 @@ def main() -> None:
     """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
     try:
         code = app(standalone_mode=False)
-    except click.ClickException as error:
+    except _USAGE as error:
         error.show()
         code = 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         err.print("Interrupted.")
         code = 130
     except _MENDABLE as error:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from .sandbox import Limits, Result, RunStatus, Sandbox, build_image, self_check
+from .sandbox import Limits, Result, RunStatus, Sandbox, build_image
 
 sandbox_app = typer.Typer(
     help="Build the container image, check the isolation, run a file.",
@@ -45,7 +45,7 @@ def build(
 def check(backend: Backend = None) -> None:
     """Try the isolation: run programs that must fail, and look at what they left behind."""
     with Sandbox(backend=backend) as box:
-        rows = self_check(box)
+        rows = box.check()
         table = Table("check", "holds", "found", title=f"Sandbox: {box.backend} {box.image[:19]}")
     for row in rows:
         table.add_row(row.name, "yes" if row.ok else "NO", row.detail)

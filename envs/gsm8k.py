@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..verifiers import Math
+from ..verifiers import Math, read_number
 from .accuracy import THINK, accuracy_rubric
 from .data import Row, read_rows
 from .source import Rows, Split
@@ -31,7 +31,7 @@ class GSM8K(TextEnv):
 
     Raises:
         DataError: the data cannot be read.
-        ValueError: an answer has no ``####``, or no number after it.
+        ValueError: an answer does not end in ``####`` and a number.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class GSM8K(TextEnv):
 
 
 def _task(row: Row, name: str, think: bool, place: str) -> Task:
-    steps, marker, gold = (part.strip() for part in str(row["answer"]).rpartition("####"))
-    if not marker:
+    steps, marker, gold = (part.strip() for part in row["answer"].rpartition("####"))
+    if not marker or read_number(gold) is None:
         raise ValueError(
-            f"{place}: the answer has no '####' with the gold number after it, "
-            f"got {row['answer']!r:.80}"
+            f"{place}: the answer must end in '####' and the gold number, "
+            f"got {row['answer'][-80:]!r}. Correct or remove this row"
         )
     return Task(
         prompt=f"{row['question']}\n\n{THINK if think else BOXED}",

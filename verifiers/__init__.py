@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from .countdown import Countdown
 from .exact import Exact
 from .format import Format
 from .maths import Math
+from .number import read_number
 from .program import Code
 from .rubric import Rubric
 from .verdict import Status, Verdict
@@ -12,6 +14,7 @@ from .verifier import FunctionVerifier, Verifier
 
 __all__ = [
     "Code",
+    "Countdown",
     "Exact",
     "Format",
     "FunctionVerifier",
@@ -20,4 +23,5 @@ __all__ = [
     "Status",
     "Verdict",
     "Verifier",
+    "read_number",
 ]

@@ -174,21 +174,20 @@ def test_rows_keep_the_ids_of_their_data(build) -> None:
     assert build("assay/GSM8K-v0").task(1).reference == "1,400"
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ("no marker", "has no '####'"),
-        ("#### many", "references cannot be used"),
-        ("####", "cannot be used"),
-    ],
-)
-def test_golds_that_cannot_be_used_stop_the_load(tmp_path, answer, words) -> None:
+@pytest.mark.parametrize("answer", ["no marker", "#### many", "####", "1 #### 2 or 3"])
+def test_golds_that_cannot_be_used_stop_the_load(tmp_path, answer) -> None:
     rows = [*GSM8K, {"question": "?", "answer": answer}]
     path = tmp_path / "bad.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(ValueError, match=words) as caught:
+    with pytest.raises(ValueError, match=r"row 3: the answer must end in '####' and the gold"):
         make("assay/GSM8K-v0", data=str(path))
-    assert "row 3" in str(caught.value)
+
+
+def test_tests_that_cannot_be_used_stop_the_load(tmp_path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(json.dumps({**MBPP[0], "test_list": ["assert double(2 == 4"]}))
+    with pytest.raises(ValueError, match=r"row 0 \(MBPP/11\)"):
+        make("assay/MBPP-v0", data=str(path))
 
 
 @pytest.mark.parametrize(
@@ -209,8 +208,7 @@ def test_arguments_out_of_range_are_named(id_, kwargs, words) -> None:
 def test_groups_of_programs_are_judged_in_one_batch(build) -> None:
     group = make_group("assay/MBPP-v0", prompts=1, group_size=3, data=build("assay/MBPP-v0").data)
     group.reset(seed=0)
-    _, rewards, *_ = group.step(
-        ["def double(n): return n + n", "def double(n): return 4", "def d("]
-    )
+    replies = ["def double(n): return n + n", "def double(n): return 4", "def d("]
+    _, rewards, *_ = group.step(replies)
     group.close()
     assert list(rewards) == [1.0, 0.0, 0.0]

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from assay.envs import TRLSpec, make
+from assay.verifiers import FunctionVerifier, Rubric
 
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
@@ -28,9 +29,6 @@ def test_completions_are_judged_standard_and_conversational() -> None:
 
 def test_a_fault_of_ours_is_none_to_trl() -> None:
     (reward,) = TRLSpec(ENV, size=2).reward_funcs
-    reward.env.rubric.verifiers["accuracy"].judge = None
-    from assay.verifiers import FunctionVerifier, Rubric
-
     reward.env.rubric = Rubric({"accuracy": FunctionVerifier(lambda reply, gold: 1 / 0)})
     assert reward(completions=["1"], assay_task=[0]) == [None]
 

@@ -153,9 +153,13 @@ FRAGMENTS = [
     "<think>", "</think>", "<answer>", "</answer>", "####", "answer is", "(", ")", "[", "]", "\\{",
     "\\}", "\\pm", "\\cup", "\\begin{pmatrix}", "\\end{pmatrix}", "&", "\\\\", "%", ".", " ", "\n",
 ]  # fmt: skip
-hostile = st.one_of(
-    st.text(max_size=80), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)
-)
+pieces = st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)
+hostile = st.one_of(st.text(max_size=80), pieces)
+json_values = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+)  # fmt: skip
 quick = [name for name in CASES if name not in {"code", "math of algebra"}]
 
 

@@ -7,6 +7,7 @@ import pickle
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,6 +233,16 @@ def test_a_verifier_that_raises_is_at_fault_itself() -> None:
     assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
     assert verdict.reason == "KeyError: 'weights'"
     assert Verifier().verify("a", "b").status is Status.VERIFIER_ERROR
+
+
+def test_examples_in_the_docs_hold() -> None:
+    page = Path(__file__).parents[2] / "docs" / "verifiers.md"
+    text = page.read_text().replace("```", "")
+    example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner()
+    runner.run(example)
+    assert runner.tries > 5
+    assert runner.failures == 0
 
 
 def test_examples_in_docstrings_hold() -> None:

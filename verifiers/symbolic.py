@@ -73,6 +73,9 @@ class Symbolic:
             math_verify.LatexExtractionConfig(boxed_match_priority=0, normalization_config=plain)
         ]
         self.golds: dict[str, Any] = {}
+        # what is imported and cached at the first use is no question's expense
+        self.same("x^2+2x+1", "(x+1)^2", None)
+        self.same(r"\frac{\sqrt{8}}{2}", r"\sqrt{2}", None)
 
     def parse(self, text: str) -> Any:
         """The expression in a bare piece of LaTeX, or ``None`` where it cannot be read."""

@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -174,6 +175,7 @@ def test_a_sandbox_that_is_gone_scores_nothing() -> None:
     assert "closed" in verdicts[0].reason
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_unusable_docker_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     with Sandbox(backend="docker", slots=1) as box:
@@ -181,6 +183,7 @@ def test_an_unusable_docker_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> Non
             box.run("1")
         verdict = Code(box).verify(ADD, TESTS)
     assert (verdict.status, verdict.score) == (Status.SANDBOX_ERROR, None)
+    gc.collect()  # the docker package leaves the socket it could not connect to the collector
 
 
 @pytest.mark.bwrap

@@ -1,0 +1,252 @@
+"""What every verifier owes: the same promises, held to by the same tests."""
+
+import doctest
+import importlib
+import json
+import pickle
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import assay.verifiers
+from assay.sandbox import Sandbox
+from assay.verifiers import (
+    Code,
+    Exact,
+    Format,
+    FunctionVerifier,
+    Math,
+    Rubric,
+    Status,
+    Verdict,
+    Verifier,
+)
+
+
+def mentions(reply: str, reference: Any) -> float:
+    return float(reference in reply.split("Answer: ")[-1:])
+
+
+@dataclass
+class Case:
+    """A verifier, a reply that wins, and the reference it wins against."""
+
+    verifier: Verifier
+    winner: str
+    reference: Any
+    bad_references: tuple[Any, ...] = ()
+
+
+TESTS = {"tests": "assert add(1, 2) == 3"}
+TAGGED = r"<think>6 by 7</think><answer>\boxed{42}</answer>"
+CASES = {
+    "math": Case(Math(), r"so $\boxed{\frac{84}{2}}$", "42", ("", r"\frac{1}{", None, [1])),
+    "math of algebra": Case(Math(), r"\boxed{(x+1)^2}", "x^2+2x+1", ("x^2+", "")),
+    "math of words": Case(Math(), r"\boxed{\text{even}}", "even"),
+    "format": Case(Format(), TAGGED, None),
+    "prefilled format": Case(Format(prefilled_think=True), TAGGED[7:], None),
+    "exact": Case(Exact(), " 42 ", "42", ("", 42, None)),
+    "function": Case(FunctionVerifier(mentions), "Answer: 42", "42"),
+    "rubric": Case(Rubric({"right": Math(), "form": Format()}, gate="right"), TAGGED, "42", ("",)),
+    "code": Case(
+        Code(), "```python\ndef add(a, b):\n    return a + b\n```", TESTS, ({}, {"tests": "f("}, 3)
+    ),
+}
+DEGENERATE = {
+    "empty": "",
+    "space": " ",
+    "no idea": "I don't know",
+    "zero": "0",
+    "candidates": " or ".join(f"{n}" for n in range(200)),
+    "boxed candidates": " ".join(rf"\boxed{{{n}}}" for n in range(200)),
+    "junk": "lorem ipsum <think> $ \\boxed{ # " * 3200,
+    "unicode": "\u202e\u0000\ufeff𝟜𝟚 ٤٢ ４２ \U0001f600" * 50,
+    "deep braces": r"\boxed{" + "{" * 5000 + "}" * 5000 + "}",
+    "deep brackets": r"\boxed{" + "(" * 900 + ")" * 900 + "}",
+    "surrogates": "\ud800\udfff\udc80 \\boxed{\ud83d}",
+    "surrogate number": "\\boxed{4\ud8002}",
+    "null": "\\boxed{\x00}",
+    "tags": "<think></think><answer></answer>",
+    "unclosed": "<think>42",
+    "fence": "```python\n```",
+    "everything": r"\boxed{42 or x^2+2x+1 or even}",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sandbox() -> Iterator[None]:
+    code = CASES["code"].verifier
+    assert isinstance(code, Code)
+    with Sandbox(backend="bwrap", slots=2) as box:
+        code.sandbox = box
+        yield
+    code.sandbox = None
+
+
+@pytest.fixture(params=CASES, ids=[name.replace(" ", "_") for name in CASES])
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+def test_the_winner_wins(case: Case) -> None:
+    assert case.verifier.check_reference(case.reference) is None
+    verdict = case.verifier.verify(case.winner, case.reference)
+    assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0)
+    assert verdict.seconds >= 0
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_replies_get_the_floor(case: Case, name: str) -> None:
+    verdict = case.verifier.verify(DEGENERATE[name], case.reference)
+    assert verdict.score == 0.0, verdict
+    assert not verdict.status.ours
+
+
+def test_verdicts_are_deterministic_and_no_batch_changes_them(case: Case) -> None:
+    replies = [case.winner, *DEGENERATE.values(), case.winner]
+    references = [case.reference] * len(replies)
+    batch = case.verifier.verify_many(replies, references)
+    alone = [case.verifier.verify(r, g) for r, g in zip(replies, references, strict=True)]
+    backward = case.verifier.verify_many(replies[::-1], references)[::-1]
+    assert batch == alone == backward
+
+
+def test_bad_references_score_nothing(case: Case) -> None:
+    for reference in case.bad_references:
+        assert case.verifier.check_reference(reference)
+        verdict = case.verifier.verify(case.winner, reference)
+        assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
+
+
+def test_a_bad_reference_spoils_no_neighbour(case: Case) -> None:
+    bad = list(case.bad_references)
+    verdicts = case.verifier.verify_many([case.winner] * (len(bad) + 1), [*bad, case.reference])
+    assert verdicts[-1].score == 1.0
+
+
+def test_a_batch_must_pair_up(case: Case) -> None:
+    with pytest.raises(ValueError, match="one reference for each reply"):
+        case.verifier.verify_many(["a", "b"], [case.reference])
+    assert case.verifier.verify_many([], []) == []
+
+
+def test_a_copy_made_by_pickle_judges_alike(case: Case) -> None:
+    if isinstance(case.verifier, Code):
+        return  # with the sandbox it was lent here; test_program tells of its own
+    copy = pickle.loads(pickle.dumps(case.verifier))  # noqa: S301 - ours, made a moment ago
+    assert copy.verify(case.winner, case.reference).score == 1.0
+
+
+def test_closing_twice_does_no_harm() -> None:
+    for verifier in (Math(), Format(), Exact(), Code(), Rubric({"a": Format()})):
+        verifier.close()
+        verifier.close()
+
+
+FRAGMENTS = [
+    "\\boxed{", "}", "{", "$", "\\frac", "\\text{ or }", "42", "x", "^", "_", "=", ",", "<", "-",
+    "<think>", "</think>", "<answer>", "</answer>", "####", "answer is", "(", ")", "[", "]", "\\{",
+    "\\}", "\\pm", "\\cup", "\\begin{pmatrix}", "\\end{pmatrix}", "&", "\\\\", "%", ".", " ", "\n",
+]  # fmt: skip
+pieces = st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)
+hostile = st.one_of(st.text(max_size=80), pieces)
+json_values = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+)  # fmt: skip
+quick = [name for name in CASES if name not in {"code", "math of algebra"}]
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(reply=hostile, name=st.sampled_from(quick))
+def test_no_reply_raises_or_is_our_fault(reply: str, name: str) -> None:
+    case = CASES[name]
+    verdict = case.verifier.verify(reply, case.reference)
+    assert verdict.score is not None
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(inside=st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join))
+def test_no_answer_that_needs_algebra_is_our_fault(inside: str) -> None:
+    verdict = CASES["math of algebra"].verifier.verify(f"\\boxed{{x^2{inside}}}", "x^2+2x+1")
+    assert verdict.score == 0.0
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(reference=json_values)
+def test_no_reference_raises(reference: Any) -> None:
+    for verifier in (Exact(), Format(), Code(), CASES["math"].verifier):
+        fault = verifier.check_reference(reference)
+        assert fault is None or fault
+
+
+scores = st.floats(0, 1)
+verdicts = st.builds(
+    lambda status, score, reason, extracted, parts, seconds: Verdict(
+        status, None if status.ours else score, reason, extracted, parts, seconds
+    ),
+    st.sampled_from(Status),
+    scores,
+    st.text(),
+    st.none() | st.text(),
+    st.dictionaries(st.text(), st.none() | scores),
+    st.floats(0, 1e6),
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(verdict=verdicts)
+def test_a_verdict_survives_json(verdict: Verdict) -> None:
+    row = json.loads(json.dumps(verdict.to_json()))
+    copy = Verdict.from_json(row)
+    assert copy == verdict
+    assert copy.to_json() == verdict.to_json()
+
+
+@pytest.mark.parametrize("status", Status)
+def test_only_the_policys_doing_has_a_score(status: Status) -> None:
+    with pytest.raises(ValueError, match="does not go with score"):
+        Verdict(status, 0.0 if status.ours else None)
+    assert status.ours == (status.value in {"bad_gold", "verifier_error", "sandbox_error"})
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_score_lies_between_zero_and_one(score: float) -> None:
+    with pytest.raises(ValueError, match="must be in"):
+        Verdict(Status.CORRECT, score)
+    with pytest.raises(ValueError, match="must be in"):
+        Verdict(Status.CORRECT, 1.0, parts={"a": score})
+
+
+def test_a_verifier_that_raises_is_at_fault_itself() -> None:
+    def broken(reply: str, reference: Any) -> float:
+        raise KeyError("weights")
+
+    verdict = FunctionVerifier(broken).verify("a", "b")
+    assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
+    assert verdict.reason == "KeyError: 'weights'"
+    assert Verifier().verify("a", "b").status is Status.VERIFIER_ERROR
+
+
+def test_examples_in_the_docs_hold() -> None:
+    page = Path(__file__).parents[2] / "docs" / "verifiers.md"
+    text = page.read_text().replace("```", "")
+    example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner()
+    runner.run(example)
+    assert runner.tries > 5
+    assert runner.failures == 0
+
+
+def test_examples_in_docstrings_hold() -> None:
+    for module in pkgutil.iter_modules(assay.verifiers.__path__):
+        if module.name != "symbolic":  # the worker's side, never imported
+            found = doctest.testmod(importlib.import_module(f"assay.verifiers.{module.name}"))
+            assert found.failed == 0, module.name

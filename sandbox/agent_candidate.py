@@ -15,6 +15,7 @@ from .agent_process import (
     COMPILE_ERRORS,
     PEER_FD,
     REPORT_FD,
+    flush,
     load,
     open_streams,
     show,
@@ -62,6 +63,7 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
     try:
         module = load_candidate(code)
     except LoadFailed as failure:
+        flush()
         peer.send(["failed", *failure.args])
         os._exit(1)
     peer.send(["ready"])
@@ -73,7 +75,7 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
                 peer.send(["value", {n: peer.encode(value) for n, value in found.items()}])
                 continue
             try:
-                peer.answer(message)
+                peer.answer(message, before_reply=flush)
             except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
                 peer.send(["error", type(error).__name__, str(error)[:1000]])
     except PeerGone:
@@ -94,6 +96,7 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
         try:
             function = _find(load_candidate(code), work["function"])
         except LoadFailed as failure:
+            flush()
             tell("failed", *failure.args)
             os._exit(1)
         for args in work["cases"]:
@@ -105,6 +108,7 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
                 tell(kind, _sentence(error))
             else:
                 tell("value", value)
+        flush()
     os._exit(0)
 
 

@@ -216,7 +216,7 @@ class Peer:
                 raise self.last_error
             self.answer([kind, *content])
 
-    def answer(self, message: list[Any]) -> None:
+    def answer(self, message: list[Any], before_reply: Callable[[], None] | None = None) -> None:
         """Do what the other side asks for, and send the result."""
         try:
             operation, handle, *data = message
@@ -228,8 +228,12 @@ class Peer:
                 raise TypeError(f"{operation} is not allowed on this object")
             reply = self._do(operation, target, args, data)
         except Exception as error:
+            if before_reply is not None:
+                before_reply()
             self.send(["error", type(error).__name__, str(error)[:1000]])
         else:
+            if before_reply is not None:
+                before_reply()
             self.send(["value", *reply])
 
     def _do(self, operation: str, target: Any, args: list[Any], data: list[Any]) -> list[Any]:
@@ -276,11 +280,19 @@ def update(old: Any, new: Any) -> None:
     if type(old) is not type(new):
         return
     if type(old) is list:
-        for i, item in enumerate(new[: len(old)]):
-            if type(item) in (list, dict, set) and type(item) is type(old[i]):
-                update(old[i], item)
-                new[i] = old[i]
-        old[:] = new
-    elif type(old) in (dict, set):
+        old[:] = [*map(_updated, old, new), *new[len(old) :]]
+    elif type(old) is dict:
+        items = [(key, _updated(old.get(key), value)) for key, value in new.items()]
+        old.clear()
+        old.update(items)
+    elif type(old) is set:
         old.clear()
         old.update(new)
+
+
+def _updated(old: Any, new: Any) -> Any:
+    """The value to put in the place of another: itself, changed, where it can hold the new."""
+    if type(old) in (list, dict, set) and type(old) is type(new):
+        update(old, new)
+        return old
+    return new

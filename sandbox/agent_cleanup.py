@@ -85,8 +85,8 @@ def kill_all(exits: dict[int, int], usage: dict[str, Any], processes: list[int])
         usage["rss"] = max(usage["rss"], used.ru_maxrss)
         if pid in ended:
             exits[pid] = os.waitstatus_to_exitcode(status)
-        elif pid not in processes:
-            strays += 1
+        elif pid not in processes and os.WIFSIGNALED(status):
+            strays += 1  # one that had ended, and that nobody waited for, is none
 
 
 def _has_ended(pid: int) -> bool:

@@ -180,6 +180,13 @@ def finish(exit_code: int) -> NoReturn:
     os._exit(exit_code)
 
 
+def flush() -> None:
+    """Bring out what was printed, before a process that may be killed at any time goes on."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            stream.flush()
+
+
 def exit_code_of(error: SystemExit) -> int:
     """The exit code that ``sys.exit`` asked for; a message goes to stderr."""
     if error.code is None:

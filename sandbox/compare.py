@@ -60,7 +60,9 @@ def same_value(expected: Any, data: Any, tolerance: float | None = None) -> bool
 def _same(expected: Any, data: Any, tolerance: float | None) -> bool:
     if isinstance(expected, list):
         return type(data) is list and _same_items(expected, data, tolerance)
-    tag, content = next(iter(data.items())) if type(data) is dict else ("", data)
+    tag, content = "", data
+    if type(data) is dict:
+        ((tag, content),) = data.items()
     if isinstance(expected, tuple):
         return tag == "tuple" and _same_items(expected, content, tolerance)
     if isinstance(expected, set | frozenset):

@@ -38,19 +38,29 @@ def connect(timeout_s: int = 60) -> Any:
     Raises:
         SandboxUnavailable: no daemon answers.
     """
-    import docker.errors  # here, since it takes 0.2 s and most of those who import us run nothing
+    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if where.startswith("unix://"):
+        # docker-py leaks its sockets where nobody answers, and takes 0.2 s to import.
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(where.removeprefix("unix://"))
+        except OSError as error:
+            raise SandboxUnavailable(_unreachable(where, error)) from error
+
+    import docker.errors
     import requests
     from docker.utils import kwargs_from_env
 
-    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     try:
         client = docker.APIClient(**kwargs_from_env(), timeout=timeout_s, version="auto")
         client.ping()
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        raise SandboxUnavailable(
-            f"cannot reach Docker at {where}: {error}. Start Docker, or set DOCKER_HOST."
-        ) from error
+        raise SandboxUnavailable(_unreachable(where, error)) from error
     return client
+
+
+def _unreachable(where: str, error: Exception) -> str:
+    return f"cannot reach Docker at {where}: {error}. Start Docker, or set DOCKER_HOST."
 
 
 class DockerBackend:
@@ -188,6 +198,7 @@ def _stream(attached: Any) -> socket.socket:
         # A copy of our own: the original belongs to an HTTP response that closes it when freed.
         own = socket.socket(fileno=os.dup(found.fileno()))
         attached.close()
+        found.close()
         return own
     return found  # type: ignore[no-any-return]  # TLS and SSH: kept alive by docker-py
 

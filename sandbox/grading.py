@@ -105,9 +105,7 @@ def calls_check(
         if kind == "value" and same_value(expected, said, tolerance):
             passed += 1
             continue
-        where = (
-            f"case {number} of {len(cases)}, arguments {shortened(repr(tuple(args)), quote=False)}"
-        )
+        where = f"case {number} of {len(cases)}, arguments {_shown(args)}"
         if kind == "value":
             failure = failure or (RunStatus.OK, f"{where}: it returned another value")
         elif kind in ("error", "memory"):

@@ -91,11 +91,9 @@ def _standard_library(stdlib: str) -> set[str]:
 
 def _shared_libraries(binaries: Iterable[str]) -> set[str]:
     """Every library that these need, by the paths under which the loader looks for them."""
-    found: set[str] = set()
-    for binary in binaries:
-        # These are our own interpreter's files: ldd runs their loader.
-        listed = subprocess.run(["ldd", binary], capture_output=True, text=True, check=False)
-        found.update(w for w in listed.stdout.split() if w.startswith("/") and os.path.isfile(w))
+    # These are our own interpreter's files: ldd runs their loader.
+    listed = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=False)
+    found = {w for w in listed.stdout.split() if w.startswith("/") and os.path.isfile(w)}
     for folder in {os.path.dirname(path) for path in found}:
         # Loaded only when a thread is cancelled or C++ comes along, so ldd does not say.
         for name in ("libgcc_s.so.1", "libstdc++.so.6"):

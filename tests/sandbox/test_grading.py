@@ -1,0 +1,269 @@
+"""Programs held against their tests, under every backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.sandbox import Limits, Sandbox
+
+LIMITS = Limits(cpu_s=1.0, wall_s=8.0, memory_mib=128)
+LOOP = "def add(a, b):\n    while a: pass\n    return b"
+ADD = "def add(a, b):\n    return a + b\n"
+
+
+def outcome(check) -> tuple[str, int, int]:
+    return (check.status.value, check.passed, check.total)
+
+
+# -- stdin and stdout
+
+
+def test_stdio_compares_word_by_word(box: Sandbox) -> None:
+    code = "a, b = map(int, input().split())\nprint(a + b, '\\n')"
+    check = box.check_stdio(code, [("1 2", "3"), ("2 2", "4\n"), ("5 5", "11")])
+    assert outcome(check) == ("ok", 2, 3)
+    assert check.reason.startswith("case 3 of 3, input '5 5'")
+    assert "11" not in check.reason
+    assert not check.solved
+
+
+def test_stdio_can_allow_for_rounding(box: Sandbox) -> None:
+    code = "print('area', 1 / 3)"
+    assert box.check_stdio(code, [("", "area 0.333333")], tolerance=1e-5).solved
+    assert not box.check_stdio(code, [("", "area 0.333333")]).solved
+
+
+def test_stdio_needs_a_proper_end_too(box: Sandbox) -> None:
+    check = box.check_stdio("print(1)\nexit(1)", [("", "1")])
+    assert outcome(check) == ("runtime_error", 0, 1)
+
+
+def test_stdio_stops_after_a_timeout(box: Sandbox) -> None:
+    limits = Limits(cpu_s=0.3, wall_s=8.0, memory_mib=128)
+    check = box.check_stdio(
+        "n = input()\nwhile n == 'loop': pass\nprint(n)",
+        [("1", "1"), ("loop", "x"), ("3", "3")],
+        limits=limits,
+    )
+    assert outcome(check) == ("timeout", 1, 3)
+
+
+def test_stdio_may_stop_at_the_first_failure(box: Sandbox) -> None:
+    cases = [("", "2"), ("", "1")]
+    assert outcome(box.check_stdio("print(1)", cases)) == ("ok", 1, 2)
+    assert outcome(box.check_stdio("print(1)", cases, stop_at_first=True)) == ("ok", 0, 2)
+
+
+# -- calls
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "found"),
+    [
+        ("def f(x): return x + 1", 3, ("ok", 1, 1)),
+        ("def f(x): return x + 1.0", 3, ("ok", 1, 1)),
+        ("def f(x): return True", 1, ("ok", 1, 1)),
+        ("def f(x): return [x]", [2], ("ok", 1, 1)),
+        ("def f(x): return [x]", (2,), ("ok", 0, 1)),
+        ("def f(x): return {'a': {x}, 2: (None, 'b')}", {"a": {2}, 2: (None, "b")}, ("ok", 1, 1)),
+        ("def f(x): return float('nan')", 1.0, ("ok", 0, 1)),
+        ("import collections\ndef f(x): return collections.Counter('a')", {"a": 1}, ("ok", 1, 1)),
+        ("class S:\n    def f(self, x): return x", 2, ("runtime_error", 0, 1)),
+        ("def f(x): return object()", 2, ("runtime_error", 0, 1)),
+        ("def f(x): raise KeyError(x)", 2, ("runtime_error", 0, 1)),
+        ("def f(): return 2", 2, ("runtime_error", 0, 1)),
+        ("def f(x): return (", 2, ("compile_error", 0, 1)),
+        ("1 / 0\ndef f(x): return 2", 2, ("runtime_error", 0, 1)),
+        ("def f(x): raise SystemExit", 2, ("runtime_error", 0, 1)),
+        ("import os\ndef f(x): os._exit(0)", 2, ("runtime_error", 0, 1)),
+        ("def f(x):\n    while True: pass", 2, ("timeout", 0, 1)),
+        ("def f(x): return b'x' * (1 << 30)", 2, ("memory", 0, 1)),
+        ("def f(x): return 'x' * (1 << 22)", 2, ("output_limit", 0, 1)),
+        ("def f(x):\n    y = []\n    y.append(y)\n    return y", 2, ("runtime_error", 0, 1)),
+    ],
+)
+def test_calls(box: Sandbox, code: str, expected: object, found: tuple[str, int, int]) -> None:
+    assert outcome(box.check_calls(code, "f", [((2,), expected)], limits=LIMITS)) == found
+
+
+def test_calls_count_each_case(box: Sandbox) -> None:
+    code = "def inverse(x):\n    print(x)\n    return 1 / x"
+    cases = [((1,), 1.0), ((0,), 0.0), ((4,), 0.25), ((2,), 3.0)]
+    check = box.check_calls(code, "inverse", cases)
+    assert outcome(check) == ("runtime_error", 2, 4)
+    assert check.reason.startswith("case 2 of 4, arguments (0,): ZeroDivisionError")
+    assert check.stdout == "1\n0\n4\n2\n"
+
+
+def test_calls_carry_numbers_of_any_length(box: Sandbox) -> None:
+    code = "def f(x): return x + 10 ** 5000"
+    assert box.check_calls(code, "f", [((10**5000,), 2 * 10**5000)]).solved
+    assert not box.check_calls(code, "f", [((10**5000,), 10**5000)]).solved
+
+
+def test_calls_find_methods(box: Sandbox) -> None:
+    code = "class Solution:\n    def double(self, x): return 2 * x"
+    assert box.check_calls(code, "Solution.double", [((4,), 8)]).solved
+
+
+def test_calls_allow_for_rounding_where_asked(box: Sandbox) -> None:
+    code = "def f(): return [0.1 + 0.2]"
+    assert not box.check_calls(code, "f", [((), [0.3])]).solved
+    assert box.check_calls(code, "f", [((), [0.3])], tolerance=1e-9).solved
+
+
+def test_calls_want_plain_values(box: Sandbox) -> None:
+    with pytest.raises(ValueError, match="object"):
+        box.check_calls(ADD, "add", [((1, object()), 2)])
+    with pytest.raises(ValueError, match="at least one case"):
+        box.check_calls(ADD, "add", [])
+
+
+# -- tests in a process of their own
+
+TREE = """
+class Node:
+    def __init__(self, value):
+        self.value, self.left, self.right = value, None, None
+def depth(node):
+    return 0 if node is None else 1 + max(depth(node.left), depth(node.right))
+class Empty(Exception): pass
+def numbers():
+    yield from (1, 2, 3)
+def sort(items):
+    items.sort()
+def sort_inner(table):
+    for row in table['rows']: row.sort()
+def apply(function, *items, **options):
+    return [function(x) for x in items]
+def fail(kind):
+    raise {'value': ValueError('bad value'), 'own': Empty('nothing')}[kind]
+def match(text):
+    import re
+    return re.match('a+', text)
+class Stack(list):
+    def push(self, x): self.append(x)
+    def top(self): return self[-1]
+def point():
+    import collections
+    return collections.namedtuple('Point', 'x y')(1, 2)
+LIMIT = 7
+def total(items): return sum(items)
+def half(x):
+    from fractions import Fraction
+    return Fraction(x, 2)
+"""
+
+SOUND = [
+    ("assert depth(root) == 2", "root = Node(1)\nroot.left = Node(2)"),
+    ("assert Node(5).value == 5", ""),
+    ("node = Node(5)\nnode.value += 1\nassert node.value == 6", ""),
+    ("assert isinstance(Node(5), Node)\nassert not isinstance(5, Node)", ""),
+    ("assert list(numbers()) == [1, 2, 3]\nassert sum(numbers()) == 6", ""),
+    ("x = [3, 1, 2]\nsort(x)\nassert x == [1, 2, 3]", ""),
+    ("t = {'rows': [[2, 1]]}\nr = t['rows'][0]\nsort_inner(t)\nassert r == [1, 2]", ""),
+    ("assert apply(lambda x: x + 1, 1, 2) == [2, 3]", ""),
+    ("assert apply(str, 1) == ['1']", ""),
+    ("assert apply(max, [1, 2], key=None) == [2]", ""),
+    ("try: fail('value')\nexcept ValueError as e: error = e\nassert 'bad' in str(error)", ""),
+    ("try: fail('own')\nexcept Exception as e: error = e\nassert 'Empty' in str(error)", ""),
+    ("assert match('aab')\nassert not match('b')\nassert match('aab').group() == 'aa'", ""),
+    ("s = Stack()\ns.push(3)\nassert s.top() == 3\nassert len(s) == 1\nassert 3 in s", ""),
+    ("assert point() == (1, 2)", ""),
+    ("assert LIMIT == 7", ""),
+    ("assert total(x for x in (1, 2)) == 3\nassert total(range(4)) == 6", ""),
+    ("assert half(3) == 1.5", ""),
+    ("import math\nassert math.isclose(half(3), 1.5)", ""),
+    ("assert math.isclose(half(3), 1.5)", ""),
+    ("for x, y in [(2, 1), (4, 2)]:\n    assert half(x) == y", ""),
+    ("def test_half(): assert half(2) == 1\ndef test_limit(): assert LIMIT == 7", ""),
+    (
+        "import unittest\nclass TestHalf(unittest.TestCase):\n"
+        "    def test_two(self): self.assertEqual(half(2), 1)\n"
+        "    def test_bad(self):\n        with self.assertRaises(ValueError): fail('value')",
+        "",
+    ),
+    ("def check(candidate):\n    assert candidate(4) == 2", ""),
+]
+
+
+@pytest.mark.parametrize(("tests", "setup"), SOUND)
+def test_sound_tests_pass(box: Sandbox, tests: str, setup: str) -> None:
+    check = box.check_tests(TREE, tests, setup=setup, entry_point="half", limits=LIMITS)
+    assert check.solved, check
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "found"),
+    [
+        (ADD, "assert add(1, 2) == 3\nassert add(1, 2) == 4\nassert add(0, 1) == 1", ("ok", 2, 3)),
+        (ADD, "assert add(1, 'a') == 3\nassert add(1, 1) == 2", ("runtime_error", 1, 2)),
+        (ADD, "assert sub(1, 1) == 0", ("runtime_error", 0, 1)),
+        (ADD, "x = sub(1, 1)\nassert x == 0\nassert add(1, 1) == 2", ("runtime_error", 0, 2)),
+        (ADD, "add(1, 1)", ("ok", 1, 1)),
+        (
+            ADD,
+            "def test_a(): assert add(1, 1) == 2\ndef test_b(): assert add(1, 1) == 3",
+            ("ok", 1, 2),
+        ),
+        ("def add(a, b): return (", "assert add(1, 1) == 2", ("compile_error", 0, 1)),
+        ("1 / 0", "assert add(1, 1) == 2", ("runtime_error", 0, 1)),
+        ("def add(a, b): assert a > b", "assert add(1, 1) == 2", ("runtime_error", 0, 1)),
+        ("def add(a, b): exit()", "assert add(1, 1) == 2", ("runtime_error", 0, 1)),
+        (LOOP, "assert add(0, 2) == 2\nassert add(1, 1) == 2", ("timeout", 1, 2)),
+        ("while True: pass", "assert add(0, 2) == 2", ("timeout", 0, 1)),
+        ("def add(a, b): return b'x' * (1 << 30)", "assert add(0, 2) == 2", ("memory", 0, 1)),
+        (
+            "def add(a, b):\n    while True: print('x' * 999)",
+            "assert add(0, 2) == 2",
+            ("output_limit", 0, 1),
+        ),
+        ("def add(a, b): return 2", "assert add(1, 1) < 'a'", ("runtime_error", 0, 1)),
+        (ADD, "import sys\nsys.exit(0)\nassert add(1, 1) == 2", ("runtime_error", 0, 1)),
+    ],
+)
+def test_every_failure_has_its_status(
+    box: Sandbox, code: str, tests: str, found: tuple[str, int, int]
+) -> None:
+    limits = Limits(cpu_s=0.3, wall_s=10.0, memory_mib=128)
+    assert outcome(box.check_tests(code, tests, limits=limits)) == found
+
+
+def test_a_candidate_that_sleeps_runs_into_the_wall(box: Sandbox) -> None:
+    limits = Limits(wall_s=0.7, memory_mib=128)
+    check = box.check_tests("import time; time.sleep(60)", "assert f() == 2", limits=limits)
+    assert outcome(check) == ("timeout", 0, 1)
+
+
+def test_a_candidates_prints_are_its_own(box: Sandbox) -> None:
+    code = "import sys\nprint('loaded')\ndef f():\n    sys.stderr.write('called')\n    return 1"
+    check = box.check_tests(code, "assert f() == 1\nprint('from the tests')")
+    assert (check.solved, check.stdout) == (True, "loaded\n")
+    assert "called" in check.stderr
+
+
+def test_a_candidates_main_guard_does_not_run(box: Sandbox) -> None:
+    code = ADD + "if __name__ == '__main__':\n    add(input(), 1)"
+    assert box.check_tests(code, "assert add(1, 1) == 2").solved
+
+
+def test_a_builtins_name_is_the_candidates_only_where_the_tests_say_so(box: Sandbox) -> None:
+    code = "def sum(a, b): return a * b"
+    assert box.check_tests(code, "assert sum(3, 4) == 12").solved
+    assert box.check_tests(code, "assert sum(3, 4) == 12", entry_point="sum").solved
+    cheat = "def abs(x): return 0\ndef f(x): return 5"
+    assert not box.check_tests(cheat, "assert abs(f(1) - 3) < 0.1").solved
+
+
+@pytest.mark.parametrize(
+    ("tests", "match"),
+    [
+        ("assert (", "SyntaxError"),
+        ("return 1", "SyntaxError"),
+        ("", "no text"),
+        ("def check(candidate): pass", "entry_point"),
+    ],
+)
+def test_tests_that_cannot_be_used_raise(box: Sandbox, tests: str, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        box.check_tests(ADD, tests)

@@ -1,0 +1,326 @@
+"""Slots that die, daemons that do not answer, clients that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.sandbox import (
+    ImageUnavailable,
+    Limits,
+    RunStatus,
+    Sandbox,
+    SandboxUnavailable,
+)
+from assay.sandbox import sandbox as sandbox_module
+from assay.sandbox.bwrap import BwrapBackend
+from assay.sandbox.docker import DockerBackend, connect
+from assay.sandbox.pool import RUNS_PER_SLOT, Pool
+from assay.sandbox.slot import Request, SlotBroken
+
+PROGRAMS = [f"import time; time.sleep(0.05); print({i})" for i in range(40)]
+EXPECTED = [f"{i}\n" for i in range(40)]
+
+
+def children(pid: int) -> list[int]:
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def bwraps_of(pid: int) -> list[int]:
+    """The bwrap processes that a client started, from any of its threads."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, fields = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        if name.endswith("(bwrap") and int(fields.split()[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def containers_of(pid: int) -> list[str]:
+    client = connect()
+    try:
+        return [
+            found["Id"]
+            for found in client.containers(filters={"label": "assay.sandbox=1"})
+            if found["Labels"]["assay.sandbox.pid"].startswith(f"{pid}-")
+        ]
+    finally:
+        client.close()
+
+
+def kill_slots(backend: str, stop: threading.Event, killed: list[str]) -> None:
+    """Kill one slot after another, as an operator or the host's OOM killer may."""
+    client = connect() if backend == "docker" else None
+    while not stop.wait(0.4) and len(killed) < 4:
+        if client is None:
+            for pid in bwraps_of(os.getpid())[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(str(pid))
+        else:
+            for container in containers_of(os.getpid())[:1]:
+                client.kill(container)
+                killed.append(container)
+    if client is not None:
+        client.close()
+
+
+def test_killed_slots_cost_no_result(make_box, request: pytest.FixtureRequest) -> None:
+    stop, killed = threading.Event(), []
+    with make_box(slots=2) as several:
+        several.run("")
+        killer = threading.Thread(target=kill_slots, args=(several.backend, stop, killed))
+        killer.start()
+        try:
+            found = several.run_many(PROGRAMS)
+        finally:
+            stop.set()
+            killer.join()
+    assert killed
+    broke = [r for r in found if r.status is not RunStatus.OK]
+    # A program may be unlucky twice; no result may be a wrong one.
+    assert {r.status for r in broke} <= {RunStatus.BROKE_SANDBOX}
+    assert len(broke) <= 1
+    right = [r.stdout == e for r, e in zip(found, EXPECTED, strict=True) if r not in broke]
+    assert all(right)
+
+
+CLIENT = """
+import sys
+from assay.sandbox import Sandbox
+options = {"backend": "bwrap"} if sys.argv[1] == "bwrap" else {"image": sys.argv[1]}
+box = Sandbox(slots=2, **options)
+box.run("")
+print("ready", flush=True)
+box.run("while True: pass")
+"""
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param("docker", marks=pytest.mark.docker),
+        pytest.param("bwrap", marks=pytest.mark.bwrap),
+    ],
+)
+def test_a_killed_client_leaves_nothing(backend: str, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(f"make_{backend}")
+    image = request.getfixturevalue("image") if backend == "docker" else "bwrap"
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, image], stdout=subprocess.PIPE, text=True
+    )
+    assert client.stdout is not None
+    assert client.stdout.readline() == "ready\n"
+    slots = containers_of(client.pid) if backend == "docker" else bwraps_of(client.pid)
+    assert slots
+    client.kill()
+    client.wait()
+    client.stdout.close()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if backend == "docker":
+            left: list[object] = list(containers_of(client.pid))
+        else:
+            left = [pid for pid in slots if Path(f"/proc/{pid}").exists()]
+        if not left:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"left behind: {left}")
+
+
+def test_closing_ends_every_slot(make_box) -> None:
+    own = make_box(slots=2)
+    own.run_many(["", ""])
+    backend = own.backend
+    before = set(containers_of(os.getpid()) if backend == "docker" else bwraps_of(os.getpid()))
+    own.close()
+    own.close()
+    after = set(containers_of(os.getpid()) if backend == "docker" else bwraps_of(os.getpid()))
+    assert len(after) < len(before)
+    with pytest.raises(SandboxUnavailable, match="closed"):
+        own.run("")
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_has_slots_of_its_own(make_box) -> None:
+    with make_box(slots=1) as own:
+        assert own.run("print(1)").stdout == "1\n"
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                code = 0 if own.run("print(2)").stdout == "2\n" else 2
+                own.close()
+            finally:
+                os._exit(code)
+        assert own.run("print(3)").stdout == "3\n"
+        assert os.waitpid(pid, 0)[1] == 0
+        assert own.run("print(4)").stdout == "4\n"
+
+
+def test_no_daemon_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    with (
+        Sandbox(backend="docker") as own,
+        pytest.raises(SandboxUnavailable, match="Start Docker, or set DOCKER_HOST"),
+    ):
+        own.run("")
+
+
+@pytest.mark.bwrap
+def test_without_docker_programs_run_under_bwrap_with_a_warning(
+    make_bwrap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASSAY_SANDBOX", raising=False)
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    monkeypatch.setattr(sandbox_module, "_warned", threading.Event())
+    with Sandbox(slots=1) as own, pytest.warns(RuntimeWarning, match="bubblewrap"):
+        assert own.run("").backend == "bwrap"
+    with Sandbox(slots=1) as again:
+        assert again.run("").backend == "bwrap"  # warned once
+
+
+def test_the_environment_may_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_SANDBOX", "chroot")
+    with pytest.raises(ValueError, match="chroot"):
+        Sandbox()
+
+
+@pytest.mark.docker
+def test_a_missing_image_names_the_command(image: str) -> None:
+    with (
+        Sandbox("assay-no-such-image:1") as own,
+        pytest.raises(ImageUnavailable, match="assay sandbox build"),
+    ):
+        own.run("")
+
+
+@pytest.mark.docker
+def test_leftovers_of_dead_clients_are_swept(image: str) -> None:
+    backend = DockerBackend(image, Limits())
+    client = connect()
+    description = backend._description(client)
+    description["labels"]["assay.sandbox.pid"] = "999999999-1"
+    left = client.create_container(**description)["Id"]
+    mine = client.create_container(**backend._description(client))["Id"]
+    try:
+        assert backend.sweep() >= 1
+        ids = [found["Id"] for found in client.containers(all=True)]
+        assert left not in ids
+        assert mine in ids
+    finally:
+        client.remove_container(mine, force=True)
+        client.close()
+        backend.close()
+
+
+class Broken(BwrapBackend):
+    """A backend whose sandboxes stop coming up."""
+
+    def __init__(self) -> None:
+        super().__init__(Limits(memory_mib=64))
+        self.works = True
+        self.starts = 0
+
+    def start(self):
+        """Start a slot, while it works."""
+        self.starts += 1
+        if not self.works:
+            raise SlotBroken("the disk is full")
+        return super().start()
+
+
+def box_of(backend: Broken) -> Sandbox:
+    own = Sandbox(backend="bwrap", slots=1)
+    own._pool = Pool(backend, 1)
+    return own
+
+
+@pytest.mark.bwrap
+def test_failing_starts_open_the_breaker(make_bwrap) -> None:
+    backend = Broken()
+    backend.works = False
+    with box_of(backend) as own:
+        for _ in range(3):
+            with pytest.raises(SandboxUnavailable, match="the disk is full"):
+                own.run("")
+        assert backend.starts == 3  # after that nothing was tried
+
+
+@pytest.mark.bwrap
+def test_a_batch_keeps_its_results_where_starts_fail(make_bwrap) -> None:
+    backend = Broken()
+    with box_of(backend) as own:
+        own.run("")
+        backend.works = False
+        slot = own._pool._idle[0]
+        slot.runs = RUNS_PER_SLOT - 2
+        found = own.run_many(["print(1)"] * 4)
+    assert [r.status.value for r in found] == ["ok", "ok", "sandbox_error", "sandbox_error"]
+
+
+@pytest.mark.bwrap
+def test_the_breaker_closes_again(make_bwrap) -> None:
+    backend = Broken()
+    backend.works = False
+    with box_of(backend) as own:
+        with pytest.raises(SandboxUnavailable):
+            own.run("")
+        backend.works = True
+        own._pool._open_until = 0.0  # the pause is over
+        assert own.run("print(1)").stdout == "1\n"
+
+
+@pytest.mark.bwrap
+def test_a_slot_that_breaks_once_is_bad_luck(make_bwrap) -> None:
+    backend = Broken()
+    with box_of(backend) as own:
+        own.run("")
+
+        def die(self: object, request: Request) -> None:
+            raise SlotBroken("the agent ended")
+
+        own._pool._idle[0].run = die.__get__(own)
+        assert own.run("print(1)").attempts == 2
+        assert backend.starts == 2
+
+
+@pytest.mark.bwrap
+def test_slots_are_replaced_after_many_runs(make_bwrap) -> None:
+    backend = Broken()
+    with box_of(backend) as own:
+        own.run("")
+        own._pool._idle[0].runs = RUNS_PER_SLOT - 1
+        own.run("")
+        own.run("")
+    assert backend.starts == 2
+
+
+@pytest.mark.bwrap
+def test_a_program_that_breaks_two_slots_is_to_blame(make_bwrap) -> None:
+    backend = Broken()
+
+    def start_fragile():
+        slot = BwrapBackend.start(backend)
+
+        def die(request: Request) -> None:
+            raise SlotBroken("the agent ended")
+
+        slot.run = die
+        return slot
+
+    backend.start = start_fragile
+    with box_of(backend) as own:
+        result = own.run("print(1)")
+        check = own.check_tests("x = 1", "assert x == 1")
+    assert (result.status, result.attempts) == (RunStatus.BROKE_SANDBOX, 2)
+    assert (check.status, check.solved) == (RunStatus.BROKE_SANDBOX, False)

@@ -1,0 +1,178 @@
+"""How programs run and end, under every backend."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import pytest
+
+from assay.sandbox import Limits, RunStatus, Sandbox
+
+QUICK = Limits(cpu_s=0.5, wall_s=10.0, memory_mib=128)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("print('hi')", "ok"),
+        ("", "ok"),
+        ("exit()", "ok"),
+        ("import os; os._exit(0)", "ok"),
+        ("1 / 0", "runtime_error"),
+        ("exit(3)", "runtime_error"),
+        ("raise SystemExit('no')", "runtime_error"),
+        ("import os; os.kill(os.getpid(), 9)", "runtime_error"),
+        ("import os; os.kill(os.getpid(), 15)", "runtime_error"),
+        ("print(", "compile_error"),
+        ("return 1", "compile_error"),
+        ("x = '\0'", "compile_error"),
+        ("x = '\ud800'", "compile_error"),
+        ("x = " + "(" * 500, "compile_error"),
+        ("while True: pass", "timeout"),
+        ("x = b'x' * (1 << 30)", "memory"),
+        ("x = [b'x' * 10 ** 6 for i in range(10 ** 4)]", "memory"),
+        ("print('x' * 10 ** 7)", "output_limit"),
+        ("import sys; sys.stderr.write('x' * 10 ** 7)", "output_limit"),
+    ],
+)
+def test_every_end_has_its_status(box: Sandbox, code: str, status: str) -> None:
+    result = box.run(code, limits=QUICK)
+    assert (result.status, result.attempts) == (status, 1), result
+
+
+def test_stdin_stdout_stderr_and_the_exit_code(box: Sandbox) -> None:
+    code = "import sys\nprint(input()[::-1])\nprint('no', file=sys.stderr)\nsys.exit(7)"
+    result = box.run(code, "abc\n")
+    assert (result.stdout, result.stderr, result.exit_code) == ("cba\n", "no\n", 7)
+
+
+def test_text_is_utf8_and_other_bytes_are_escaped(box: Sandbox) -> None:
+    code = "import os\nprint(input() + 'ü')\nos.write(2, b'\\xff')"
+    result = box.run(code, "日本")
+    assert (result.stdout, result.stderr) == ("日本ü\n", "\\xff")
+
+
+def test_large_input_and_output_come_through(box: Sandbox) -> None:
+    text = "0123456789" * 200_000
+    limits = Limits(output_bytes=4 << 20, memory_mib=128)
+    result = box.run("print(input())", text, limits=limits)
+    assert result.stdout == text + "\n"
+
+
+def test_a_traceback_shows_the_program_only(box: Sandbox) -> None:
+    result = box.run("def f():\n    return 1 / 0\nf()")
+    assert result.stderr.splitlines()[0] == "Traceback (most recent call last):"
+    assert 'File "main.py", line 2, in f' in result.stderr
+    assert "return 1 / 0" in result.stderr
+    assert "agent" not in result.stderr
+
+
+def test_cpu_time_of_children_counts(box: Sandbox) -> None:
+    code = "import os\nfor i in range(3): os.fork()\nwhile True: pass"
+    result = box.run(code, limits=QUICK)
+    assert result.status is RunStatus.TIMEOUT
+    assert "CPU" in result.reason
+
+
+def test_wall_time_is_a_backstop(box: Sandbox) -> None:
+    result = box.run("import time; time.sleep(60)", limits=Limits(wall_s=0.5, memory_mib=128))
+    assert result.status is RunStatus.TIMEOUT
+    assert result.cpu_s < 0.5
+
+
+def test_output_before_a_timeout_is_kept(box: Sandbox) -> None:
+    result = box.run("print('so far', flush=True)\nwhile True: pass", limits=QUICK)
+    assert (result.status, result.stdout) == (RunStatus.TIMEOUT, "so far\n")
+
+
+FIDELITY = [
+    "import inspect\ndef f(): return 1\nassert 'return 1' in inspect.getsource(f)",
+    "import pickle\nclass A: pass\nassert type(pickle.loads(pickle.dumps(A()))) is A",
+    "import threading\nt = threading.Thread(target=lambda: print('late'))\nt.start()",
+    "import atexit\natexit.register(print, 'late')",
+    "import multiprocessing\ndef f(x): return x + 1\n"
+    "with multiprocessing.Pool(2) as pool: assert pool.map(f, [1, 2]) == [2, 3]",
+    "import asyncio\nasync def f(): await asyncio.sleep(0)\nasyncio.run(f())",
+    "import sys, threading\nsys.setrecursionlimit(10 ** 6)\nthreading.stack_size(64 << 20)\n"
+    "def f(n): return n and 1 + f(n - 1)\n"
+    "t = threading.Thread(target=lambda: print(f(50_000)))\nt.start()\nt.join()",
+    "X = 1\nimport __main__\nassert __name__ == '__main__' and __main__.X == 1",
+    "import sys\nassert sys.argv == ['main.py'] and sys.stdin.read() == ''",
+    "import signal\nsignal.signal(signal.SIGALRM, lambda *a: print('alarm'))\n"
+    "signal.setitimer(signal.ITIMER_REAL, 0.01)\nsignal.pause()",
+    "import dataclasses\n@dataclasses.dataclass\nclass P:\n    x: int = 1\nassert P() == P(1)",
+    "import tempfile\nwith tempfile.NamedTemporaryFile() as f: f.write(b'x')",
+    "import os\nassert 'HOME' in os.environ and len(os.environ) < 12",
+    "import os\nassert os.listdir('/proc/self/fd')",
+    "import sqlite3, zlib, hashlib, decimal, ssl",
+    "help, exit, quit, copyright, credits",
+]
+
+
+@pytest.mark.parametrize("code", FIDELITY)
+def test_a_program_sees_a_normal_interpreter(box: Sandbox, code: str) -> None:
+    result = box.run(code)
+    assert result.status is RunStatus.OK, result
+
+
+def test_runs_are_deterministic(make_box) -> None:
+    code = "import random\nprint(random.random(), hash('a'), {'a', 'b', 'c'})"
+    with make_box(slots=2) as several:
+        assert len({r.stdout for r in several.run_many([code] * 6)}) == 1
+
+
+def test_many_runs_keep_their_order(make_box) -> None:
+    with make_box(slots=2) as several:
+        found = several.run_many([("print(int(input()) ** 2)", str(i)) for i in range(40)])
+    assert [r.stdout for r in found] == [f"{i * i}\n" for i in range(40)]
+
+
+def test_a_result_names_its_backend(box: Sandbox) -> None:
+    result = box.run("")
+    assert result.backend == box.backend
+    assert result.image == box.image
+    assert result.image.startswith("sha256:") == (box.backend == "docker")
+    assert result.to_json()["status"] == "ok"
+
+
+def test_the_self_check_passes(box: Sandbox) -> None:
+    assert [f for f in box.check() if not f.ok] == []
+
+
+def test_a_run_may_not_ask_for_more_than_the_box_has(box: Sandbox) -> None:
+    with pytest.raises(ValueError, match="memory_mib=4096"):
+        box.run("", limits=Limits(memory_mib=4096))
+
+
+def test_a_run_may_have_less_memory(box: Sandbox) -> None:
+    code = "x = b'x' * (80 << 20)\nprint(len(x))"
+    assert box.run(code).status is RunStatus.OK
+    assert box.run(code, limits=Limits(memory_mib=32)).status is RunStatus.MEMORY
+
+
+def test_a_pickled_box_is_a_box_of_its_own() -> None:
+    first = Sandbox(backend="bwrap", slots=3)
+    second = pickle.loads(pickle.dumps(first))  # noqa: S301 - our own
+    assert (second.slots, second.limits) == (3, first.limits)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"slots": 0}, "slots"),
+        ({"backend": "chroot"}, "chroot"),
+        ({"backend": "bwrap", "image": "python:3"}, "python:3"),
+    ],
+)
+def test_bad_arguments_are_named(options: dict[str, object], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        Sandbox(**options)
+
+
+def test_importing_the_room_is_light() -> None:
+    import subprocess
+
+    code = "import sys, assay.sandbox; print([m for m in ('torch', 'docker') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,159 @@
+"""Plain values there and back, and comparison with what a program wrote."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import json
+import math
+from collections import Counter, OrderedDict, namedtuple
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.sandbox.compare import same_output, same_value
+from assay.sandbox.wire import decode, encode
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=10**30)
+    | st.floats(allow_nan=False)
+    | st.complex_numbers(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.fractions()
+    | st.decimals(allow_nan=False)
+    | st.datetimes()
+    | st.dates()
+    | st.timedeltas()
+)
+KEYS = st.integers() | st.text() | st.tuples(st.integers(), st.text())
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(KEYS, inner, max_size=4)
+        | st.frozensets(KEYS, max_size=4)
+        | st.sets(KEYS, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def same_types(a: object, b: object) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, list | tuple):
+        return all(map(same_types, a, b))
+    return True
+
+
+@settings(deadline=None, derandomize=True)
+@given(VALUES)
+def test_values_come_back_as_they_were(value: object) -> None:
+    text = json.dumps(encode(value))
+    found = decode(json.loads(text))
+    assert found == value
+    assert same_types(found, value)
+    assert same_value(value, json.loads(text))
+
+
+@settings(deadline=None, derandomize=True)
+@given(VALUES, VALUES)
+def test_comparison_is_that_of_python(a: object, b: object) -> None:
+    assert same_value(a, json.loads(json.dumps(encode(b)))) == (a == b)
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: (
+            st.lists(inner) | st.dictionaries(st.sampled_from(["int", "set", "x"]), inner)
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_json_is_compared_and_never_raises(data: object) -> None:
+    for expected in (1, "a", [1], {1: 2}, {1}, (1,), None, Decimal(1)):
+        assert same_value(expected, data) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (OrderedDict(a=1), {"a": 1}),
+        (namedtuple("P", "x y")(1, 2), (1, 2)),
+        (enum.IntEnum("E", "A").A, 1),
+        (bytearray(b"x"), bytearray(b"x")),
+        (range(1, 9, 2), range(1, 9, 2)),
+        (int, int),
+        (-0.0, 0.0),
+    ],
+)
+def test_subclasses_travel_as_their_content(value: object, content: object) -> None:
+    found = decode(json.loads(json.dumps(encode(value))))
+    assert found == content
+    assert type(found) is type(content)
+
+
+def test_the_sign_of_zero_and_infinities_travel() -> None:
+    back = decode(json.loads(json.dumps(encode([-0.0, math.inf, math.nan]))))
+    assert math.copysign(1, back[0]) == -1
+    assert back[1] == math.inf
+    assert math.isnan(back[2])
+
+
+def test_what_is_not_plain_is_refused() -> None:
+    with pytest.raises(TypeError, match="object"):
+        encode([object()])
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="deep"):
+        encode(endless)
+
+
+def test_long_numbers_are_not_reduced() -> None:
+    """Reducing this fraction would take minutes of the host's time."""
+    data = {"Fraction": [{"int": "0x" + "f" * 400_000}, {"int": "0x" + "e" * 400_001}]}
+    assert not same_value(1, data)
+    assert not same_value(Fraction(1, 2), data)
+
+
+def test_a_set_of_another_size_is_not_built() -> None:
+    colliding = [n * (2**61 - 1) for n in range(50_000)]
+    assert not same_value({1, 2}, {"set": colliding})
+    assert not same_value({1: 2}, {"dict": [[n, 0] for n in colliding]})
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "tolerance", "same"),
+    [
+        ("1 2\n", "1\n2", None, True),
+        ("1 2 3", "1 2", None, False),
+        ("1", "1 2", None, False),
+        ("", "", None, True),
+        ("1.0", "1", None, False),
+        ("1.0", "1", 0.0, True),
+        ("0.30000000000000004", "0.3", 1e-9, True),
+        ("0.31", "0.3", 1e-9, False),
+        ("nan", "1", 1e9, False),
+        ("inf", "1", 1e-6, False),
+        ("1_0", "10", 1e-6, False),
+        ("yes", "YES", None, False),
+    ],
+)
+def test_output(printed: str, expected: str, tolerance: float | None, same: bool) -> None:
+    assert same_output(printed, expected, tolerance) is same
+
+
+def test_dates_travel() -> None:
+    now = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)
+    assert decode(encode(now)) == now

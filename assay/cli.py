@@ -42,8 +42,9 @@ app.command()(demo)
 out = Console()
 err = Console(stderr=True)
 
+# typer exports only a child of the usage errors that it raises.
+_USAGE: type[Any] = typer.BadParameter.__mro__[1]
 # What a user can mend: shown as a sentence, exit code 2. Anything else is a bug and shows itself.
-_USAGE = typer.BadParameter.__mro__[1]  # typer shows only this child of its usage errors
 _MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
 
 

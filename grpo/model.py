@@ -166,14 +166,14 @@ def character_tokenizer() -> PreTrainedTokenizerFast:
     special = ["<pad>", "<eos>", "<unk>"]
     characters = [c for c in string.printable if c not in "\r\x0b\x0c"]
     vocabulary = {token: i for i, token in enumerate([*special, *characters])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))  # noqa: S106 - no secret
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers
         tokenizer_object=tokenizer,
-        pad_token="<pad>",  # noqa: S106 - no secret
-        eos_token="<eos>",  # noqa: S106 - no secret
-        unk_token="<unk>",  # noqa: S106 - no secret
+        pad_token="<pad>",
+        eos_token="<eos>",
+        unk_token="<unk>",
         clean_up_tokenization_spaces=False,
         padding_side="left",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..envs import EpisodeGroup, Policy, TextEnv, play, rollout
+from ..envs import EpisodeGroup, Policy, Task, TextEnv, play, rollout
 from .config import GRPOConfig
 from .evaluate import Rollout
 
@@ -44,7 +44,7 @@ def held_out_tasks(env: TextEnv, count: int, *, group_size: int = 1) -> Rollout:
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
     tries = range(20 * count if env.source.size is None else min(count, env.source.size))
-    different = {}
+    different: dict[str, Task] = {}
     for index in tries:
         task = env.task(index)
         different.setdefault(task.text, task)

@@ -153,7 +153,7 @@ def test_a_run_may_have_less_memory(box: Sandbox) -> None:
 
 def test_a_pickled_box_is_a_box_of_its_own() -> None:
     first = Sandbox(backend="bwrap", slots=3)
-    second = pickle.loads(pickle.dumps(first))  # noqa: S301 - our own
+    second = pickle.loads(pickle.dumps(first))
     assert (second.slots, second.limits) == (3, first.limits)
 
 

@@ -139,7 +139,7 @@ def test_a_batch_must_pair_up(case: Case) -> None:
 def test_a_copy_made_by_pickle_judges_alike(case: Case) -> None:
     if isinstance(case.verifier, Code):
         return  # with the sandbox it was lent here; test_program tells of its own
-    copy = pickle.loads(pickle.dumps(case.verifier))  # noqa: S301 - ours, made a moment ago
+    copy = pickle.loads(pickle.dumps(case.verifier))
     assert copy.verify(case.winner, case.reference).score == 1.0
 
 

@@ -343,10 +343,26 @@ class Sandbox:
                     return reply, attempt, None
             except SlotBroken as error:
                 cause = str(error)
+        self._must_work(pool, limits, cause)
         broken = Result(
             RunStatus.BROKE_SANDBOX, reason=f"the program broke {BREAKS} sandboxes: {cause}"
         )
         return _NO_REPLY, BREAKS, broken
+
+    @staticmethod
+    def _must_work(pool: Pool, limits: Limits, cause: str) -> None:
+        """Hold breaks against a program only where a sandbox works without it.
+
+        A daemon that stops ends all slots at once, and two of them may have been one program's.
+        """
+        try:
+            with pool.lend(fresh=True) as slot:
+                slot.run(Request("program", b"", b"", limits, False))
+        except SlotBroken as error:
+            raise SandboxUnavailable(
+                f"sandboxes break under an empty program too: {error}; before that: {cause} "
+                "(No program was judged.)"
+            ) from error
 
     def _slots(self) -> Pool:
         with self._lock:

@@ -143,7 +143,7 @@ def tiny_model(
         intermediate_size=intermediate_size,
         max_position_embeddings=max_length,
         tie_word_embeddings=True,
-        # From the usual 0.02 so small a model needs up to three times as long to begin to learn.
+        # From the usual 0.02 a model this small took up to three times the steps to warm up.
         initializer_range=0.05,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,9 +17,6 @@ from rich.table import Table
 from .envs import make, wilson_interval
 from .sandbox import Limits, Sandbox, SandboxError
 from .verifiers import Code, Format, Math, Rubric
-
-if TYPE_CHECKING:
-    from .grpo import Rollout
 
 out = Console()
 
@@ -46,12 +43,12 @@ _TESTS = {"tests": "assert add(2, 3) == 5\nassert add(-1, 1) == 0", "entry_point
 def demo(
     out_dir: Annotated[Path, typer.Option("--out", help="Where runs go.")] = Path("runs/demo"),
     seed: Annotated[int, typer.Option(help="Decides everything.")] = 0,
-    steps: Annotated[int, typer.Option(help="GRPO steps.")] = 600,
+    steps: Annotated[int, typer.Option(help="GRPO steps.")] = 400,
 ) -> None:
     """Show the main job, on this machine alone, in about two minutes.
 
     Scores a few answers, runs a few programs in a sandbox, then makes a tiny model from nothing,
-    warms it up on 900 sums until it is right now and then, and trains it with GRPO on rewards
+    warms it up on worked sums until it is right now and then, and trains it with GRPO on rewards
     alone. Interrupted, it goes on where it was when it is started again.
     """
     out.print(_scored_answers())
@@ -108,8 +105,8 @@ def _train(folder: Path, seed: int, steps: int) -> Table:
     test = held_out_tasks(make(ENV, split="test"), 1000)
     start = folder / "start"
     if not (start / "config.json").exists():
-        _make_start(start, seed, test)
-    config = GRPOConfig(steps=steps, max_new_tokens=6, eval_every=100, save_every=100, seed=seed)
+        _make_start(start, seed)
+    config = GRPOConfig(steps=steps, max_new_tokens=6, eval_every=50, save_every=100, seed=seed)
     model, tokenizer = load_model(start)
     learner = Learner(
         model,
@@ -131,9 +128,9 @@ def _train(folder: Path, seed: int, steps: int) -> Table:
     return table
 
 
-def _make_start(folder: Path, seed: int, test: Rollout) -> None:
+def _make_start(folder: Path, seed: int) -> None:
     """A tiny model that is right now and then; it appears whole, or not at all."""
-    from .grpo import load_model, tiny_model, warm_start
+    from .grpo import held_out_tasks, load_model, tiny_model, warm_start
 
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # an interrupted run may have left one
@@ -145,9 +142,10 @@ def _make_start(folder: Path, seed: int, test: Rollout) -> None:
         warm_start(
             model,
             tokenizer,
-            [train.task(i) for i in range(900)],
-            test,
+            [train.task(i) for i in range(3000)],
+            held_out_tasks(make(ENV, split="test"), 500),
             target=0.3,
+            check_every=10,
             max_new_tokens=6,
             seed=seed,
             progress=lambda w: bar.update(

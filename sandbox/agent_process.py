@@ -123,7 +123,6 @@ def open_streams() -> None:
     )
     sys.argv = ["main.py"]
     sys.orig_argv = ["python3", "main.py"]
-    sys.path.insert(0, "")
 
 
 def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.ModuleType]:
@@ -132,6 +131,7 @@ def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.M
     Raises:
         SyntaxError, ValueError, RecursionError, OverflowError, MemoryError: it does not compile.
     """
+    sys.path.insert(0, "")
     text = code.decode("utf-8")
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     compiled = compile(text, filename, "exec", dont_inherit=True)

@@ -100,7 +100,7 @@ class Pool:
                         self._idle.remove(fit[-1])
                         self._lent.add(fit[-1])
                         return fit[-1]
-                    if self._idle and not self._starting:  # used ones only: make room
+                    if self._idle and self._count() >= self.size:  # used ones only: make room
                         self._starters.submit(self._idle.pop().close)
                     self._start_if_wanted()
                     self._changed.wait()
@@ -118,10 +118,12 @@ class Pool:
 
     def _start_if_wanted(self) -> None:
         """Start a slot for somebody who waits, where there is room for one."""
-        count = len(self._idle) + len(self._lent) + self._starting
-        if self._starting < self._waiting and count < self.size:
+        if self._starting < self._waiting and self._count() < self.size:
             self._starting += 1
             self._starters.submit(self._start)
+
+    def _count(self) -> int:
+        return len(self._idle) + len(self._lent) + self._starting
 
     def _start(self) -> None:
         slot = None

@@ -61,3 +61,10 @@ def box(make_box) -> Iterator[Sandbox]:
     """A warm box of one slot: what one program leaves, the next would find."""
     with make_box(slots=1, limits=Limits(cpu_s=2.0, wall_s=20.0, memory_mib=128)) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def backend_name(make_box) -> str:
+    """The backend that ``make_box`` makes boxes under."""
+    with make_box(slots=1) as found:
+        return found.backend

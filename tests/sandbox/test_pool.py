@@ -29,10 +29,6 @@ PROGRAMS = [f"import time; time.sleep(0.05); print({i})" for i in range(40)]
 EXPECTED = [f"{i}\n" for i in range(40)]
 
 
-def children(pid: int) -> list[int]:
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def bwraps_of(pid: int) -> list[int]:
     """The bwrap processes that a client started, from any of its threads."""
     found = []
@@ -58,27 +54,33 @@ def containers_of(pid: int) -> list[str]:
         client.close()
 
 
-def kill_slots(backend: str, stop: threading.Event, killed: list[str]) -> None:
+def slots_of(backend: str) -> set[object]:
+    """The slots of this process, those of other tests' boxes too."""
+    return {*(containers_of(os.getpid()) if backend == "docker" else bwraps_of(os.getpid()))}
+
+
+def kill_slots(
+    backend: str, spared: set[object], stop: threading.Event, killed: list[object]
+) -> None:
     """Kill one slot after another, as an operator or the host's OOM killer may."""
     client = connect() if backend == "docker" else None
     while not stop.wait(0.4) and len(killed) < 4:
-        if client is None:
-            for pid in bwraps_of(os.getpid())[:1]:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(str(pid))
-        else:
-            for container in containers_of(os.getpid())[:1]:
-                client.kill(container)
-                killed.append(container)
+        for slot in list(slots_of(backend) - spared)[:1]:
+            if client is None:
+                os.kill(int(str(slot)), signal.SIGKILL)
+            else:
+                client.kill(slot)
+            killed.append(slot)
     if client is not None:
         client.close()
 
 
-def test_killed_slots_cost_no_result(make_box, request: pytest.FixtureRequest) -> None:
+def test_killed_slots_cost_no_result(make_box, backend_name: str) -> None:
     stop, killed = threading.Event(), []
+    spared = slots_of(backend_name)
     with make_box(slots=2) as several:
         several.run("")
-        killer = threading.Thread(target=kill_slots, args=(several.backend, stop, killed))
+        killer = threading.Thread(target=kill_slots, args=(backend_name, spared, stop, killed))
         killer.start()
         try:
             found = several.run_many(PROGRAMS)
@@ -141,11 +143,10 @@ def test_closing_ends_every_slot(make_box) -> None:
     own = make_box(slots=2)
     own.run_many(["", ""])
     backend = own.backend
-    before = set(containers_of(os.getpid()) if backend == "docker" else bwraps_of(os.getpid()))
+    before = slots_of(backend)
     own.close()
     own.close()
-    after = set(containers_of(os.getpid()) if backend == "docker" else bwraps_of(os.getpid()))
-    assert len(after) < len(before)
+    assert len(slots_of(backend)) < len(before)
     with pytest.raises(SandboxUnavailable, match="closed"):
         own.run("")
 

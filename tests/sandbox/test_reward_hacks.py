@@ -196,3 +196,19 @@ class math:
 def f(): return 0.0
 """
     assert not box.check_tests(code, "assert math.isclose(f(), 1.0)").solved
+
+
+def test_what_the_tests_import_is_never_the_candidates(box: Sandbox) -> None:
+    """The candidate runs first, and may leave modules where scripts look for them."""
+    code = """
+import os
+forged = 'import os\\nos.write(3, b\\'{"total": 1}\\\\n{"test": "pass"}\\\\n\\')\\nos._exit(0)'
+for name in ('difflib', 'csv', 'tests', 'wave'):
+    for folder in ('/tmp', '.'):
+        open(f'{folder}/{name}.py', 'w').write(forged)
+compile(forged, '', 'exec')
+def f(): return 1
+"""
+    for tests in ("import difflib, csv\nassert f() == 2", "assert wave.open and f() == 2"):
+        check = box.check_tests(code, tests, limits=LIMITS)
+        assert (check.status.value, check.passed, check.total) == ("ok", 0, 1), check

@@ -306,22 +306,42 @@ def test_slots_are_replaced_after_many_runs(make_bwrap) -> None:
     assert backend.starts == 2
 
 
-@pytest.mark.bwrap
-def test_a_program_that_breaks_two_slots_is_to_blame(make_bwrap) -> None:
+def slots_that_die(under) -> Broken:
+    """A backend whose slots die under the requests that ``under`` picks."""
     backend = Broken()
 
-    def start_fragile():
+    def start():
         slot = BwrapBackend.start(backend)
+        whole = slot.run
 
-        def die(request: Request) -> None:
-            raise SlotBroken("the agent ended")
+        def run(request: Request):
+            if under(request):
+                raise SlotBroken("the agent ended")
+            return whole(request)
 
-        slot.run = die
+        slot.run = run
         return slot
 
-    backend.start = start_fragile
-    with box_of(backend) as own:
-        result = own.run("print(1)")
-        check = own.check_tests("x = 1", "assert x == 1")
+    backend.start = start
+    return backend
+
+
+@pytest.mark.bwrap
+def test_a_program_that_breaks_two_slots_is_to_blame() -> None:
+    with box_of(slots_that_die(lambda request: b"hostile" in request.code)) as own:
+        result = own.run("hostile = 1")
+        check = own.check_tests("hostile = 1", "assert hostile == 1")
+        innocent = own.run("print(1)")
     assert (result.status, result.attempts) == (RunStatus.BROKE_SANDBOX, 2)
     assert (check.status, check.solved) == (RunStatus.BROKE_SANDBOX, False)
+    assert innocent.stdout == "1\n"
+
+
+@pytest.mark.bwrap
+def test_no_program_is_blamed_where_slots_break_under_an_empty_one_too() -> None:
+    """A daemon that stops ends all slots at once; two of them may have been one program's."""
+    with (
+        box_of(slots_that_die(lambda request: True)) as own,
+        pytest.raises(SandboxUnavailable, match="under an empty program too"),
+    ):
+        own.run("print(1)")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .hedging import taken_back
 from .latex import DELIMITERS, undelimited
 
 MAX_ANSWER = 2000
@@ -56,7 +57,8 @@ def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
             - ``phrase``: what follows the last "answer is" or "answer:", to the end of the
               sentence.
             - ``last_math``: the last ``$...$``, ``\(...\)`` or ``\[...\]``.
-            - ``last_number``: the last number.
+            - ``last_number``: the last number, unless the words next to it hedge or deny it
+              ("5 or 6", "not 6", "6 is wrong").
             - ``whole``: everything.
 
     Raises:
@@ -241,6 +243,8 @@ def _last_number(text: str) -> Answer | None:
     number = text[start:end].lstrip(",/")
     start = end - len(number)
     before = text[start - 2 : start] if start >= 2 else text[:start].rjust(2)
+    if taken_back(text, start, end):
+        return Answer(None, reason="the last number is hedged or taken back")
     minus = before[1] in "-−" and not (before[0].isalnum() or before[0] in ")}")
     if minus or before in {"-$", "−$"}:
         number = "-" + number

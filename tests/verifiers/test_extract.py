@@ -95,3 +95,22 @@ def test_a_reference_may_come_in_a_box() -> None:
     assert boxed_or_bare(r"$\frac{1}{2}$") == r"\frac{1}{2}"
     assert boxed_or_bare(r"Adding up, $x = \boxed{5}$.") == "5"
     assert boxed_or_bare(" 18 ") == "18"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["5 or 6", "either 5, or 6", "between 5 and 6", "not 6", "It isn't 6.", "It is not equal to 6",
+     "6 is wrong", "6 is not right", "5? 6?", "It cannot be $6$", "x \\neq 6", "6 or more"],
+)  # fmt: skip
+def test_a_last_number_that_is_hedged_or_taken_back_is_no_answer(reply) -> None:
+    found = final_answer(reply, ("last_number",))
+    assert (found.text, found.reason) == (None, "the last number is hedged or taken back")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["It is not 5 but 6", "Not 5, so 6.", "6", "3 + 3 = 6", "It is wrong to say 5; it is 6.",
+     "For 5 days, or a week, she pays. In all: 6", "Between them and us: 6", "nor ever: 6"],
+)  # fmt: skip
+def test_a_last_number_that_is_stood_by_is_the_answer(reply) -> None:
+    assert final_answer(reply, ("last_number",)).text == "6"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from .extract import after_thinking
 from .verdict import Status, Verdict
 from .verifier import Verifier
 
@@ -77,7 +78,7 @@ class _Unreadable(ValueError):
 
 def _expression(reply: str) -> str:
     """The part of a reply that holds the expression, its signs made plain; found in one pass."""
-    body = reply.rpartition("</think>")[2]
+    body = after_thinking(reply) or ""
     if "<answer>" in body:
         body = body.rpartition("<answer>")[2].partition("</answer>")[0]
     elif "\\boxed{" in body:

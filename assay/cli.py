@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -159,6 +160,8 @@ def _root(
 
 def main() -> None:
     """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
+    # A person wants the sentence, not the line of our code that it came from.
+    warnings.showwarning = lambda message, *_: err.print(f"warning: {message}", markup=False)
     try:
         code = app(standalone_mode=False)
     except _USAGE as error:

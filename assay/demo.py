@@ -16,6 +16,7 @@ from rich.table import Table
 
 from .envs import make, wilson_interval
 from .sandbox import Limits, Sandbox, SandboxError
+from .training_cli import hush_transformers
 from .verifiers import Code, Format, Math, Rubric
 
 out = Console()
@@ -51,6 +52,7 @@ def demo(
     warms it up on worked sums until it is right now and then, and trains it with GRPO on rewards
     alone. Interrupted, it goes on where it was when it is started again.
     """
+    hush_transformers()
     out.print(_scored_answers())
     out.print(_run_programs())
     out.print(_train(out_dir / f"seed-{seed}", seed, steps))

@@ -53,6 +53,7 @@ def train(
 
     Ctrl-C leaves a whole checkpoint; --resume goes on from it as if nothing had happened.
     """
+    hush_transformers()
     from .grpo import Learner, held_out_tasks, load_model, plot_learning_curve, training_tasks
 
     config = _config(
@@ -89,6 +90,19 @@ def train(
         out_dir / "metrics.jsonl", out_dir / "learning_curve.png", title=f"GRPO on {env}"
     )
     out.print(f"Model: {learner.save()}\nMetrics: {out_dir / 'metrics.jsonl'}\nPicture: {picture}")
+
+
+def hush_transformers() -> None:
+    """Turn off its bars for files of a few kilobytes: they would break up our own.
+
+    Raises:
+        ImportError: transformers is not installed.
+    """
+    try:
+        from transformers.utils import logging
+    except ImportError as error:
+        raise ImportError("training needs more packages: pip install 'assay[train]'") from error
+    logging.disable_progress_bar()
 
 
 def _config(options: list[str], **fields: Any) -> GRPOConfig:

@@ -92,6 +92,8 @@ def _run_programs() -> Table | str:
 
 
 def _train(folder: Path, seed: int, steps: int) -> Table:
+    import torch
+
     from .grpo import (
         GRPOConfig,
         Learner,
@@ -104,6 +106,8 @@ def _train(folder: Path, seed: int, steps: int) -> Table:
     )
 
     started = time.perf_counter()
+    # So small a model gains nothing from a second thread, and waits for it on a busy machine.
+    torch.set_num_threads(1)
     test = held_out_tasks(make(ENV, split="test"), 1000)
     start = folder / "start"
     if not (start / "config.json").exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,7 +11,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from .sandbox import Limits, Result, RunStatus, Sandbox, build_image
+from .sandbox import (
+    PINNED,
+    Limits,
+    Result,
+    RunStatus,
+    Sandbox,
+    build_image,
+    registry_fault,
+)
 
 sandbox_app = typer.Typer(
     help="Build the container image, check the isolation, run a file.",
@@ -28,17 +37,25 @@ Backend = Annotated[
 
 @sandbox_app.command()
 def build(
-    pull: Annotated[
-        str | None,
-        typer.Option(help="An image to pull instead, such as python:3.12-slim@sha256:..."),
-    ] = None,
+    pull: Annotated[str, typer.Option(help="The image to pull, by digest.")] = PINNED,
+    from_host: Annotated[
+        bool, typer.Option("--from-host", help="Pull nothing: use this machine's own Python.")
+    ] = False,
 ) -> None:
     """Make the container image that programs run in.
 
-    Without --pull it holds this machine's own Python: no registry and no network are needed.
+    Pulls a small Python image by its digest. Where no registry answers, or with --from-host, the
+    image holds this machine's own Python instead, and no network is needed.
     """
-    digest = build_image(pull=pull)
-    out.print(f"Image: {digest}")
+    fault = None if from_host else registry_fault(pull)
+    if fault is not None and pull != PINNED:
+        raise ValueError(f"cannot pull {pull}: {fault}. Check the name, or use --from-host")
+    if fault is not None:
+        err.print(f"No registry has {pull.partition('@')[0]} for us ({fault}).", markup=False)
+    use_host = from_host or fault is not None
+    digest = build_image(pull=None if use_host else pull)
+    origin = f"this machine's Python {platform.python_version()}" if use_host else pull
+    out.print(f"Image: {digest}\nFrom: {origin}", markup=False, highlight=False)
 
 
 @sandbox_app.command()

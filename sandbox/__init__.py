@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .errors import ImageUnavailable, SandboxError, SandboxUnavailable
-from .image import build_image
+from .image import PINNED, build_image, registry_fault
 from .limits import Limits
 from .result import Check, Result, RunStatus
 from .sandbox import Sandbox
 from .selfcheck import Finding
 
 __all__ = [
+    "PINNED",
     "Check",
     "Finding",
     "ImageUnavailable",
@@ -20,4 +21,5 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "build_image",
+    "registry_fault",
 ]

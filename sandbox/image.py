@@ -19,6 +19,28 @@ __phello__ ensurepip idlelib lib2to3 site-packages dist-packages test tests tkin
 """
 _EMPTY = ("dev", "etc", "proc", "sys", "tmp")
 
+PINNED = "python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea"
+"""What is pulled where a registry answers: the same Python on every machine."""
+
+
+def registry_fault(reference: str, timeout_s: int = 15) -> str | None:
+    """Why an image cannot be pulled now, or ``None`` where its registry has it.
+
+    Raises:
+        SandboxUnavailable: no Docker daemon answers.
+    """
+    import docker.errors
+    import requests
+
+    client = connect(timeout_s)
+    try:
+        client.inspect_distribution(reference)
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        return str(getattr(error, "explanation", None) or error)
+    finally:
+        client.close()
+    return None
+
 
 def build_image(tag: str = DEFAULT_IMAGE, *, pull: str | None = None) -> str:
     """Make the image that programs run in, and return its digest.

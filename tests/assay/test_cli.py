@@ -1,6 +1,7 @@
 """The command line as a person meets it: tables, errors with a remedy, exit codes, whole files."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import time
 import pytest
 
 from assay.cli import main
+from assay.sandbox.bwrap import bwrap_fault
+from assay.sandbox.docker import daemon_fault
 
 GSM8K = [
     {"question": f"What is {n} and {n}?", "answer": f"It is {2 * n}.\n#### {2 * n}"}
@@ -220,3 +223,69 @@ def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path, data) -> None:
     kept = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(kept) >= 256
     assert all(r["score"] is not None for r in kept)
+
+
+class TestSandbox:
+    """``assay sandbox``, on the backend that needs no daemon."""
+
+    @pytest.fixture(autouse=True)
+    def _bwrap(self):
+        if bwrap_fault() is not None:
+            pytest.skip("needs bubblewrap")
+
+    def test_a_program_runs_and_its_ending_is_told(self, run, tmp_path) -> None:
+        (tmp_path / "p.py").write_text("print(input()[::-1])")
+        (tmp_path / "in.txt").write_text("hello\n")
+        code, shown, err = run(
+            "sandbox",
+            "run",
+            tmp_path / "p.py",
+            "--stdin",
+            tmp_path / "in.txt",
+            "--backend",
+            "bwrap",
+        )
+        assert (code, shown) == (0, "olleh\n")
+        assert err.startswith("[ok, exit code 0; ")
+        assert "in bwrap]" in err
+
+    @pytest.mark.parametrize(
+        ("program", "told"),
+        [
+            ("exit(3)", "[runtime_error, exit code 3"),
+            ("def", "[compile_error"),
+            ("while True: pass", "[timeout"),
+        ],
+    )
+    def test_a_program_that_fails_gives_exit_code_1(self, run, tmp_path, program, told) -> None:
+        (tmp_path / "p.py").write_text(program)
+        code, _, err = run(
+            "sandbox", "run", tmp_path / "p.py", "--cpu", "0.5", "--backend", "bwrap"
+        )
+        assert code == 1
+        assert told in err
+
+    def test_a_missing_file_is_named(self, run, tmp_path) -> None:
+        code, _, err = run("sandbox", "run", tmp_path / "none.py")
+        assert code == 2
+        assert "no such file" in err
+
+    def test_the_isolation_is_checked(self, run) -> None:
+        code, shown, _ = run("sandbox", "check", "--backend", "bwrap")
+        assert code == 0, shown
+        assert "no network" in shown
+        assert "NO" not in shown.split()
+
+
+@pytest.mark.docker
+def test_the_image_is_built_where_no_registry_answers(run) -> None:
+    fault = daemon_fault()
+    if fault is not None:
+        assert os.environ.get("ASSAY_REQUIRE_DOCKER") != "1", fault
+        pytest.skip(fault)
+    code, shown, _ = run("sandbox", "build", "--from-host")
+    assert code == 0
+    assert "Image: sha256:" in shown
+    code, _, err = run("sandbox", "build", "--pull", "no-such-registry.invalid/python:3")
+    assert code == 2
+    assert "cannot pull no-such-registry.invalid/python:3" in " ".join(err.split())

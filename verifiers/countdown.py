@@ -51,6 +51,10 @@ class Countdown(Verifier):
                 return f"numbers and target must be whole numbers, got {value!r:.80}"
         return None
 
+    def to_json(self) -> dict[str, Any]:
+        """The name and the options that scores depend on."""
+        return {"name": "Countdown", "use_all": self.use_all}
+
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Read the expression, hold it against numbers and target."""
         found = _expression(reply)

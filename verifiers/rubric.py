@@ -98,7 +98,7 @@ class Rubric(Verifier):
         """Everything the total depends on, as far as the parts can tell it of themselves."""
         return {
             "name": "Rubric",
-            "parts": {name: _described(part) for name, part in self.parts.items()},
+            "parts": {name: part.to_json() for name, part in self.parts.items()},
             "weights": dict(self.weights),
             "gate": self.gate,
         }
@@ -145,13 +145,3 @@ def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -
         seconds = (time.perf_counter() - started) / max(1, len(replies))
         fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         return [replace(fault, seconds=seconds)] * len(replies)
-
-
-def _described(part: Verifier) -> Any:
-    describe = getattr(part, "to_json", None)
-    if callable(describe):
-        return describe()
-    if isinstance(part, FunctionVerifier):
-        name = getattr(part.function, "__qualname__", type(part.function).__qualname__)
-        return {"name": name}
-    return {"name": type(part).__qualname__}

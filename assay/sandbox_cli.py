@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from .console import add_row, err, out, say
 from .sandbox import Limits, Result, RunStatus, Sandbox, build_image
 
 sandbox_app = typer.Typer(
@@ -17,8 +17,6 @@ sandbox_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-out = Console()
-err = Console(stderr=True)
 
 Backend = Annotated[
     Literal["docker", "bwrap"] | None,
@@ -38,7 +36,7 @@ def build(
     Without --pull it holds this machine's own Python: no registry and no network are needed.
     """
     digest = build_image(pull=pull)
-    out.print(f"Image: {digest}")
+    say(f"Image: {digest}")
 
 
 @sandbox_app.command()
@@ -48,10 +46,10 @@ def check(backend: Backend = None) -> None:
         rows = box.check()
         table = Table("check", "holds", "found", title=f"Sandbox: {box.backend} {box.image[:19]}")
     for row in rows:
-        table.add_row(row.name, "yes" if row.ok else "NO", row.detail)
+        add_row(table, row.name, "yes" if row.ok else "NO", row.detail)
     out.print(table)
     if not all(row.ok for row in rows):
-        err.print("This sandbox does not hold: run no untrusted program in it.")
+        say("This sandbox does not hold: run no untrusted program in it.", to=err)
         raise typer.Exit(1)
 
 
@@ -80,7 +78,7 @@ def run(
     sys.stdout.write(result.stdout)
     sys.stdout.flush()
     sys.stderr.write(result.stderr)
-    err.print(_ending(result), markup=False, highlight=False)
+    say(_ending(result), to=err)
     if result.status is not RunStatus.OK:
         raise typer.Exit(1)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from . import __version__, report
 from .arguments import settings
+from .console import err, out, say
 from .demo import demo
 from .envs import (
     Scored,
@@ -21,6 +21,7 @@ from .envs import (
     make,
     read_completions,
     read_scored,
+    refuse_unwritable,
     score,
     specs,
     write_scored,
@@ -40,8 +41,6 @@ app = typer.Typer(
 app.add_typer(sandbox_app, name="sandbox")
 app.command()(train)
 app.command()(demo)
-out = Console()
-err = Console(stderr=True)
 
 # typer exports only a child of the usage errors that it raises.
 _USAGE: type[Any] = typer.BadParameter.__mro__[1]
@@ -89,12 +88,14 @@ def score_file(
         kwargs["data"] = data
     if resume and out_path is None:
         raise ValueError("--resume needs --out: the file that holds the earlier verdicts")
+    if out_path:
+        refuse_unwritable(out_path)
+        if out_path.exists() and not resume:
+            raise ValueError(f"{out_path} exists: give another --out, or --resume to complete it")
     made = make(env, **kwargs)
     try:
         rows = read_completions(file, made.source)
-        known = read_scored(out_path) if resume and out_path and out_path.exists() else []
-        if out_path and out_path.exists() and not resume:
-            raise ValueError(f"{out_path} exists: give another --out, or --resume to complete it")
+        known = read_scored(out_path) if out_path and out_path.exists() else []
         found: list[Scored] = []
         with _progress() as bar:
             task = bar.add_task("judging", total=len(rows))
@@ -105,13 +106,11 @@ def score_file(
 
             try:
                 scored = score(made, rows, known=known, progress=note)
-            except KeyboardInterrupt:
+            except BaseException:  # whatever ends it, what was judged is not lost
                 if out_path and found:
                     write_scored(out_path, sorted(found, key=lambda s: s.row))
-                    err.print(
-                        f"Interrupted. {len(found)} verdicts are in {out_path}; "
-                        "--resume judges the rest."
-                    )
+                    kept = f"{len(found)} of {len(rows)} verdicts are in {out_path}"
+                    say(f"{kept}; --resume judges the rest.", to=err)
                 raise
     finally:
         made.close()
@@ -120,14 +119,15 @@ def score_file(
     for table in (report.rewards(scored), report.statuses(scored), report.accuracy(scored)):
         out.print(table)
     if out_path:
-        out.print(f"Verdicts: {out_path}")
+        say(f"Verdicts: {out_path}")
     missing = [s for s in scored if s.verdict.score is None]
     if missing:
         again = "--resume" if out_path else "--out FILE, then --resume,"
-        err.print(
+        say(
             f"{len(missing)} of {len(scored)} rows have no score, the first because: "
             f"{missing[0].verdict.reason}\nMend that, then run again with {again} to judge just "
-            "those."
+            "those.",
+            to=err,
         )
         raise typer.Exit(1)
 
@@ -145,7 +145,7 @@ def _progress() -> Progress:
 
 def _version(asked: bool) -> None:
     if asked:
-        out.print(f"assay {__version__}")
+        say(f"assay {__version__}")
         raise typer.Exit()
 
 
@@ -173,6 +173,6 @@ def main() -> None:
     except _MENDABLE as error:
         if os.environ.get("ASSAY_DEBUG"):
             raise
-        err.print(f"error: {error}", markup=False, highlight=False)
+        say(f"error: {error}", to=err)
         code = 2
     sys.exit(code if isinstance(code, int) else 0)

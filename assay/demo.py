@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from .console import add_row, err, out, say
 from .envs import make, wilson_interval
 from .sandbox import Limits, Sandbox, SandboxError
 from .training_cli import hush_transformers
 from .verifiers import Code, Format, Math, Rubric
-
-out = Console()
 
 ENV = "assay/Arithmetic-v0"
 Row = Mapping[str, Any]
@@ -54,8 +52,8 @@ def demo(
     """
     hush_transformers()
     out.print(_scored_answers())
-    out.print(_run_programs())
-    out.print(_train(out_dir / f"seed-{seed}", seed, steps))
+    _run_programs()
+    _train(out_dir / f"seed-{seed}", seed, steps)
 
 
 def _scored_answers() -> Table:
@@ -69,12 +67,12 @@ def _scored_answers() -> Table:
         _REPLIES, rubric.verify_many(_REPLIES, ["3/8"] * len(_REPLIES)), strict=True
     ):
         parts = [f"{verdict.parts[name]:.0f}" for name in ("accuracy", "format")]
-        table.add_row(reply, f"{verdict.score:.2f}", *parts, verdict.reason)
+        add_row(table, reply, f"{verdict.score:.2f}", *parts, verdict.reason)
     rubric.close()
     return table
 
 
-def _run_programs() -> Table | str:
+def _run_programs() -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table's title says which backend it is
@@ -83,15 +81,16 @@ def _run_programs() -> Table | str:
                 verdicts = code.verify_many(list(_PROGRAMS.values()), [_TESTS] * len(_PROGRAMS))
                 backend = box.backend
     except SandboxError as error:
-        return f"No sandbox here, so no program was run: {error}"
+        say(f"No sandbox here, so no program was run: {error}")
+        return
     table = Table("program", "score", "status", "why", title=f"Programs, in {backend}")
     for name, verdict in zip(_PROGRAMS, verdicts, strict=True):
         score = "none" if verdict.score is None else f"{verdict.score:.0f}"
-        table.add_row(name, score, verdict.status.value, verdict.reason)
-    return table
+        add_row(table, name, score, verdict.status.value, verdict.reason)
+    out.print(table)
 
 
-def _train(folder: Path, seed: int, steps: int) -> Table:
+def _train(folder: Path, seed: int, steps: int) -> None:
     import torch
 
     from .grpo import (
@@ -105,6 +104,7 @@ def _train(folder: Path, seed: int, steps: int) -> Table:
         training_tasks,
     )
 
+    config = GRPOConfig(steps=steps, max_new_tokens=6, eval_every=50, save_every=100, seed=seed)
     started = time.perf_counter()
     # So small a model gains nothing from a second thread, and waits for it on a busy machine.
     torch.set_num_threads(1)
@@ -112,7 +112,6 @@ def _train(folder: Path, seed: int, steps: int) -> Table:
     start = folder / "start"
     if not (start / "config.json").exists():
         _make_start(start, seed)
-    config = GRPOConfig(steps=steps, max_new_tokens=6, eval_every=50, save_every=100, seed=seed)
     model, tokenizer = load_model(start)
     learner = Learner(
         model,
@@ -130,8 +129,8 @@ def _train(folder: Path, seed: int, steps: int) -> Table:
     evaluated = [r for r in read_metrics(folder / "metrics.jsonl") if "held_out/scored" in r]
     seconds = time.perf_counter() - started
     table = _before_and_after(evaluated[0], evaluated[-1], f"Learning a+b by GRPO, {seconds:.0f} s")
-    table.caption = f"Learning curve: {picture}\nModel: {learner.save()}"
-    return table
+    out.print(table)
+    say(f"Learning curve: {picture}\nModel: {learner.save()}")
 
 
 def _make_start(folder: Path, seed: int) -> None:
@@ -143,7 +142,7 @@ def _make_start(folder: Path, seed: int) -> None:
     model, tokenizer = load_model(tiny_model(partial, seed=seed))
     train = make(ENV, split="train")
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=err, transient=True) as bar:
         line = bar.add_task("warm start")
         warm_start(
             model,
@@ -167,7 +166,7 @@ def _before_and_after(before: Row, after: Row, title: str) -> Table:
     for name, row in (("before", before), ("after", after)):
         share, scored = row["held_out/pass_at_1"], row["held_out/scored"]
         low, high = wilson_interval(round(share * scored), scored)
-        table.add_row(name, f"{share:.3f}", f"{low:.3f} to {high:.3f}", str(scored))
+        add_row(table, name, f"{share:.3f}", f"{low:.3f} to {high:.3f}", str(scored))
     gain = after["held_out/pass_at_1"] - before["held_out/pass_at_1"]
-    table.add_row("gain", f"{gain:+.3f}", "", "")
+    add_row(table, "gain", f"{gain:+.3f}", "", "")
     return table

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
+from .console import add_row
 from .envs import EnvSpec, Scored, clustered_interval, pass_at_k, wilson_interval
 from .verifiers import Status
 
@@ -15,7 +16,7 @@ def environments(specs: Iterable[EnvSpec]) -> Table:
     """Every environment, what it is and what it needs."""
     table = Table("environment", "what it asks", "needs", title="Environments")
     for spec in specs:
-        table.add_row(spec.id, spec.summary, spec.needs)
+        add_row(table, spec.id, spec.summary, spec.needs)
     return table
 
 
@@ -28,7 +29,7 @@ def rewards(rows: Sequence[Scored]) -> Table:
     for name, values in columns.items():
         scores = [v for v in values if v is not None]
         mean = f"{sum(scores) / len(scores):.4f}" if scores else "-"
-        table.add_row(name, mean, str(len(scores)), str(len(values) - len(scores)))
+        add_row(table, name, mean, str(len(scores)), str(len(values) - len(scores)))
     return table
 
 
@@ -40,7 +41,7 @@ def statuses(rows: Sequence[Scored]) -> Table:
         if counts[status]:
             share = f"{counts[status] / len(rows):.1%}"
             whose = "ours: no score" if status.ours else "the policy's"
-            table.add_row(status.value, str(counts[status]), share, whose)
+            add_row(table, status.value, str(counts[status]), share, whose)
     return table
 
 
@@ -55,7 +56,7 @@ def accuracy(rows: Sequence[Scored]) -> Table:
             by_task[row.task].append(row.verdict.status is Status.CORRECT)
     table = Table("measure", "value", "95 % interval", "tasks", title="Accuracy")
     if not by_task:
-        table.add_row("accuracy", "-", "no row has a score", "0")
+        add_row(table, "accuracy", "-", "no row has a score", "0")
         return table
     results = list(by_task.values())
     fewest, most = min(map(len, results)), max(map(len, results))
@@ -86,4 +87,4 @@ def _add(
     table: Table, name: str, value: float, interval: tuple[float, float] | None, tasks: int
 ) -> None:
     shown = f"{interval[0]:.4f} to {interval[1]:.4f}" if interval else "one task: none"
-    table.add_row(name, f"{value:.4f}", shown, str(tasks))
+    add_row(table, name, f"{value:.4f}", shown, str(tasks))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from .console import add_row, err, out, say
 from .sandbox import (
     PINNED,
     Limits,
@@ -26,8 +26,6 @@ sandbox_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-out = Console()
-err = Console(stderr=True)
 
 Backend = Annotated[
     Literal["docker", "bwrap"] | None,
@@ -51,11 +49,11 @@ def build(
     if fault is not None and pull != PINNED:
         raise ValueError(f"cannot pull {pull}: {fault}. Check the name, or use --from-host")
     if fault is not None:
-        err.print(f"No registry has {pull.partition('@')[0]} for us ({fault}).", markup=False)
+        say(f"No registry has {pull.partition('@')[0]} for us ({fault}).", to=err)
     use_host = from_host or fault is not None
     digest = build_image(pull=None if use_host else pull)
     origin = f"this machine's Python {platform.python_version()}" if use_host else pull
-    out.print(f"Image: {digest}\nFrom: {origin}", markup=False, highlight=False)
+    say(f"Image: {digest}\nFrom: {origin}")
 
 
 @sandbox_app.command()
@@ -65,10 +63,10 @@ def check(backend: Backend = None) -> None:
         rows = box.check()
         table = Table("check", "holds", "found", title=f"Sandbox: {box.backend} {box.image[:19]}")
     for row in rows:
-        table.add_row(row.name, "yes" if row.ok else "NO", row.detail)
+        add_row(table, row.name, "yes" if row.ok else "NO", row.detail)
     out.print(table)
     if not all(row.ok for row in rows):
-        err.print("This sandbox does not hold: run no untrusted program in it.")
+        say("This sandbox does not hold: run no untrusted program in it.", to=err)
         raise typer.Exit(1)
 
 
@@ -97,7 +95,7 @@ def run(
     sys.stdout.write(result.stdout)
     sys.stdout.flush()
     sys.stderr.write(result.stderr)
-    err.print(_ending(result), markup=False, highlight=False)
+    say(_ending(result), to=err)
     if result.status is not RunStatus.OK:
         raise typer.Exit(1)
 

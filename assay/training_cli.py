@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from .arguments import settings
+from .console import say
 from .envs import TextEnv, arguments, make
 
 if TYPE_CHECKING:
     from .grpo import GRPOConfig
-
-out = Console()
 
 
 def train(
@@ -89,7 +87,7 @@ def train(
     picture = plot_learning_curve(
         out_dir / "metrics.jsonl", out_dir / "learning_curve.png", title=f"GRPO on {env}"
     )
-    out.print(f"Model: {learner.save()}\nMetrics: {out_dir / 'metrics.jsonl'}\nPicture: {picture}")
+    say(f"Model: {learner.save()}\nMetrics: {out_dir / 'metrics.jsonl'}\nPicture: {picture}")
 
 
 def hush_transformers() -> None:
@@ -127,7 +125,5 @@ def _held_out_env(env: str, kwargs: dict[str, Any], data: str | None) -> TextEnv
         return make(env, **{**kwargs, "split": "test"})
     if data is not None:
         return make(env, **{**kwargs, "data": data})
-    out.print(
-        "No held-out tasks: give --held-out-data to evaluate on tasks that are not trained on."
-    )
+    say("No held-out tasks: give --held-out-data to evaluate on tasks that are not trained on.")
     return None

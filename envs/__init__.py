@@ -18,7 +18,15 @@ from .registry import (
     specs,
 )
 from .rollout import judge, play, rollout
-from .scoring import Scored, StoredCompletion, read_completions, read_scored, score, write_scored
+from .scoring import (
+    Scored,
+    StoredCompletion,
+    read_completions,
+    read_scored,
+    refuse_unwritable,
+    score,
+    write_scored,
+)
 from .source import Generated, Rows, Source, Split
 from .spaces import Unicode
 from .statistics import clustered_interval, pass_at_k, wilson_interval
@@ -61,6 +69,7 @@ __all__ = [
     "read_completions",
     "read_rows",
     "read_scored",
+    "refuse_unwritable",
     "register",
     "rollout",
     "score",

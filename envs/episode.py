@@ -27,6 +27,8 @@ class Span:
     logprobs: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", tuple(self.ids))
+        object.__setattr__(self, "logprobs", tuple(self.logprobs))
         if self.author == "model" and len(self.ids) != len(self.logprobs):
             raise ValueError(
                 f"a model's span needs one log-probability for each token, "
@@ -53,6 +55,11 @@ class Episode:
     step_rewards: tuple[float | None, ...] = ()
     truncated: bool = False
     spans: tuple[Span, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "turns", tuple(dict(m) for m in self.turns))
+        object.__setattr__(self, "step_rewards", tuple(self.step_rewards))
+        object.__setattr__(self, "spans", tuple(self.spans))
 
     @property
     def reward(self) -> float | None:
@@ -116,6 +123,7 @@ class EpisodeGroup:
     episodes: tuple[Episode, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "episodes", tuple(self.episodes))
         for episode in self.episodes:
             if episode.task_id != self.task.id:
                 raise ValueError(

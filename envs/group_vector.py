@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -87,7 +88,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             rng = self._rngs[p]
             if seeds[p] is not None or rng is None:
                 rng = self._rngs[p] = seeding.np_random(seeds[p])[0]
-            index = self.env.source.draw(rng) if named is None else int(named[p])
+            index = self.env.source.draw(rng) if named is None else operator.index(named[p])
             self._tasks[p] = self.env.task(index)
         self.groups = []
         tasks = self._copies()

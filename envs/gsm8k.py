@@ -43,7 +43,7 @@ class GSM8K(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         self.data = data
-        rows = read_rows(data, fields=("question", "answer"), split=split, config="main")
+        rows = read_rows(data, fields={"question": str, "answer": str}, split=split, config="main")
         tasks = [
             _task(row, f"{split}-{i}", think, f"{data}, row {i}") for i, row in enumerate(rows)
         ]

@@ -11,7 +11,7 @@ from .source import Rows
 from .task import Task
 from .text_env import TextEnv
 
-_FIELDS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
+_FIELDS = dict.fromkeys(("task_id", "prompt", "entry_point", "canonical_solution", "test"), str)
 
 
 class HumanEval(TextEnv):

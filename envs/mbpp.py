@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ..sandbox import Sandbox
 from ..verifiers import Code, Rubric
-from .data import read_rows
+from .data import DataError, Row, read_rows
 from .source import Rows, Split
 from .task import Task
 from .text_env import TextEnv
 
-_FIELDS = ("task_id", "text", "code", "test_list")
+_FIELDS = {"task_id": int, "text": str, "code": str, "test_list": list}
 
 
 class MBPP(TextEnv):
@@ -44,18 +44,22 @@ class MBPP(TextEnv):
     ) -> None:
         self.data = data
         rows = read_rows(data, fields=_FIELDS, split=split)
-        tasks = [
-            Task(
-                prompt=f"{row['text']}\nReply with a Python program in a ```python block. "
-                f"It must pass tests such as:\n\n{row['test_list'][0]}",
-                reference={
-                    "tests": "\n".join(row["test_list"]),
-                    "setup": row.get("test_setup_code") or "",
-                },
-                id=f"MBPP/{row['task_id']}",
-                solution=row["code"],
-            )
-            for row in rows
-        ]
+        tasks = [_task(row, f"{data}, row {i}") for i, row in enumerate(rows)]
         rubric = Rubric({"accuracy": Code(sandbox)})
         super().__init__(Rows(tasks), rubric, render_mode=render_mode)
+
+
+def _task(row: Row, place: str) -> Task:
+    tests = row["test_list"]
+    if not tests or not all(isinstance(test, str) for test in tests):
+        raise DataError(
+            f"{place}: 'test_list' must hold at least one test, as text, got {tests!r:.80}. "
+            "Correct or remove this row"
+        )
+    return Task(
+        prompt=f"{row['text']}\nReply with a Python program in a ```python block. "
+        f"It must pass tests such as:\n\n{tests[0]}",
+        reference={"tests": "\n".join(tests), "setup": row.get("test_setup_code") or ""},
+        id=f"MBPP/{row['task_id']}",
+        solution=row["code"],
+    )

@@ -19,6 +19,9 @@ class Completion:
         prompt_ids: token ids it was given, where the policy has tokens.
         ids: token ids it sampled, its end-of-sequence token included.
         logprobs: log-probability of each sampled id under the distribution it was drawn from.
+
+    Raises:
+        TypeError: the reply is not text.
     """
 
     text: str
@@ -26,6 +29,10 @@ class Completion:
     prompt_ids: tuple[int, ...] = ()
     ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):  # judged, it would pass for a fault of ours
+            raise TypeError(f"a reply must be text, got {self.text!r:.80}; no reply is ''")
 
 
 class Policy(Protocol):

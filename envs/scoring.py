@@ -6,8 +6,9 @@ import difflib
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,12 +42,26 @@ class StoredCompletion:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A verdict and the row that it is about."""
+    """A verdict and the row that it is about.
+
+    Attributes:
+        row: its number in the file of completions, from 0.
+        task: id of the task.
+        digest: of the completion.
+        verdict: what the rubric found.
+        judged_by: digest of the task and the rubric: whether the verdict still stands.
+    """
 
     row: int
     task: str
     digest: str
     verdict: Verdict
+    judged_by: str = ""
+
+    @property
+    def subject(self) -> tuple[str, str, str]:
+        """What was judged, and by what: rows that agree in it have one verdict."""
+        return self.task, self.digest, self.judged_by
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
@@ -59,6 +74,7 @@ class Scored:
             "reason": self.verdict.reason,
             "extracted": self.verdict.extracted,
             "completion_sha256": self.digest,
+            "judged_by": self.judged_by,
         }
 
     @classmethod
@@ -67,7 +83,7 @@ class Scored:
         verdict = Verdict(
             Status(row["status"]), row["score"], row["reason"], row["extracted"], row["rewards"]
         )
-        return cls(row["row"], row["task"], row["completion_sha256"], verdict)
+        return cls(row["row"], row["task"], row["completion_sha256"], verdict, row["judged_by"])
 
 
 def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]:
@@ -132,28 +148,66 @@ def score(
     Args:
         env: whose rubric judges.
         rows: what to judge.
-        known: verdicts from an earlier run. One that has a score, and is about the same text of
-            the same task, is kept; the rest are judged again.
+        known: verdicts from an earlier run. One that has a score, and is about the same text,
+            the same task and the same rubric, is kept, whatever its row; the rest are judged
+            again.
         batch: rows judged together.
         progress: called with the new verdicts after each batch, the kept ones first.
+
+    Raises:
+        ValueError: none of the known verdicts is about these rows, so they are another run's.
     """
-    kept = {s.row: s for s in known if s.verdict.score is not None}
-    done: dict[int, Scored] = {}
-    for row in rows:
-        old = kept.get(row.row)
-        if old is not None and (old.task, old.digest) == (row.task.id, row.digest):
-            done[row.row] = old
+    judges = {row.task.id: _judged_by(env, row.task) for row in rows}
+    subjects = {row.row: (row.task.id, row.digest, judges[row.task.id]) for row in rows}
+    if known and not {s.subject for s in known} & set(subjects.values()):
+        raise ValueError(
+            "the earlier verdicts are about other completions, other tasks or another rubric, "
+            "so there is nothing to resume: keep them, and write to another file"
+        )
+    kept = {s.subject: s for s in known if s.verdict.score is not None}
+    done = {r: replace(kept[about], row=r) for r, about in subjects.items() if about in kept}
     if progress is not None:
         progress(list(done.values()))
     todo = [row for row in rows if row.row not in done]
     for at in range(0, len(todo), batch):
         part = todo[at : at + batch]
         verdicts = env.rubric.verify_many([r.text for r in part], [r.task.reference for r in part])
-        found = [Scored(r.row, r.task.id, r.digest, v) for r, v in zip(part, verdicts, strict=True)]
+        found = [
+            Scored(r.row, r.task.id, r.digest, v, judges[r.task.id])
+            for r, v in zip(part, verdicts, strict=True)
+        ]
         done.update((s.row, s) for s in found)
         if progress is not None:
             progress(found)
     return [done[row.row] for row in rows]
+
+
+def _judged_by(env: TextEnv, task: Task) -> str:
+    """Tells whether a verdict on file is of this rubric, for this task."""
+    told = [env.name, env.rubric.to_json(), [dict(m) for m in task.messages], task.reference]
+    text = json.dumps(told, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """Find out before the work whether its result can be written; nothing is left behind.
+
+    Raises:
+        DataError: the path is a folder, or its folder cannot be written to or made.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise DataError(f"{path} is a folder: give the name of a file")
+    if target.suffix == ".gz":
+        raise DataError(f"verdicts are written as plain JSONL: give a name without .gz, not {path}")
+    folder = next(p for p in target.absolute().parents if p.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {folder} takes no new file ({error.strerror}). Give another path"
+        ) from error
 
 
 def write_scored(path: str | Path, rows: Sequence[Scored]) -> None:

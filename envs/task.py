@@ -15,18 +15,20 @@ Conversation = Sequence[Message]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One problem.
+    """One problem. It keeps copies of what it is given.
 
     Attributes:
         prompt: chat messages. A plain string becomes one user message.
-        reference: the known answer, any JSON value. No policy and no candidate code sees it.
+        reference: the known answer, any JSON value; tuples become lists. No policy and no
+            candidate code sees it.
         id: a name that is unique within its environment.
         metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
             see it.
         solution: a reply that earns full marks, where one is known. No policy sees it.
 
     Raises:
-        ValueError: the prompt is empty, or a message lacks its role or content.
+        ValueError: there is no message, a message lacks its role or its text, or a key in the
+            reference or metadata is not a string.
     """
 
     prompt: str | Conversation
@@ -41,9 +43,13 @@ class Task:
         if not messages:
             raise ValueError("a task's prompt needs at least one message, got none")
         for message in messages:
-            if not {"role", "content"} <= set(message):
-                raise ValueError(f"a message needs 'role' and 'content', got {dict(message)!r}")
+            if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
+                raise ValueError(f"a message needs 'role' and 'content', got {message!r:.200}")
+            if not isinstance(message["content"], str):
+                raise ValueError(f"a message's content must be text, got {message!r:.200}")
         object.__setattr__(self, "prompt", tuple(dict(m) for m in messages))
+        object.__setattr__(self, "reference", _plain(self.reference))
+        object.__setattr__(self, "metadata", _plain(self.metadata))
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -75,3 +81,13 @@ class Task:
             metadata=dict(row["metadata"]),
             solution=row["solution"],
         )
+
+
+def _plain(value: Any) -> Any:
+    """A copy that JSON gives back as it is: lists for tuples, and no keys that it would change."""
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError(f"keys must be strings, as in JSON, got {key!r}: use str({key!r})")
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
@@ -72,7 +73,7 @@ class TextEnv(gym.Env[str, str]):
         """
         super().reset(seed=seed)
         named = (options or {}).get("task")
-        index = self.source.draw(self.np_random) if named is None else int(named)
+        index = self.source.draw(self.np_random) if named is None else operator.index(named)
         self._task = task = self.source.task(index)
         self._transcript = task.text
         return task.text, describe(task)
@@ -81,8 +82,11 @@ class TextEnv(gym.Env[str, str]):
         """Judge the reply and end the episode.
 
         Raises:
+            TypeError: the reply is not text.
             RuntimeError: there is no task to reply to.
         """
+        if not isinstance(action, str):
+            raise TypeError(f"a reply must be text, got {action!r:.80}")
         if self._task is None:
             raise RuntimeError("step needs a task: call reset first; an episode has one step")
         task, self._task = self._task, None

@@ -42,7 +42,7 @@ class EnvironmentReward:
     def __call__(
         self,
         *,
-        completions: Sequence[str | Sequence[Mapping[str, str]]],
+        completions: Sequence[str | Sequence[Mapping[str, Any]]],
         assay_task: Sequence[int],
         log_metric: Callable[[str, float], None] | None = None,
         log_extra: Callable[[str, list[Any]], None] | None = None,
@@ -51,7 +51,8 @@ class EnvironmentReward:
         """Judge completions, standard or conversational.
 
         Args:
-            completions: TRL's: texts, or lists of messages of which the last is judged.
+            completions: TRL's: texts, or lists of messages of which the policy's last is
+                judged. A turn without text, such as a lone tool call, is an empty reply.
             assay_task: the data set's column of task indices.
             log_metric: TRL's; gets the mean of each part and the share of each status.
             log_extra: TRL's; gets each status and reason.
@@ -59,7 +60,7 @@ class EnvironmentReward:
         Returns:
             One total for each completion, ``None`` where there is none.
         """
-        replies = [c if isinstance(c, str) else c[-1]["content"] for c in completions]
+        replies = [c if isinstance(c, str) else _reply(c) for c in completions]
         references = [self.env.task(int(i)).reference for i in assay_task]
         verdicts = self.env.rubric.verify_many(replies, references)
         if log_extra is not None:
@@ -73,6 +74,15 @@ class EnvironmentReward:
             for status, times in sorted(Counter(v.status for v in verdicts).items()):
                 log_metric(f"status/{status.value}", times / len(verdicts))
         return [v.score for v in verdicts]
+
+
+def _reply(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Text of the policy's last turn: what a tool or the environment said is not its answer."""
+    turns = [m.get("content") for m in messages if m.get("role") == "assistant"]
+    content = turns[-1] if turns else None
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content)
+    return content or ""
 
 
 @dataclass(frozen=True)

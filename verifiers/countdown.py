@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from .extract import after_thinking
+from .extract import after_thinking, boxes
 from .verdict import Status, Verdict
 from .verifier import Verifier
 
@@ -21,9 +21,11 @@ _MAX_LENGTH = 500
 class Countdown(Verifier):
     r"""Accept any expression that uses each number once and equals the target.
 
-    The expression is the last ``<answer>``, else the last ``\boxed{}``, else the last line that
-    is not blank; ``= target`` may follow it. It may hold the numbers, ``+ - * /`` and brackets,
-    and is worked out exactly by this file's own reader: nothing of it is evaluated as code.
+    The expression is the last ``\boxed{}`` of the last ``<answer>``, or of the reply where it has
+    none; where there is no box, the last line that is not blank. ``= target`` and a full stop may
+    follow it, and Markdown's bold or code signs may enclose it. It may hold the numbers,
+    ``+ - * /`` and brackets, and is worked out exactly by this file's own reader: nothing of it
+    is evaluated as code.
 
     Reference: ``{"numbers": [3, 7, 25], "target": 46}``.
 
@@ -49,7 +51,14 @@ class Countdown(Verifier):
         for value in [*numbers, reference["target"]]:
             if type(value) is not int:
                 return f"numbers and target must be whole numbers, got {value!r:.80}"
+        for value in numbers:
+            if not 0 <= value < 10**9:  # a reply can write no other
+                return f"numbers must be from 0 to 999999999, got {value}"
         return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The name and the options that scores depend on."""
+        return {"name": "Countdown", "use_all": self.use_all}
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Read the expression, hold it against numbers and target."""
@@ -81,13 +90,18 @@ def _expression(reply: str) -> str:
     body = after_thinking(reply) or ""
     if "<answer>" in body:
         body = body.rpartition("<answer>")[2].partition("</answer>")[0]
-    elif "\\boxed{" in body:
-        body = body.rpartition("\\boxed{")[2].rpartition("}")[0]
+    closed, unclosed = boxes(body)
+    if closed and not unclosed:
+        body = closed[-1][2]
     body = next((line for line in reversed(body.splitlines()) if line.strip()), "")
     body = body[: 2 * _MAX_LENGTH]
     for written, plain in {**_LATEX, **_SIGNS}.items():
         body = body.replace(written, plain)
-    return body.strip().strip("$").strip()
+    body = body.strip().removesuffix(".")
+    for mark in ("**", "`", "$$", "$"):
+        if body.startswith(mark) and body.endswith(mark):
+            body = body[len(mark) : -len(mark)].strip()
+    return body.removesuffix(".")
 
 
 class _Reader:

@@ -10,7 +10,7 @@ from .verifier import Verifier
 
 _TAG = re.compile(r"</?(?:think|answer)>")
 _ORDER = ("<think>", "</think>", "<answer>", "</answer>")
-_SOMETHING = re.compile(r"\w")
+_SOMETHING = re.compile(r"[^\W_]")
 
 
 class Format(Verifier):

@@ -20,11 +20,11 @@ class Rubric(Verifier):
     The total is the weighted mean of the parts, in [0, 1]. With a gate, the other parts are
     paid only where the gate's score is 1.0, so that good form is no way around a wrong answer;
     they are shown as they were found either way. Status, reason and extracted answer are those
-    of the gate, or of the first part where there is no gate.
+    of the gate, or of the first part that is weighed where there is no gate.
 
-    A part whose score is ``None`` makes the total ``None`` with that part's status: a total
-    without it would be a guess. A part of weight 0 that is not the gate is only watched, and
-    can spoil nothing.
+    A part whose score is ``None`` makes the total ``None`` with that part's status, since a
+    total without it would be a guess; not so behind a closed gate, where it is owed nothing. A
+    part of weight 0 that is not the gate is only watched, and can spoil nothing.
 
     Args:
         parts: verifiers by name; a plain function ``(reply, reference)`` to a score or a Verdict
@@ -98,7 +98,7 @@ class Rubric(Verifier):
         """Everything the total depends on, as far as the parts can tell it of themselves."""
         return {
             "name": "Rubric",
-            "parts": {name: _described(part) for name, part in self.parts.items()},
+            "parts": {name: part.to_json() for name, part in self.parts.items()},
             "weights": dict(self.weights),
             "gate": self.gate,
         }
@@ -115,20 +115,16 @@ class Rubric(Verifier):
     def _weighed(self, found: dict[str, Verdict]) -> Verdict:
         parts = {name: verdict.score for name, verdict in found.items()}
         seconds = sum(verdict.seconds for verdict in found.values())
-        head = found[self.gate if self.gate is not None else next(iter(found))]
-        for name, verdict in found.items():
-            if verdict.score is None and self._counts(name):
-                reason = f"{name}: {verdict.reason}"
-                return Verdict(verdict.status, None, reason, head.extracted, parts, seconds)
-        if head.score is None:  # only watched: it says nothing about the reply
-            head = next(v for name, v in found.items() if self._counts(name))
-        open_gate = self.gate is None or found[self.gate].score == 1.0
-        paid = {
-            name: score
-            for name, score in parts.items()
-            if score is not None and self.weights[name] and (open_gate or name == self.gate)
-        }
-        total = math.fsum(self.weights[name] * score for name, score in paid.items())
+        weighed = [name for name in found if self._counts(name)]
+        head = found[weighed[0] if self.gate is None else self.gate]
+        if self.gate is not None and head.score is not None and head.score < 1.0:
+            weighed = [self.gate]
+        for name in weighed:
+            if found[name].score is None:
+                reason = f"{name}: {found[name].reason}"
+                status = found[name].status
+                return Verdict(status, None, reason, head.extracted, parts, seconds)
+        total = math.fsum(self.weights[name] * (parts[name] or 0.0) for name in weighed)
         # fsum of parts can end a rounding error above the sum of the weights
         score = min(1.0, total / math.fsum(self.weights.values()))
         return replace(head, score=score, parts=parts, seconds=seconds)
@@ -145,13 +141,3 @@ def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -
         seconds = (time.perf_counter() - started) / max(1, len(replies))
         fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         return [replace(fault, seconds=seconds)] * len(replies)
-
-
-def _described(part: Verifier) -> Any:
-    describe = getattr(part, "to_json", None)
-    if callable(describe):
-        return describe()
-    if isinstance(part, FunctionVerifier):
-        name = getattr(part.function, "__qualname__", type(part.function).__qualname__)
-        return {"name": name}
-    return {"name": type(part).__qualname__}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -52,7 +51,7 @@ class Verdict:
         seconds: wall-clock cost. Left out of equality: it differs from run to run.
 
     Raises:
-        ValueError: the score is outside [0, 1], or does not fit the status.
+        ValueError: the status is unknown, or the score is no number in [0, 1] or does not fit it.
     """
 
     status: Status
@@ -63,14 +62,14 @@ class Verdict:
     seconds: float = field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "status", Status(self.status))
+        object.__setattr__(self, "score", _share("score", self.score))
+        object.__setattr__(self, "parts", {n: _share(n, s) for n, s in self.parts.items()})
         if self.status.ours != (self.score is None):
             raise ValueError(
                 f"status {self.status.value!r} does not go with score {self.score!r}: bad_gold, "
                 "verifier_error and sandbox_error have score None, every other status a number"
             )
-        for name, score in {"score": self.score, **self.parts}.items():
-            if score is not None and not (math.isfinite(score) and 0.0 <= score <= 1.0):
-                raise ValueError(f"{name} must be in [0, 1] or None, got {score!r}")
 
     @classmethod
     def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
@@ -121,3 +120,12 @@ class Verdict:
             parts=dict(row["parts"]),
             seconds=row["seconds"],
         )
+
+
+def _share(name: str, score: Any) -> float | None:
+    """A score as a plain float, whatever kind of number it was."""
+    if score is None:
+        return None
+    if isinstance(score, str) or not 0.0 <= score <= 1.0:
+        raise ValueError(f"{name} must be in [0, 1] or None, got {score!r}")
+    return float(score)

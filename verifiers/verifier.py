@@ -44,6 +44,10 @@ class Verifier:
         """
         return None
 
+    def to_json(self) -> dict[str, Any]:
+        """The name and the options that scores depend on."""
+        return {"name": type(self).__qualname__}
+
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
 
@@ -84,6 +88,10 @@ class FunctionVerifier(Verifier):
             return found
         score = float(found)
         return Verdict.correct() if score == 1.0 else Verdict.wrong("", score=score)
+
+    def to_json(self) -> dict[str, Any]:
+        """The function's name."""
+        return {"name": getattr(self.function, "__qualname__", type(self.function).__qualname__)}
 
 
 def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:

@@ -178,6 +178,45 @@ def test_an_earlier_result_is_not_overwritten_but_completed(run, tmp_path, data)
     assert out.read_text() == before
 
 
+def test_verdicts_of_another_environment_are_not_resumed_from(run, tmp_path) -> None:
+    rows = [{"task": i, "completion": "5"} for i in range(9)]
+    out = tmp_path / "out.jsonl"
+    args = ["score", "assay/Arithmetic-v0", write(tmp_path / "c", rows), "--out", out]
+    assert run(*args, "--set", "digits=1")[0] == 0
+    before = out.read_text()
+    for other in (["--set", "digits=2"], ["--set", "think=true", "--set", "digits=1"]):
+        code, _, shown = run(*args, *other, "--resume")
+        assert code == 2
+        assert "nothing to resume" in shown
+        assert out.read_text() == before
+
+
+def test_brackets_in_names_are_shown_as_they_stand(run, tmp_path, data) -> None:
+    out = tmp_path / "[b]x[" / "i].jsonl"
+    code, shown, _ = run("score", "assay/GSM8K-v0", golds(tmp_path / "c"), "--data", data,
+                         "--out", out)  # fmt: skip
+    assert code == 0
+    assert str(out) in shown
+
+
+def test_a_lost_verifier_loses_no_verdict(run, tmp_path, data, monkeypatch) -> None:
+    from assay.verifiers import Rubric
+
+    judged = Rubric.verify_many
+    rows = [{"task": 0, "completion": str(i)} for i in range(300)]
+
+    def dies(self, replies, references):
+        if "299" in replies:
+            raise MemoryError("no memory left")
+        return judged(self, replies, references)
+
+    monkeypatch.setattr(Rubric, "verify_many", dies)
+    out = tmp_path / "out.jsonl"
+    with pytest.raises(MemoryError):
+        run("score", "assay/GSM8K-v0", write(tmp_path / "c", rows), "--data", data, "--out", out)
+    assert len(out.read_text().splitlines()) == 256
+
+
 def test_help_says_what_each_command_is_for(run) -> None:
     for command in ((), ("score",), ("train",), ("demo",), ("sandbox",), ("sandbox", "build")):
         code, shown, _ = run(*command, "--help")

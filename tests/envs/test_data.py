@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from assay.envs import DataError, read_rows
+from assay.envs import DataError, make, read_rows
 
 GOOD = [{"question": f"q{i}", "answer": f"#### {i}"} for i in range(20)]
 
 
 def read(path):
-    return read_rows(path, fields=("question", "answer"), split="test")
+    return read_rows(path, fields={"question": str, "answer": str}, split="test")
 
 
 def test_plain_and_gzipped_files_read_alike(tmp_path) -> None:
@@ -20,6 +20,31 @@ def test_plain_and_gzipped_files_read_alike(tmp_path) -> None:
     with gzip.open(tmp_path / "a.jsonl.gz", "wt") as file:
         file.write(text)
     assert read(tmp_path / "a.jsonl") == read(tmp_path / "a.jsonl.gz") == GOOD
+
+
+def test_marks_and_separators_that_editors_leave_change_nothing(tmp_path) -> None:
+    rows = [{"question": "a\u2028b\x85c\x0c", "answer": "#### 1"}] * 2
+    text = "\r\n".join(json.dumps(r, ensure_ascii=False) for r in rows)
+    (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\r\n\r\n")
+    assert read(tmp_path / "a.jsonl") == rows
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path) -> None:
+    whole = gzip.compress("\n".join(json.dumps(r) for r in GOOD).encode())
+    for damaged in (whole[:60], whole[:30] + bytes(20) + whole[50:]):
+        (tmp_path / "a.jsonl.gz").write_bytes(damaged)
+        with pytest.raises(DataError, match="not a whole file"):
+            read(tmp_path / "a.jsonl.gz")
+
+
+def test_a_folder_of_plain_files_reads_whatever_the_hub_calls_it(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "test.jsonl").write_text("\n".join(json.dumps(r) for r in GOOD))
+    fields = {"question": str, "answer": str}
+    found = read_rows(tmp_path / "d", fields=fields, split="test", config="main")
+    assert [dict(r) for r in found] == GOOD
 
 
 def test_a_saved_data_set_reads_the_same_rows(tmp_path) -> None:
@@ -40,6 +65,13 @@ def test_a_saved_data_set_reads_the_same_rows(tmp_path) -> None:
         (lambda p: p.write_text('{"question": "q"}'), "line 1: no field 'answer'.*has question"),
         (lambda p: p.write_text("[1]"), "line 1: expected a JSON object, got list"),
         (lambda p: p.write_bytes(b"\xff\xfe\x00"), "not a text file in UTF-8"),
+        (lambda p: p.write_bytes(b"\n\n\xe9"), "line 3: not a text file in UTF-8"),
+        (
+            lambda p: p.write_text('{"question": null, "answer": "#### 1"}'),
+            "line 1: 'question' must be a str, got None",
+        ),
+        (lambda p: p.write_text("[" * 99_999), "line 1: JSON that is too big"),
+        (lambda p: p.write_text("9" * 9999), "line 1: JSON that is too big"),
     ],
 )
 def test_each_fault_names_its_place(tmp_path, make, words) -> None:
@@ -53,3 +85,11 @@ def test_a_file_that_is_not_gzip_says_so(tmp_path) -> None:
     (tmp_path / "a.jsonl.gz").write_text("plain")
     with pytest.raises(DataError, match="plain or gzipped"):
         read(tmp_path / "a.jsonl.gz")
+
+
+@pytest.mark.parametrize("tests", [[], [1]])
+def test_an_mbpp_row_without_tests_is_named(tmp_path, tests) -> None:
+    row = {"task_id": 11, "text": "t", "code": "c", "test_list": tests}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match="row 0: 'test_list' must hold at least one test"):
+        make("assay/MBPP-v0", data=tmp_path / "a.jsonl")

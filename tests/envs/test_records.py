@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.envs import Episode, EpisodeGroup, Span, Task
+from assay.envs import Completion, Episode, EpisodeGroup, Span, Task
 from assay.verifiers import Status, Verdict
 
 text = st.text(max_size=20)
@@ -80,3 +81,42 @@ def test_faults_of_ours_are_counted_and_have_no_reward() -> None:
 def test_a_models_tokens_come_with_their_log_probabilities() -> None:
     with pytest.raises(ValueError, match="2 ids and 1 logprobs"):
         Span("model", (1, 2), (-0.5,))
+
+
+def test_what_json_would_change_is_made_plain_or_refused() -> None:
+    task = Task("?", {"pair": (1, (2, 3))}, id="t", metadata={"levels": (1,)})
+    group = EpisodeGroup(task, [Episode("t", [{"role": "assistant", "content": "x"}], verdict())])
+    assert task.reference == {"pair": [1, [2, 3]]}
+    assert EpisodeGroup.from_json(json.loads(json.dumps(group.to_json()))) == group
+    with pytest.raises(ValueError, match="keys must be strings, as in JSON, got 1"):
+        Task("?", {1: 2})
+
+
+def verdict():
+    return Verdict("correct", np.float32(1.0), parts={"a": True})
+
+
+def test_scores_are_plain_numbers_and_statuses_are_known() -> None:
+    assert json.dumps(verdict().to_json()["parts"]) == '{"a": 1.0}'
+    assert verdict().status is Status.CORRECT
+    for status, score in (("right", 1.0), ("correct", "1"), ("correct", float("nan"))):
+        with pytest.raises(ValueError, match=r"right|score must be"):
+            Verdict(status, score)
+
+
+def test_records_keep_copies() -> None:
+    parts, metadata, reference = {"a": 1.0}, {"level": 1}, {"tests": ["x"]}
+    found, task = Verdict(Status.CORRECT, 1.0, parts=parts), Task("?", reference, "t", metadata)
+    parts["a"], metadata["level"] = 0.0, 2
+    reference["tests"].append("y")
+    assert (found.parts, task.metadata, task.reference) == (
+        {"a": 1.0}, {"level": 1}, {"tests": ["x"]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [None, 3, [{"type": "image"}]])
+def test_messages_and_replies_are_text(content) -> None:
+    with pytest.raises(ValueError, match="content must be text"):
+        Task([{"role": "user", "content": content}], 1)
+    with pytest.raises(TypeError, match="a reply must be text"):
+        Completion(content)

@@ -12,10 +12,11 @@ from assay.envs import (
     TextEnv,
     read_completions,
     read_scored,
+    refuse_unwritable,
     score,
     write_scored,
 )
-from assay.verifiers import Status, Verdict, Verifier
+from assay.verifiers import Exact, Status, Verdict, Verifier
 
 
 class Flaky(Verifier):
@@ -87,11 +88,47 @@ def test_a_resumed_run_judges_only_what_has_no_score(tmp_path, env) -> None:
 
 
 def test_a_changed_completion_is_judged_again(tmp_path, env) -> None:
-    old = score(
-        env, read_completions(write(tmp_path / "a", [{"task": 0, "completion": "0"}]), env.source)
-    )
-    rows = read_completions(write(tmp_path / "b", [{"task": 0, "completion": "no"}]), env.source)
-    assert [s.verdict.score for s in score(env, rows, known=old)] == [0.0]
+    rows = [{"task": i, "completion": str(i)} for i in range(2)]
+    old = score(env, read_completions(write(tmp_path / "a", rows), env.source))
+    rows[0]["completion"] = "no"
+    changed = read_completions(write(tmp_path / "b", rows), env.source)
+    assert [s.verdict.score for s in score(env, changed, known=old)] == [0.0, 1.0]
+
+
+def test_a_verdict_moves_with_its_completion(tmp_path, env) -> None:
+    rows = [{"task": i, "completion": str(i)} for i in range(3)]
+    old = score(env, read_completions(write(tmp_path / "a", rows), env.source))
+    env.rubric.calls = 0
+    moved = read_completions(write(tmp_path / "b", [rows[2], rows[0], rows[0]]), env.source)
+    found = score(env, moved, known=old)
+    assert env.rubric.calls == 0
+    assert [(s.row, s.task, s.verdict.score) for s in found] == [
+        (0, "t/2", 1.0), (1, "t/0", 1.0), (2, "t/0", 1.0),
+    ]  # fmt: skip
+
+
+def test_verdicts_on_another_task_or_by_another_rubric_do_not_stand(tmp_path, env) -> None:
+    path = write(tmp_path / "c", [{"task": i, "completion": "0"} for i in range(2)])
+    old = score(env, read_completions(path, env.source))
+    assert [s.verdict.score for s in old] == [1.0, 0.0]
+    corrected = TextEnv(Rows([env.task(0), Task("q1", "0", id="t/1")]), Flaky())
+    rows = read_completions(path, corrected.source)
+    assert [s.verdict.score for s in score(corrected, rows, known=old)] == [1.0, 1.0]
+    exact = TextEnv(env.source, Exact())
+    with pytest.raises(ValueError, match="another rubric"):
+        score(exact, read_completions(path, exact.source), known=old)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("", "is a folder"), ("file/out", "takes no new file"), ("v.jsonl.gz", "without .gz")],
+)
+def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path, name, words) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=words):
+        refuse_unwritable(tmp_path / name)
+    refuse_unwritable(tmp_path / "new" / "deep" / "out.jsonl")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_results_do_not_depend_on_the_batch(tmp_path, env) -> None:

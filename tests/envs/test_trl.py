@@ -27,6 +27,22 @@ def test_completions_are_judged_standard_and_conversational() -> None:
     assert extra["status"] == ["correct", "correct"]
 
 
+def test_only_the_policys_last_words_are_judged() -> None:
+    (reward,) = TRLSpec(ENV, size=1).reward_funcs
+    answer = make(ENV).task(0).reference
+
+    def score(*turns):
+        messages = [{"role": role, "content": content} for role, content in turns]
+        return reward(completions=[messages], assay_task=[0])[0]
+
+    assert score(("assistant", "0"), ("tool", answer)) == 0.0
+    assert score(("assistant", answer), ("tool", "0")) == 1.0
+    assert score(("assistant", answer), ("assistant", None)) == 0.0  # a lone tool call
+    assert score(("assistant", [{"type": "text", "text": answer}])) == 1.0
+    assert score() == 0.0
+    assert reward(completions=[[{"role": "assistant"}]], assay_task=[0]) == [0.0]
+
+
 def test_a_fault_of_ours_is_none_to_trl() -> None:
     (reward,) = TRLSpec(ENV, size=2).reward_funcs
     reward.env.rubric = Rubric({"accuracy": FunctionVerifier(lambda reply, gold: 1 / 0)})

@@ -22,6 +22,11 @@ PROBLEM = {"numbers": [3, 7, 25], "target": 46}
         "\\boxed{25+(7\\cdot 3)}.",
         "I tried a few.\n\n$3*7+25$",
         "<answer>1+1</answer> no: <answer>25+7*3</answer>",
+        "<answer>\\boxed{25+7*3}</answer>",
+        "\\boxed{25+7*3}, which uses all of {3, 7, 25}.",
+        "25+7*3 = 46.",
+        "**25+7*3**",
+        "`25+7*3 = 46`.",
     ],
 )
 def test_every_right_expression_wins(reply) -> None:
@@ -46,6 +51,9 @@ def test_every_right_expression_wins(reply) -> None:
         ("25+7*3 or 25+21", Status.UNPARSEABLE),
         ("((25+7*3)", Status.UNPARSEABLE),
         ("\\boxed{25+7*3", Status.UNPARSEABLE),
+        ("\\boxed{25+7*3} or \\boxed{25+21", Status.UNPARSEABLE),
+        ("25+7*3*", Status.UNPARSEABLE),
+        ("25+7*3**2", Status.UNPARSEABLE),
         ("<answer>", Status.UNPARSEABLE),
         ("", Status.UNPARSEABLE),
         ("(" * 4000, Status.UNPARSEABLE),
@@ -68,6 +76,7 @@ def test_some_numbers_may_be_left_over_only_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize(
     "reference",
     [None, {}, {"numbers": [], "target": 1}, {"numbers": [1.5], "target": 1},
+     {"numbers": [-1], "target": -1}, {"numbers": [10**9], "target": 10**9},
      {"numbers": [1], "target": "1"}, {"numbers": [True], "target": 1}],
 )  # fmt: skip
 def test_references_that_cannot_be_used_are_bad_golds(reference) -> None:

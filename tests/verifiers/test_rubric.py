@@ -66,6 +66,20 @@ def test_a_part_that_raises_spoils_no_other() -> None:
     assert "disk full" in weighed.reason
 
 
+def test_what_is_watched_says_nothing_of_the_reply() -> None:
+    rubric = Rubric({"watched": scored(1.0), "a": scored(0.0)}, weights={"watched": 0})
+    verdict = rubric.verify("", None)
+    assert (verdict.score, verdict.status) == (0.0, Status.INCORRECT)
+
+
+def test_behind_a_closed_gate_a_fault_hides_no_wrong_answer() -> None:
+    parts = {"gate": scored(0.0), "form": scored(None)}
+    verdict = Rubric(parts, gate="gate").verify("", None)
+    assert (verdict.score, verdict.status) == (0.0, Status.INCORRECT)
+    assert verdict.parts == {"gate": 0.0, "form": None}
+    assert Rubric({**parts, "gate": scored(1.0)}, gate="gate").verify("", None).score is None
+
+
 def test_rubrics_nest() -> None:
     inner = Rubric({"a": scored(1.0), "b": scored(0.0)})
     assert Rubric({"inner": inner, "c": scored(1.0)}).verify("", None).score == 0.75

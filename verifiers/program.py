@@ -74,7 +74,8 @@ class Code(Verifier):
     - ``tests``: Python source that asserts; with it ``entry_point`` (the function that a
       ``check(candidate)`` among the tests is called with), ``setup`` (source that runs before
       the tests) and ``prompt`` (the beginning of the program: a reply that does not define
-      ``entry_point`` itself continues it, one that does gets what stands before it there);
+      ``entry_point`` itself continues it, one that does gets what stands before it there; its
+      functions that the tests use are the tests' own);
     - ``stdio``: ``[[stdin, stdout], ...]``;
     - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``.
 
@@ -189,7 +190,10 @@ class _Batch:
             calls = reference["calls"]
             cases = [(arguments, expected) for arguments, expected in calls["cases"]]
             return self.judge.check_calls(code, calls["function"], cases, limits=limits)
-        setup, entry_point = reference.get("setup") or "", reference.get("entry_point")
+        setup, prompt = reference.get("setup") or "", reference.get("prompt") or ""
+        entry_point = reference.get("entry_point")
+        if prompt and entry_point is not None:
+            setup = _joined(helpers(prompt, entry_point, reference["tests"]), setup)
         return self.judge.check_tests(
             code, reference["tests"], setup=setup, entry_point=entry_point, limits=limits
         )
@@ -224,6 +228,30 @@ def assembled(code: str, prompt: str, entry_point: str | None) -> str:
     if entry_point is None or not _definition(entry_point).search(code):
         return future + _joined(prompt, code)
     return future + _joined(_before(prompt, entry_point), code)
+
+
+def helpers(prompt: str, entry_point: str, tests: str) -> str:
+    """What the tests need of the prompt, where they use a function that it defines.
+
+    It is the tests' own then: a program could bring a function of that name which agrees with
+    whatever it answers. Classes stay the program's, since it makes objects of them.
+    """
+    try:
+        body = _parsed(_before(prompt, entry_point)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    kept = [node for node in body if not isinstance(node, ast.ClassDef) and not _is_stub(node)]
+    used = {node.id for node in ast.walk(_parsed(tests)) if isinstance(node, ast.Name)}
+    defined = {node.name for node in kept if isinstance(node, ast.FunctionDef)}
+    return ast.unparse(ast.Module(kept, [])) if used & defined else ""
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    """A function of which only the docstring is written: the program's to write."""
+    return isinstance(node, ast.FunctionDef) and all(
+        isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in node.body
+    )
 
 
 def _before(prompt: str, entry_point: str) -> str:

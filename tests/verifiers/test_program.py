@@ -221,6 +221,34 @@ def test_humaneval_completions_are_bodies(code: Code) -> None:
     assert [v.score for v in code.verify_many([body, whole], [reference] * 2)] == [1.0, 1.0]
 
 
+CIPHER = {
+    "prompt": "SHIFT = 1\n\ndef hide(s):\n    return ''.join(chr(ord(c) + SHIFT) for c in s)\n\n"
+    "def show(s):\n    '''What hide hid.'''\n",
+    "entry_point": "show",
+    "tests": "def check(candidate):\n    assert candidate(hide('abc')) == 'abc'\n",
+}
+
+
+@pytest.mark.bwrap
+@pytest.mark.parametrize("way", ["def hide(s):\n    return s\n", "hide = lambda s: s\n", ""])
+def test_a_program_cannot_replace_what_the_prompt_gives_the_tests(code: Code, way: str) -> None:
+    fake = way + "def show(s):\n    return s\n"
+    assert code.verify(fake, CIPHER).status is Status.INCORRECT
+    right = way + "def show(s):\n    return ''.join(chr(ord(c) - 1) for c in s)\n"
+    assert code.verify(right, CIPHER).score == 1.0
+
+
+@pytest.mark.bwrap
+def test_what_the_prompt_leaves_to_write_is_the_programs(code: Code) -> None:
+    stub = (
+        "class Pair:\n    x = 1\n\ndef one():\n    '''Return 1.'''\n\ndef two(p):\n    '''2.'''\n"
+    )
+    tests = "def check(candidate):\n    assert candidate(Pair()) == 2 * one()\n"
+    reference = {"prompt": stub, "entry_point": "two", "tests": tests}
+    program = "def one():\n    return 1\ndef two(p):\n    return 2 * isinstance(p, Pair)\n"
+    assert code.verify(program, reference).score == 1.0
+
+
 @pytest.mark.bwrap
 def test_a_sandbox_that_is_gone_scores_nothing() -> None:
     box = Sandbox(backend="bwrap", slots=1)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ..sandbox import Check, Limits, RunStatus, SandboxError, SandboxUnavailable
-from .extract import after_thinking
+from .fenced import find_program
 from .memo import Memo
 from .verdict import Status, Verdict
 from .verifier import Verifier, same_length
@@ -65,15 +65,17 @@ class Judge(Protocol):
 class Code(Verifier):
     """Runs the program of a reply against tests, in a sandbox.
 
-    The program is the last fenced block of Python after the thought, or the whole reply where
-    there is no fence. A fence that never closes is a reply cut short, and no program.
+    The program is the last fenced block of Python after the thought (see
+    :func:`~assay.verifiers.fenced.find_program`), or the whole reply where there is no fence. A
+    fence that never closes is a reply cut short, and no program.
 
     A reference is a dict with exactly one of
 
     - ``tests``: Python source that asserts; with it ``entry_point`` (the function that a
       ``check(candidate)`` among the tests is called with), ``setup`` (source that runs before
       the tests) and ``prompt`` (the beginning of the program: a reply that does not define
-      ``entry_point`` itself continues it, one that does gets what stands before it there);
+      ``entry_point`` itself continues it, one that does gets what stands before it there; its
+      functions that the tests use are the tests' own);
     - ``stdio``: ``[[stdin, stdout], ...]``;
     - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``.
 
@@ -188,12 +190,12 @@ class _Batch:
             calls = reference["calls"]
             cases = [(arguments, expected) for arguments, expected in calls["cases"]]
             return self.judge.check_calls(code, calls["function"], cases, limits=limits)
+        setup, prompt = reference.get("setup") or "", reference.get("prompt") or ""
+        entry_point = reference.get("entry_point")
+        if prompt and entry_point is not None:
+            setup = _joined(helpers(prompt, entry_point, reference["tests"]), setup)
         return self.judge.check_tests(
-            code,
-            reference["tests"],
-            setup=reference.get("setup") or "",
-            entry_point=reference.get("entry_point"),
-            limits=limits,
+            code, reference["tests"], setup=setup, entry_point=entry_point, limits=limits
         )
 
     def _verdict(self, code: str, check: Check) -> Verdict:
@@ -213,62 +215,53 @@ class _Batch:
 
 # -- the program -------------------------------------------------------------------------------
 
-_PYTHON = frozenset(("python", "python3", "py", ""))
-
-
-def find_program(reply: str) -> tuple[str | None, str]:
-    """The program in a reply, or ``None`` and why there is none.
-
-    The text of a block, or of a reply without fences, is kept as it stands but for blank lines
-    around it: the indentation of its first line may say that it continues something.
-    """
-    text = after_thinking(reply)
-    if text is None:
-        return None, "<think> is never closed"
-    language: str | None = None
-    body: list[str] = []
-    found: str | None = None
-    fences = 0
-    for line in text.splitlines(keepends=True):
-        stripped = line.strip()
-        if not stripped.startswith("```"):
-            body.append(line)
-        elif language is None:
-            fences += 1
-            words = stripped.strip("`").split()
-            language, body = (words[0].lower() if words else ""), []
-        elif stripped.strip("`") == "":
-            if language in _PYTHON:
-                found = "".join(body)
-            language, body = None, []
-        else:
-            body.append(line)
-    if language is not None and language in _PYTHON:
-        return None, "the last code fence is never closed"
-    if fences and found is None:
-        return None, "there is no fenced block of Python"
-    code = _without_blank_ends(found if found is not None else text)
-    return (code, "") if code.strip() else (None, "there is no program")
-
-
-def _without_blank_ends(text: str) -> str:
-    lines = text.splitlines(keepends=True)
-    while lines and not lines[0].strip():
-        del lines[0]
-    return "".join(lines).rstrip() + "\n"
+_FUTURE = re.compile(r"^from +__future__ +import +(?:\([^)]{0,999}\)|[^\n(]*)\n?", re.MULTILINE)
 
 
 def assembled(code: str, prompt: str, entry_point: str | None) -> str:
     """The whole program: the prompt continued, or what the prompt has before the function."""
     if not prompt:
         return code
-    if entry_point is None:
-        return _joined(prompt, code)
-    defined = re.compile(rf"^(?:async +)?def +{re.escape(entry_point)}\b", re.MULTILINE)
-    if not defined.search(code):
-        return _joined(prompt, code)
-    there = defined.search(prompt)
-    return _joined(prompt[: there.start()] if there else prompt, code)
+    # Python wants them before everything else, so before the prompt too.
+    future = "".join(f"{found.strip()}\n" for found in _FUTURE.findall(code))
+    code = _FUTURE.sub("", code) if future else code
+    if entry_point is None or not _definition(entry_point).search(code):
+        return future + _joined(prompt, code)
+    return future + _joined(_before(prompt, entry_point), code)
+
+
+def helpers(prompt: str, entry_point: str, tests: str) -> str:
+    """What the tests need of the prompt, where they use a function that it defines.
+
+    It is the tests' own then: a program could bring a function of that name which agrees with
+    whatever it answers. Classes stay the program's, since it makes objects of them.
+    """
+    try:
+        body = _parsed(_before(prompt, entry_point)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    kept = [node for node in body if not isinstance(node, ast.ClassDef) and not _is_stub(node)]
+    used = {node.id for node in ast.walk(_parsed(tests)) if isinstance(node, ast.Name)}
+    defined = {node.name for node in kept if isinstance(node, ast.FunctionDef)}
+    return ast.unparse(ast.Module(kept, [])) if used & defined else ""
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    """A function of which only the docstring is written: the program's to write."""
+    return isinstance(node, ast.FunctionDef) and all(
+        isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in node.body
+    )
+
+
+def _before(prompt: str, entry_point: str) -> str:
+    """The part of a prompt before the function; all of it where that is not there."""
+    there = _definition(entry_point).search(prompt)
+    return prompt[: there.start()] if there else prompt
+
+
+def _definition(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^(?:async +)?def +{re.escape(name)}\b", re.MULTILINE)
 
 
 def _joined(before: str, after: str) -> str:

@@ -6,7 +6,8 @@ import pytest
 
 from assay.sandbox import Sandbox, SandboxUnavailable
 from assay.verifiers import Code, Status
-from assay.verifiers.program import assembled, find_program
+from assay.verifiers.fenced import find_program
+from assay.verifiers.program import assembled
 
 PROMPT = "import math\n\ndef helper(x):\n    return x\n\ndef area(r):\n    '''Area of a disc.'''\n"
 TESTS = {"tests": "assert add(1, 2) == 3\nassert add(-1, 1) == 0\nassert add(0, 0) == 0"}
@@ -30,10 +31,53 @@ def code() -> Iterator[Code]:
         ("\n\n    return 1\n\n", "    return 1\n"),
         ("```python\n\n    return 1\n```", "    return 1\n"),
         ("1. So:\n   ```python\nx = 1\n   ```", "x = 1\n"),
+        ("- So:\n  ```python\n  if x:\n    y = 1\n\n  ```\n", "if x:\n  y = 1\n"),
+        ("1.\tSo:\n\t```python\n\tif x:\n\t\ty = 1\n\t```", "if x:\n\ty = 1\n"),
+        ("~~~python\nx = 1\n~~~", "x = 1\n"),
+        ("~~~\nx = 1\n```\n~~~~", "x = 1\n```\n"),
+        ("````python\nx = 1\n```\n````", "x = 1\n```\n"),
+        ("```Python3\nx = 1\n```", "x = 1\n"),
+        ("``` {.python}\nx = 1\n```", "x = 1\n"),
+        ("```python title='a.py'\r\nx = 1\r\n```\r\n", "x = 1\n"),
+        ("```python:a.py\nx = 1\n```", "x = 1\n"),
+        ("```python\nx = 1\n```\nIt prints\n```\n1\n```", "x = 1\n"),
+        ("```python\nx = 1\n```\nIt prints\n```\n1", "x = 1\n"),
+        ("```python\nx = 1\n```\n```", "x = 1\n"),
+        ("```\nx = 1\n```\n```\n", "x = 1\n"),
+        ("```use it```\n```python\nx = 1\n```", "x = 1\n"),
+        ("```text\nit's '''\n```\n```python\nx = 1\n```", "x = 1\n"),
+        (
+            '```python\nx = "\'\'\'"  # """\n```\n```py\ny = 1\n```',
+            "y = 1\n",
+        ),
     ],
 )
 def test_the_program_is_found(reply: str, program: str) -> None:
     assert find_program(reply)[0] == program
+
+
+@pytest.mark.parametrize("quote", ['"""', "'''"])
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_a_fence_in_a_docstring_closes_nothing(quote: str, indent: str) -> None:
+    docstring = f"{indent}{quote}It's so:\n{indent}```\n{indent}f()\n{indent}```\n{indent}{quote}\n"
+    program = f"def f():\n{docstring}    return 1\n" if indent else f"{docstring}x = 1\n"
+    assert find_program(f"So:\n```python\n{program}```\nDone.") == (program, "")
+
+
+def test_any_reply_is_read_in_time_that_grows_with_its_length() -> None:
+    for piece in (
+        "```\n",
+        "```python\n",
+        '"\\"',
+        "`",
+        "~~~ ",
+        "'''\n",
+        '"""',
+        "from __future__ import (",
+    ):
+        reply = "```python\n" + piece * (1_000_000 // len(piece))
+        find_program(reply)
+        assembled(reply, PROMPT, "area")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +104,17 @@ def test_a_body_continues_the_prompt_and_a_function_takes_its_helpers() -> None:
     whole = "def area(r):\n    return 3\n"
     assert assembled(whole, PROMPT, "area") == PROMPT[: PROMPT.index("def area")] + whole
     assert assembled(whole, "", None) == whole
+
+
+@pytest.mark.parametrize(
+    "future",
+    ["from __future__ import annotations\n", "from __future__ import (\n    annotations,\n)\n"],
+)
+def test_future_imports_come_before_the_prompt(future: str) -> None:
+    whole = f'"""Discs."""\n{future}import re\n\ndef area(r: Disc) -> float:\n    return 3\n'
+    program = assembled(whole, PROMPT, "area")
+    compile(program, "main.py", "exec")
+    assert program.startswith(future)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +219,34 @@ def test_humaneval_completions_are_bodies(code: Code) -> None:
     body = "    return math.pi * helper(r) ** 2\n"
     whole = "```python\ndef area(r):\n" + body + "```"
     assert [v.score for v in code.verify_many([body, whole], [reference] * 2)] == [1.0, 1.0]
+
+
+CIPHER = {
+    "prompt": "SHIFT = 1\n\ndef hide(s):\n    return ''.join(chr(ord(c) + SHIFT) for c in s)\n\n"
+    "def show(s):\n    '''What hide hid.'''\n",
+    "entry_point": "show",
+    "tests": "def check(candidate):\n    assert candidate(hide('abc')) == 'abc'\n",
+}
+
+
+@pytest.mark.bwrap
+@pytest.mark.parametrize("way", ["def hide(s):\n    return s\n", "hide = lambda s: s\n", ""])
+def test_a_program_cannot_replace_what_the_prompt_gives_the_tests(code: Code, way: str) -> None:
+    fake = way + "def show(s):\n    return s\n"
+    assert code.verify(fake, CIPHER).status is Status.INCORRECT
+    right = way + "def show(s):\n    return ''.join(chr(ord(c) - 1) for c in s)\n"
+    assert code.verify(right, CIPHER).score == 1.0
+
+
+@pytest.mark.bwrap
+def test_what_the_prompt_leaves_to_write_is_the_programs(code: Code) -> None:
+    stub = (
+        "class Pair:\n    x = 1\n\ndef one():\n    '''Return 1.'''\n\ndef two(p):\n    '''2.'''\n"
+    )
+    tests = "def check(candidate):\n    assert candidate(Pair()) == 2 * one()\n"
+    reference = {"prompt": stub, "entry_point": "two", "tests": tests}
+    program = "def one():\n    return 1\ndef two(p):\n    return 2 * isinstance(p, Pair)\n"
+    assert code.verify(program, reference).score == 1.0
 
 
 @pytest.mark.bwrap

@@ -1,0 +1,105 @@
+"""Finds the program of a reply: the last fenced block of Python."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .extract import after_thinking
+
+_PYTHON = ("python", "python3", "py", "py3")
+_FENCE = re.compile(r"([ \t]*)(`{3,}(?=[^`]*$)|~{3,})(.*)")
+_LANGUAGE = re.compile(r"[{.\s]*([\w+#-]*)")
+_TOKEN = re.compile(  # what may hold quotes that open nothing comes first
+    r"\\.|#.*|\"{3}|'{3}" r'|"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'"
+)
+_END_OF = {quote: re.compile(rf"\\.|{quote}") for quote in ('"""', "'''")}
+
+
+@dataclass
+class _Block:
+    """A fenced block while it is read.
+
+    Attributes:
+        mark: the characters that opened it; as many or more of them close it.
+        indent: characters before the opening fence, which are taken off every line.
+        language: the fence's first word, in lower case; empty where there is none.
+        quote: what opened the string that the next line is still part of. A fence in a
+            docstring closes nothing.
+    """
+
+    mark: str
+    indent: int
+    language: str
+    lines: list[str] = field(default_factory=list)
+    quote: str = ""
+
+    def is_closed_by(self, line: str) -> bool:
+        end = line.strip()
+        return not self.quote and end.startswith(self.mark) and not end.strip(self.mark[0])
+
+    def add(self, line: str) -> None:
+        spaces = len(line) - len(line.lstrip(" \t"))
+        self.lines.append(line[min(spaces, self.indent) :])
+        if self.language in _PYTHON:
+            self._follow_quotes(line)
+
+    def _follow_quotes(self, line: str) -> None:
+        position = 0
+        while token := (_END_OF[self.quote] if self.quote else _TOKEN).search(line, position):
+            position = token.end()
+            if token[0] in _END_OF:
+                self.quote = "" if self.quote else token[0]
+
+
+def find_program(reply: str) -> tuple[str | None, str]:
+    """The program in a reply, or ``None`` and why there is none.
+
+    Fences are Markdown's, of backticks or of tildes. Blocks that name no language often show
+    output, so they count only where none says that it is Python. What indents a fence in a list
+    is taken off its lines; else a program is kept as it stands but for blank lines around it: the
+    indentation of its first line may say that it continues something.
+    """
+    text = after_thinking(reply)
+    if text is None:
+        return None, "<think> is never closed"
+    blocks, unclosed = _blocks(text)
+    tagged = [block for block in blocks if block.language in _PYTHON]
+    plain = [block for block in blocks if not block.language]
+    if unclosed is not None and _was_cut(unclosed, bool(tagged)):
+        return None, "the last code fence is never closed"
+    found = (tagged or plain)[-1:]
+    if not found and (blocks or unclosed is not None):
+        return None, "there is no fenced block of Python"
+    code = _without_blank_ends("".join(found[0].lines) if found else text)
+    return (code, "") if code.strip() else (None, "there is no program")
+
+
+def _was_cut(unclosed: _Block, has_python: bool) -> bool:
+    """A program was being written. One fence too many after the last block begins none."""
+    if unclosed.language in _PYTHON:
+        return True
+    return not (unclosed.language or has_python) and any(map(str.strip, unclosed.lines))
+
+
+def _blocks(text: str) -> tuple[list[_Block], _Block | None]:
+    """The fenced blocks of a text, and the one that it leaves open."""
+    closed: list[_Block] = []
+    block: _Block | None = None
+    for line in text.splitlines(keepends=True):
+        if block is not None and block.is_closed_by(line):
+            closed.append(block)
+            block = None
+        elif block is not None:
+            block.add(line)
+        elif fence := _FENCE.match(line.rstrip()):
+            word = _LANGUAGE.match(fence[3])
+            block = _Block(fence[2], len(fence[1]), word[1].lower() if word else "")
+    return closed, block
+
+
+def _without_blank_ends(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    while lines and not lines[0].strip():
+        del lines[0]
+    return "".join(lines).rstrip() + "\n"

@@ -100,7 +100,7 @@ def hush_transformers() -> None:
         from transformers.utils import logging
     except ImportError as error:
         raise ImportError("training needs more packages: pip install 'assay[train]'") from error
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it so
 
 
 def _config(options: list[str], **fields: Any) -> GRPOConfig:

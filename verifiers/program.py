@@ -133,6 +133,11 @@ class Code(Verifier):
         limits = None if self.limits is None else self.limits.to_json()
         return {"name": "Code", "partial": self.partial, "limits": limits}
 
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> Verifier:
+        limits = options.pop("limits", None)
+        return cls(limits=None if limits is None else Limits(**limits), **options)
+
     def _sandbox(self) -> Judge:
         if self.sandbox is not None:
             return self.sandbox

@@ -103,6 +103,22 @@ class Rubric(Verifier):
             "gate": self.gate,
         }
 
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> Verifier:
+        parts = options.pop("parts", {})
+        return cls({name: Verifier.from_json(row) for name, row in parts.items()}, **options)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both weigh equal parts alike."""
+        return (
+            isinstance(other, Rubric)
+            and (self.weights, self.gate) == (other.weights, other.gate)
+            and self.parts == other.parts
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
     @property
     def digest(self) -> str:
         """A short hash of :meth:`to_json`: two rubrics that differ in it may score differently."""

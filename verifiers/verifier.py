@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .verdict import Status, Verdict
+
+_KINDS: dict[Any, type[Verifier]] = {}
 
 
 class Verifier:
@@ -45,8 +48,40 @@ class Verifier:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """The name and the options that scores depend on."""
+        """The class's name and the options that scores depend on, named as its arguments."""
         return {"name": type(self).__qualname__}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Verifier:
+        """The inverse of :meth:`to_json`, for every class that was defined or imported.
+
+        Raises:
+            ValueError: no class has the name, or it takes no such options.
+        """
+        options = dict(row)
+        name = options.pop("name", None)
+        kind = _KINDS.get(name)
+        if kind is None:
+            raise ValueError(f"no verifier is called {name!r}; known: {', '.join(sorted(_KINDS))}")
+        try:
+            return kind._from_options(options)
+        except TypeError as error:
+            raise ValueError(f"{name} cannot be made from {options}: {error}") from error
+
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> Verifier:
+        return cls(**options)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _KINDS[cls.__qualname__] = cls
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one class with the same options."""
+        return type(self) is type(other) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_json(), sort_keys=True))
 
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
@@ -90,8 +125,23 @@ class FunctionVerifier(Verifier):
         return Verdict.correct() if score == 1.0 else Verdict.wrong("", score=score)
 
     def to_json(self) -> dict[str, Any]:
-        """The function's name."""
-        return {"name": getattr(self.function, "__qualname__", type(self.function).__qualname__)}
+        """The function's name: enough to tell two apart, not to read one back."""
+        function = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return {"name": "FunctionVerifier", "function": function}
+
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> Verifier:
+        raise ValueError(
+            f"the function {options.get('function')!r} cannot be read back from JSON: "
+            "write it as a class derived from Verifier"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both call the same function."""
+        return isinstance(other, FunctionVerifier) and self.function == other.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
 
 
 def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:

@@ -1,8 +1,20 @@
+import json
 from typing import Any
 
 import pytest
 
-from assay.verifiers import Exact, Format, Math, Rubric, Status, Verdict, Verifier
+from assay.sandbox import Limits
+from assay.verifiers import (
+    Code,
+    Countdown,
+    Exact,
+    Format,
+    Math,
+    Rubric,
+    Status,
+    Verdict,
+    Verifier,
+)
 
 GOOD = r"<think>6 by 7</think><answer>\boxed{42}</answer>"
 
@@ -116,3 +128,57 @@ def test_the_digest_follows_what_scores_depend_on() -> None:
 
     assert rubric() == rubric()
     assert rubric() != rubric(percent="unit")
+
+
+STORED = [
+    Math(extract=("boxed",), percent="unit", rounded_digits=None, units=False),
+    Format(prefilled_think=True),
+    Exact(case=False, extract=("answer",)),
+    Code(partial=True, limits=Limits(cpu_s=1.5)),
+    Countdown(use_all=False),
+]
+
+
+@pytest.mark.parametrize("verifier", STORED, ids=lambda v: type(v).__name__)
+def test_a_verifier_survives_json_with_its_options(verifier) -> None:
+    again = Verifier.from_json(json.loads(json.dumps(verifier.to_json())))
+    assert again == verifier
+    assert hash(again) == hash(verifier)
+    assert again != type(verifier)()
+
+
+def test_a_rubric_survives_json_with_parts_weights_and_gate() -> None:
+    rubric = Rubric(
+        {"accuracy": Math(), "form": Format(), "inner": Rubric({"same": Exact()})},
+        weights={"form": 0.2, "inner": 0},
+        gate="accuracy",
+    )
+    again = Rubric.from_json(json.loads(json.dumps(rubric.to_json())))
+    assert again == rubric
+    assert again != Rubric({"accuracy": Math(), "form": Format()}, gate="accuracy")
+    reply = "<think>6 by 7</think><answer>42</answer>"
+    assert again.verify(reply, "42") == rubric.verify(reply, "42")
+
+
+def test_functions_are_equal_to_themselves_and_not_read_back() -> None:
+    def one(reply, reference):
+        return 1.0
+
+    assert Rubric({"a": one}) == Rubric({"a": one})
+    assert Rubric({"a": one}) != Rubric({"a": lambda reply, reference: 1.0})
+    with pytest.raises(ValueError, match="one' cannot be read back"):
+        Rubric.from_json(Rubric({"a": one}).to_json())
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"name": "Maths"}, "no verifier is called 'Maths'; known: .*Math"),
+        ({}, "no verifier is called None"),
+        ({"name": "Format", "strict": True}, "Format cannot be made from"),
+        ({"name": "Rubric"}, "at least one part"),
+    ],
+)
+def test_what_is_no_stored_verifier_is_refused(row, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        Verifier.from_json(row)

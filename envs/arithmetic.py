@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..verifiers import Math
@@ -48,25 +50,26 @@ class Arithmetic(TextEnv):
         if not operators or set(operators) - set(_DO):
             raise ValueError(f"operators must be some of '+-*', got {operators!r}")
 
-        def make(rng: np.random.Generator) -> Task:
-            a, b = (_number(rng, digits) for _ in range(2))
-            sign = operators[int(rng.integers(len(operators)))]
-            question = f"{a}{sign}{b}="
-            answer = str(_DO[sign](a, b))
-            return Task(
-                prompt=f"{question}\n\n{THINK}" if think else question,
-                reference=answer,
-                metadata={"digits": digits, "operator": sign},
-                solution=f"<think>{question}{answer}</think><answer>{answer}</answer>"
-                if think
-                else answer,
-            )
-
+        make = partial(_task, digits=digits, operators=operators, think=think)
         super().__init__(
             Generated(make, name=f"Arithmetic-{digits}-{operators}", split=split, seed=seed),
             accuracy_rubric(Math(), think=think),
             render_mode=render_mode,
         )
+
+
+def _task(rng: np.random.Generator, *, digits: int, operators: str, think: bool) -> Task:
+    a, b = (_number(rng, digits) for _ in range(2))
+    sign = operators[int(rng.integers(len(operators)))]
+    question = f"{a}{sign}{b}="
+    answer = str(_DO[sign](a, b))
+    thought = f"<think>{question}{answer}</think><answer>{answer}</answer>"
+    return Task(
+        prompt=f"{question}\n\n{THINK}" if think else question,
+        reference=answer,
+        metadata={"digits": digits, "operator": sign},
+        solution=thought if think else answer,
+    )
 
 
 def _number(rng: np.random.Generator, digits: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..verifiers import Countdown as CountdownVerifier
@@ -46,25 +48,26 @@ class Countdown(TextEnv):
         if largest < 2:
             raise ValueError(f"largest must be at least 2, got {largest}")
 
-        def make(rng: np.random.Generator) -> Task:
-            drawn = [int(n) for n in rng.integers(1, largest + 1, size=numbers)]
-            target, expression = _combine(drawn, rng)
-            how = THINK if think else "Write only the expression."
-            return Task(
-                prompt=f"Use each of {', '.join(map(str, drawn))} exactly once with + - * / and "
-                f"brackets to make {target}. {how}",
-                reference={"numbers": drawn, "target": target},
-                metadata={"numbers": numbers},
-                solution=f"<think>{expression}={target}</think><answer>{expression}</answer>"
-                if think
-                else expression,
-            )
-
+        make = partial(_task, numbers=numbers, largest=largest, think=think)
         super().__init__(
             Generated(make, name=f"Countdown-{numbers}-{largest}", split=split, seed=seed),
             accuracy_rubric(CountdownVerifier(), think=think),
             render_mode=render_mode,
         )
+
+
+def _task(rng: np.random.Generator, *, numbers: int, largest: int, think: bool) -> Task:
+    drawn = [int(n) for n in rng.integers(1, largest + 1, size=numbers)]
+    target, expression = _combine(drawn, rng)
+    how = THINK if think else "Write only the expression."
+    thought = f"<think>{expression}={target}</think><answer>{expression}</answer>"
+    return Task(
+        prompt=f"Use each of {', '.join(map(str, drawn))} exactly once with + - * / and "
+        f"brackets to make {target}. {how}",
+        reference={"numbers": drawn, "target": target},
+        metadata={"numbers": numbers},
+        solution=thought if think else expression,
+    )
 
 
 def _combine(drawn: list[int], rng: np.random.Generator) -> tuple[int, str]:

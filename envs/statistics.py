@@ -25,7 +25,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
-def wilson_interval(correct: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+def wilson_interval(correct: float, n: int, z: float = 1.959964) -> tuple[float, float]:
     """A confidence interval for a share, 95 % by default (Wilson 1927, equation 7).
 
     It stays inside [0, 1], and is not empty where all or none are correct.
@@ -50,7 +50,8 @@ def clustered_interval(task_means: Sequence[float], z: float = 1.959964) -> tupl
     """A confidence interval for the mean over tasks, where each task has several samples.
 
     Samples of one task are alike, so tasks, not samples, are what is counted: mean plus or
-    minus z times the standard error of the task means, cut to [0, 1].
+    minus z times the standard error of the task means, cut to [0, 1]. Where all tasks have the
+    same mean it is Wilson's interval over tasks.
 
     Raises:
         ValueError: there are fewer than two tasks.
@@ -59,6 +60,10 @@ def clustered_interval(task_means: Sequence[float], z: float = 1.959964) -> tupl
     if n < 2:
         raise ValueError(f"an interval over tasks needs at least two, got {n}")
     mean = sum(task_means) / n
+    if min(task_means) == max(
+        task_means
+    ):  # all right, or all wrong: no spread to go by, and yet no certainty
+        return wilson_interval(task_means[0] * n, n, z)
     variance = sum((m - mean) ** 2 for m in task_means) / (n - 1)
     half = z * math.sqrt(variance / n)
     return max(0.0, mean - half), min(1.0, mean + half)

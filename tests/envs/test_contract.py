@@ -1,8 +1,10 @@
 """What every registered environment holds to, whatever it asks."""
 
+import copy
 import gzip
 import json
 import math
+import pickle
 import warnings
 
 import gymnasium as gym
@@ -101,6 +103,11 @@ class TestContract:
         verdicts = env.rubric.verify_many([t.solution for t in tasks], [t.reference for t in tasks])
         assert [(v.score, v.status.value) for v in verdicts] == [(1.0, "correct")] * len(tasks)
 
+    def test_a_copy_in_another_process_puts_the_same_tasks(self, build, id_) -> None:
+        env = build(id_)
+        copies = copy.deepcopy(env), pickle.loads(pickle.dumps(env))
+        assert [c.reset(seed=5)[0] for c in copies] == [env.reset(seed=5)[0]] * 2
+
     def test_degenerate_replies_earn_nothing(self, build, id_) -> None:
         env = build(id_)
         tasks = [t for t in some_tasks(env, 5) if t.reference != "0"]
@@ -196,6 +203,11 @@ def test_tests_that_cannot_be_used_stop_the_load(tmp_path) -> None:
         ("assay/Arithmetic-v0", {"digits": 0}, "digits must be from 1 to 100, got 0"),
         ("assay/Arithmetic-v0", {"operators": "^"}, "operators must be some of"),
         ("assay/Arithmetic-v0", {"split": "dev"}, "split must be 'train' or 'test', got 'dev'"),
+        ("assay/Arithmetic-v0", {"digits": "abc"}, "digits must be a whole number, got 'abc'"),
+        ("assay/Arithmetic-v0", {"digits": 1.5}, "digits must be a whole number, got 1.5"),
+        ("assay/Arithmetic-v0", {"seed": True}, "seed must be a whole number, got True"),
+        ("assay/Arithmetic-v0", {"think": "no"}, "think must be true or false, got 'no'"),
+        ("assay/Arithmetic-v0", {"operators": 1}, "operators must be text, got 1"),
         ("assay/Countdown-v0", {"numbers": 1}, "numbers must be from 2 to 8, got 1"),
         ("assay/Countdown-v0", {"largest": 1}, "largest must be at least 2, got 1"),
     ],

@@ -37,6 +37,9 @@ def test_intervals_hold_the_share_and_stay_in_bounds(n, share) -> None:
 def test_clusters_are_what_is_counted() -> None:
     # Means 0 and 1: mean .5, standard error .5, cut to the unit interval.
     assert clustered_interval([0.0, 1.0]) == (0.0, 1.0)
+    # All alike: no spread is no certainty.
+    assert clustered_interval([1.0] * 20) == wilson_interval(20, 20)
+    assert clustered_interval([0.1] * 3) == wilson_interval(0.1 * 3, 3)
     # Means .4 and .6: standard deviation .1414, standard error .1.
     low, high = clustered_interval([0.4, 0.6])
     assert (round(low, 3), round(high, 3)) == (0.304, 0.696)

@@ -113,6 +113,13 @@ class Peer:
         self._objects: list[Any] = []
         self.last_error: BaseException | None = None
         """The last exception that came over the socket, to tell it from one of our own."""
+        self.gone: PeerGone | None = None
+        """Why there will be no more answers, also where a bare ``except`` took the exception."""
+
+    def end(self, why: str) -> PeerGone:
+        """The exception to raise where the other side is of no more use."""
+        self.gone = self.gone or PeerGone(why)
+        return self.gone
 
     def send(self, message: Any) -> None:
         """Send JSON."""
@@ -122,7 +129,7 @@ class Peer:
             while view:
                 view = view[os.write(self._socket, view) :]
         except OSError as error:
-            raise PeerGone("it ended") from error
+            raise self.end("it ended") from error
 
     def receive(self) -> list[Any]:
         """Wait for a message: a list whose first item is a word.
@@ -132,13 +139,13 @@ class Peer:
         """
         (size,) = struct.unpack(">I", self._read(4))
         if size > LARGEST_MESSAGE:
-            raise PeerGone(f"it sent {size} bytes at once")
+            raise self.end(f"it sent {size} bytes at once")
         try:
             message = json.loads(self._read(size))
         except (ValueError, RecursionError) as error:
-            raise PeerGone("it sent what is not the protocol") from error
+            raise self.end("it sent what is not the protocol") from error
         if type(message) is not list or not message or type(message[0]) is not str:
-            raise PeerGone("it sent what is not the protocol")
+            raise self.end("it sent what is not the protocol")
         return message
 
     def _read(self, size: int) -> bytes:
@@ -147,9 +154,9 @@ class Peer:
             try:
                 piece = os.read(self._socket, min(size - len(data), 1 << 20))
             except OSError as error:
-                raise PeerGone("it ended") from error
+                raise self.end("it ended") from error
             if not piece:
-                raise PeerGone("it ended")
+                raise self.end("it ended")
             data += piece
         return bytes(data)
 
@@ -166,9 +173,9 @@ class Peer:
         try:
             return decode(data, self._import)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
-            raise PeerGone("it sent what is not a value") from error
+            raise self.end("it sent what is not a value") from error
         except RecursionError as error:
-            raise PeerGone("it sent a value nested too deep") from error
+            raise self.end("it sent a value nested too deep") from error
 
     def _export(self, value: Any) -> Any:
         if isinstance(value, Remote) and value._peer is self:
@@ -221,7 +228,7 @@ class Peer:
         try:
             operation, handle, *data = message
             if type(handle) is not int or not 0 <= handle < len(self._objects):
-                raise PeerGone("it named an object that it was never given")
+                raise self.end("it named an object that it was never given")
             target = self._objects[handle]
             args = [self.decode(item) for item in data]
             if not self._may(operation, target, args):

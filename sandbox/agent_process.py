@@ -132,7 +132,8 @@ def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.M
         SyntaxError, ValueError, RecursionError, OverflowError, MemoryError: it does not compile.
     """
     sys.path.insert(0, "")
-    text = code.decode("utf-8")
+    sys.setrecursionlimit(1000 + _depth())  # the agent's frames take nothing from a program's
+    text = code.decode("utf-8-sig")
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     compiled = compile(text, filename, "exec", dont_inherit=True)
     module = types.ModuleType(name)
@@ -140,6 +141,15 @@ def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.M
     module.__dict__["__builtins__"] = __builtins__
     sys.modules[name] = module
     return compiled, module
+
+
+def _depth() -> int:
+    """Frames on the stack, the caller's too: ``exec`` counts as one in its place."""
+    frame: types.FrameType | None = sys._getframe(1)
+    depth = 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 COMPILE_ERRORS = (SyntaxError, ValueError, RecursionError, OverflowError, MemoryError)

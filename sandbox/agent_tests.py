@@ -197,7 +197,7 @@ class Runner:
         self.peer.send(["names", sorted(names)])
         kind, *content = self.peer.receive()
         if kind != "value" or not content or type(content[0]) is not dict:
-            raise PeerGone("it sent what is not the protocol")
+            raise self.peer.end("it sent what is not the protocol")
         namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
         for name, data in content[0].items():
             if name in names:
@@ -232,7 +232,14 @@ class Runner:
         ]
 
     def _attempt(self, what: str, action: Callable[[], object]) -> bool:
-        """Do something; where it fails, say whose doing it was."""
+        """Do something, and say whether it went well."""
+        fine = self._went_well(what, action)
+        if self.peer.gone is not None:  # a bare "except" of the tests may have taken it
+            raise self.peer.gone
+        return fine
+
+    def _went_well(self, what: str, action: Callable[[], object]) -> bool:
+        """Do something; where it fails, note whose doing it was."""
         try:
             action()
         except PeerGone:

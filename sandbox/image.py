@@ -83,7 +83,7 @@ def image_tar() -> bytes:
     """A root file system with this Python: same files, same bytes."""
     python = os.path.realpath(sys.executable)
     stdlib = os.path.realpath(sysconfig.get_path("stdlib"))
-    files = {python, *_standard_library(stdlib)}
+    files = {python, *_standard_library(stdlib), *_locale()}
     binaries = [python, *(f for f in files if re.search(r"\.so(\.|$)", f))]
     files |= _shared_libraries(binaries)
     buffer = io.BytesIO()
@@ -109,6 +109,12 @@ def _standard_library(stdlib: str) -> set[str]:
             if name.endswith((".py", ".so", f".{tag}.pyc")) or ".so." in name:
                 found.add(os.path.join(folder, name))
     return found
+
+
+def _locale() -> set[str]:
+    """C.UTF-8, which programs run under: without its files setlocale fails."""
+    found = os.walk("/usr/lib/locale/C.utf8")
+    return {os.path.join(folder, name) for folder, _, names in found for name in names}
 
 
 def _shared_libraries(binaries: Iterable[str]) -> set[str]:

@@ -255,6 +255,12 @@ def test_a_builtins_name_is_the_candidates_only_where_the_tests_say_so(box: Sand
     assert not box.check_tests(cheat, "assert abs(f(1) - 3) < 0.1").solved
 
 
+def test_recursion_goes_as_deep_as_in_an_interpreter(box: Sandbox) -> None:
+    code = "def f(n): return n and 1 + f(n - 1)"
+    assert box.check_tests(code, "assert f(996) == 996").solved
+    assert box.check_calls(code, "f", [((996,), 996)]).solved
+
+
 @pytest.mark.parametrize(
     ("tests", "match"),
     [

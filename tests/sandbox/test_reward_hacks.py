@@ -168,6 +168,23 @@ def test_calls_are_not_fooled(box: Sandbox, name: str) -> None:
     assert (check.passed, check.solved) == (0, False), check
 
 
+def test_an_end_in_a_call_is_no_exception_that_tests_expect(box: Sandbox) -> None:
+    """A bare ``except`` takes what says that the candidate is gone; that is remembered."""
+    code = "import os\ndef f(x): return x if x > 0 else os._exit(0)"
+    tests = """
+def check(candidate):
+    assert candidate(1) == 1
+    try:
+        candidate(-1)
+    except:
+        refused = True
+    assert refused
+"""
+    check = box.check_tests(code, tests, entry_point="f")
+    assert (check.status.value, check.passed, check.solved) == ("runtime_error", 0, False)
+    assert "ended before its tests did" in check.reason
+
+
 def test_forged_call_results_are_only_answers(box: Sandbox) -> None:
     """Writing to the report is allowed, and is worth what answering is."""
     code = """

@@ -107,6 +107,9 @@ FIDELITY = [
     "import os\nassert os.listdir('/proc/self/fd')",
     "import sqlite3, zlib, hashlib, decimal, ssl",
     "help, exit, quit, copyright, credits",
+    "\ufeff# a byte order mark",
+    "def f(n): return n and 1 + f(n - 1)\nf(998)",  # what the limit of 1,000 leaves
+    "import locale\nlocale.setlocale(locale.LC_ALL, '')",
 ]
 
 

@@ -104,7 +104,9 @@ def _train(folder: Path, seed: int, steps: int) -> None:
         training_tasks,
     )
 
-    config = GRPOConfig(steps=steps, max_new_tokens=6, eval_every=50, save_every=100, seed=seed)
+    config = GRPOConfig(
+        learning_rate=3e-4, steps=steps, max_new_tokens=6, eval_every=50, save_every=100, seed=seed
+    )
     started = time.perf_counter()
     # So small a model gains nothing from a second thread, and waits for it on a busy machine.
     torch.set_num_threads(1)

@@ -30,7 +30,9 @@ def train(
     steps: Annotated[int, typer.Option(help="Rollouts to train on.")] = 300,
     prompts: Annotated[int, typer.Option(help="Tasks of a rollout.")] = 64,
     group_size: Annotated[int, typer.Option(help="Replies to each task, at least 2.")] = 8,
-    learning_rate: Annotated[float, typer.Option(help="Peak, after the warm-up.")] = 3e-4,
+    learning_rate: Annotated[
+        float, typer.Option(help="After the warm-up. A tiny model made from nothing takes 3e-4.")
+    ] = 1e-6,
     max_new_tokens: Annotated[int, typer.Option(help="Longest reply, in tokens.")] = 256,
     eval_every: Annotated[int, typer.Option(help="Steps between evaluations; 0: never.")] = 50,
     save_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 50,

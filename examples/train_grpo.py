@@ -23,7 +23,9 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 torch.set_num_threads(2)
 
 train, test = (make("assay/Arithmetic-v0", digits=1, split=split) for split in ("train", "test"))
-config = GRPOConfig(steps=40, prompts_per_step=32, max_new_tokens=3, eval_every=20)
+config = GRPOConfig(
+    learning_rate=3e-4, steps=40, prompts_per_step=32, max_new_tokens=3, eval_every=20
+)
 
 # Any directory that transformers loads will do; a model that can already add needs no warm start.
 model, tokenizer = load_model(tiny_model(folder / "model", seed=0))

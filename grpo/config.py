@@ -17,7 +17,8 @@ class GRPOConfig:
         steps: rollouts to train on; each is followed by its updates.
         prompts_per_step: P, tasks of a rollout.
         group_size: G, replies to each task, at least 2.
-        learning_rate: of AdamW, after the warm-up.
+        learning_rate: of AdamW, after the warm-up. The default suits a pretrained model; a tiny
+            one made from nothing takes 3e-4.
         warmup_steps: steps over which it rises linearly. Without any, a few steps at full rate
             can drive all rewards to zero, where no gradient leads back.
         weight_decay: of AdamW.
@@ -49,7 +50,7 @@ class GRPOConfig:
     steps: int = 300
     prompts_per_step: int = 64
     group_size: int = 8
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-6
     warmup_steps: int = 10
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0

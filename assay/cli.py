@@ -161,6 +161,8 @@ def main() -> None:
     """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
     try:
         code = app(standalone_mode=False)
+        if code == 130:  # typer's own answer to Ctrl-C is silent
+            say("Interrupted.", to=err)
     except _USAGE as error:
         error.show()
         code = 2

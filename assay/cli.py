@@ -164,6 +164,8 @@ def main() -> None:
     warnings.showwarning = lambda message, *_: err.print(f"warning: {message}", markup=False)
     try:
         code = app(standalone_mode=False)
+        if code == 130:  # typer's own answer to Ctrl-C is silent
+            say("Interrupted.", to=err)
     except _USAGE as error:
         error.show()
         code = 2

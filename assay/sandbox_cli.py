@@ -89,15 +89,23 @@ def run(
         raise ValueError(f"no such file: {file}. Give a Python program")
     if stdin is not None and str(stdin) != "-" and not stdin.is_file():
         raise ValueError(f"no such file: {stdin}. Give a text file, or - for standard input")
-    given = "" if stdin is None else sys.stdin.read() if str(stdin) == "-" else stdin.read_text()
+    given = "" if stdin is None else sys.stdin.read() if str(stdin) == "-" else _read(stdin)
+    program = _read(file)
     with Sandbox(limits=Limits(cpu_s=cpu, memory_mib=memory), backend=backend, slots=1) as box:
-        result = box.run(file.read_text(), given)
+        result = box.run(program, given)
     sys.stdout.write(result.stdout)
     sys.stdout.flush()
     sys.stderr.write(result.stderr)
     say(_ending(result), to=err)
     if result.status is not RunStatus.OK:
         raise typer.Exit(1)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not text in UTF-8: {error}") from error
 
 
 def _ending(result: Result) -> str:

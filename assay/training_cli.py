@@ -11,6 +11,7 @@ import typer
 from .arguments import settings
 from .console import say
 from .envs import TextEnv, arguments, make
+from .envs.argument_types import refuse_types
 
 if TYPE_CHECKING:
     from .grpo import GRPOConfig
@@ -113,6 +114,7 @@ def _config(options: list[str], **fields: Any) -> GRPOConfig:
     for name in extra:
         if name not in known:
             raise ValueError(f"--option has no {name!r}; there are {', '.join(known)}")
+    refuse_types("--option", GRPOConfig, extra)
     return GRPOConfig(**{**fields, **extra})
 
 

@@ -14,12 +14,12 @@ import gymnasium as gym
 import numpy as np
 
 from ..verifiers import FunctionVerifier, Verdict, Verifier
+from .argument_types import refuse_types
 from .group_vector import GroupVectorEnv
 from .source import Generated, Split
 from .task import Task
 from .text_env import TextEnv
 
-_PLAIN = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 _ID = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+-v[0-9]+")
 
 
@@ -162,25 +162,10 @@ def make(id: str, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasium's own na
     unknown = set(kwargs) - set(takes)
     if unknown:
         raise ValueError(f"{id} takes no {min(unknown)!r}; it takes {', '.join(takes)}")
-    _refuse_types(id, _builder(found), kwargs)
+    refuse_types(id, _builder(found), kwargs)
     env = _builder(found)(**{**found.kwargs, **kwargs})
     env.name = id
     return env
-
-
-def _refuse_types(env_id: str, builder: Callable[..., TextEnv], kwargs: Mapping[str, Any]) -> None:
-    """Refuse values of another type than the annotation, where that is a plain one."""
-    try:
-        parameters = inspect.signature(builder, eval_str=True).parameters
-    except (NameError, TypeError):  # annotations that only a type checker can follow
-        return
-    for name, value in kwargs.items():
-        hint = parameters[name].annotation
-        if not isinstance(hint, type) or hint not in _PLAIN:
-            continue
-        allowed = (int, float) if hint is float else hint
-        if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
-            raise ValueError(f"{env_id}: {name} must be {_PLAIN[hint]}, got {value!r}")
 
 
 def _builder(found: EnvSpec) -> Callable[..., TextEnv]:

@@ -96,6 +96,8 @@ def fault(data, tmp_path):
     unreadable = write(
         tmp_path / "gold.jsonl", [*GSM8K[:3], {"question": "?", "answer": "#### a b"}]
     )
+    binary = tmp_path / "binary.py"
+    binary.write_bytes(b"\xff")
     env = "assay/GSM8K-v0"
     return {
         "missing file": (["score", env, tmp_path / "none", "--data", data], "no such file"),
@@ -124,6 +126,11 @@ def fault(data, tmp_path):
             ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "btea=1"],
             "--option has no 'btea'",
         ),
+        "wrong type": (
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "beta=abc"],
+            "--option: beta must be a number, got 'abc'",
+        ),
+        "no text": (["sandbox", "run", binary], "is not text in UTF-8"),
         "unknown command": (["scroe"], "No such command"),
     }
 
@@ -131,7 +138,7 @@ def fault(data, tmp_path):
 FAULTS = [
     "missing file", "missing data", "broken line", "missing field", "unknown id", "bad gold",
     "unknown task", "no argument", "bad setting", "unknown setting", "lonely resume",
-    "group of one", "no model", "unknown option", "unknown command",
+    "group of one", "no model", "unknown option", "wrong type", "no text", "unknown command",
 ]  # fmt: skip
 
 
@@ -259,6 +266,7 @@ def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path, data) -> None:
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 130, shown
     assert "--resume judges the rest" in " ".join(shown.split())
+    assert "Interrupted." in shown
     kept = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(kept) >= 256
     assert all(r["score"] is not None for r in kept)

@@ -12,7 +12,6 @@ forked: it all goes through memory files. The facts in a reply come from the ker
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -252,6 +251,7 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    agent_process.set_environment()
     random.seed(0)
 
 
@@ -306,5 +306,4 @@ def main() -> NoReturn:
     """Be process 1. Anywhere else, kill(-1) would end everything the user runs."""
     if os.getpid() != 1:
         sys.exit("agent: must be process 1 of its own pid namespace, since it uses kill(-1)")
-    ctypes.CDLL(None)  # loaded here once, not in every fork
     Agent(json.loads(sys.argv[1])).serve()

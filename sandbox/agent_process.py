@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import io
 import linecache
 import os
@@ -17,7 +18,7 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 REPORT_FD = 3
@@ -57,8 +58,10 @@ def become_program(
         os.dup2(fd, target)
     os.closerange(len(moved), 4096)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
+    with contextlib.suppress(OSError):
+        file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(file, b"1000")
+        os.close(file)
     _limit(limits)
     if uid is not None:
         os.setgroups([])
@@ -67,20 +70,30 @@ def become_program(
     # Changing user made the process undumpable, and /proc/self/fd unreadable with it.
     set_dumpable(not secret)
     os.chdir(_TMP)
+    random.seed(0)
+
+
+def set_environment() -> None:
+    """Make the environment what programs see: the agent's, which every fork has for nothing."""
     os.environ.clear()
     os.environ.update(_ENVIRONMENT)
-    random.seed(0)
 
 
 def set_dumpable(allowed: bool) -> bool:
     """Let, or stop, others of the same user read this process; say whether that was done."""
     try:
-        import ctypes
-
-        failed: int = ctypes.CDLL(None).prctl(4, int(allowed), 0, 0, 0)  # PR_SET_DUMPABLE
-        return failed == 0
+        return bool(_prctl()(4, int(allowed), 0, 0, 0) == 0)  # PR_SET_DUMPABLE
     except (ImportError, OSError):
         return False
+
+
+@functools.cache
+def _prctl() -> Callable[..., int]:
+    """Found once, in the agent: every page that a fork changes costs it a copy."""
+    import ctypes
+
+    found: Callable[..., int] = ctypes.CDLL(None).prctl
+    return found
 
 
 def _limit(limits: dict[str, Any]) -> None:
@@ -133,7 +146,7 @@ def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.M
     """
     sys.path.insert(0, "")
     sys.setrecursionlimit(1000 + _depth())  # the agent's frames take nothing from a program's
-    text = code.decode("utf-8-sig")
+    text = code.decode("utf-8").removeprefix("\ufeff")
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     compiled = compile(text, filename, "exec", dont_inherit=True)
     module = types.ModuleType(name)

@@ -85,14 +85,13 @@ def run(
     Prints its output, and how it ended on standard error. Exit code 0 where it ended by itself
     with exit code 0, else 1.
     """
-    if not file.is_file():
-        raise ValueError(f"no such file: {file}. Give a Python program")
-    if stdin is not None and str(stdin) != "-" and not stdin.is_file():
-        raise ValueError(f"no such file: {stdin}. Give a text file, or - for standard input")
-    given = "" if stdin is None else sys.stdin.read() if str(stdin) == "-" else _read(stdin)
-    program = _read(file)
+    code = _read(file, "Give a Python program")
+    if str(stdin) == "-":
+        given = sys.stdin.read()
+    else:
+        given = "" if stdin is None else _read(stdin, "Give a text file, or - for standard input")
     with Sandbox(limits=Limits(cpu_s=cpu, memory_mib=memory), backend=backend, slots=1) as box:
-        result = box.run(program, given)
+        result = box.run(code, given)
     sys.stdout.write(result.stdout)
     sys.stdout.flush()
     sys.stderr.write(result.stderr)
@@ -101,11 +100,13 @@ def run(
         raise typer.Exit(1)
 
 
-def _read(file: Path) -> str:
+def _read(file: Path, remedy: str) -> str:
+    if not file.is_file():
+        raise ValueError(f"no such file: {file}. {remedy}")
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is not text in UTF-8: {error}") from error
+        raise ValueError(f"{file} is not UTF-8 text ({error}). {remedy}") from error
 
 
 def _ending(result: Result) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+LONGEST_S = 86_400.0
+"""Seconds. The kernel's calls do not take any number; no program here needs a day."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -23,7 +26,7 @@ class Limits:
         tmp_mib: bytes it may write, in /tmp and in any one file, MiB.
 
     Raises:
-        ValueError: a limit is not positive.
+        ValueError: a limit is not positive, a count is not whole, or a time is over a day.
     """
 
     cpu_s: float = 5.0
@@ -36,8 +39,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} must be positive, got {value!r}")
+            if name in ("cpu_s", "wall_s"):
+                if value is not None and not 0 < value <= LONGEST_S:  # nan too is refused
+                    raise ValueError(f"{name} must be positive and at most a day, got {value!r}")
+            elif type(value) is not int or value <= 0:
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}")
 
     @property
     def wall_seconds(self) -> float:

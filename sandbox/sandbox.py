@@ -69,7 +69,8 @@ class Sandbox:
             raise ValueError(f"slots must be at least 1, got {slots}")
         chosen = backend or os.environ.get("ASSAY_SANDBOX") or None
         if chosen not in (None, "docker", "bwrap"):
-            raise ValueError(f"backend must be 'docker' or 'bwrap', got {chosen!r}")
+            name = "backend" if backend else "the environment variable ASSAY_SANDBOX"
+            raise ValueError(f"{name} must be 'docker' or 'bwrap', got {chosen!r}")
         if chosen == "bwrap" and image is not None:
             raise ValueError(f"bwrap shows the host's Python and has no image, got {image!r}")
         self.limits = limits

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ..sandbox import Check, Limits, RunStatus, SandboxError, SandboxUnavailable
+from ..sandbox import Check, Limits, RunStatus, Sandbox, SandboxError, SandboxUnavailable
 from .fenced import find_program
 from .memo import Memo
 from .verdict import Status, Verdict
@@ -85,6 +85,9 @@ class Code(Verifier):
         limits: bounds on each program; ``None`` for the sandbox's own.
         partial: pay the share of tests passed, instead of all or nothing.
 
+    Raises:
+        ValueError: no sandbox is given, and ASSAY_SANDBOX names none that there is.
+
     Example:
         >>> Code().check_reference({"tests": "assert f(1) == 2"}) is None
         True
@@ -99,6 +102,8 @@ class Code(Verifier):
     ) -> None:
         self.sandbox, self.limits, self.partial = sandbox, limits, partial
         self._own: Judge | None = None
+        if sandbox is None:
+            self._new_sandbox()  # opens nothing, but refuses a wrong ASSAY_SANDBOX at once
         self._faults: Memo[str, str] = Memo(4096)
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
@@ -142,10 +147,11 @@ class Code(Verifier):
         if self.sandbox is not None:
             return self.sandbox
         if self._own is None:
-            from ..sandbox import Sandbox
-
-            self._own = Sandbox() if self.limits is None else Sandbox(limits=self.limits)
+            self._own = self._new_sandbox()
         return self._own
+
+    def _new_sandbox(self) -> Sandbox:
+        return Sandbox() if self.limits is None else Sandbox(limits=self.limits)
 
     def _prepared(self, reply: str, reference: Any) -> Verdict | tuple[str, str, dict[str, Any]]:
         """A row's verdict where it needs no run, else its key, program and reference."""

@@ -232,6 +232,27 @@ def test_help_says_what_each_command_is_for(run) -> None:
     assert "--resume" in run("score", "--help")[1]
 
 
+@pytest.mark.bwrap
+def test_a_file_runs_in_the_sandbox(run, tmp_path) -> None:
+    program, given = tmp_path / "program.py", tmp_path / "given.txt"
+    program.write_text("print(input()[::-1])\nexit(3)")
+    given.write_text("äbc\n")
+    code, out, err = run("sandbox", "run", program, "--stdin", given, "--backend", "bwrap")
+    assert (code, out) == (1, "cbä\n")
+    assert "runtime_error, exit code 3" in err
+
+
+@pytest.mark.parametrize("option", [[], ["--stdin"]])
+def test_a_file_that_is_no_text_is_named(run, tmp_path, option) -> None:
+    program, binary = tmp_path / "program.py", tmp_path / "binary"
+    program.write_text("")
+    binary.write_bytes(b"\xff")
+    files = [program, *option, binary] if option else [binary]
+    code, _, err = run("sandbox", "run", *files)
+    assert code == 2
+    assert "binary is not UTF-8 text" in " ".join(err.split())
+
+
 def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) -> None:
     from assay.grpo import tiny_model
 

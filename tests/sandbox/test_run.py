@@ -173,6 +173,31 @@ def test_bad_arguments_are_named(options: dict[str, object], match: str) -> None
         Sandbox(**options)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cpu_s", 0),
+        ("cpu_s", float("nan")),
+        ("cpu_s", float("inf")),
+        ("wall_s", 1e9),
+        ("wall_s", -1.0),
+        ("memory_mib", 0),
+        ("memory_mib", 1.5),
+        ("pids", True),
+    ],
+)
+def test_limits_that_the_kernel_would_not_take_are_named(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        Limits(**{name: value})
+
+
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_SANDBOX", "podman")
+    with pytest.raises(ValueError, match="ASSAY_SANDBOX must be 'docker' or 'bwrap', got 'podman'"):
+        Sandbox()
+    assert Sandbox(backend="bwrap").slots > 0
+
+
 def test_importing_the_room_is_light() -> None:
     import subprocess
 

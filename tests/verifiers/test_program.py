@@ -278,3 +278,9 @@ def test_an_own_sandbox_opens_when_needed_and_closes(monkeypatch: pytest.MonkeyP
     own.close()
     own.close()
     assert own._own is None
+
+
+def test_a_wrong_variable_raises_before_anything_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_SANDBOX", "podman")
+    with pytest.raises(ValueError, match="ASSAY_SANDBOX"):
+        Code()

@@ -70,16 +70,14 @@ def test_threads_share_one_worker() -> None:
     assert [v.score for v in verdicts] == [1.0] * 12
 
 
-def _judged_in_child(math: Math) -> float | None:
-    return math.verify(r"\boxed{(x+2)^2}", "x^2+4x+4").score
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_children_start_workers_of_their_own(method: str) -> None:
     math = Math()
     assert math.verify(*SURD).score == 1.0  # the parent's worker is up when the child is made
     with multiprocessing.get_context(method).Pool(2) as pool:
-        assert pool.map(_judged_in_child, [math, math]) == [1.0, 1.0]
+        # A bound method, since a spawned child cannot import this test.
+        verdicts = pool.starmap(math.verify, [(r"\boxed{(x+2)^2}", "x^2+4x+4")] * 2)
+    assert [v.score for v in verdicts] == [1.0, 1.0]
     assert math.verify(r"\boxed{(x-2)^2}", "x^2-4x+4").score == 1.0
 
 

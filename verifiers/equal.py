@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from .conventions import Conventions
 from .latex import balanced, respell, squeezed
 from .number import Number, same_numbers, without_unit
-from .shape import Kind, Shape, ratio_value, read_shape, words_of
+from .shape import MEMBER, Kind, Shape, as_interval, ratio_value, read_shape, words_of
 
 _MAX_DEPTH = 5
 _MAX_ELEMENTS = 60
@@ -23,6 +23,7 @@ _NEGATIONS = re.compile(
     r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
 
 
@@ -40,14 +41,18 @@ def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
     left, right = squeezed(respell(gold)), squeezed(respell(answer))
     if not left or not right or not balanced(right):
         return False
-    if left == right:
+    if left == right or ("\\text" in left and _bare(left) == _bare(right)):
         return True
     if right.count(",") > 20 + 4 * left.count(","):
         return False  # candidates by the dozen; comparing each with each would take its time
-    right = right.removeprefix("\\approx")
+    right = right.removeprefix("\\approx").removeprefix("=")
     if _takes_back(left, right):
         return False
     return _same(left, right, conventions, 0)
+
+
+def _bare(text: str) -> str:
+    return _TEXT.sub(r"\1", text).replace(" ", "")
 
 
 def readable(gold: str) -> bool | None:
@@ -105,6 +110,8 @@ def _same(gold: str, answer: str, how: Conventions, depth: int) -> bool | None:
         return _bags(a, b, how, depth)
     if Kind.WORDS in {a.kind, b.kind} or re.fullmatch(r"\(?[A-Z]\)?", gold):
         return _words(a, b)
+    if b.kind is Kind.RELATION and MEMBER.match(gold):
+        return None  # x \in [0,1] asks for an interval; math-verify refuses inequalities for it
     if Kind.RELATION in {a.kind, b.kind} or Kind.UNION in {a.kind, b.kind}:
         return _ranges(a, b, how, depth)
     if Kind.TUPLE in {a.kind, b.kind} or Kind.MATRIX in {a.kind, b.kind}:
@@ -204,13 +211,16 @@ def _ranges(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
             return False
     if a.kind is b.kind is Kind.RELATION and not _same_letters(a.text, b.text):
         return False
-    return None
+    left, right = (as_interval(s.text) if s.kind is Kind.RELATION else s for s in (a, b))
+    if left is None or right is None or left.kind is not right.kind:
+        return None
+    return _sequences(left, right, how, depth)
 
 
 def _bases_and_ratios(a: Shape, b: Shape, how: Conventions) -> bool | None:
     if a.kind is b.kind is Kind.BASE:
         return a.parts == b.parts and a.mark == b.mark
-    if a.kind is Kind.BASE and b.number is not None:  # the base is stated by the question
+    if a.kind is Kind.BASE:  # the base is stated by the question
         return how.units and b.text.lstrip("0") == a.parts[0]
     if Kind.BASE in {a.kind, b.kind}:
         return False
@@ -225,7 +235,7 @@ def _bases_and_ratios(a: Shape, b: Shape, how: Conventions) -> bool | None:
 
 
 _CHOICE = re.compile(r"\(?([A-Z])\)?")
-_LABELLED = re.compile(r"\(?([A-Z])\)(?:[^A-Za-z].{0,80})?")
+_LABELLED = re.compile(r"\(?([A-Z])[).:](?:(?!\bfalse\b|(?<![A-Za-z])[A-Z](?![A-Za-z])).){0,80}")
 
 
 def _words(a: Shape, b: Shape) -> bool | None:
@@ -303,6 +313,10 @@ def _consistent(values: Sequence[str], how: Conventions, depth: int) -> bool:
 # -- variables ---------------------------------------------------------------------------------
 
 _BOUND = re.compile(r"\\(?:sum|int|lim|prod|iint|oint|bigcup)")
+_GREEK = re.compile(
+    r"\\(?:[Gg]amma|[Ll]ambda|[Ss]igma|alpha|beta|[Dd]elta|zeta|eta|[Tt]heta|kappa|mu|nu|rho|"
+    r"tau|[Pp]hi|chi|[Pp]si|[Oo]mega|epsilon|[Uu]psilon|[Xx]i|Pi)(?![A-Za-z])"
+)
 _NOT_LETTERS = re.compile(
     r"\\(?:begin|end|text|operatorname|mathbb|mathcal)\{[^{}]*\}|\\[A-Za-z]+"
     r"|(?<![A-Za-z])(?:sin|cos|tan|cot|sec|csc|log|ln|exp|max|min|lim|sqrt|gcd|lcm|mod)(?![a-z])"
@@ -311,7 +325,8 @@ _NOT_LETTERS = re.compile(
 
 def letters(text: str) -> frozenset[str]:
     """The variables of an expression, but for the constants e and i."""
-    return frozenset(re.findall(r"[A-Za-z]", _NOT_LETTERS.sub(" ", text))) - {"e", "i"}
+    latin = frozenset(re.findall(r"[A-Za-z]", _NOT_LETTERS.sub(" ", text))) - {"e", "i"}
+    return latin | frozenset(_GREEK.findall(text))
 
 
 def _same_letters(gold: str, answer: str) -> bool:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .hedging import taken_back
+from .hedging import retracted, supposed, taken_back
 from .latex import DELIMITERS, undelimited
+from .unit import MAGNITUDES
 
 MAX_ANSWER = 2000
 """Characters. A longer answer is not read: no known answer is near that long."""
@@ -42,6 +43,17 @@ def after_thinking(reply: str) -> str | None:
     return None if "<think>" in rest else rest
 
 
+_END_TOKEN = re.compile(r"\s*(?:</s>|<\|[a-z_]{2,30}\|>)\s*$")
+
+
+def _without_end_tokens(reply: str) -> str:
+    """The reply without the marks with which a chat model ends it, where they were kept."""
+    head, tail = reply[:-200], reply[-200:]
+    while shorter := _END_TOKEN.search(tail):
+        tail = tail[: shorter.start()]
+    return head + tail
+
+
 def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
     r"""Apply the rules in order; the first one that finds its mark decides, right or wrong.
 
@@ -65,7 +77,7 @@ def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
         ValueError: there is no rule of that name.
     """
     check_rules(rules)
-    text = after_thinking(reply)
+    text = after_thinking(_without_end_tokens(reply))
     if text is None:
         return Answer(None, reason="<think> is never closed")
     for rule in rules:
@@ -95,7 +107,8 @@ def check_rules(rules: Sequence[str]) -> None:
 
 _BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\.|[{}]", re.DOTALL)
 _BETWEEN_BOXES = re.compile(
-    r"(?:[\s$,;&]|\\[()\[\],;!: ]|\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
+    r"(?:[\s$,;&]|[A-Za-z](?:_\{?\w\}?)?\s?=|\\[()\[\],;!: ]|"
+    r"\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
 )
 _WIDEST_GAP = 60
 
@@ -191,28 +204,44 @@ def _hashed(text: str) -> Answer | None:
         return None
     line = text[at + 4 :].split("\n", 1)[0].strip().lstrip("#").strip()
     heading = _WORD.search(line[:MAX_ANSWER]) and not _NUMBER_WITH_UNIT.fullmatch(line)
-    return None if heading or not line else Answer(line)
+    return None if heading or not line else Answer(line.strip("*` "))
 
 
-_PHRASE = re.compile(r"\banswer(?:\s{0,4}:|\s{1,4}is\b\s{0,4}:?)", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|\n")
+_PHRASE = re.compile(
+    r"\banswer(?:\s{0,4}[:=]|\s{1,4}is\b\s{0,4}:?)(?:\s{0,4}(?:therefore|thus|hence|then|simply|just|"
+    r"exactly|option|choice)\b:?)?",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
+_MORE = re.compile(
+    r"\s{0,3}(?:(?:or|and|to|not)\b|[-–/;|+*=<>±\d\\]|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
+)
 
 
 def _phrased(text: str) -> Answer | None:
-    end = -1
-    for found in _PHRASE.finditer(text):
-        end = found.end()
-    if end < 0:
+    found = list(_PHRASE.finditer(text))
+    if not found:
         return None
-    rest = text[end : end + 4 * MAX_ANSWER].lstrip(" \t*:")
+    last = next((f for f in reversed(found) if not supposed(text, f.start())), None)
+    if last is None:
+        return Answer(None, reason="the answer is only supposed, or denied")
+    rest = text[last.end() : last.end() + 4 * MAX_ANSWER].lstrip(" \t*:").lstrip("\n")
+    stop = _SENTENCE_END.search(rest)
+    end = stop.start() if stop else len(rest)
+    sentence = rest[:end]
     for left, right in DELIMITERS:
-        if rest.startswith(left):
-            close = rest.find(right, len(left))
-            if close > 0:
-                return Answer(rest[len(left) : close])
-    stop = _SENTENCE_END.search(rest.lstrip("\n"))
-    rest = rest.lstrip("\n")
-    return Answer((rest[: stop.start()] if stop else rest).strip(" *"))
+        close = rest.find(right, len(left)) if rest.startswith(left) else -1
+        if close > 0 and _MORE.match(rest, close + len(right)):  # $2$ or $3$
+            sentence = sentence.replace(left, "").replace(right, "")
+        elif close > 0:
+            return _stood_by(rest, rest[len(left) : close], close + len(right))
+    return _stood_by(rest, sentence.strip(" *`"), end)
+
+
+def _stood_by(text: str, answer: str, end: int) -> Answer:
+    if retracted(text, end):
+        return Answer(None, reason="the answer is questioned or taken back")
+    return Answer(answer)
 
 
 def _last_math(text: str) -> Answer | None:
@@ -229,6 +258,8 @@ def _last_math(text: str) -> Answer | None:
 
 
 _NUMBER_CHARS = frozenset("0123456789.,/")
+_FRACTION = re.compile(r"-?\s?\\[dt]?frac\s{0,2}\{[^{}]{1,60}\}\s{0,2}\{[^{}]{1,60}\}$")
+_MAGNITUDE = re.compile(rf"\s{{1,3}}(?:{'|'.join(MAGNITUDES)})(?![A-Za-z])")
 
 
 def _last_number(text: str) -> Answer | None:
@@ -237,18 +268,29 @@ def _last_number(text: str) -> Answer | None:
         end -= 1
     if not end:
         return None
-    start = end
-    while start and text[start - 1] in _NUMBER_CHARS:
-        start -= 1
-    number = text[start:end].lstrip(",/")
+    fraction = (
+        _FRACTION.search(text, max(0, end - 140), end + 1) if text[end : end + 1] == "}" else None
+    )
+    if fraction:
+        start, end = fraction.span()
+    else:
+        start = end
+        while start and text[start - 1] in _NUMBER_CHARS:
+            start -= 1
+    number = text[start:end].lstrip(",/ ")
     start = end - len(number)
     before = text[start - 2 : start] if start >= 2 else text[:start].rjust(2)
-    if taken_back(text, start, end):
-        return Answer(None, reason="the last number is hedged or taken back")
     minus = before[1] in "-−" and not (before[0].isalnum() or before[0] in ")}")
-    if minus or before in {"-$", "−$"}:
-        number = "-" + number
-    return Answer(number + ("%" if text[end : end + 2].lstrip("\\").startswith("%") else ""))
+    minus |= before in {"-$", "−$"}
+    begin = start - (before[1] == "$") - 1 if minus else start
+    if taken_back(text, begin, end):
+        return Answer(
+            None, reason="the last number is hedged, taken back or part of something else"
+        )
+    magnitude = _MAGNITUDE.match(text, end)
+    percent = text[end : end + 2].lstrip("\\").startswith("%")
+    after = magnitude.group() if magnitude else "%" if percent else ""
+    return Answer(("-" if minus else "") + number + after)
 
 
 def _whole(text: str) -> Answer | None:

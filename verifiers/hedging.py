@@ -1,7 +1,9 @@
-r"""Does a reply stand by a number, or hedge ("5 or 6"), deny ("not 6") or drop it ("6 is wrong")?
+r"""Does a reply stand by the number or answer that it names?
 
-Only the words right beside the number are read: a model that is paid for its last number must not
-earn by naming one that it does not commit to.
+It may hedge ("5 or 6", "at least 6"), deny ("not 6"), drop it ("6 is wrong"), ask ("is it 6?"), or
+hold it as a part of something else (the 6 of ``x^6``, ``5+6`` and "Step 6"). A model that is paid
+for its last number must not earn by naming one that it does not commit to. Only the words right
+beside the number are read.
 """
 
 from __future__ import annotations
@@ -9,23 +11,59 @@ from __future__ import annotations
 import re
 
 _REACH = 60  # characters that are read on either side
-_HEDGED = re.compile(
-    r"(?:\d[^\n]{0,30}\bor|\bbetween\b[^\n]{0,20}\d[^\n]{0,20}\band)\b[^\n\d]{0,20}$", re.IGNORECASE
+_MARKS = re.compile(r"(?:\\(?:(?:text|textbf|mathbf|mathrm)\{|\[)?|(?<!\w)\*\*)[$*(\s]{0,4}\Z")
+_OPEN = r"[ \t$*(\\]{0,6}\Z"
+_ONE_OF_SEVERAL = (
+    r"\d[^\n]{0,30}\bor\b[^\n\d]{0,20}\Z"
+    r"|\bbetween\b[^\n]{0,20}\d[^\n]{0,20}\band\b[^\n\d]{0,20}\Z"
+    r"|\d[%)}$]{0,3}[ \t]{0,3}(?:\band|\bto|\bthrough|[,;|]|[ \t])[ \t$*({\\]{0,6}\Z"
+    r"|\d[:–—]\Z"
 )
-_DENIED = re.compile(
+_DENIED = (
     r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
-    r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}$",
+    r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}\Z"
+    rf"|\b(?:wrong|incorrect):?\s{{0,2}}{_OPEN}"
+    r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|near|far\s+from|instead\s+of|"
+    r"(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but)\b" + _OPEN
+)
+_BOUND = (
+    r"\b(?:exceeds?|over|under|above|below|up\s+to|at\s+(?:least|most)|"
+    r"(?:less|more|greater|fewer|smaller|larger|bigger|higher|lower)\s+than)\b" + _OPEN
+)
+_PART_OF = (
+    r"\b(?:negative|minus|plus|times|(?:multiplied|divided)\s+by|log|ln|sin|cos|tan|root\s+of|"
+    r"step|problem|question|equation|eq\.|example|exercise|case|section|figure)" + _OPEN
+    + r"|[<>≤≥±√×÷~|\[]\s{0,3}[$*(\\]{0,3}\Z"
+    r"|(?:(?<![A-Za-z])[A-Za-z]|[\d)}])\s{0,3}(?:[-+−–/]|\*(?!\*))[ \t$(]{0,3}\Z"
+    r"|\\(?:pm|mp|times|cdot|div|sqrt|le|leq|ge|geq|lt|gt|log|ln|sin|cos|tan)\s{0,3}[$({]{0,3}\Z"
+    r"|(?:[\^_{]|(?<!\\)[A-Za-z]\(?|\w\*\*)\Z"
+)  # fmt: skip
+_BEFORE = re.compile("|".join((_ONE_OF_SEVERAL, _DENIED, _BOUND, _PART_OF)), re.IGNORECASE)
+_AFTER = re.compile(
+    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
+    r"|or\b|\?)"
+    r"|[_²³√π]|\^(?!\{?\s?\\circ)|[A-Za-z](?![A-Za-z])|\s?[xyzn](?![A-Za-z'’])|\([A-Za-z0-9]"
+    r"|\s{0,3}(?:[+×·<>]|\*[\w(]|\s\*\s|[-−/]\s{0,3}[A-Za-z](?![A-Za-z])"
+    r"|\\(?!text|mathrm|circ|degree|q?quad|[^A-Za-z]))",
     re.IGNORECASE,
 )
-_DROPPED = re.compile(
-    r"[%*$)}\s]{0,4}"
-    r"(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b|or\b|\?)",
+_SUPPOSED = re.compile(
+    r"\b(?:(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether|that)\s+"
+    r"(?:the|an|a|my|our)?\s*|(?:wrong|incorrect|false)\s+"
+    r"|(?:one|you|some|someone|people|many|students?)\s+(?:(?:may|might|could|would)\s+)?"
+    r"(?:think|say|guess|believe)\s+(?:that\s+)?(?:the\s+)?)"
+    r"(?:final\s+|correct\s+)?\Z",
+    re.IGNORECASE,
+)
+_RETRACTED = re.compile(
+    r"[\s.!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction)\b"
+    r"|(?:that|this|it|which)(?:\s+is|['’]s)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
     re.IGNORECASE,
 )
 
 
 def taken_back(text: str, start: int, end: int) -> bool:
-    """Whether the words beside ``text[start:end]``, a number, hedge, deny or drop it.
+    """Whether ``text[start:end]``, a number, is not what the reply commits to.
 
     Example:
         >>> [taken_back(t, len(t) - 1, len(t)) for t in ("5 or 6", "It isn't 6", "so it is 6")]
@@ -33,4 +71,15 @@ def taken_back(text: str, start: int, end: int) -> bool:
     """
     before = text[max(0, start - _REACH) : start]
     after = text[end : end + _REACH]
-    return bool(_HEDGED.search(before) or _DENIED.search(before) or _DROPPED.match(after))
+    return bool(_BEFORE.search(_MARKS.sub("", before)) or _AFTER.match(after))
+
+
+def supposed(text: str, start: int) -> bool:
+    """Whether the words before ``text[start:]``, "answer is ...", make it a guess or a denial."""
+    return bool(_SUPPOSED.search(text[max(0, start - _REACH) : start]))
+
+
+def retracted(text: str, end: int) -> bool:
+    """Whether the words after an answer that ends at ``end`` question it or take it back."""
+    after = text[end : end + _REACH]
+    return after.startswith("?") or bool(_RETRACTED.match(after))

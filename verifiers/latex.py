@@ -23,6 +23,7 @@ _SPELLING = {
     "geq": r"\ge", "geqslant": r"\ge", "neq": r"\ne", "lt": "<", "gt": ">", "infin": r"\infty",
     "varnothing": r"\emptyset", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]",
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ",
+    "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
@@ -30,9 +31,13 @@ _SPELLING = {
 }  # fmt: skip
 
 _TEXT = re.compile(
-    r"\\(?:text|mbox|textbf|textit|textrm|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph)"
+    r"\\(?:text|mbox|textbf|textit|textrm|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
+    r"boldsymbol|bm|underline)"
     r"\s*\{([^{}]*)\}"
 )
+_WORDED = re.compile(r"\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}")  # \text{12 apples}
+_UNIT_LETTERS = frozenset("mghlLsNJWV")
+_VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _JOINER = re.compile(
     r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?:and|or)(?![A-Za-z}])"
@@ -44,7 +49,18 @@ _FIXES = (
     (re.compile(r"\\frac\s*([A-Za-z\d])\s*([A-Za-z\d])"), r"\\frac{\1}{\2}"),
     (re.compile(r"\\sqrt\s*([A-Za-z\d])"), r"\\sqrt{\1}"),
     (re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)|\s*°"), "°"),
+    (re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))"), r"\\overline{\1\2}"),
+    (re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
+    (re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
     (re.compile(r"(?<=\{)[bB]?matrix\}"), "pmatrix}"),
+    (
+        re.compile(
+            r"[(\[]\s*\\begin\{(?:array\}\s*\{[clr\s]*|pmatrix)\}"
+            r"((?:(?!\\begin).)*)\\end\{(?:array|pmatrix)\}\s*[)\]]",
+            re.DOTALL,
+        ),
+        r"\\begin{pmatrix}\1\\end{pmatrix}",
+    ),
     (re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
     (_JOINER, " , "),
     (re.compile(r"\s+"), " "),
@@ -69,12 +85,14 @@ def respell(text: str) -> str:
     text = undelimited(text.translate(_CHARACTERS).strip())
     for fancy, plain in (("{,}", ","), (",\\!", ","), ("{:}", ":"), ("~", " ")):
         text = text.replace(fancy, plain)
+    worded = _WORDED.fullmatch(text)
+    text = worded.group(1) if worded else text
     text = _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, text))
     for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne ")):
         text = text.replace(written, meant)
     for pattern, replacement in _FIXES:
         text = pattern.sub(replacement, text)
-    return text.strip(" ,;").rstrip(".;, ")
+    return text.strip(" ,;").rstrip(".;, \\")
 
 
 def undelimited(text: str) -> str:
@@ -93,6 +111,8 @@ def undelimited(text: str) -> str:
 
 def _unwrapped_letter(found: re.Match[str]) -> str:
     content = found.group(1).strip()
+    if content in _UNIT_LETTERS and _VALUE_BEFORE.search(found.string, 0, found.start()):
+        return "\\text{" + content + "}"  # 5\text{ m} is a length, 5m a product
     if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
         return content
     if re.fullmatch(r"\([A-Z]\)", content):

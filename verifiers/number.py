@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from .conventions import Conventions
 from .latex import respell, squeezed
+from .unit import MAGNITUDES, currency, read_unit, same_unit
 
 MAX_EXPONENT = 1000
 """Powers of ten beyond this are left unread: "1e999999999" would take the day to write out."""
@@ -50,102 +51,12 @@ _BODY = re.compile(
     rf")",
     re.ASCII,
 )
-_UNIT = re.compile(
-    r"\\text\{([^{}]*)\}(?:\^\{?[23]\}?)?|([A-Za-z][A-Za-z ./]{1,40})(?:\^\{?[23]\}?)?"
-)
 _TRAILING_TEXT = re.compile(r"(?<=.)\\text\{[^{}]*\}(?:\^\{?[23]\}?)?$")
-_AFTER = re.compile(r"(?P<percent>%)?(?P<degree>°)?(?P<rest>.*)", re.DOTALL)
+_AFTER = re.compile(r"(?P<percent>%)?(?:(?P<degree>°)(?P<scale>[CF]$)?)?(?P<rest>.*)", re.DOTALL)
+_MAGNITUDE = re.compile(
+    r" ?(?P<opening>\\text\{)? ?(?P<word>" + "|".join(MAGNITUDES) + r")(?![A-Za-z]) ?"
+)
 _PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
-_NO_UNIT = frozenset(
-    [
-        "a",
-        "and",
-        "any",
-        "are",
-        "at",
-        "but",
-        "either",
-        "except",
-        "i",
-        "if",
-        "is",
-        "isn't",
-        "it",
-        "maybe",
-        "mod",
-        "neither",
-        "nor",
-        "not",
-        "or",
-        "other",
-        "otherwise",
-        "perhaps",
-        "possibly",
-        "probably",
-        "than",
-        "the",
-        "to",
-        "wrong",
-        "incorrect",
-        "when",
-        "where",
-        "with",
-        "x",
-        "y",
-        "z",
-        "e",
-        "pi",
-        "false",
-        "true",
-        "choose",
-        "base",
-        "sin",
-        "cos",
-        "tan",
-        "log",
-        "ln",
-        "exp",
-    ]
-)
-_SHORT_UNITS = frozenset(
-    [
-        "cm",
-        "mm",
-        "km",
-        "kg",
-        "mg",
-        "ml",
-        "lb",
-        "lbs",
-        "oz",
-        "ft",
-        "in",
-        "mi",
-        "yd",
-        "hr",
-        "hrs",
-        "min",
-        "sec",
-        "day",
-        "cup",
-        "men",
-        "mph",
-        "kph",
-        "usd",
-        "eur",
-        "pct",
-        "per",
-        "m/s",
-        "km/h",
-    ]
-)
-_SAME_UNIT = {
-    "$": "dollar", "usd": "dollar", "buck": "dollar", "€": "euro", "eur": "euro", "£": "pound",
-    "¥": "yen", "centimeter": "cm", "meter": "m", "metre": "m", "kilometer": "km", "foot": "ft",
-    "feet": "ft", "inche": "inch", "in": "inch", "hr": "hour", "h": "hour", "min": "minute",
-    "sec": "second", "kilogram": "kg", "gram": "g", "mile": "mi", "°": "degree", "liter": "l",
-    "millimeter": "mm", "mph": "mile per hour", "cent": "cent",
-}  # fmt: skip
 
 
 def read_number(text: str) -> Number | None:
@@ -160,29 +71,38 @@ def read_respelled(text: str) -> Number | None:
     if inner:  # -(5) and (3/4): brackets around one number say nothing
         text = inner.group(1) + inner.group(2)
     body = _BODY.match(text)
-    if body is None:
+    value = None if body is None else _value(body)
+    after = None if body is None else _AFTER.match(text, body.end())
+    if body is None or value is None or after is None:
         return None
-    after = _AFTER.match(text, body.end())
-    unit = _unit(after["rest"]) if after is not None else None
-    value = _value(body)
-    if after is None or unit is None or value is None:
+    rest = after["rest"]
+    magnitude = _MAGNITUDE.match(rest)
+    if magnitude:
+        value *= 10 ** MAGNITUDES[magnitude["word"]]
+        rest = f"{magnitude['opening'] or ''}{rest[magnitude.end() :]}".removeprefix("\\text{}")
+    unit = read_unit(rest)
+    if unit is None:
         return None
     percent = bool(after["percent"]) or unit in _PERCENT_WORDS
     unit = "" if unit in _PERCENT_WORDS else unit
     unit = unit or ("degree" if after["degree"] else "")
-    currency = _SAME_UNIT.get(body["currency"], "")
-    if currency and unit and currency != unit:
+    unit = f"{unit} {after['scale'].lower()}" if after["scale"] else unit
+    money = currency(body["currency"])
+    if money and unit and money != unit:
         return None
-    digits = len(body["decimal"].partition(".")[2]) if body["decimal"] else 0
-    return Number(-value if body["sign"] == "-" else value, percent, unit or currency, digits)
+    digits = len(body["decimal"].partition(".")[2]) if body["decimal"] and not magnitude else 0
+    return Number(-value if body["sign"] == "-" else value, percent, unit or money, digits)
 
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
     """Whether two numbers are the same under the conventions."""
-    if gold.unit != answer.unit and ((gold.unit and answer.unit) or not conventions.units):
+    both = bool(gold.unit and answer.unit)
+    if not same_unit(gold.unit, answer.unit) and (both or not conventions.units):
         return False
     if gold.percent == answer.percent:
         return _equal(gold.value, answer, conventions)
+    if gold.unit or answer.unit:
+        return False  # 5% is not 5 dollars
     written = answer.value
     scaled = written / 100 if answer.percent else written * 100  # on the scale of gold's number
     readings = {"unit": [written], "value": [scaled], "either": [written, scaled]}
@@ -252,26 +172,5 @@ def _repeating(start: str, period: str) -> Fraction:
 def without_unit(text: str) -> tuple[str, str]:
     r"""A respelled text, and the ``\text{unit}`` taken from its end; empty where there is none."""
     found = _TRAILING_TEXT.search(text)
-    unit = _unit(found.group()) if found else None
+    unit = read_unit(found.group()) if found else None
     return (text[: found.start()].strip(), unit) if found and unit else (text, "")
-
-
-def _unit(text: str) -> str | None:
-    """The unit's name, empty for none, or ``None`` where the text is no unit."""
-    text = text.strip(" .")
-    if not text:
-        return ""
-    found = _UNIT.fullmatch(text)
-    if found is None:
-        return "dollar" if text == "$" else "euro" if text == "€" else None
-    name = (found.group(1) or found.group(2) or "").strip(" .").lower()
-    words = name.split()
-    if not words or len(words) > 4 or not _NO_UNIT.isdisjoint(words):
-        return None
-    first = words[0].rstrip(".")
-    singular = first[:-1] if len(first) > 3 and first.endswith("s") else first
-    if found.group(1) is None and len(first) < 4 and first not in _SHORT_UNITS:
-        return None  # 5xy is five times x times y
-    words[0] = next((_SAME_UNIT[w] for w in (first, first[:-1]) if w in _SAME_UNIT), singular)
-    power = text[found.end(1) :].strip("^{} ") if "^" in text else ""
-    return " ".join(words) + power

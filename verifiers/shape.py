@@ -54,9 +54,9 @@ class Shape:
 
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|equiv)(?![A-Za-z])")
 _MATRIX = re.compile(r"\\begin\{([pv]matrix)\}(.*)\\end\{\1\}", re.DOTALL)
-_BASE = re.compile(r"([0-9][0-9A-Z]*)_\{?(\d{1,2})\}?")
+_BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+)_\{?(\d{1,2})\}?")
 _RATIO = re.compile(r"\d{1,9}(?::\d{1,9})+")
-_MEMBER = re.compile(r"[a-z](?:_\{?\w\}?)?\\in ?(?![A-Za-z])")
+MEMBER = re.compile(r"[a-z](?:_\{?\w\}?)?\\in ?(?![A-Za-z])")
 _NOTHING = frozenset(
     ("\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution", "no real solutions")
 )
@@ -70,9 +70,11 @@ def read_shape(text: str) -> Shape:
         number = None if value is None else Number(value)
     if number is not None:
         return Shape(Kind.NUMBER, text, number=number)
+    if text == "\\mathbb{R}":
+        return Shape(Kind.TUPLE, text, ("-\\infty", "\\infty"), "()")
     if text in _NOTHING or words_of(text) in _NOTHING:
         return Shape(Kind.EMPTY, text)
-    text = _MEMBER.sub("", text, count=1) if _MEMBER.match(text) else text
+    text = MEMBER.sub("", text, count=1) if MEMBER.match(text) else text
     return _structure(text) or _atom(text)
 
 
@@ -110,7 +112,7 @@ def _bracketed(text: str) -> Shape | None:
     parts = _split(text[1:-1])
     if text[0] == "{":
         return read_shape(text[1:-1]) if text[-1] == "}" else None
-    if len(parts) > 1:
+    if len(parts) > 1 or text[0] == "[":
         return Shape(Kind.TUPLE, text, parts, text[0] + text[-1])
     return read_shape(text[1:-1]) if text[0] == "(" and text[-1] == ")" else None
 
@@ -169,3 +171,31 @@ def ratio_value(shape: Shape) -> Fraction | None:
     if len(shape.parts) != 2 or len(shape.parts[1]) == 2 or int(shape.parts[1]) == 0:
         return None
     return Fraction(int(shape.parts[0]), int(shape.parts[1]))
+
+
+_ORDER = re.compile(r"(<|>|\\[lg]e(?![A-Za-z]))")
+_VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?|\\(?:alpha|beta|theta|phi|lambda|mu)")
+
+
+def as_interval(text: str) -> Shape | None:
+    r"""An inequality in one variable as the interval that it describes.
+
+    ``x>3`` is ``(3,\infty)`` and ``5\ge x>-2`` is ``(-2,5]``; ``None`` for the rest.
+    """
+    pieces = [piece.strip() for piece in _ORDER.split(text)]
+    if len(pieces) not in {3, 5} or "=" in text:
+        return None
+    if {sign in {">", "\\ge"} for sign in pieces[1::2]} == {True}:  # from the least to the greatest
+        turned = {">": "<", "\\ge": "\\le"}
+        pieces = [turned.get(piece, piece) for piece in reversed(pieces)]
+    if any(sign in {">", "\\ge"} for sign in pieces[1::2]):
+        return None
+    if len(pieces) == 3 and _VARIABLE.fullmatch(pieces[0]):
+        pieces = ["-\\infty", "<", *pieces]
+    elif len(pieces) == 3:
+        pieces = [*pieces, "<", "\\infty"]
+    low, opens, name, closes, high = pieces
+    if not _VARIABLE.fullmatch(name) or not low or not high or name in low or name in high:
+        return None
+    mark = ("(" if opens == "<" else "[") + (")" if closes == "<" else "]")
+    return Shape(Kind.TUPLE, text, (low, high), mark)

@@ -24,7 +24,7 @@ import time
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-_CLOSE = 10**-25
+_CLOSE = 10**-50
 """Constants nearer to each other than this, relative to their size, are the same number."""
 
 

@@ -30,7 +30,27 @@ CASES = [
     ("**Answer:** 12", "12"),
     ("He pays 3 dollars and then $1,250.50 more.", "1,250.50"),
     ("it is -5", "-5"),
-    ("it is 8-5", "5"),
+    ("it is 8 - 5 = 3", "3"),
+    (r"So the chance is $\frac{3}{4}$.", r"\frac{3}{4}"),
+    (r"It is $-\dfrac{3}{4}$.", r"-\dfrac{3}{4}"),
+    ("It is 42 million.", "42 million"),
+    ("Answer\n42", "42"),
+    ("$$\n42\n$$", "42"),
+    ("\\[\n42\n\\]", "42"),
+    ("so **42** it is", "42"),
+    ("It makes $1,000/month.", "1,000"),
+    ("an angle of $30^\\circ$", "30"),
+    ("#### **42**", "42"),
+    ("#### 42</s>", "42"),
+    ("The answer is 42.<|im_end|>\n", "42"),
+    ("The answer is therefore $42$.", "42"),
+    ("The answer is `42`.", "42"),
+    ("Answer = 42", "42"),
+    ("The answer is option B.", "B"),
+    ("The answer is $x=2$ or $x=3$.", "x=2 or x=3"),
+    ("The answer is $5 or $6.", "5 or 6"),
+    (r"$x = \boxed{2}$ or $x = \boxed{3}$", "2 , 3"),
+    ("The answer is 42. A common wrong answer is 41.", "42"),
     ("a loss of -$5", "-5"),
     ("3/4 of it", "3/4"),
     ("it rose by 12%", "12%"),
@@ -100,11 +120,38 @@ def test_a_reference_may_come_in_a_box() -> None:
 @pytest.mark.parametrize(
     "reply",
     ["5 or 6", "either 5, or 6", "between 5 and 6", "not 6", "It isn't 6.", "It is not equal to 6",
-     "6 is wrong", "6 is not right", "5? 6?", "It cannot be $6$", "x \\neq 6", "6 or more"],
+     "6 is wrong", "6 is not right", "5? 6?", "It cannot be $6$", "x \\neq 6", "6 or more",
+     "5, 6", "(5, 6)", "5; 6", "5 | 6", "5:6", "5 to 6", "5–6", "4 5 6", "5 and 6", "at least 6",
+     "x > 6", r"x \ge 6", "more than 6", "up to 6", "other than 6", "anything but 6", "no longer 6",
+     "wrong: 6", "minus 6", "negative 6", "5, alternatively 6", "6 (or 7)"],
 )  # fmt: skip
-def test_a_last_number_that_is_hedged_or_taken_back_is_no_answer(reply) -> None:
+def test_a_last_number_that_is_hedged_or_taken_back_is_no_answer(reply: str) -> None:
     found = final_answer(reply, ("last_number",))
-    assert (found.text, found.reason) == (None, "the last number is hedged or taken back")
+    assert found.text is None
+    assert "hedged, taken back or part of" in found.reason
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["8-5", "3 + 5", "x + 5", "$3x+5$", "3 * 5", "2**5", r"3 \times 5", "3±5", "x^5", "x^{5}",
+     "2^5",
+     r"\sqrt{5}", "√5", r"$\frac{x}{5}$", "a_5", "f(5)", "5x", "5 x", "5i", "5²", r"5\pi", "log 5",
+     "Step 5", "Equation (5)", r"\binom{7}{5}", "[5]", "A5"],
+)  # fmt: skip
+def test_a_last_number_that_is_part_of_something_else_is_no_answer(reply: str) -> None:
+    found = final_answer("So it is " + reply, ("last_number",))
+    assert found.text is None or "frac" in found.text
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["A wrong answer is 6.", "Incorrect answer: 6", "Not the answer: 6", "Suppose the answer is 6.",
+     "One might think the answer is 6. But it is 7.", "The answer is 6. That is wrong.",
+     "The answer is 6? No.", "Is the answer: 6?", "The answer is 6. Actually, the rest is 7."],
+)  # fmt: skip
+def test_an_answer_that_is_supposed_or_taken_back_is_none(reply: str) -> None:
+    found = final_answer(reply, ("phrase", "last_number"))
+    assert (found.text, found.rule) == (None, "phrase")
 
 
 @pytest.mark.parametrize(

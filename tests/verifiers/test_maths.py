@@ -29,6 +29,18 @@ SAME = [
     (r"\frac{1}{1+i}", r"\frac{1-i}{2}"), ("6t - 5", "-5+6t"), (r"2\sqrt{2}", "2.828427"),
     ("x>3", r"(3,\infty)"), ("3x+4y=12", "6x+8y-24=0"), (r"16\pi\text{ cm}", r"16\pi"),
     (r"\ln 2", r"-\ln\frac12"), (r"e^{\ln 5}", "5"),
+    ("5", r"5\text{ m}"), ("5", r"5\,\mathrm{m}"), ("5", r"5\text{ m}^2"),
+    ("5", r"5^\circ\text{C}"),
+    ("12 square meters", r"12\text{ m}^2"), ("60 mph", r"60\text{ miles per hour}"),
+    ("2500000", r"2.5\text{ million}"), ("25 million", "25,000,000"),
+    (r"16\pi", r"16\pi\text{ m}^2"),
+    ("12", r"\text{12 apples}"), ("18", "=18"), ("18", r"\boldsymbol{18}"), ("18", "18\\\\"),
+    ("1/3", r"0.\bar{3}"), ("1/3", r"0.\overline 3"), (r"2\pi", "2pi"), ("[0,1)", r"0\le x<1"),
+    (r"(-\infty,3)", "3>x"), ("-2<x<5", "5>x>-2"), ("x>3", "3<x"),
+    (r"\mathbb{R}", r"(-\infty,\infty)"),
+    (r"\mathbb{R}", r"\mathbb R"), ("A3_{16}", "A3"), (r"\text{June 20}", "June 20"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\left[\begin{array}{cc}1&2\\3&4\end{array}\right]"),
+    ("B", "(B) Paris"), ("B", "B. 12"), ("B", "B: Paris"), (r"\phi", r"\varphi"),
 ]  # fmt: skip
 
 DIFFERENT = [
@@ -47,6 +59,14 @@ DIFFERENT = [
     (r"3\sqrt{13}", "3"), (r"2\pi", "2"), ("2^{10}", "2"), (r"2\sqrt{2}", "2.83"),
     (r"\infty", r"-\infty"), ("12 cm", "12 kg"), ("0.5", "50"), ("10000", "10"), ("x>3", "x<3"),
     (r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    ("25", "25 million"), ("25", r"25\text{ thousand}"), ("25 million", "25"), ("25", "25 tenths"),
+    ("25", "25 squared"), ("25", r"25\text{ minus}"), ("25", "25 degrees below zero"),
+    ("25", "25s"),
+    ("25", r"25\text{ no}"), ("42", r"42\text{ (or 43)}"), ("42", "[42]"), ("5", "5m"),
+    ("$5", r"5\%"), (r"30^\circ", r"30\%"), (r"5\text{ m}", r"5\text{ s}"), ("A3_{16}", "A3_{15}"),
+    (r"\theta", r"\Theta"), (r"\lambda", r"\Lambda"), ("1", r"\cos(10^{-20})"), ("1", "1+e^{-100}"),
+    ("B", "(B)(C)"), ("B", "(B) 12 (C) 13"), ("B", "(B) is false"), ("[0,1)", r"0<x\le 1"),
+    ("x>3", "t>3"), ("x>3", r"x\ge 3"), ("(2,5)", "5<x<2"),
 ]  # fmt: skip
 
 

@@ -183,6 +183,16 @@ def test_help_says_what_each_command_is_for(run) -> None:
     assert "--resume" in run("score", "--help")[1]
 
 
+@pytest.mark.bwrap
+def test_a_file_runs_in_the_sandbox(run, tmp_path) -> None:
+    program, given = tmp_path / "program.py", tmp_path / "given.txt"
+    program.write_text("print(input()[::-1])\nexit(3)")
+    given.write_text("äbc\n")
+    code, out, err = run("sandbox", "run", program, "--stdin", given, "--backend", "bwrap")
+    assert (code, out) == (1, "cbä\n")
+    assert "runtime_error, exit code 3" in err
+
+
 def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) -> None:
     from assay.grpo import tiny_model
 

@@ -77,6 +77,8 @@ def choose_forward(
     """
     if tolerance is None:
         tolerance = 1e-3 if _wide_enough(model) else 0.1
+    if _caps_logits(model):  # too little to show at first, and more as the logits grow
+        return "full", full_forward
     batch = _probe(model)
     wanted, _ = full_forward(model, batch, 1.0)
     for name in among:
@@ -91,6 +93,12 @@ def choose_forward(
             return name, forward
         _log.info("forward %r is off by %.2g on %s", name, difference, type(model).__name__)
     return "full", full_forward
+
+
+def _caps_logits(model: Any) -> bool:
+    """Whether the model bends its logits after the head, as Gemma 2 does."""
+    settings = model.config.get_text_config().to_dict()
+    return any("logit" in k and "cap" in k and "attn" not in k and v for k, v in settings.items())
 
 
 def _probe(model: Any) -> Batch:

@@ -34,12 +34,14 @@ class Layout:
         reply: T.
         mask: [P * G, 1, T, S + T] of bool, what a reply token may look at: its prompt without
             the padding, and its reply so far.
+        asked: grows when attention asks for the layout.
     """
 
     prompt: int
     replies: int
     reply: int
     mask: Tensor
+    asked: list[bool]
 
 
 def shared_hidden(model: Any, batch: Batch) -> Tensor:
@@ -73,8 +75,10 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
         ],
         dim=2,
     )
-    layout = Layout(s, g, t, seen.repeat_interleave(g, dim=0)[:, None])
+    layout = Layout(s, g, t, seen.repeat_interleave(g, dim=0)[:, None], [])
     hidden = _run(model, ids, positions, layout)  # [P, S + G * T, D]
+    if not layout.asked:
+        raise ValueError("the model's attention never asked for the layout: it has one of its own")
     last = hidden[torch.arange(p, device=device), batch.prompt_lengths - 1]  # [P, D]
     replies = hidden[:, s:].reshape(p, g, t, -1)
     first = last[:, None, None].expand(p, g, 1, -1)
@@ -126,6 +130,7 @@ def _attend(
     unknown = [k for k in ("sliding_window", "softcap", "s_aux") if others.get(k) is not None]
     if shared_prefix is None or dropout or unknown:
         raise ValueError(f"attention cannot share a prefix: {unknown or 'dropout, or no layout'}")
+    shared_prefix.asked.append(True)
     p, heads, _, size = query.shape
     s, g, t = shared_prefix.prompt, shared_prefix.replies, shared_prefix.reply
     grouped = heads != key.shape[1]

@@ -160,9 +160,10 @@ SMALL: dict[str, Any] = {
         (Qwen3Config(**SMALL), "shared"),
         (MistralConfig(**SMALL, sliding_window=4), "padded"),  # a window: no prefix to share
         (Gemma2Config(**SMALL, final_logit_softcapping=1.0), "full"),  # the head has a cap
+        (Gemma2Config(**SMALL, final_logit_softcapping=30.0), "full"),  # one that shows later
         (GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4), "shared"),
     ],
-    ids=["llama", "qwen3", "mistral-window", "gemma2-cap", "gpt2"],
+    ids=["llama", "qwen3", "mistral-window", "gemma2-cap", "gemma2-wide-cap", "gpt2"],
 )
 def test_the_forward_is_chosen_by_what_is_right(config: Any, wanted: str) -> None:
     torch.manual_seed(0)

@@ -131,7 +131,7 @@ def fault(data, tmp_path):
             ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "beta=abc"],
             "--option: beta must be a number, got 'abc'",
         ),
-        "no text": (["sandbox", "run", binary], "is not text in UTF-8"),
+        "no text": (["sandbox", "run", binary], "is not UTF-8 text"),
         "unknown command": (["scroe"], "No such command"),
     }
 

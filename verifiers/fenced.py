@@ -60,7 +60,7 @@ def find_program(reply: str) -> tuple[str | None, str]:
     is taken off its lines; else a program is kept as it stands but for blank lines around it: the
     indentation of its first line may say that it continues something.
     """
-    text = after_thinking(reply)
+    text = after_thinking(reply.removeprefix("\ufeff"))
     if text is None:
         return None, "<think> is never closed"
     blocks, unclosed = _blocks(text)

@@ -34,6 +34,7 @@ def code() -> Iterator[Code]:
         ("- So:\n  ```python\n  if x:\n    y = 1\n\n  ```\n", "if x:\n  y = 1\n"),
         ("1.\tSo:\n\t```python\n\tif x:\n\t\ty = 1\n\t```", "if x:\n\ty = 1\n"),
         ("~~~python\nx = 1\n~~~", "x = 1\n"),
+        ("\ufeffx = 1\n", "x = 1\n"),
         ("~~~\nx = 1\n```\n~~~~", "x = 1\n```\n"),
         ("````python\nx = 1\n```\n````", "x = 1\n```\n"),
         ("```Python3\nx = 1\n```", "x = 1\n"),

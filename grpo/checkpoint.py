@@ -20,6 +20,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,31 @@ def save_checkpoint(
     for old in list_checkpoints(root)[:-keep]:
         shutil.rmtree(old)
     return path
+
+
+def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
+    """See that checkpoints can be written, before hours of training find out.
+
+    Raises:
+        OSError: the directory cannot be made or written to, or has too little room.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"cannot write to {str(directory)!r}: {error.strerror}. Give another out_dir"
+        ) from error
+    # The weights, and Adam's two moments of each.
+    size = 3 * sum(p.numel() * p.element_size() for p in model.parameters())
+    free = shutil.disk_usage(directory).free
+    if free < checkpoints * size:
+        raise OSError(
+            f"{str(directory)!r} has {free / 2**20:.1f} MiB of free disk, and the checkpoints need "
+            f"{checkpoints * size / 2**20:.1f}. Make room, lower keep_checkpoints, or give another "
+            "out_dir"
+        )
 
 
 def load_checkpoint(path: str | Path, model: Any, optimizer: Any) -> State:

@@ -15,12 +15,19 @@ import torch
 from ..envs import EpisodeGroup
 from .advantage import group_advantages
 from .batch import Row, row_of
-from .checkpoint import CheckpointError, State, list_checkpoints, load_checkpoint, save_checkpoint
+from .checkpoint import (
+    CheckpointError,
+    State,
+    list_checkpoints,
+    load_checkpoint,
+    require_room,
+    save_checkpoint,
+)
 from .config import GRPOConfig
 from .evaluate import Rollout, Score, evaluate
 from .forward import choose_forward
 from .interrupt import interrupt_later
-from .log import FILE, MetricsLog
+from .log import FILE, MetricsLog, read_metrics
 from .model import quiet
 from .policy import ModelPolicy
 from .random_numbers import derive_seed
@@ -62,6 +69,7 @@ class Learner:
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
             resume, holds none or one of other settings.
+        OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
     """
 
     def __init__(
@@ -95,14 +103,15 @@ class Learner:
             weight_decay=config.weight_decay,
             fused=True,
         )
+        self._resumed = resume
+        kept = self._kept_checkpoints(resume)
+        wanted = config.keep_checkpoints + 1 - len(kept) if config.save_every else 1
+        require_room(self.out_dir, model, checkpoints=max(1, wanted))
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
-        self.reference = _reference(model, self.out_dir, resume) if config.beta else None
-        self._resumed = resume
         if resume:
-            self._resume()
-        else:
-            self._refuse_another_run()
+            self._resume(kept[-1])
+        self.reference = _reference(model, self.out_dir, resume) if config.beta else None
 
     def train(self) -> None:
         """Train up to ``config.steps``.
@@ -275,29 +284,35 @@ class Learner:
     def _checkpoints(self) -> Path:
         return self.out_dir / "checkpoints"
 
-    def _resume(self) -> None:
+    def _kept_checkpoints(self, resume: bool) -> list[Path]:
+        """Those of the run that is resumed; refuse to resume nothing, and to mix two runs."""
         found = list_checkpoints(self._checkpoints)
-        if not found:
+        if resume and not found:
             raise CheckpointError(
                 f"nothing to resume: {str(self._checkpoints)!r} holds no checkpoint. Start anew, "
                 "without resume and in another out_dir"
             )
-        state = load_checkpoint(found[-1], self.model, self.optimizer)
+        if not resume and (found or (self.out_dir / FILE).exists()):
+            raise CheckpointError(
+                f"{str(self.out_dir)!r} already holds a run: resume it, or give another out_dir"
+            )
+        return found
+
+    def _resume(self, checkpoint: Path) -> None:
+        state = load_checkpoint(checkpoint, self.model, self.optimizer)
         mine = self.config.to_json()
         changed = [k for k in mine if k not in _MAY_CHANGE and state.config.get(k) != mine[k]]
         if changed:
             before = {k: state.config.get(k) for k in changed}
             raise CheckpointError(
-                f"{str(found[-1])!r} was made with other settings: {before}. Resume with those; "
+                f"{str(checkpoint)!r} was made with other settings: {before}. Resume with those; "
                 f"only {', '.join(_MAY_CHANGE)} may change"
             )
         self.step = state.step
-
-    def _refuse_another_run(self) -> None:
-        if list_checkpoints(self._checkpoints) or (self.out_dir / FILE).exists():
-            raise CheckpointError(
-                f"{str(self.out_dir)!r} already holds a run: resume it, or give another out_dir"
-            )
+        metrics = self.out_dir / FILE
+        for row in read_metrics(metrics) if metrics.exists() else ():
+            if 0 < row["step"] <= state.step:
+                self._stalled.check(row)  # it counts rollouts in a row
 
 
 def reward_table(groups: Sequence[EpisodeGroup]) -> torch.Tensor:

@@ -52,7 +52,8 @@ def load_model(
         The model in eval mode, and the tokenizer.
 
     Raises:
-        ModelError: the directory is missing, or lacks a part, or it cannot be read.
+        ModelError: the directory is missing, or lacks a part, or it cannot be read; or there is
+            no such device.
     """
     path = Path(directory)
     if not path.is_dir():
@@ -65,6 +66,7 @@ def load_model(
             f"{str(path)!r} is not a model directory: it has no config.json. Save the model there "
             "with model.save_pretrained(directory)"
         )
+    where = _device(device)
     tokenizer = load_tokenizer(path)
     try:
         with quiet():
@@ -76,8 +78,20 @@ def load_model(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
             "with model.save_pretrained(directory)"
         ) from error
-    model.to(torch.device(device))
+    model.to(where)
     return model.eval(), tokenizer
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).tolist()  # only use shows whether it is there
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ModelError(
+            f"cannot use device {name!r}: {str(error).splitlines()[0][:120]}. Use 'cpu', or install "
+            "a torch that is built for it"
+        ) from error
+    return device
 
 
 def load_tokenizer(path: Path) -> Any:

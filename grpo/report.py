@@ -50,7 +50,7 @@ def zero_variance(groups: Sequence[EpisodeGroup]) -> float:
 
 def stall(row: Mapping[str, Any]) -> str | None:
     """Say what is wrong where a rollout holds nothing to learn from, or ``None``."""
-    if row["zero_variance"] < 1:
+    if row["zero_variance"] < 1 or row["reward"] is None:  # NaN is None in a row that was read back
         return None
     if row["reward"] <= 0.01:
         cut = row["truncated"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,30 @@ def test_nothing_to_learn_changes_nothing_and_alarms(
     assert torch.equal(weights(model), before)
 
 
+def test_an_alarm_comes_when_it_would_have_come_without_a_stop(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    """Two rollouts without variance before the stop, the third after it."""
+
+    class Nothing(digits):  # type: ignore[misc]
+        def _episode(self, task: Any, reply: Any, place: int) -> Any:
+            silent = type(reply)("", "length", reply.prompt_ids, reply.ids, reply.logprobs)
+            return super()._episode(task, silent, place)
+
+    for steps in (2, 4):
+        model, tokenizer = load_model(model_dir)
+        learner = Learner(
+            model, tokenizer, Nothing(), config(steps=steps), tmp_path, resume=steps == 4
+        )
+        if steps == 2:
+            learner.train()
+        else:
+            with pytest.warns(TrainingAlarm, match="step 3: every group"):
+                learner.train()
+    rows = read_metrics(tmp_path / "metrics.jsonl")
+    assert [("alarm" in row) for row in rows] == [False, False, False, True, False]
+
+
 def test_a_gradient_that_is_not_finite_stops_the_run(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
@@ -267,6 +292,35 @@ def test_runs_are_not_mixed(model: Any, tokenizer: Any, digits: Any, tmp_path: P
         Learner(model, tokenizer, digits(), config(), tmp_path)
     with pytest.raises(CheckpointError, match=r"other settings: \{'learning_rate': 0\.003\}"):
         Learner(model, tokenizer, digits(), config(learning_rate=1.0), tmp_path, resume=True)
+
+
+def test_a_refused_run_leaves_the_reference_of_the_other_alone(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    model, tokenizer = load_model(model_dir)
+    Learner(model, tokenizer, digits(), config(steps=1, beta=0.1), tmp_path).train()
+    before = (tmp_path / "reference" / "model.safetensors").read_bytes()
+    with torch.no_grad():
+        model.get_output_embeddings().weight.mul_(2)
+    with pytest.raises(CheckpointError, match="already holds a run"):
+        Learner(model, tokenizer, digits(), config(beta=0.1), tmp_path)
+    assert (tmp_path / "reference" / "model.safetensors").read_bytes() == before
+    with pytest.raises(CheckpointError, match="nothing to resume"):
+        Learner(model, tokenizer, digits(), config(beta=0.1), tmp_path / "none", resume=True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_place_that_cannot_hold_the_run_is_named_before_it_starts(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"cannot write to .*file.*Give another out_dir"):
+        Learner(model, tokenizer, digits(), config(), tmp_path / "file")
+    usage = shutil.disk_usage(tmp_path)._replace(free=100_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(OSError, match=r"0\.1 MiB of free disk, and the checkpoints need"):
+        Learner(model, tokenizer, digits(), config(), tmp_path / "run")
+    assert not list((tmp_path / "run").iterdir())
 
 
 def test_checkpoint_of_another_model(

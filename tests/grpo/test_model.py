@@ -93,3 +93,9 @@ def test_without_torch_the_remedy_is_named() -> None:
     assert done.stdout.strip() == (
         "assay.grpo needs torch, which is not installed: pip install 'assay[train]'"
     )
+
+
+@pytest.mark.parametrize("device", ["tpu", "", "meta", "cpu:x"])
+def test_a_device_that_is_not_there_is_named(model_dir: Path, device: str) -> None:
+    with pytest.raises(ModelError, match=f"cannot use device '{device}': .* Use 'cpu'"):
+        load_model(model_dir, device=device)

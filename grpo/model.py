@@ -88,8 +88,8 @@ def _device(name: str) -> torch.device:
         torch.zeros(1, device=device).tolist()  # only use shows whether it is there
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ModelError(
-            f"cannot use device {name!r}: {str(error).splitlines()[0][:120]}. Use 'cpu', or install "
-            "a torch that is built for it"
+            f"cannot use device {name!r}: {str(error).splitlines()[0][:120]}. Use 'cpu', or "
+            "install a torch that is built for it"
         ) from error
     return device
 

@@ -244,6 +244,7 @@ def test_a_file_that_is_no_text_is_named(run, tmp_path, option) -> None:
     assert "binary is not UTF-8 text" in " ".join(err.split())
 
 
+@pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")  # so small a model earns nothing
 def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) -> None:
     from assay.grpo import tiny_model
 

@@ -281,7 +281,10 @@ def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path, data) -> None:
         time.sleep(0.1)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, shown = process.communicate(timeout=60)
+    try:
+        _, shown = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, shown
     assert "--resume judges the rest" in " ".join(shown.split())
     assert "Interrupted." in shown

@@ -23,7 +23,7 @@ from .agent_source import agent_command
 from .bpf import filter_program
 from .errors import SandboxUnavailable
 from .limits import Limits
-from .slot import Slot, SlotBroken
+from .slot import Origin, Slot, SlotBroken
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
@@ -84,7 +84,7 @@ class BwrapBackend:
         def said() -> str:
             return os.pread(errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
 
-        return Slot(ours, multiplexed=False, end=end, said=said)
+        return Slot(ours, Origin(self.name), multiplexed=False, end=end, said=said)
 
     def command(self, seccomp: int | None = None) -> list[str]:
         """The command line of one slot; ``seccomp`` is the descriptor of a filter."""

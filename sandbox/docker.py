@@ -14,7 +14,7 @@ from .agent_source import agent_command
 from .errors import ImageUnavailable, SandboxUnavailable
 from .limits import Limits
 from .seccomp import docker_profile
-from .slot import Slot, SlotBroken
+from .slot import Origin, Slot, SlotBroken
 
 DEFAULT_IMAGE = f"assay-python:{sys.version_info.major}.{sys.version_info.minor}"
 _LABEL = "assay.sandbox"
@@ -125,7 +125,7 @@ class DockerBackend:
             _remove(client, container)
             client.close()
 
-        return Slot(stream, multiplexed=True, end=end)
+        return Slot(stream, Origin(self.name, self.image), multiplexed=True, end=end)
 
     def _description(self, client: Any) -> dict[str, Any]:
         limits = self.limits

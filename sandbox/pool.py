@@ -10,32 +10,15 @@ import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
 
+from .backend import Backend
 from .errors import SandboxUnavailable
-from .limits import Limits
 from .slot import Slot, SlotBroken
 
 RUNS_PER_SLOT = 1_000
 STARTS_AT_ONCE = 2  # container daemons get slower, not faster, with more
 FAILURES_TO_OPEN = 3
 COOLDOWN_S = 30.0
-
-
-class Backend(Protocol):
-    """Something that starts slots."""
-
-    name: str
-    image: str
-    limits: Limits
-
-    def start(self) -> Slot:
-        """Start one slot, or raise SlotBroken."""
-        ...
-
-    def close(self) -> None:
-        """Give back what the slots do not own."""
-        ...
 
 
 class Pool:

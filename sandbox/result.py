@@ -41,6 +41,7 @@ class Result:
         attempts: runs it took to get this result; more than one after a fault of the sandbox.
         backend: ``docker`` or ``bwrap``.
         image: digest of the image it ran in; empty under bwrap, which shows the host's Python.
+        host: the daemon's address where the box has several; else empty.
         reason: a short sentence for people.
     """
 
@@ -56,6 +57,7 @@ class Result:
     attempts: int = 1
     backend: str = ""
     image: str = ""
+    host: str = ""
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:

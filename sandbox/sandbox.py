@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from .bwrap import BwrapBackend, bwrap_fault
-from .docker import DEFAULT_IMAGE, DockerBackend
-from .errors import ImageUnavailable, SandboxUnavailable
+from .backend import BackendName, choose_backend
+from .dispatch import Answer, send
+from .errors import SandboxUnavailable
 from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
 from .limits import Limits
 from .outcome import run_result
-from .pool import Backend, Pool
+from .pool import Pool
 from .result import Check, Result, RunStatus
 from .selfcheck import Finding, self_check
-from .slot import Reply, Request, SlotBroken
-
-BREAKS = 2
-"""Slots that a program may break before that is held against it."""
+from .slot import Mode, Request
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
-
-_warned = threading.Event()
 
 
 class Sandbox:
@@ -62,7 +56,7 @@ class Sandbox:
         *,
         slots: int | None = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
-        backend: Literal["docker", "bwrap"] | None = None,
+        backend: BackendName | None = None,
         preload: Sequence[str] = (),
     ) -> None:
         if slots is not None and slots < 1:
@@ -111,12 +105,12 @@ class Sandbox:
             ValueError: the limits ask for more than the sandbox has.
         """
         bounds = self._bounds(limits)
-        reply, attempts, broken = self._send("program", encoded(code), encoded(stdin), bounds)
-        pool = self._slots()
-        result = broken or run_result(reply, bounds)
-        return replace(
-            result, attempts=attempts, backend=pool.backend.name, image=pool.backend.image
-        )
+        answer = self._send("program", encoded(code), encoded(stdin), bounds)
+        if answer.reply is None:
+            result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
+        else:
+            result = run_result(answer.reply, bounds)
+        return replace(result, attempts=answer.attempts, **asdict(answer.origin))
 
     def run_many(
         self, programs: Sequence[str | tuple[str, str]], *, limits: Limits | None = None
@@ -232,10 +226,10 @@ class Sandbox:
         """
         bounds = self._bounds(limits)
         data = calls_data(function, cases)
-        reply, _, broken = self._send("calls", encoded(code), data, bounds)
-        if broken is not None:
-            return Check(broken.status, 0, len(cases), broken.reason)
-        return calls_check(reply, bounds, cases, tolerance)
+        answer = self._send("calls", encoded(code), data, bounds)
+        if answer.reply is None:
+            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause)
+        return calls_check(answer.reply, bounds, cases, tolerance)
 
     def check_tests(
         self,
@@ -272,10 +266,10 @@ class Sandbox:
         """
         bounds = self._bounds(limits)
         data = tests_data(tests, setup, entry_point)
-        reply, _, broken = self._send("tests", encoded(code), data, bounds)
-        if broken is not None:
-            return Check(broken.status, 0, 1, broken.reason)
-        return tests_check(reply, bounds)
+        answer = self._send("tests", encoded(code), data, bounds)
+        if answer.reply is None:
+            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause)
+        return tests_check(answer.reply, bounds)
 
     def check(self) -> list[Finding]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""
@@ -325,86 +319,22 @@ class Sandbox:
                 )
         return limits
 
-    def _send(
-        self, mode: Literal["program", "calls", "tests"], code: bytes, data: bytes, limits: Limits
-    ) -> tuple[Reply, int, Result | None]:
-        """Run a request, again on a fresh slot where one broke.
-
-        Returns the reply, the attempts, and what to report instead where there is no reply.
-        """
-        pool = self._slots()
+    def _send(self, mode: Mode, code: bytes, data: bytes, limits: Limits) -> Answer:
         less = limits.memory_mib < self.limits.memory_mib
-        request = Request(mode, code, data, limits, less)
-        for attempt in range(1, BREAKS + 1):
-            try:
-                with pool.lend(fresh=attempt > 1) as slot:
-                    reply = slot.run(request)
-                    if not reply.clean:
-                        pool.discard(slot)
-                    return reply, attempt, None
-            except SlotBroken as error:
-                cause = str(error)
-        self._must_work(pool, limits, cause)
-        broken = Result(
-            RunStatus.BROKE_SANDBOX, reason=f"the program broke {BREAKS} sandboxes: {cause}"
-        )
-        return _NO_REPLY, BREAKS, broken
-
-    @staticmethod
-    def _must_work(pool: Pool, limits: Limits, cause: str) -> None:
-        """Hold breaks against a program only where a sandbox works without it.
-
-        A daemon that stops ends all slots at once, and two of them may have been one program's.
-        """
-        try:
-            with pool.lend(fresh=True) as slot:
-                slot.run(Request("program", b"", b"", limits, False))
-        except SlotBroken as error:
-            raise SandboxUnavailable(
-                f"sandboxes break under an empty program too: {error}; before that: {cause} "
-                "(No program was judged.)"
-            ) from error
+        return send(self._slots(), Request(mode, code, data, limits, less))
 
     def _slots(self) -> Pool:
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
-                self._pool = Pool(self._choose(), self.slots)
+                image, wanted, preload = self._wanted
+                self._pool = Pool(choose_backend(image, wanted, self.limits, preload), self.slots)
             return self._pool
-
-    def _choose(self) -> Backend:
-        image, chosen, preload = self._wanted
-        if chosen == "bwrap":
-            return BwrapBackend(self.limits, preload)
-        try:
-            return DockerBackend(image or DEFAULT_IMAGE, self.limits, preload)
-        except (SandboxUnavailable, ImageUnavailable) as error:
-            # Whoever names an image or Docker wants no other isolation in its place.
-            if chosen == "docker" or image is not None:
-                raise
-            fault = bwrap_fault()
-            if fault is not None:
-                raise SandboxUnavailable(f"{error} And {fault}") from error
-            _warn(error)
-        return BwrapBackend(self.limits, preload)
-
-
-_NO_REPLY = Reply("", (), "", 0.0, 0.0, 0.0, False, 0, False, (b"", b"", b""))
 
 
 def _rebuild(arguments: dict[str, Any]) -> Sandbox:
     return Sandbox(**arguments)
-
-
-def _warn(cause: Exception) -> None:
-    if not _warned.is_set():
-        _warned.set()
-        warnings.warn(
-            f"programs run under bubblewrap, which bounds memory for each process only: {cause}",
-            RuntimeWarning,
-            stacklevel=5,
-        )
 
 
 def encoded(text: str) -> bytes:

@@ -26,6 +26,15 @@ class SlotBroken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a slot runs; the fields are those of Result."""
+
+    backend: str = ""
+    image: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What a slot is asked to run.
 
@@ -75,6 +84,7 @@ class Slot:
 
     Args:
         stream: connected to the agent's stdin and stdout.
+        origin: where it runs.
         multiplexed: Docker's frames of stdout and stderr, told apart by an 8-byte header.
         end: gives back what holds the agent.
         said: what went to stderr by another way than the stream.
@@ -87,6 +97,7 @@ class Slot:
     def __init__(
         self,
         stream: socket.socket,
+        origin: Origin,
         *,
         multiplexed: bool,
         end: Callable[[], None],
@@ -101,6 +112,7 @@ class Slot:
         self._data = bytearray()
         self._stderr = bytearray()
         self._number = 0
+        self.origin = origin
         self.runs = 0
         self._deadline = time.monotonic() + start_s
         try:

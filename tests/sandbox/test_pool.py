@@ -19,7 +19,7 @@ from assay.sandbox import (
     Sandbox,
     SandboxUnavailable,
 )
-from assay.sandbox import sandbox as sandbox_module
+from assay.sandbox import backend as backend_module
 from assay.sandbox.bwrap import BwrapBackend
 from assay.sandbox.docker import DockerBackend, connect
 from assay.sandbox.pool import RUNS_PER_SLOT, Pool
@@ -183,7 +183,7 @@ def test_without_docker_programs_run_under_bwrap_with_a_warning(
 ) -> None:
     monkeypatch.delenv("ASSAY_SANDBOX", raising=False)
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
-    monkeypatch.setattr(sandbox_module, "_warned", threading.Event())
+    monkeypatch.setattr(backend_module, "_warned", threading.Event())
     with Sandbox(slots=1) as own, pytest.warns(RuntimeWarning, match="bubblewrap"):
         assert own.run("").backend == "bwrap"
     with Sandbox(slots=1) as again:

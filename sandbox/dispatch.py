@@ -1,0 +1,66 @@
+"""Sends requests to slots, again where one broke, and decides who is to blame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import SandboxUnavailable
+from .limits import Limits
+from .pool import Pool
+from .slot import Origin, Reply, Request, SlotBroken
+
+BREAKS = 2
+"""Slots that a program may break before that is held against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request.
+
+    Attributes:
+        reply: what the last slot said; ``None`` where the program broke every slot it got.
+        origin: that slot.
+        attempts: slots it took.
+        cause: how the last slot broke, where there is no reply.
+    """
+
+    reply: Reply | None
+    origin: Origin
+    attempts: int
+    cause: str = ""
+
+
+def send(pool: Pool, request: Request) -> Answer:
+    """Run a request, again on a fresh slot where one broke.
+
+    Raises:
+        SandboxUnavailable: no slot can be had; nothing was judged.
+    """
+    origin, cause = Origin(), ""
+    for attempt in range(1, BREAKS + 1):
+        try:
+            with pool.lend(fresh=attempt > 1) as slot:
+                origin = slot.origin
+                reply = slot.run(request)
+                if not reply.clean:
+                    pool.discard(slot)
+                return Answer(reply, origin, attempt)
+        except SlotBroken as error:
+            cause = str(error)
+    _must_work(pool, request.limits, cause)
+    return Answer(None, origin, BREAKS, f"the program broke {BREAKS} sandboxes: {cause}")
+
+
+def _must_work(pool: Pool, limits: Limits, cause: str) -> None:
+    """Hold breaks against a program only where a sandbox works without it.
+
+    A daemon that stops ends all slots at once, and two of them may have been one program's.
+    """
+    try:
+        with pool.lend(fresh=True) as slot:
+            slot.run(Request("program", b"", b"", limits, False))
+    except SlotBroken as error:
+        raise SandboxUnavailable(
+            f"sandboxes break under an empty program too: {error}; before that: {cause} "
+            "(No program was judged.)"
+        ) from error

@@ -149,7 +149,8 @@ def _view(tmp_mib: int) -> list[str]:
             for folder in reversed(Path(prefix).parents):
                 view += ["--perms", "0755", "--dir", str(folder)]
             view += ["--ro-bind", prefix, prefix]
-    view += ["--proc", "/proc", "--dev", "/dev"]
+    # A program is not root, so it writes no setting of the kernel; nor could it if it were.
+    view += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
     view += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]

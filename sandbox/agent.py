@@ -37,6 +37,8 @@ statistics string sys threading time traceback types typing unittest
 """
 """Modules that programs often import. The fork has them for nothing."""
 
+_LIMITS = ("cpu_s", "wall_s", "memory_mib", "pids", "output_bytes", "files", "tmp_mib")
+
 SHORTEST_CHECK = 0.02  # seconds between looks at the CPU time of all processes
 
 
@@ -114,6 +116,10 @@ class Agent:
 
     def _limits(self, request: dict[str, Any]) -> dict[str, Any]:
         limits: dict[str, Any] = dict(request["limits"])
+        for name in _LIMITS:
+            value = limits[name]  # a number that the kernel takes for "none" must not come through
+            if type(value) not in (int, float) or not 0 < value < 1 << 40:
+                sys.exit(f"agent: {name} must be a positive number, got {value!r:.100}")
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space

@@ -241,7 +241,8 @@ def _run_main(code: bytes, request: dict[str, Any]) -> NoReturn:
 
 def _own_limits() -> list[Any]:
     limits = [resource.getrlimit(which) for which in range(16)]  # RLIM_NLIMITS
-    return [*limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)]
+    turn = (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getaffinity(0))
+    return [*limits, *turn]
 
 
 def _prepare_interpreter(config: dict[str, Any]) -> None:

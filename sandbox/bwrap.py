@@ -1,9 +1,10 @@
 """The embedded backend: the agent under bubblewrap, with no daemon and no image.
 
-A program sees the host's Python and system folders read-only, its own /tmp, and nothing else. The
-kernel bounds its memory for each process (RLIMIT_AS), not as a whole: there is no cgroup of its
-own. Started by root, every run has its own user, as under Docker; started by anybody else, all
-runs of a slot share one, and only the checks between runs keep them apart.
+A program sees the host's Python and system folders read-only, its own /tmp, and nothing else.
+Where this user may make a control group, the kernel bounds a program's memory as a whole, as under
+Docker; elsewhere for each process by itself (RLIMIT_AS). Started by root, every run has its own
+user, as under Docker; started by anybody else, all runs of a slot share one, and only the checks
+between runs keep them apart.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from .agent_source import agent_command
 from .bpf import filter_program
+from .cgroup import MemoryGroup, make_group, sweep_groups
 from .errors import SandboxUnavailable
 from .limits import Limits
 from .slot import Origin, Slot, SlotBroken
@@ -28,6 +31,7 @@ from .slot import Origin, Slot, SlotBroken
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _SHM_MIB = 16
+_AGENT_MIB = 32
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 
 
@@ -47,6 +51,7 @@ class BwrapBackend:
         fault = bwrap_fault()
         if fault is not None:
             raise SandboxUnavailable(fault)
+        sweep_groups()
 
     def start(self) -> Slot:
         """Start one slot.
@@ -57,9 +62,10 @@ class BwrapBackend:
         ours, theirs = socket.socketpair()
         seccomp = _filter_file()
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        group = make_group((self.limits.memory_mib + _AGENT_MIB) << 20)
         try:
             process = subprocess.Popen(
-                self.command(seccomp),
+                self.command(seccomp, group),
                 pass_fds=() if seccomp is None else (seccomp,),
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
@@ -70,6 +76,8 @@ class BwrapBackend:
         except OSError as error:
             ours.close()
             errors.close()
+            if group is not None:
+                group.remove()
             raise SlotBroken(f"bwrap does not start: {error}") from error
         finally:
             theirs.close()
@@ -80,30 +88,33 @@ class BwrapBackend:
             process.kill()
             process.wait()
             errors.close()
+            if group is not None:
+                group.remove()
 
         def said() -> str:
             return os.pread(errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
 
         return Slot(ours, Origin(self.name), multiplexed=False, end=end, said=said)
 
-    def command(self, seccomp: int | None = None) -> list[str]:
+    def command(self, seccomp: int | None = None, group: MemoryGroup | None = None) -> list[str]:
         """The command line of one slot; ``seccomp`` is the descriptor of a filter."""
         root = os.geteuid() == 0
         config = {
             # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
             "uid_base": (1 << 20) + (random.randrange(1 << 18) << 12),  # noqa: S311 - no secret
-            "memory_cgroup": False,
+            "memory_cgroup": group is not None,
             "process_limit": root or _counts_by_namespace(),
             "preload": list(self.preload),
             "site": False,
         }
-        return [
+        command = [
             *_namespaces(root),
-            *_view(self.limits.tmp_mib),
+            *_view(self.limits.tmp_mib, [] if group is None else group.view()),
             *([] if seccomp is None else ["--seccomp", str(seccomp)]),
             "--",
             *agent_command(os.path.realpath(sys.executable), config),
         ]
+        return command if group is None else group.entering(command)
 
     def close(self) -> None:
         """Nothing outlives the slots."""
@@ -132,7 +143,7 @@ def _namespaces(root: bool) -> list[str]:
     return command
 
 
-def _view(tmp_mib: int) -> list[str]:
+def _view(tmp_mib: int, more: Sequence[str] = ()) -> list[str]:
     """The files a program sees: system and Python read-only, /tmp and /dev/shm its own."""
     view: list[str] = []
     for path in _SYSTEM:
@@ -153,7 +164,7 @@ def _view(tmp_mib: int) -> list[str]:
     view += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
-    view += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
+    view += [*more, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
     for name, value in (("PYTHONHASHSEED", "0"), ("LANG", "C.UTF-8"), ("PATH", "/usr/bin:/bin")):
         view += ["--setenv", name, value]
     return view

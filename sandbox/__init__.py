@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .errors import ImageUnavailable, SandboxError, SandboxUnavailable
+from .finding import Finding
 from .image import PINNED, build_image, registry_fault
 from .limits import Limits
 from .result import Check, Result, RunStatus
 from .sandbox import Sandbox
-from .selfcheck import Finding
+from .survey import survey
 
 __all__ = [
     "PINNED",
@@ -22,4 +23,5 @@ __all__ = [
     "SandboxUnavailable",
     "build_image",
     "registry_fault",
+    "survey",
 ]

@@ -13,12 +13,13 @@ from typing import Any, Self, TypeVar
 from .backend import BackendName, choose_backend
 from .dispatch import Answer, send
 from .errors import SandboxUnavailable
+from .finding import Finding
 from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
 from .result import Check, Result, RunStatus
-from .selfcheck import Finding, self_check
+from .selfcheck import self_check
 from .slot import Mode, Request
 
 _Item = TypeVar("_Item")

@@ -121,8 +121,8 @@ def filter_program(machine: str | None = None) -> bytes | None:
         # clone3 too ends here, whose flags lie in memory; libc falls back to clone.
         _step(_AT_LEAST, _NEWER, 0, 2 * len(_HARMLESS) + 1),
     ]
-    for number in _HARMLESS.values():
-        code += [_step(_EQUAL, number, 0, 1), _step(_RETURN, _ALLOW)]
+    for harmless in _HARMLESS.values():
+        code += [_step(_EQUAL, harmless, 0, 1), _step(_RETURN, _ALLOW)]
     code += [_step(_RETURN, _ENOSYS)]
     for numbers in _FORBIDDEN.values():
         number = numbers[column]

@@ -122,8 +122,8 @@ class Slot:
         self._deadline = time.monotonic() + start_s
         try:
             greeting = self._read_frame()
-            said = (greeting.get("ready"), greeting.get("python"), greeting.get("switches"))
-            if said[0] != 1 or type(said[1]) is not str or type(said[2]) is not bool:
+            told = (greeting.get("ready"), greeting.get("python"), greeting.get("switches"))
+            if told[0] != 1 or type(told[1]) is not str or type(told[2]) is not bool:
                 raise SlotBroken(f"the agent greeted with {greeting!r:.100}")
         except SlotBroken:
             self.close()

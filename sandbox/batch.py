@@ -150,7 +150,7 @@ class Batches(abc.ABC):
         threads.close(wait=True)
         return found
 
-    def in_thread(self, call: Callable[[], _Found]) -> Future[_Found]:
+    def _in_thread(self, call: Callable[[], _Found]) -> Future[_Found]:
         """Make a call in one of as many threads as there are slots, first come, first served."""
         with self._lock:
             if self._awaited is None:
@@ -174,7 +174,7 @@ def awaitable(
         import asyncio  # takes longer to import than this room does
 
         bound = functools.partial(getattr(box, method.__name__), *args, **kwargs)
-        return await asyncio.wrap_future(box.in_thread(bound))
+        return await asyncio.wrap_future(box._in_thread(bound))
 
     call.__name__ = f"a{method.__name__}"
     call.__qualname__ = f"{method.__qualname__.rpartition('.')[0]}.{call.__name__}"

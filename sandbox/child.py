@@ -66,7 +66,10 @@ class Child:
         return Slot(self._stream, origin, multiplexed=False, end=end, said=self._said)
 
     def _said(self) -> str:
-        return os.pread(self._errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
+        try:
+            return os.pread(self._errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
+        except (OSError, ValueError):  # closed by another thread
+            return ""
 
     def wait(self, timeout_s: float) -> None:
         """Let it end by itself, for so many seconds at most."""

@@ -140,7 +140,7 @@ class Pool:
         """Hand slots to those who wait, in their order, and start those that are missing."""
         coming = self._starting  # each is for one of those who wait
         for waiter in list(self._line):
-            if len(self._lent) >= self.size:
+            if len(self._lent) >= self.size or not self._line:
                 return
             slot = self._fit(waiter)
             if slot is not None:
@@ -175,7 +175,12 @@ class Pool:
 
     def _start_one(self) -> None:
         self._starting += 1
-        self._threads.submit(self._start)
+        try:
+            self._threads.submit(self._start)
+        except RuntimeError as error:
+            self._starting -= 1
+            self._failures = FAILURES_TO_OPEN  # nothing would try again
+            self._failed(str(error))
 
     def _start(self) -> None:
         slot = None

@@ -35,7 +35,7 @@ class Threads:
         """Make a call when a thread is free; one whose future is cancelled before is dropped.
 
         Raises:
-            RuntimeError: they are closed.
+            RuntimeError: they are closed, or not even one can be started.
         """
         future: Future[_Found] = Future()
         with self._changed:
@@ -43,12 +43,21 @@ class Threads:
                 raise RuntimeError("these threads are closed")
             self._calls.append((future, call))
             if self._free < len(self._calls) and len(self._threads) < self.most:
-                thread = threading.Thread(target=self._work, name=self.name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                self._add_thread()
             else:
                 self._changed.notify()
         return future
+
+    def _add_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name=self.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no more of them here, or the interpreter ends
+            if not self._threads:
+                self._calls.pop()
+                raise
+        else:
+            self._threads.append(thread)
 
     def _work(self) -> None:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import threading
 import time
 import weakref
@@ -286,7 +287,9 @@ class Pool:
 
     def drop(self) -> None:
         """Close without waiting: called where the owner is freed."""
-        with contextlib.suppress(RuntimeError):  # at exit no thread starts; close_all closes
+        if self._closed.is_set() or sys.is_finalizing():
+            return  # at the very end a thread would be started and never run
+        with contextlib.suppress(RuntimeError):
             threading.Thread(target=self.close, daemon=True).start()
 
     def forget(self) -> None:

@@ -14,16 +14,15 @@ import os
 import platform
 import random
 import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from .agent_source import agent_command
 from .bpf import filter_program
 from .cgroup import MemoryGroup, make_group, sweep_groups
+from .child import Child
 from .errors import SandboxUnavailable
 from .limits import Limits
 from .slot import Origin, Slot, SlotBroken
@@ -59,42 +58,28 @@ class BwrapBackend:
         Raises:
             SlotBroken: it did not come up.
         """
-        ours, theirs = socket.socketpair()
         seccomp = _filter_file()
-        errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         group = make_group((self.limits.memory_mib + _AGENT_MIB) << 20)
         try:
-            process = subprocess.Popen(
+            child = Child(
                 self.command(seccomp, group),
-                pass_fds=() if seccomp is None else (seccomp,),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=errors.fileno(),
-                env={"PATH": os.environ.get("PATH", os.defpath)},
-                cwd="/",
+                {"PATH": os.environ.get("PATH", os.defpath)},
+                inherited=() if seccomp is None else (seccomp,),
             )
-        except OSError as error:
-            ours.close()
-            errors.close()
+        except SlotBroken:
             if group is not None:
                 group.remove()
-            raise SlotBroken(f"bwrap does not start: {error}") from error
+            raise
         finally:
-            theirs.close()
             if seccomp is not None:
                 os.close(seccomp)
 
         def end() -> None:
-            process.kill()
-            process.wait()
-            errors.close()
+            child.kill()
             if group is not None:
                 group.remove()
 
-        def said() -> str:
-            return os.pread(errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
-
-        return Slot(ours, Origin(self.name), multiplexed=False, end=end, said=said)
+        return child.slot(Origin(self.name), end)
 
     def command(self, seccomp: int | None = None, group: MemoryGroup | None = None) -> list[str]:
         """The command line of one slot; ``seccomp`` is the descriptor of a filter."""

@@ -68,6 +68,7 @@ class Reply:
         oom: the kernel killed one of its processes for memory.
         clean: nothing of it is left, so the slot may be used again.
         outputs: stdout, stderr, report.
+        cut: which of them were longer than what was kept.
     """
 
     end: str
@@ -80,6 +81,7 @@ class Reply:
     strays: int
     clean: bool
     outputs: tuple[bytes, bytes, bytes]
+    cut: tuple[bool, bool, bool] = (False, False, False)
 
 
 class Slot:
@@ -177,6 +179,7 @@ class Slot:
                 strays=_count(facts["strays"]),
                 clean=facts["clean"] is True,
                 outputs=(b"", b"", b""),
+                cut=_flags(facts["cut"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SlotBroken(f"an odd reply: {error!r:.300}") from error
@@ -280,6 +283,13 @@ def _one_of(words: frozenset[str], value: Any) -> str:
     if type(value) is not str or value not in words:
         raise ValueError(f"{value!r:.100} is none of {sorted(words)}")
     return value
+
+
+def _flags(values: Any) -> tuple[bool, bool, bool]:
+    if type(values) is not list or not all(type(value) is bool for value in values):
+        raise ValueError(f"{values!r:.100} are no flags")
+    out, err, report = values
+    return out, err, report
 
 
 def _exits(values: Any, number: int) -> tuple[int | None, ...]:

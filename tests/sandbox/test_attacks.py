@@ -19,7 +19,8 @@ import pytest
 from assay.sandbox import Limits, RunStatus, Sandbox
 
 FOLDER = Path(__file__).parent / "attacks"
-LIMITS = Limits(cpu_s=0.5, wall_s=1.5, memory_mib=128)
+ENDLESS = Limits(cpu_s=0.3, wall_s=1.0, memory_mib=128)
+OTHERS = Limits(cpu_s=2.0, wall_s=20.0, memory_mib=128)
 PRELUDE = (FOLDER / "prelude.txt").read_text("utf-8")
 
 
@@ -70,7 +71,8 @@ def look(box: Sandbox) -> dict[str, object]:
 def withstand(box: Sandbox, attack: Attack) -> None:
     """Run an attack. It must get nothing, be blamed for its end, and leave the slot as it was."""
     before = look(box)
-    result = box.run(PRELUDE + attack.code, limits=LIMITS)
+    limits = ENDLESS if "timeout" in attack.ends else OTHERS
+    result = box.run(PRELUDE + attack.code, limits=limits)
     assert "GOT" not in result.stdout, result.stdout
     assert result.status.value in attack.ends, result
     assert result.attempts == 1

@@ -46,6 +46,7 @@ FACTS: dict[str, Any] = {
     "strays": 0,
     "clean": True,
     "sizes": [5, 0, 2],
+    "cut": [False, False, False],
 }
 OUTPUTS = b"hello" + b"ok"
 LONGEST_S = 5.0  # LIMITS' wall limit and the grace below, many times over
@@ -155,6 +156,8 @@ BROKEN = {
     "too few sizes": changed(sizes=[5, 2]),
     "a negative size": changed(sizes=[-1, 0, 0]),
     "a size over the limit": changed(sizes=[1001, 0, 0]),
+    "flags of text": changed(cut="abc"),
+    "too few flags": changed(cut=[False]),
     "a size that is true": changed(sizes=[True, 0, 0]),
     "less output than announced": frame({**FACTS, "sizes": [500, 0, 0]}) + OUTPUTS,
     "two replies": changed() * 2,

@@ -9,6 +9,7 @@ with the lines of ``prelude.txt``.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -84,3 +85,37 @@ def withstand(box: Sandbox, attack: Attack) -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_attack(box: Sandbox, attack: Attack) -> None:
     withstand(box, attack)
+
+
+# Against the other process of the run, which knows what is expected.
+AGAINST_TESTS = (FOLDER / "against_tests.txt").read_text("utf-8")
+
+
+def test_the_process_of_the_tests_is_out_of_reach(box: Sandbox) -> None:
+    if box.backend == "bwrap" and os.geteuid() != 0:
+        pytest.skip("only root may give candidate and tests a user each")
+    before = look(box)
+    tests = "assert solve(1) == 'tried'\nassert solve(1) == 'the answer is 7'"
+    check = box.check_tests(PRELUDE + AGAINST_TESTS, tests, limits=OTHERS)
+    assert "GOT" not in check.stdout, check.stdout
+    assert check.stdout.count("refused") > 50
+    assert (check.status, check.passed, check.total) == (RunStatus.OK, 1, 2), check
+    assert look(box) == before
+
+
+@pytest.mark.parametrize("mode", ["calls", "tests"])
+def test_attacks_by_candidates_are_their_failures(box: Sandbox, mode: str) -> None:
+    """Every attack that ends by itself, as a program whose function is wanted."""
+    before = look(box)
+    for attack in ATTACKS:
+        if {"timeout", "memory"} & attack.ends or attack.name.startswith("files"):
+            continue
+        code = PRELUDE + attack.code
+        if mode == "calls":
+            check = box.check_calls(code, "f", [((1,), "the answer")], limits=ENDLESS)
+        else:
+            check = box.check_tests(code, "assert f(1) == 'the answer'", limits=ENDLESS)
+        assert (check.passed, check.solved) == (0, False), attack.name
+        assert check.status not in (RunStatus.SANDBOX_ERROR, RunStatus.BROKE_SANDBOX), attack.name
+        assert "GOT" not in check.stdout, (attack.name, check.stdout)
+    assert look(box) == before

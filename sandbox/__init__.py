@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .compare import same_lines, same_output
 from .errors import ImageUnavailable, SandboxError, SandboxUnavailable
 from .image import PINNED, build_image, registry_fault
 from .limits import Limits
@@ -22,4 +23,6 @@ __all__ = [
     "SandboxUnavailable",
     "build_image",
     "registry_fault",
+    "same_lines",
+    "same_output",
 ]

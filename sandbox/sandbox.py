@@ -166,6 +166,7 @@ class Sandbox:
         cases: Sequence[tuple[str, str]],
         *,
         tolerance: float | None = None,
+        compare: Callable[[str, str], bool] | None = None,
         stop_at_first: bool = False,
         limits: Limits | None = None,
     ) -> Check:
@@ -177,15 +178,19 @@ class Sandbox:
         Args:
             code: the program.
             cases: stdin and expected stdout of each.
-            tolerance: numbers may differ by this much, absolutely or relative to the larger.
+            tolerance: numbers may differ by this much, absolutely or relative to the larger;
+                two integers may not.
+            compare: called here with what was printed and what was expected, to say whether
+                that is right, where several answers are. What was printed is untrusted text.
+                :func:`~assay.sandbox.same_lines` is one.
             stop_at_first: do not run the cases after the first failure.
             limits: bounds on each run.
 
         Raises:
-            ValueError: there are no cases.
+            ValueError: there are no cases, or the tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
         """
-        found = StdioCheck(len(cases), tolerance)
+        found = StdioCheck(len(cases), tolerance, compare)
         for number, (stdin, expected) in enumerate(cases, 1):
             result = self.run(code, stdin, limits=limits)
             go_on = found.add(number, stdin, expected, result)
@@ -200,23 +205,28 @@ class Sandbox:
         cases: Sequence[tuple[Sequence[Any], Any]],
         *,
         tolerance: float | None = None,
+        from_json: bool = False,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
 
         The program gets the arguments only. Its values come back as plain built-in ones and are
-        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple. One
-        process makes all calls, so the limits hold for all of them together.
+        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple; only nan,
+        where it is expected, equals nan. One process makes all calls, so the limits hold for
+        all of them together.
 
         Args:
             code: the program.
             function: its name; ``Solution.solve`` is that method of a new ``Solution()``.
             cases: positional arguments and expected value of each.
             tolerance: floats may differ by this much, absolutely or relative to the larger.
+            from_json: the expected values were read from JSON, so a tuple equals the list of
+                its items, and the key 1 of a dict the key "1".
             limits: bounds on the run.
 
         Raises:
-            ValueError: there are no cases, or they hold values that are not plain.
+            ValueError: there are no cases, they hold values that are not plain, or the
+                tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -225,11 +235,11 @@ class Sandbox:
             True
         """
         bounds = self._bounds(limits)
-        data = calls_data(function, cases)
+        data = calls_data(function, cases, tolerance)
         answer = self._send("calls", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause)
-        return calls_check(answer.reply, bounds, cases, tolerance)
+            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause, failed=0)
+        return calls_check(answer.reply, bounds, cases, tolerance, from_json=from_json)
 
     def check_tests(
         self,
@@ -268,7 +278,7 @@ class Sandbox:
         data = tests_data(tests, setup, entry_point)
         answer = self._send("tests", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause)
+            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause, failed=0)
         return tests_check(answer.reply, bounds)
 
     def check(self) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.sandbox import Limits, Sandbox
+from assay.sandbox import Limits, Sandbox, same_lines
 
 LIMITS = Limits(cpu_s=1.0, wall_s=8.0, memory_mib=128)
 LOOP = "def add(a, b):\n    while a: pass\n    return b"
@@ -23,6 +23,7 @@ def test_stdio_compares_word_by_word(box: Sandbox) -> None:
     check = box.check_stdio(code, [("1 2", "3"), ("2 2", "4\n"), ("5 5", "11")])
     assert outcome(check) == ("ok", 2, 3)
     assert check.reason.startswith("case 3 of 3, input '5 5'")
+    assert (check.failed, check.share) == (2, pytest.approx(2 / 3))
     assert "11" not in check.reason
     assert not check.solved
 
@@ -52,6 +53,24 @@ def test_stdio_may_stop_at_the_first_failure(box: Sandbox) -> None:
     cases = [("", "2"), ("", "1")]
     assert outcome(box.check_stdio("print(1)", cases)) == ("ok", 1, 2)
     assert outcome(box.check_stdio("print(1)", cases, stop_at_first=True)) == ("ok", 0, 2)
+
+
+def test_stdio_may_have_several_right_answers(box: Sandbox) -> None:
+    def is_divisor(printed: str, number: str) -> bool:
+        return printed.strip().isdecimal() and int(number) % int(printed) == 0
+
+    cases = [("12", "12"), ("35", "35")]
+    assert box.check_stdio("print(1)", cases, compare=is_divisor).solved
+    assert outcome(box.check_stdio("print(5)", cases, compare=is_divisor)) == ("ok", 1, 2)
+    assert not box.check_stdio("print(' 12')", cases[:1], compare=same_lines).solved
+    with pytest.raises(ValueError, match="not both"):
+        box.check_stdio("print(5)", cases, compare=is_divisor, tolerance=0.1)
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "raise SystemExit(1)", "import os; os.kill(0, 9)"])
+def test_nothing_printed_is_right_only_of_a_program_that_ends_well(box: Sandbox, code: str) -> None:
+    assert outcome(box.check_stdio(code, [("", "")]))[1:] == (0, 1)
+    assert box.check_stdio("", [("", "")]).solved
 
 
 # -- calls
@@ -93,6 +112,7 @@ def test_calls_count_each_case(box: Sandbox) -> None:
     assert outcome(check) == ("runtime_error", 2, 4)
     assert check.reason.startswith("case 2 of 4, arguments (0,): ZeroDivisionError")
     assert check.stdout == "1\n0\n4\n2\n"
+    assert (check.failed, check.share) == (1, 0.5)
 
 
 def test_calls_carry_numbers_of_any_length(box: Sandbox) -> None:

@@ -184,7 +184,8 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
     """
     out, err = text(reply.outputs[0]), text(reply.outputs[1])
     lines = [json.loads(line) for line in reply.outputs[2].splitlines(True) if line[-1:] == b"\n"]
-    total, passed = 1, 0
+    total, passed, seen = 1, 0, 0
+    failed: int | None = None
     failure: tuple[RunStatus, str] | None = None
     gone = False
     for line in lines:
@@ -194,6 +195,9 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
         if "failed" in line:
             failure = failure or _load_failure(line["failed"])
         kind = line.get("test")
+        if kind not in ("pass", None) and failed is None:
+            failed = seen
+        seen += kind is not None
         passed += kind == "pass"
         gone = gone or kind == "gone"
         if kind in ("wrong", "error", "memory"):
@@ -205,8 +209,10 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
         failure = failure or _unfinished(reply, limits, code)
     elif failure is None and passed < total:
         failure = (RunStatus.RUNTIME_ERROR, "the tests ended early")
+    if failure is not None and failed is None:  # it ended in the middle of a test
+        failed = min(seen, total - 1)
     status, reason = failure or (RunStatus.OK, "")
-    return Check(status, passed, total, reason, out, err)
+    return Check(status, passed, total, reason, out, err, failed)
 
 
 def shortened(said: str) -> str:

@@ -164,7 +164,7 @@ class Collector:
         """One test for each set of parameters."""
         marks = [*marks, *_marks(function)]
         sets = [_parameter_sets(m) for m in marks if m.name == "parametrize"]
-        given = {n for alternatives in sets for values, _, _ in alternatives[:1] for n in values}
+        given = _given(marks)
         skipped = owner is not None and not _is_static(owner, name.rpartition(".")[2])
         arguments = _required(function)[skipped:]  # without self
         wanted = [n for n in arguments if n not in given]
@@ -235,14 +235,7 @@ class Collector:
             _lenient(hook, function)()
 
     def _known(self, name: str, owner: type | None, function: Any) -> bool:
-        given = {
-            n
-            for mark in _marks(function)
-            if mark.name == "parametrize"
-            for values, _, _ in _parameter_sets(mark)[:1]
-            for n in values
-        }
-        return name in given or name in self._fixtures(owner)
+        return name in _given(_marks(function)) or name in self._fixtures(owner)
 
     def _fixtures(self, owner: type | None) -> dict[str, Fixture]:
         places = [self.namespace, *(vars(c) for c in reversed(owner.__mro__ if owner else ()))]
@@ -265,7 +258,7 @@ class Collector:
         found: dict[str, Fixture] = {}
         names = list(names)
         while names:
-            name = names.pop()
+            name = names.pop(0)
             if name in found or name in given or name == "request":
                 continue
             found[name] = self._fixture(name, owner, function)
@@ -353,15 +346,28 @@ def _marks(holder: Any) -> list[Mark]:
 _Set = tuple[dict[str, Any], str, list[Mark]]
 
 
-def _parameter_sets(mark: Mark) -> list[_Set]:
-    """Names and values, label and marks of each set of a ``parametrize``."""
+def _options(mark: Mark) -> dict[str, Any]:
+    """The arguments of a ``parametrize`` by name; argnames as a list."""
     options = dict(zip(("argnames", "argvalues", "indirect", "ids"), mark.args, strict=False))
     options |= mark.options
     if options.get("indirect"):
         raise BadTests("parametrize(indirect=...) is not offered here")
     names = options["argnames"]
-    single = isinstance(names, str) and "," not in names
-    names = [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else names
+    options["single"] = isinstance(names, str) and "," not in names
+    if isinstance(names, str):
+        options["argnames"] = [n.strip() for n in names.split(",") if n.strip()]
+    return options
+
+
+def _given(marks: list[Mark]) -> set[str]:
+    """Names of the parameters that marks give."""
+    return {n for mark in marks if mark.name == "parametrize" for n in _options(mark)["argnames"]}
+
+
+def _parameter_sets(mark: Mark) -> list[_Set]:
+    """Names and values, label and marks of each set of a ``parametrize``."""
+    options = _options(mark)
+    names, single = options["argnames"], options["single"]
     rows = list(options["argvalues"])
     ids = options.get("ids")
     sets: list[_Set] = []
@@ -386,11 +392,11 @@ def _label(ids: Any, number: int, values: tuple[Any, ...]) -> str:
 def _fixture_sets(found: Fixture) -> list[_Set]:
     if found.params is None:
         return [({}, "", [])]
-    sets = []
+    sets: list[_Set] = []
     for number, value in enumerate(found.params):
         plain = value.values[0] if isinstance(value, Param) else value
         sets.append(({found.name: plain}, str(number), []))
-    return sets  # type: ignore[return-value]  # an empty list is one of marks
+    return sets
 
 
 def _is_static(owner: type, method: str) -> bool:

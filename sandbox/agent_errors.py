@@ -69,8 +69,9 @@ class Errors:
         """
         if type(data) is str:
             kind = getattr(builtins, data, None)
-            fits = isinstance(kind, type) and issubclass(kind, Exception)
-            return kind if fits else RemoteError
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                return kind
+            return RemoteError
         key, name, module, bases = data
         if type(key) is not int or type(name) is not str or depth > _MOST_BASES:
             raise ValueError("not an exception's class")
@@ -119,14 +120,16 @@ def _new(name: str, bases: list[type[Exception]]) -> type[Exception]:
 
 
 def _instance(kind: type[Exception], args: list[Any], said: str) -> Exception:
+    error: Exception
     if getattr(builtins, kind.__name__, None) is kind:
         try:
-            return kind(*args)
+            error = kind(*args)
+            return error
         except Exception:  # UnicodeDecodeError and its like want other arguments
             args = [said]
     try:
         # Without its __init__, which may want what did not travel.
-        error: Exception = kind.__new__(kind, *args)
+        error = kind.__new__(kind, *args)
     except Exception:  # an ExceptionGroup, say
         error = RemoteError(said)
     return error

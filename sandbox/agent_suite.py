@@ -46,9 +46,9 @@ class Suite:
         body = ast.parse(tests, "tests.py").body
         whole = ast.Module([*self.setup, *body], [])
         compile(whole, "tests.py", "exec", dont_inherit=True)  # "return" outside of a function
+        self._refuse_missing_parts(whole)
         if not any(_asserts(node) for node in ast.walk(whole)):
             raise ValueError("they assert nothing, so every program would pass")
-        self._refuse_missing_parts(whole)
         self.functions = {n.name: n for n in body if isinstance(n, _FUNCTIONS)}
         self.body = self._without_runners(body)
         self._asserting = self._asserting_functions()

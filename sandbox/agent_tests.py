@@ -164,7 +164,7 @@ class Runner:
                 setattr(module, name, importlib.import_module(name))
         sys.modules["tests"] = module
         sys.modules["pytest"] = stand_in()
-        unittest.main = lambda *args, **options: None  # type: ignore[assignment,misc]  # they run already
+        unittest.main = lambda *args, **options: None  # type: ignore[assignment]  # they run already
         for name in suite.program_modules:
             sys.modules[name] = self._program_module(name)
         return vars(module)
@@ -175,7 +175,9 @@ class Runner:
         def find(attribute: str) -> Any:
             if attribute == "__all__":
                 return []
-            found = {} if attribute.startswith("__") else self.peer.names([attribute])
+            if attribute.startswith("__"):  # the import machinery looks for some
+                raise AttributeError(attribute)
+            found = self.peer.names([attribute])
             if attribute not in found:
                 self.touched = True
                 raise AttributeError(f"the program defines no {attribute!r}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .compare import check_tolerance, same_output, same_value
+from .errors import BadTests
 from .limits import Limits
 from .outcome import ended, text
 from .result import Check, Result, RunStatus
@@ -171,7 +172,7 @@ def _unfinished(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStat
 def tests_data(tests: str, setup: str, entry_point: str | None) -> bytes:
     """What the tests' process is told."""
     if not tests.strip():
-        raise ValueError("tests must hold at least one assert, got no text")
+        raise BadTests("tests must hold at least one assert, got no text")
     work = {"setup": setup, "tests": tests, "entry_point": entry_point}
     return json.dumps(work).encode()
 
@@ -180,7 +181,7 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
     """Judge by the report of the tests' process, which the program cannot write to.
 
     Raises:
-        ValueError: the tests themselves cannot be used.
+        BadTests: the tests themselves cannot be used.
     """
     out, err = text(reply.outputs[0]), text(reply.outputs[1])
     lines = [json.loads(line) for line in reply.outputs[2].splitlines(True) if line[-1:] == b"\n"]
@@ -190,7 +191,7 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
     gone = False
     for line in lines:
         if "bad_tests" in line:
-            raise ValueError(f"the tests cannot be used: {line['bad_tests']}")
+            raise BadTests(f"the tests cannot be used: {line['bad_tests']}")
         total = line.get("total", total)
         if "failed" in line:
             failure = failure or _load_failure(line["failed"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from types import TracebackType
@@ -17,6 +17,7 @@ from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_dat
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
+from .problem import check_problem
 from .result import Check, Result, RunStatus
 from .selfcheck import Finding, self_check
 from .slot import Mode, Request
@@ -253,9 +254,11 @@ class Sandbox:
         """Hold a program against tests written in Python, which run in a process of their own.
 
         Each top-level statement that asserts is one test, and so are a ``check(candidate)``
-        function (called with the entry point), each ``test_*`` function and each method of a
-        TestCase. Names that the tests neither define nor import, and that are no builtins, are
-        the program's; its objects are handles to them, never equal to anything.
+        function (called with the entry point), each ``test_*`` function for each set of its
+        parameters, and each method of a TestCase or ``Test*`` class. Tests that are skipped or
+        expected to fail do not count. Names that the tests neither define nor import, and that
+        are no builtins, are the program's, and so is what they import from ``solution``; its
+        objects are handles to them, never equal to anything else.
 
         Args:
             code: the program.
@@ -266,7 +269,8 @@ class Sandbox:
             limits: bounds on both processes together.
 
         Raises:
-            ValueError: the tests do not compile, or lack an entry point.
+            BadTests: the tests do not compile, assert nothing, lack an entry point, or fail
+                before they ask the program for anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -280,6 +284,36 @@ class Sandbox:
         if answer.reply is None:
             return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause, failed=0)
         return tests_check(answer.reply, bounds)
+
+    def check_problem(
+        self,
+        code: str,
+        problem: Mapping[str, Any],
+        *,
+        stop_at_first: bool = False,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a program against a problem, in whichever of the three ways it asks for.
+
+        Args:
+            code: the program, or what continues the problem's prompt.
+            problem: a dict with one of ``tests``, ``stdio`` and ``calls``, as
+                :mod:`assay.sandbox.problem` says; :func:`~assay.sandbox.problem_from_row`
+                makes one of a public data set's row.
+            stop_at_first: of ``stdio``, do not run the cases after the first failure.
+            limits: bounds on each run.
+
+        Raises:
+            ValueError: the problem cannot be used; the message says why. Where its tests fail
+                by themselves it is a BadTests.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
+            0.5
+        """
+        return check_problem(self, code, problem, stop_at_first=stop_at_first, limits=limits)
 
     def check(self) -> list[Finding]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""

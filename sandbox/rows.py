@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from .packed import unpacked
 from .problem import problem_fault
@@ -180,7 +180,7 @@ def _json(row: Row, field: str) -> Any:
         ) from error
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     """Also what data-set libraries give in place of one, such as an array."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 

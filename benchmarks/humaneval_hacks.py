@@ -173,9 +173,8 @@ def driven(program: str, row: Row) -> str:
 
 def judge(box: Sandbox, row: Row, kind: str, problem: Problem, program: str) -> Check:
     """Hold a program against a row in one of the three ways."""
-    limits = Limits(cpu_s=3.0, wall_s=20.0)
     program = driven(program, row) if kind == "stdio" else program
-    return box.check_problem(program, problem, stop_at_first=True, limits=limits)
+    return box.check_problem(program, problem, stop_at_first=True)
 
 
 def count(box: Sandbox, rows: list[Row], hack: str, right: bool) -> dict[str, tuple[int, int]]:
@@ -203,7 +202,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take every nth row")
     options = parser.parse_args()
     rows = read(options.data)[:: options.every]
-    with Sandbox(backend=options.backend) as box:
+    with Sandbox(backend=options.backend, limits=Limits(cpu_s=3.0)) as box:
         for hack, right in [("", True), *((h, r) for r in (False, True) for h in HACKS)]:
             started = time.perf_counter()
             found = count(box, rows, hack, right)

@@ -43,7 +43,7 @@ def check(candidate):
 METADATA = {}
 def check(candidate):
     assert candidate([1.0, 3.0]) == 1.0
-    assert candidate([5]) == 0
+    assert candidate([5]) == 0.0
     assert abs(candidate([1, 2, 3]) - 0.816496580927726) < 1e-9
     for n in range(1, 4):
         assert math.isclose(candidate([n, -n]), n)

@@ -30,6 +30,10 @@ class PeerGone(BaseException):
     """
 
 
+_MEMORY = ("__array", "__cuda_array", "__dlpack")
+"""By these names NumPy and its like ask for an address, and would read our memory there."""
+
+
 class Remote:
     """An object of the other process.
 
@@ -48,6 +52,8 @@ class Remote:
         return self._peer.call(self._handle, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith(_MEMORY):
+            raise AttributeError(name)
         return self._peer.ask("get", self._handle, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

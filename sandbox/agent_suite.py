@@ -15,6 +15,15 @@ from .agent_pytest import OFFERED
 PROGRAM_MODULES = frozenset({"answer", "candidate", "main", "program", "solution", "submission"})
 """Names by which a test file may import the program under test; its entry point is another."""
 
+_LIBRARIES = {
+    "np": "numpy",
+    "numpy": "numpy",
+    "pandas": "pandas",
+    "pd": "pandas",
+    "pytest": "pytest",
+}
+"""What tests compare with, also where they forgot to import it: never the program's."""
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 
@@ -30,6 +39,7 @@ class Suite:
         uncalled: ``check`` and ``test*`` functions that nothing calls: each is a test, or several.
         names: what must come from the program, as far as it defines it.
         modules: standard modules used without an import.
+        libraries: other modules used without an import, by the names they go by.
         program_modules: names by which the tests import the program.
         imports_by_name: they import what they test, so other unknown names are mistakes.
 
@@ -160,6 +170,15 @@ class Suite:
             for n in nodes
             if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
         } & set(sys.stdlib_module_names)
+        bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= {n.arg for n in nodes if isinstance(n, ast.arg)} | _imported(nodes)
+        self.libraries = {
+            n.value.id: _LIBRARIES[n.value.id]
+            for n in nodes
+            if isinstance(n, ast.Attribute)
+            and isinstance(n.value, ast.Name)
+            and n.value.id in set(_LIBRARIES) - bound
+        }
         self.program_modules, by_name, star = set[str](), False, False
         ours = PROGRAM_MODULES | ({self.entry_point} if self.entry_point else set())
         ours = ours - set(sys.stdlib_module_names)
@@ -175,7 +194,7 @@ class Suite:
                 by_name = by_name or bool(found)
         self.imports_by_name = by_name and not star
         names = {n.id for n in nodes if isinstance(n, ast.Name)} - set(dir(builtins))
-        self.names = set() if self.imports_by_name else names - self.modules
+        self.names = set() if self.imports_by_name else names - self.modules - set(self.libraries)
         if self.entry_point is not None:
             self.names.add(self.entry_point)
         elif not by_name and not self.names - set(self.functions) and len(self.called) == 1:
@@ -194,6 +213,16 @@ def _asserts(node: ast.AST) -> bool:
     elif isinstance(node.func, ast.Name):
         name = node.func.id
     return name.startswith("assert") or name in ("raises", "fail")
+
+
+def _imported(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that import statements bind."""
+    return {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:

@@ -33,6 +33,15 @@ CANDIDATE_GONE = 77
 
 _CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 
+_RUNNING = (
+    types.GeneratorType,
+    types.CoroutineType,
+    types.AsyncGeneratorType,
+    types.FrameType,
+    types.TracebackType,
+    types.CodeType,
+)
+
 
 def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     """Hold the candidate against the tests, report each, and end with exit code 0."""
@@ -72,6 +81,8 @@ def _may(operation: str, target: Any, args: list[Any]) -> bool:
         return False
     if isinstance(target, _CALLABLES):
         return operation == "call"
+    if isinstance(target, _RUNNING):  # their frames hold the tests too
+        return operation in ("iter", "next", "bool", "str", "repr")
     if operation in ("get", "set"):
         return type(args[0]) is str and not args[0].startswith("_")
     return operation in ("call", "item", "put", "len", "bool", "iter", "next", "str", "repr")
@@ -159,11 +170,16 @@ class Runner:
         found = self.peer.names(sorted(suite.names))
         self.supplied = set(found)
         vars(module).update(found, __builtins__=builtins)
+        sys.modules["tests"] = module
+        sys.modules["pytest"] = stand_in()
         for name in suite.modules:
             with contextlib.suppress(ImportError):
                 setattr(module, name, importlib.import_module(name))
-        sys.modules["tests"] = module
-        sys.modules["pytest"] = stand_in()
+        for name, library in suite.libraries.items():
+            try:
+                setattr(module, name, importlib.import_module(library))
+            except ImportError as error:
+                raise BadTests(f"they use {name} without importing it, and {error}") from None
         unittest.main = lambda *args, **options: None  # type: ignore[assignment]  # they run already
         for name in suite.program_modules:
             sys.modules[name] = self._program_module(name)

@@ -41,8 +41,9 @@ def equal(base):
     yes = lambda *a: True
     names = ['eq', 'lt', 'le', 'gt', 'ge', 'contains']
     return type('Equal', (base,), {f'__{n}__': yes for n in names} | {'__hash__': lambda a: 0})
-import random
-WRONG = random.choice([equal(str)('x'), equal(list)(), equal(float)(0.5)])
+import random, time
+random.seed(time.time_ns())
+WRONG = random.choice([equal(str)('no'), equal(list)(['no']), equal(float)(0.123)])
 """,
     "walk the frames": """
 import sys

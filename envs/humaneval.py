@@ -45,7 +45,9 @@ class HumanEval(TextEnv):
             Task(
                 prompt="Complete this Python function. Reply with the whole program in a "
                 f"```python block.\n\n{row['prompt']}",
-                reference=checked(f"{data}, row {i} ({row['task_id']})", problem_from_humaneval, row),
+                reference=checked(
+                    f"{data}, row {i} ({row['task_id']})", problem_from_humaneval, row
+                ),
                 id=str(row["task_id"]),
                 solution=row["canonical_solution"],
             )

@@ -43,13 +43,13 @@ class MBPP(TextEnv):
     ) -> None:
         self.data = data
         rows = read_rows(data, fields=_FIELDS, split=split)
-        tasks = [_task(row, f"{data}, row {i} (MBPP/{row['task_id']})") for i, row in enumerate(rows)]
+        tasks = [_task(row, f"{data}, row {i}") for i, row in enumerate(rows)]
         rubric = Rubric({"accuracy": Code(sandbox)})
         super().__init__(Rows(tasks), rubric, render_mode=render_mode)
 
 
 def _task(row: Row, place: str) -> Task:
-    problem = checked(place, problem_from_mbpp, row)
+    problem = checked(f"{place} (MBPP/{row['task_id']})", problem_from_mbpp, row)
     return Task(
         prompt=f"{row['text']}\nReply with a Python program in a ```python block. "
         f"It must pass tests such as:\n\n{row['test_list'][0]}",

@@ -19,6 +19,7 @@ _MODULES = (  # each after those that it imports
     "agent_suite",
     "agent_cases",
     "agent_tests",
+    "agent_family",
     "agent_cleanup",
     "agent_io",
     "agent",

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from .errors import ImageUnavailable, SandboxError, SandboxUnavailable
+from .compare import same_lines, same_output
+from .errors import BadTests, ImageUnavailable, SandboxError, SandboxUnavailable
 from .image import PINNED, build_image, registry_fault
 from .limits import Limits
+from .problem import problem_fault
 from .result import Check, Result, RunStatus
+from .rows import (
+    problem_from_apps,
+    problem_from_humaneval,
+    problem_from_livecodebench,
+    problem_from_mbpp,
+    problem_from_row,
+)
 from .sandbox import Sandbox
 from .selfcheck import Finding
 
 __all__ = [
     "PINNED",
+    "BadTests",
     "Check",
     "Finding",
     "ImageUnavailable",
@@ -21,5 +31,13 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "build_image",
+    "problem_fault",
+    "problem_from_apps",
+    "problem_from_humaneval",
+    "problem_from_livecodebench",
+    "problem_from_mbpp",
+    "problem_from_row",
     "registry_fault",
+    "same_lines",
+    "same_output",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +16,7 @@ from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_dat
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
+from .problem import check_problem
 from .process import ProcessBackend
 from .result import Check, Result, RunStatus
 from .selfcheck import Finding, self_check
@@ -126,6 +127,7 @@ class Sandbox(Batches):
         cases: Sequence[tuple[str, str]],
         *,
         tolerance: float | None = None,
+        compare: Callable[[str, str], bool] | None = None,
         stop_at_first: bool = False,
         limits: Limits | None = None,
     ) -> Check:
@@ -137,15 +139,19 @@ class Sandbox(Batches):
         Args:
             code: the program.
             cases: stdin and expected stdout of each.
-            tolerance: numbers may differ by this much, absolutely or relative to the larger.
+            tolerance: numbers may differ by this much, absolutely or relative to the larger;
+                two integers may not.
+            compare: called here with what was printed and what was expected, to say whether
+                that is right, where several answers are. What was printed is untrusted text.
+                :func:`~assay.sandbox.same_lines` is one.
             stop_at_first: do not run the cases after the first failure.
             limits: bounds on each run.
 
         Raises:
-            ValueError: there are no cases.
+            ValueError: there are no cases, or the tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
         """
-        found = StdioCheck(len(cases), tolerance)
+        found = StdioCheck(len(cases), tolerance, compare)
         for number, (stdin, expected) in enumerate(cases, 1):
             result = self.run(code, stdin, limits=limits)
             go_on = found.add(number, stdin, expected, result)
@@ -162,23 +168,28 @@ class Sandbox(Batches):
         cases: Sequence[tuple[Sequence[Any], Any]],
         *,
         tolerance: float | None = None,
+        from_json: bool = False,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
 
         The program gets the arguments only. Its values come back as plain built-in ones and are
-        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple. One
-        process makes all calls, so the limits hold for all of them together.
+        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple; only nan,
+        where it is expected, equals nan. One process makes all calls, so the limits hold for
+        all of them together.
 
         Args:
             code: the program.
             function: its name; ``Solution.solve`` is that method of a new ``Solution()``.
             cases: positional arguments and expected value of each.
             tolerance: floats may differ by this much, absolutely or relative to the larger.
+            from_json: the expected values were read from JSON, so a tuple equals the list of
+                its items, and the key 1 of a dict the key "1".
             limits: bounds on the run.
 
         Raises:
-            ValueError: there are no cases, or they hold values that are not plain.
+            ValueError: there are no cases, they hold values that are not plain, or the
+                tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -187,11 +198,11 @@ class Sandbox(Batches):
             True
         """
         bounds = self._bounds(limits)
-        data = calls_data(function, cases)
+        data = calls_data(function, cases, tolerance)
         answer = self._send("calls", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause)
-        return calls_check(answer.reply, bounds, cases, tolerance)
+            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause, failed=0)
+        return calls_check(answer.reply, bounds, cases, tolerance, from_json=from_json)
 
     acheck_calls = awaitable(check_calls)
 
@@ -207,9 +218,11 @@ class Sandbox(Batches):
         """Hold a program against tests written in Python, which run in a process of their own.
 
         Each top-level statement that asserts is one test, and so are a ``check(candidate)``
-        function (called with the entry point), each ``test_*`` function and each method of a
-        TestCase. Names that the tests neither define nor import, and that are no builtins, are
-        the program's; its objects are handles to them, never equal to anything.
+        function (called with the entry point), each ``test_*`` function for each set of its
+        parameters, and each method of a TestCase or ``Test*`` class. Tests that are skipped or
+        expected to fail do not count. Names that the tests neither define nor import, and that
+        are no builtins, are the program's, and so is what they import from ``solution``; its
+        objects are handles to them, never equal to anything else.
 
         Args:
             code: the program.
@@ -220,7 +233,8 @@ class Sandbox(Batches):
             limits: bounds on both processes together.
 
         Raises:
-            ValueError: the tests do not compile, or lack an entry point.
+            BadTests: the tests do not compile, assert nothing, lack an entry point, or fail
+                before they ask the program for anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -232,10 +246,42 @@ class Sandbox(Batches):
         data = tests_data(tests, setup, entry_point)
         answer = self._send("tests", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause)
+            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause, failed=0)
         return tests_check(answer.reply, bounds)
 
     acheck_tests = awaitable(check_tests)
+
+    def check_problem(
+        self,
+        code: str,
+        problem: Mapping[str, Any],
+        *,
+        stop_at_first: bool = False,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a program against a problem, in whichever of the three ways it asks for.
+
+        Args:
+            code: the program, or what continues the problem's prompt.
+            problem: a dict with one of ``tests``, ``stdio`` and ``calls``, as
+                :mod:`assay.sandbox.problem` says; :func:`~assay.sandbox.problem_from_row`
+                makes one of a public data set's row.
+            stop_at_first: of ``stdio``, do not run the cases after the first failure.
+            limits: bounds on each run.
+
+        Raises:
+            ValueError: the problem cannot be used; the message says why. Where its tests fail
+                by themselves it is a BadTests.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
+            0.5
+        """
+        return check_problem(self, code, problem, stop_at_first=stop_at_first, limits=limits)
+
+    acheck_problem = awaitable(check_problem)
 
     def check(self) -> list[Finding]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""

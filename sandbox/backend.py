@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from .bwrap import BwrapBackend, bwrap_fault
 from .docker import DEFAULT_IMAGE, DockerBackend
 from .errors import ImageUnavailable, SandboxUnavailable
+from .hosts import HostsBackend
 from .limits import Limits
 from .slot import Slot
 
@@ -33,7 +34,14 @@ class Backend(Protocol):
 
 
 def choose_backend(
-    image: str | None, wanted: str | None, limits: Limits, preload: Sequence[str]
+    image: str | None,
+    wanted: str | None,
+    limits: Limits,
+    preload: Sequence[str],
+    *,
+    hosts: Sequence[str] | None = None,
+    runtime: str | None = None,
+    slots: int | None = None,
 ) -> Backend:
     """The backend that was asked for; else Docker, else bubblewrap with one warning.
 
@@ -43,11 +51,14 @@ def choose_backend(
     """
     if wanted == "bwrap":
         return BwrapBackend(limits, tuple(preload))
+    tag = image or DEFAULT_IMAGE
+    if hosts is not None:
+        return HostsBackend(tag, hosts, limits, tuple(preload), runtime=runtime, slots=slots)
     try:
-        return DockerBackend(image or DEFAULT_IMAGE, limits, tuple(preload))
+        return DockerBackend(tag, limits, tuple(preload), runtime=runtime)
     except (SandboxUnavailable, ImageUnavailable) as error:
-        # Whoever names an image or Docker wants no other isolation in its place.
-        if wanted == "docker" or image is not None:
+        # Whoever names an image, a runtime or Docker wants no other isolation in its place.
+        if wanted == "docker" or image is not None or runtime is not None:
             raise
         fault = bwrap_fault()
         if fault is not None:

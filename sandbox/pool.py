@@ -83,7 +83,7 @@ class Pool:
                         self._idle.remove(fit[-1])
                         self._lent.add(fit[-1])
                         return fit[-1]
-                    if self._idle and self._count() >= self.size:  # used ones only: make room
+                    if self._idle and self._count() >= self._room():  # used ones only: make room
                         self._starters.submit(self._idle.pop().close)
                     self._start_if_wanted()
                     self._changed.wait()
@@ -101,9 +101,13 @@ class Pool:
 
     def _start_if_wanted(self) -> None:
         """Start a slot for somebody who waits, where there is room for one."""
-        if self._starting < self._waiting and self._count() < self.size:
+        if self._starting < self._waiting and self._count() < self._room():
             self._starting += 1
             self._starters.submit(self._start)
+
+    def _room(self) -> int:
+        """Slots that there may be now: fewer where some of several hosts are lost."""
+        return min(self.size, getattr(self.backend, "room", self.size))
 
     def _count(self) -> int:
         return len(self._idle) + len(self._lent) + self._starting

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from .address import checked_addresses
 from .backend import BackendName, choose_backend
 from .dispatch import Answer, send
 from .errors import SandboxUnavailable
@@ -34,12 +35,16 @@ class Sandbox:
     Args:
         image: the container image; naming one rules bwrap out. Default: what
             ``assay sandbox build`` makes.
-        slots: programs at one time. Default: the machine's cores.
+        slots: programs at one time. Default: the machine's cores, or those of all hosts.
         limits: bounds on every program. A run may ask for others, but not for more memory,
             processes or files than these.
         backend: ``docker`` or ``bwrap``. Default: the environment variable ASSAY_SANDBOX, else
             docker where a daemon answers and has the image, else bwrap with a warning.
         preload: modules that slots import once, so that programs which import them start fast.
+        hosts: Docker daemons that share the slots: ``unix:///path``, ``ssh://user@host[:port]``
+            or ``tcp://host:port``. Default: the one that DOCKER_HOST names, or the local one.
+        runtime: the daemon's runtime for containers, such as ``runsc`` for gVisor. Default: the
+            environment variable ASSAY_SANDBOX_RUNTIME, else the daemon's own.
 
     Raises:
         ValueError: an argument makes no sense.
@@ -58,6 +63,8 @@ class Sandbox:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         backend: BackendName | None = None,
         preload: Sequence[str] = (),
+        hosts: Sequence[str] | None = None,
+        runtime: str | None = None,
     ) -> None:
         if slots is not None and slots < 1:
             raise ValueError(f"slots must be at least 1, got {slots}")
@@ -67,8 +74,16 @@ class Sandbox:
             raise ValueError(f"{name} must be 'docker' or 'bwrap', got {chosen!r}")
         if chosen == "bwrap" and image is not None:
             raise ValueError(f"bwrap shows the host's Python and has no image, got {image!r}")
+        if hosts is not None:
+            hosts = checked_addresses(hosts)
+        if backend != "bwrap":
+            runtime = runtime or os.environ.get("ASSAY_SANDBOX_RUNTIME") or None
+        if chosen == "bwrap" and (hosts or runtime):
+            value = f"hosts={hosts!r}" if hosts else f"runtime={runtime!r}"
+            raise ValueError(f"bwrap runs on this machine, without a daemon: leave out {value}")
         self.limits = limits
-        self.slots = slots or os.cpu_count() or 1
+        self._size = slots or (None if hosts else os.cpu_count() or 1)
+        self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
         self._wanted = (image, chosen, tuple(preload))
         self._arguments = {
             "image": image,
@@ -76,10 +91,21 @@ class Sandbox:
             "limits": limits,
             "backend": backend,
             "preload": tuple(preload),
+            "hosts": hosts,
+            "runtime": runtime,
         }
         self._lock = threading.Lock()
         self._pool: Pool | None = None
         self._closed = False
+
+    @property
+    def slots(self) -> int:
+        """Programs at one time. Where they are the cores of several hosts, these are asked.
+
+        Raises:
+            SandboxUnavailable, ImageUnavailable: no host can be used.
+        """
+        return self._size or self._slots().size
 
     @property
     def backend(self) -> str:
@@ -301,7 +327,7 @@ class Sandbox:
 
     def __repr__(self) -> str:
         state = self._pool.backend.name if self._pool else "not started"
-        return f"Sandbox({state}, slots={self.slots})"
+        return f"Sandbox({state}, slots={self._size or 'as the hosts have cores'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its arguments: the copy starts slots of its own."""
@@ -329,7 +355,9 @@ class Sandbox:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
                 image, wanted, preload = self._wanted
-                self._pool = Pool(choose_backend(image, wanted, self.limits, preload), self.slots)
+                found = choose_backend(image, wanted, self.limits, preload, **self._where)
+                self._size = self._size or getattr(found, "slots", 1)
+                self._pool = Pool(found, self._size)
             return self._pool
 
 

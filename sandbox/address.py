@@ -85,7 +85,9 @@ def open_client(address: str, timeout_s: int, version: str = "auto") -> Any:
 def unreachable(address: str, error: BaseException) -> str:
     """A sentence on a daemon that does not answer."""
     remedy = "Start Docker there."
-    if address == default_address():
+    if address.startswith("ssh://"):
+        remedy = "ssh gets there: start Docker, and give the user access to its socket."
+    elif address == default_address():
         remedy = "Start Docker, or set DOCKER_HOST."
     return f"cannot reach Docker at {address}: {explained(error)}. {remedy}"
 

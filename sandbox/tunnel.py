@@ -30,7 +30,7 @@ StreamLocalBindMask=0177
 _WATCH = """
 exec 3<&0
 folder=$1; shift
-"$@" </dev/null 3<&- & ssh=$!
+"$@" <&3 3<&- & ssh=$!
 { read -r _ <&3; kill $ssh; } 2>/dev/null & watch=$!
 exec 3<&-
 wait $ssh; status=$?
@@ -62,8 +62,8 @@ def ssh_fault(address: str) -> str | None:
 class Tunnel:
     """One ``ssh`` that forwards a socket of its own to the daemon's on the other machine.
 
-    It asks nothing (BatchMode): a key, and a known host key, are needed. ssh's configuration
-    and agent are the user's own.
+    It asks nothing (BatchMode): a key, a known host key, and an account that may run ``cat`` are
+    needed. ssh's configuration and agent are the user's own.
 
     Raises:
         SandboxUnavailable: ssh does not get there; the message has what it said.
@@ -124,16 +124,18 @@ class Tunnel:
         self._errors.close()
 
     def _command(self) -> list[str]:
+        remote = urlsplit(self.address).path.rstrip("/") or _REMOTE
+        options = [part for option in _OPTIONS.split() for part in ("-o", option)]
+        forward = f"{self._socket}:{remote}"
+        # With a command, sshd sends each reply at once; with -N alone it waits for more to send,
+        # and a run takes three times as long.
+        return ["ssh", "-T", "-L", forward, *options, *self._target(), "cat"]
+
+    def _target(self) -> list[str]:
         parts = urlsplit(self.address)
-        remote = parts.path.rstrip("/") or _REMOTE
-        command = ["ssh", "-N", "-T", "-L", f"{self._socket}:{remote}"]
-        for option in _OPTIONS.split():
-            command += ["-o", option]
-        if parts.username is not None:
-            command += ["-l", parts.username]
-        if parts.port is not None:
-            command += ["-p", str(parts.port)]
-        return [*command, "--", parts.hostname or ""]
+        user = [] if parts.username is None else ["-l", parts.username]
+        port = [] if parts.port is None else ["-p", str(parts.port)]
+        return [*user, *port, "--", parts.hostname or ""]
 
     def _wait(self) -> None:
         """Until the socket is there: ssh makes it once it is logged in."""
@@ -144,11 +146,10 @@ class Tunnel:
                 return
             time.sleep(0.02)
         said = os.pread(self._errors.fileno(), 600, 0).decode("utf-8", "replace").strip()
-        said = said or ("nothing" if not self.lives else f"nothing in {START_S:g} s")
-        command = " ".join(["ssh", *self._command()[5 + 2 * len(_OPTIONS.split()) :]])
+        said = said.rstrip(".") or f"nothing in {START_S:g} s"
         raise SandboxUnavailable(
             f"cannot reach Docker at {self.address}: ssh said: {said}. "
-            f"`{command} docker version` must work without a question."
+            f"`{' '.join(['ssh', *self._target()])}` must get in without a question."
         )
 
 

@@ -22,7 +22,7 @@ START_S = 30.0
 _REMOTE = "/var/run/docker.sock"
 _OPTIONS = """
 BatchMode=yes ConnectTimeout=10 ControlMaster=no ControlPath=none ExitOnForwardFailure=yes
-ForkAfterAuthentication=no PermitLocalCommand=no ServerAliveInterval=5 ServerAliveCountMax=3
+PermitLocalCommand=no ServerAliveInterval=5 ServerAliveCountMax=3
 StreamLocalBindMask=0177
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -11,8 +10,6 @@ from urllib.parse import urlsplit
 
 from .errors import SandboxUnavailable
 from .tunnel import forward, ssh_fault
-
-_PROBE_S = 10.0
 
 
 def default_address() -> str:
@@ -62,7 +59,7 @@ def _address_fault(address: str) -> str | None:
     return None
 
 
-def open_client(address: str, timeout_s: int, version: str = "auto") -> Any:
+def open_client(address: str, timeout_s: int, version: str | None = None) -> Any:
     """A client of the low-level API at an address, its SSH tunnel included.
 
     Raises:
@@ -73,8 +70,13 @@ def open_client(address: str, timeout_s: int, version: str = "auto") -> Any:
     if address.startswith("ssh://"):
         url, release = forward(address)
     try:
-        _probe(url)
-        return _client(url, timeout_s, version, release)
+        if url.startswith("unix://"):
+            # Importing docker-py takes 0.2 s, for nothing where nobody listens.
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(url.removeprefix("unix://"))
+        from .docker_client import Client
+
+        return Client(url, timeout_s, version, release)
     except BaseException as error:
         release()
         if isinstance(error, OSError) or _is_docker_error(error):
@@ -97,44 +99,11 @@ def explained(error: BaseException) -> str:
     return str(getattr(error, "explanation", None) or error).strip().rstrip(".")
 
 
-def _probe(url: str) -> None:
-    """Connect, and no more: docker-py leaks sockets where nobody listens, and waits for ever."""
-    if url.startswith("unix://"):
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(url.removeprefix("unix://"))
-    elif url.startswith("tcp://"):
-        parts = urlsplit(url)
-        with contextlib.closing(
-            socket.create_connection((parts.hostname or "", parts.port or 2375), _PROBE_S)
-        ):
-            pass
-
-
-def _client(url: str, timeout_s: int, version: str, release: Callable[[], None]) -> Any:
-    import docker
-    from docker.utils import kwargs_from_env
-
-    # The variables of TLS are for tcp:// only; a certificate missing here must not stop unix://.
-    arguments = {"base_url": url}
-    if not url.startswith("unix://"):
-        arguments = kwargs_from_env({**os.environ, "DOCKER_HOST": url})
-    client = docker.APIClient(**arguments, timeout=timeout_s, version=version)
-    close = client.close
-
-    def close_all() -> None:
-        close()
-        release()
-
-    client.close = close_all
-    return client
-
-
 def _nothing() -> None:
     """There is no tunnel to end."""
 
 
 def _is_docker_error(error: BaseException) -> bool:
     import docker.errors
-    import requests
 
-    return isinstance(error, docker.errors.DockerException | requests.RequestException)
+    return isinstance(error, docker.errors.DockerException)

@@ -15,7 +15,7 @@ from typing import Any
 
 from .address import default_address, explained, open_client, unreachable
 from .agent_source import agent_command
-from .ending import excuse
+from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
 from .limits import Limits
 from .seccomp import docker_profile
@@ -26,6 +26,7 @@ _LABEL = "assay.sandbox"
 _SHM_MIB = 16
 _AGENT_MIB = 32
 _FIRST_UID = 20_000
+_OLD_S = 3600
 
 
 def daemon_fault(timeout_s: int = 10) -> str | None:
@@ -134,11 +135,10 @@ class DockerBackend:
             made = client.create_container(**self._description(client))
             container = made["Id"]
             _check_bounds(made.get("Warnings") or [])
-            stream = _stream(
-                client.attach_socket(
-                    container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-                )
+            attached = client.attach_socket(
+                container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
+            stream = _stream(attached)
             client.start(container)
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             if client is not None:
@@ -155,6 +155,8 @@ class DockerBackend:
         def end() -> None:
             if once.acquire(blocking=False):
                 _remove(client, container)
+                with contextlib.suppress(Exception):  # only TLS has it, and holds the socket by it
+                    attached._response.close()
                 client.close()
                 ended()
 
@@ -253,15 +255,20 @@ class DockerBackend:
     def sweep(self) -> int:
         """Remove containers of clients of this machine that are no more; say how many.
 
-        A second line only: when a client dies its containers end by themselves.
+        A second line only: when a client dies its containers end by themselves. Those it had
+        made but not yet started do not; an hour later any client may remove them.
         """
         removed = 0
         with contextlib.suppress(Exception):  # other clients may be sweeping as well
-            for found in self._client.containers(
-                all=True, filters={"label": f"{_LABEL}.boot={_boot_id()}"}
-            ):
-                if not _is_alive(found["Labels"].get(f"{_LABEL}.pid", "")):
-                    _remove(self._client, found["Id"])
+            boot = _boot_id()
+            found = self._client.containers(all=True, filters={"label": f"{_LABEL}=1"})
+            now = daemon_time(self._client) if found else 0
+            for container in found:
+                labels = container["Labels"]
+                old = container["State"] == "created" and now - container["Created"] > _OLD_S
+                ours = labels.get(f"{_LABEL}.boot") == boot
+                if old or (ours and not _is_alive(labels.get(f"{_LABEL}.pid", ""))):
+                    _remove(self._client, container["Id"])
                     removed += 1
         return removed
 

@@ -57,7 +57,7 @@ def _events(client: Any, container: str) -> list[dict[str, Any]]:
     found = []
     events = client.events(
         since=1,
-        until=_now(client) + _WAIT_S,
+        until=daemon_time(client) + _WAIT_S,
         filters={"type": "container", "container": container},
         decode=True,
     )
@@ -85,7 +85,7 @@ def _exists(client: Any, container: str) -> bool:
     return True
 
 
-def _now(client: Any) -> int:
+def daemon_time(client: Any) -> int:
     """The daemon's clock, in seconds since 1970: ours may differ."""
     said = client.info()["SystemTime"]
     return int(datetime.fromisoformat(re.sub(r"\.\d+", "", said)).timestamp())

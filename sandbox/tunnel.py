@@ -104,9 +104,13 @@ class Tunnel:
         return f"unix://{self._socket}"
 
     @property
-    def lives(self) -> bool:
-        """Whether ssh still runs."""
-        return self._process.poll() is None
+    def works(self) -> bool:
+        """Whether ssh still runs, and listens."""
+        if self._process.poll() is None:
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(self._socket)
+                return True
+        return False
 
     def end(self) -> None:
         """End ssh, and remove its socket."""
@@ -140,9 +144,8 @@ class Tunnel:
     def _wait(self) -> None:
         """Until the socket is there: ssh makes it once it is logged in."""
         deadline = time.monotonic() + START_S
-        while self.lives and time.monotonic() < deadline:
-            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-                probe.connect(self._socket)
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if self.works:
                 return
             time.sleep(0.02)
         said = os.pread(self._errors.fileno(), 600, 0).decode("utf-8", "replace").strip()
@@ -174,7 +177,7 @@ def forward(address: str) -> tuple[str, Callable[[], None]]:
     with _lock:
         line = _lines.setdefault(address, _Line())
     with line.lock:
-        if line.tunnel is None or not line.tunnel.lives:
+        if line.tunnel is None or not line.tunnel.works:
             line.tunnel = Tunnel(address)
         tunnel = line.tunnel
         tunnel.users += 1

@@ -119,12 +119,22 @@ class DockerBackend:
         """Create, attach, start.
 
         Args:
-            ended: called once, when a container that was started has ended.
-            broken: called where its slot broke under a program.
+            ended: called when a container that was started has ended.
+            broken: called where its slot broke.
 
         Raises:
             SlotBroken: the daemon refused or is gone, or the agent did not greet.
         """
+        for left in (2, 1, 0):
+            try:
+                return self._start(ended, broken)
+            except SlotBroken as error:
+                # Somebody killed it as it started: that says nothing of the next.
+                if not (error.excuse and left):
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _start(self, ended: Callable[[], None], broken: Callable[[], None]) -> Slot:
         import docker.errors
         import requests
 

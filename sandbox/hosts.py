@@ -160,6 +160,7 @@ class HostsBackend:
         except (SandboxUnavailable, ImageUnavailable) as error:
             raise SlotBroken(str(error)) from error
         slot = backend.start(lambda: host.slots.discard(token), host.suspect)
+        host.slots.add(token)  # tries that failed have taken it away
         host.rests_until = 0.0
         return slot
 

@@ -22,7 +22,15 @@ _LARGEST_HEADER = 1 << 20
 
 
 class SlotBroken(Exception):
-    """The slot died or answered oddly, and must not be used again."""
+    """The slot died or answered oddly, and must not be used again.
+
+    Attributes:
+        excuse: how it died while it started, where neither it nor its host is to blame.
+    """
+
+    def __init__(self, cause: str, excuse: str = "") -> None:
+        super().__init__(f"{excuse} ({cause})" if excuse else cause)
+        self.excuse = excuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +136,10 @@ class Slot:
             greeting = self._read_frame()
             if greeting.get("ready") != 1:
                 raise SlotBroken(f"the agent greeted with {greeting!r:.100}")
-        except SlotBroken:
+        except SlotBroken as error:
+            why = self.excuse()
             self.close()
-            raise
+            raise SlotBroken(str(error), why) from error
         self.python: str = greeting["python"]
         self.switches: bool = greeting["switches"]
 

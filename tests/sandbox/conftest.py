@@ -110,6 +110,11 @@ class Daemon:
             self._process.send_signal(number)
             self._process.wait(60)
             self._process = None
+        if number == signal.SIGKILL:  # its containerd dies with it; a new one looks for it
+            for pid in self.processes("containerd.toml"):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            (self.root / "exec/containerd/containerd.pid").unlink(missing_ok=True)
 
     def processes(self, word: str = "") -> list[int]:
         """Those whose command line names our folder: containerd, and a shim for each container."""
@@ -133,8 +138,8 @@ class Daemon:
             own.load_image(b"".join(first.get_image(image)))
 
     def end(self) -> None:
-        """Stop it, and remove all it made."""
-        self.stop()
+        """Kill it, and remove all it made."""
+        self.stop(signal.SIGKILL)
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)

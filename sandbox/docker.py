@@ -139,6 +139,7 @@ class DockerBackend:
         import requests
 
         client = None
+        stream = None
         container = ""
         try:
             client = self._reach()
@@ -150,15 +151,17 @@ class DockerBackend:
             )
             stream = _stream(attached)
             client.start(container)
-        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        except BaseException as error:
+            if stream is not None:
+                stream.close()
             if client is not None:
                 _remove(client, container)
                 client.close()
-            raise SlotBroken(f"Docker does not start a container: {explained(error)}") from error
-        except BaseException:
-            if client is not None:
-                _remove(client, container)
-                client.close()
+            if isinstance(
+                error, docker.errors.DockerException | requests.RequestException | OSError
+            ):
+                cause = f"Docker does not start a container: {explained(error)}"
+                raise SlotBroken(cause) from error
             raise
         once = threading.Lock()
 

@@ -68,6 +68,7 @@ def _events(client: Any, container: str) -> list[dict[str, Any]]:
                 break
     finally:
         events.close()
+        events._response.close()  # where the daemon hung up, the first leaves a socket open
     return found
 
 

@@ -152,7 +152,8 @@ class RaySandbox:
             ValueError: as :meth:`Sandbox.run` does.
         """
         found, node, attempts = self._call("run", code, stdin, **options)
-        return replace(found, host=found.host or node, attempts=found.attempts + attempts - 1)
+        result: Result = found
+        return replace(result, host=result.host or node, attempts=result.attempts + attempts - 1)
 
     def run_many(self, programs: Sequence[str | tuple[str, str]], **options: Any) -> list[Result]:
         """Run programs over all nodes, the order kept: see :meth:`Sandbox.run_many`.
@@ -314,7 +315,8 @@ class RaySandbox:
         if time.monotonic() - self._looked < LOOK_S or not self._looking.acquire(blocking=False):
             return
         try:
-            alive = {facts["NodeID"]: facts for facts in ray.nodes() if facts["Alive"]}
+            nodes: Any = ray.nodes
+            alive = {facts["NodeID"]: facts for facts in nodes() if facts["Alive"]}
             with self._changed:
                 if self._closed:
                     return
@@ -343,8 +345,10 @@ class RaySandbox:
         actor, slots, cause = None, 0, ""
         try:
             place = NodeAffinitySchedulingStrategy(node.id, soft=False)
-            made = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=_THREADS)(NodeBox)
-            actor = made.options(scheduling_strategy=place).remote(self._arguments)
+            made: Any = ray.remote(NodeBox)
+            actor = made.options(
+                num_cpus=0, max_restarts=0, max_concurrency=_THREADS, scheduling_strategy=place
+            ).remote(self._arguments)
             slots, image = ray.get(actor.look.remote(), timeout=120)
             cause = self._differs(node, image)
         except RayTaskError as error:

@@ -356,8 +356,9 @@ class Sandbox:
             if self._pool is None:
                 image, wanted, preload = self._wanted
                 found = choose_backend(image, wanted, self.limits, preload, **self._where)
-                self._size = self._size or getattr(found, "slots", 1)
-                self._pool = Pool(found, self._size)
+                size: int = self._size or getattr(found, "slots", 1)
+                self._size = size
+                self._pool = Pool(found, size)
             return self._pool
 
 

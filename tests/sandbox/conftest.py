@@ -104,6 +104,11 @@ class Daemon:
             time.sleep(0.1)
         raise RuntimeError(f"dockerd does not start: {(root / 'log').read_text()[-2000:]}")
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has been started and not stopped."""
+        return self._process is not None
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Send it a signal, and wait for its end."""
         if self._process is not None:
@@ -170,6 +175,13 @@ def start_daemon(image: str) -> Iterator[Callable[..., Daemon]]:
 
 
 @pytest.fixture(scope="session")
-def second(start_daemon: Callable[..., Daemon]) -> Daemon:
-    """A second daemon, for tests that leave it running."""
+def _second(start_daemon: Callable[..., Daemon]) -> Daemon:
     return start_daemon()
+
+
+@pytest.fixture
+def second(_second: Daemon) -> Daemon:
+    """A second daemon, which runs; tests may stop it."""
+    if not _second.runs:
+        _second.start()
+    return _second

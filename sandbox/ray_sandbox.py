@@ -6,20 +6,17 @@ import contextlib
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from .backend import BackendName
-from .errors import SandboxError, SandboxUnavailable
+from .batch import Batches, awaitable
+from .errors import SandboxUnavailable
 from .limits import Limits
-from .result import Check, Result, RunStatus
+from .result import Check, Result
 from .sandbox import Sandbox
-
-_Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
 
 ATTEMPTS = 6
 """Nodes that a program is tried on where they are lost under it."""
@@ -70,13 +67,13 @@ class _Node:
         self.rests_until = time.monotonic() + REST_S
 
 
-class RaySandbox:
+class RaySandbox(Batches):
     r"""A sandbox spread over a Ray cluster: one box on each node that is alive.
 
     Each program goes to the node with the fewest in flight for its slots, and waits where all
     are busy. Those that were on a node that is lost run again on the others; new nodes are
     found within seconds. It is used from the driver, by many threads; pickled, it becomes
-    one with boxes of its own.
+    one with boxes of its own. Batches are those of :class:`Sandbox`.
 
     Every node needs Assay, and Docker with the same image (or bubblewrap, as in
     :class:`Sandbox`). The actors ask Ray for no CPUs: leave the cores that programs should have
@@ -106,6 +103,7 @@ class RaySandbox:
         preload: Sequence[str] = (),
         runtime: str | None = None,
     ) -> None:
+        super().__init__()
         try:
             import ray  # noqa: F401
         except ImportError as error:
@@ -144,63 +142,29 @@ class RaySandbox:
                     return sum(node.slots for node in self._usable())
                 self._changed.wait(1.0)
 
-    def run(self, code: str, stdin: str = "", **options: Any) -> Result:
+    def run(self, code: str, stdin: str = "", *, limits: Limits | None = None) -> Result:
         """Run one program on some node: see :meth:`Sandbox.run`. ``Result.host`` is the node.
 
         Raises:
             SandboxUnavailable: no node can be used, or none lasts; nothing was judged.
             ValueError: as :meth:`Sandbox.run` does.
         """
-        found, node, attempts = self._call("run", code, stdin, **options)
+        found, node, attempts = self._call("run", code, stdin, limits=limits)
         result: Result = found
         return replace(result, host=result.host or node, attempts=result.attempts + attempts - 1)
 
-    def run_many(self, programs: Sequence[str | tuple[str, str]], **options: Any) -> list[Result]:
-        """Run programs over all nodes, the order kept: see :meth:`Sandbox.run_many`.
+    arun = awaitable(run)
 
-        Raises:
-            SandboxUnavailable: it failed before any program was run.
-            ValueError: as :meth:`run` does.
-        """
-
-        def run_one(program: str | tuple[str, str]) -> Result | SandboxError:
-            code, stdin = (program, "") if isinstance(program, str) else program
-            try:
-                return self.run(code, stdin, **options)
-            except SandboxError as error:
-                return error
-
-        found = self.map(run_one, programs)
-        failures = [item for item in found if isinstance(item, SandboxError)]
-        if failures and len(failures) == len(found):
-            raise failures[0]
-        return [
-            Result(RunStatus.SANDBOX_ERROR, reason=str(item))
-            if isinstance(item, SandboxError)
-            else item
-            for item in found
-        ]
-
-    def map(self, function: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
-        """Call a function for each item, as many at a time as all nodes have slots, in order."""
-        if len(items) < 2:
-            return [function(item) for item in items]
-        # A node more than there are now may come.
-        with ThreadPoolExecutor(min(2 * self.slots, len(items)), "assay-ray") as threads:
-            futures = [threads.submit(function, item) for item in items]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
-
-    def check_stdio(self, code: str, cases: Sequence[tuple[str, str]], **options: Any) -> Check:
+    def check_stdio(self, /, code: str, cases: Sequence[tuple[str, str]], **options: Any) -> Check:
         """Hold a program's output against what is expected: see :meth:`Sandbox.check_stdio`."""
         found: Check = self._call("check_stdio", code, cases, **options)[0]
         return found
 
+    acheck_stdio = awaitable(check_stdio)
+
     def check_calls(
         self,
+        /,
         code: str,
         function: str,
         cases: Sequence[tuple[Sequence[Any], Any]],
@@ -210,10 +174,14 @@ class RaySandbox:
         found: Check = self._call("check_calls", code, function, cases, **options)[0]
         return found
 
-    def check_tests(self, code: str, tests: str, **options: Any) -> Check:
+    acheck_calls = awaitable(check_calls)
+
+    def check_tests(self, /, code: str, tests: str, **options: Any) -> Check:
         """Run a program's tests beside it: see :meth:`Sandbox.check_tests`."""
         found: Check = self._call("check_tests", code, tests, **options)[0]
         return found
+
+    acheck_tests = awaitable(check_tests)
 
     def close(self) -> None:
         """End the boxes on all nodes. Calling it twice does no harm."""
@@ -222,6 +190,7 @@ class RaySandbox:
         with self._changed:
             nodes, self._nodes, self._closed = list(self._nodes.values()), {}, True
             self._changed.notify_all()
+        self._end_threads()
         actors = [node.actor for node in nodes if node.actor is not None]
         if not actors or not ray.is_initialized():
             return

@@ -18,7 +18,7 @@ from assay.sandbox import Limits, Sandbox, SandboxError, build_image
 from assay.sandbox.bwrap import bwrap_fault
 from assay.sandbox.docker import connect, daemon_fault
 
-IMAGE = f"assay-tests:{os.getpid()}"  # test runs at the same time keep apart
+IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 
 
 @pytest.fixture(scope="session")

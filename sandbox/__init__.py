@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .compare import same_lines, same_output
 from .errors import BadTests, ImageUnavailable, SandboxError, SandboxUnavailable
 from .image import PINNED, build_image, registry_fault
@@ -18,6 +20,9 @@ from .rows import (
 from .sandbox import Sandbox
 from .selfcheck import Finding
 
+if TYPE_CHECKING:
+    from .ray_sandbox import RaySandbox
+
 __all__ = [
     "PINNED",
     "BadTests",
@@ -25,6 +30,7 @@ __all__ = [
     "Finding",
     "ImageUnavailable",
     "Limits",
+    "RaySandbox",
     "Result",
     "RunStatus",
     "Sandbox",
@@ -41,3 +47,12 @@ __all__ = [
     "same_lines",
     "same_output",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``RaySandbox`` where it is asked for: few need it."""
+    if name != "RaySandbox":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .ray_sandbox import RaySandbox
+
+    return RaySandbox

@@ -30,7 +30,16 @@ class _Waiter:
         self.fresh = fresh
         self.slot: Slot | None = None
         self.refusal = ""
-        self.answered = threading.Event()
+        self._answered = threading.Lock()  # released once; an Event costs twenty times as much
+        self._answered.acquire()
+
+    def answer(self) -> None:
+        """Wake it."""
+        self._answered.release()
+
+    def wait(self) -> None:
+        """Return when it has its answer."""
+        self._answered.acquire()
 
 
 class Pool:
@@ -104,7 +113,7 @@ class Pool:
             self._line[waiter] = None
             self._serve()
         try:
-            waiter.answered.wait()
+            waiter.wait()
         except BaseException:  # Ctrl-C
             self._leave(waiter)
             raise
@@ -134,7 +143,7 @@ class Pool:
         refusal = self._refusal()
         for waiter in self._line:
             waiter.refusal = refusal
-            waiter.answered.set()
+            waiter.answer()
         self._line.clear()
 
     def _serve(self) -> None:
@@ -149,13 +158,13 @@ class Pool:
                 self._lent.add(slot)
                 del self._line[waiter]
                 waiter.slot = slot
-                waiter.answered.set()
+                waiter.answer()
             elif coming:
                 coming -= 1
             else:
-                if self._idle and self._count() >= self.size:  # used ones only: make room
+                if self._idle and self._count() >= self._room():  # used ones only: make room
                     self._retire(next(iter(self._idle)))
-                if self._count() < self.size:
+                if self._count() < self._room():
                     self._start_one()
                 elif not self._idle:
                     return
@@ -164,6 +173,10 @@ class Pool:
         if waiter.fresh:
             return next((slot for slot in self._idle if not slot.runs), None)
         return next(reversed(self._idle), None)  # so that the others become idle for long
+
+    def _room(self) -> int:
+        """Slots that there may be now: fewer where some of several hosts are lost."""
+        return min(self.size, getattr(self.backend, "room", self.size))
 
     def _count(self) -> int:
         return len(self._idle) + len(self._lent) + self._starting - len(self._worn)

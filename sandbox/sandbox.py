@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
 
+from .address import checked_addresses
 from .backend import BackendName, choose_backend, wanted_backend
 from .batch import Batches, awaitable
 from .cores import usable_cores
@@ -17,6 +19,7 @@ from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_dat
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
+from .problem import check_problem
 from .process import ProcessBackend
 from .result import Check, Result, RunStatus
 from .selfcheck import self_check
@@ -34,7 +37,7 @@ class Sandbox(Batches):
         image: the container image; naming one rules bwrap out. Default: what
             ``assay sandbox build`` makes.
         slots: programs at one time. Default: the cores that this process may use, by its
-            affinity and the CPU quota of its cgroup.
+            affinity and the CPU quota of its cgroup; with ``hosts`` the cores of all of them.
         limits: bounds on every program. A run may ask for others, but not for more memory,
             processes or files than these.
         backend: ``docker`` or ``bwrap``. Default: the environment variable ASSAY_SANDBOX, else
@@ -45,6 +48,10 @@ class Sandbox(Batches):
             wanted; ``None`` keeps all.
         unsafe: allow ``backend="process"``: programs that nobody has read run as processes of
             this machine, and may do there what this user may.
+        hosts: Docker daemons that share the slots: ``unix:///path``, ``ssh://user@host[:port]``
+            or ``tcp://host:port``. Default: the one that DOCKER_HOST names, or the local one.
+        runtime: the daemon's runtime for containers, such as ``runsc`` for gVisor. Default: the
+            environment variable ASSAY_SANDBOX_RUNTIME, else the daemon's own.
 
     Raises:
         ValueError: an argument makes no sense.
@@ -65,6 +72,8 @@ class Sandbox(Batches):
         preload: Sequence[str] = (),
         idle_s: float | None = 300.0,
         unsafe: bool = False,
+        hosts: Sequence[str] | None = None,
+        runtime: str | None = None,
     ) -> None:
         super().__init__()
         if slots is not None and slots < 1:
@@ -72,9 +81,17 @@ class Sandbox(Batches):
         if idle_s is not None and not idle_s > 0:
             raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
         chosen = wanted_backend(backend, image, unsafe=unsafe)
+        if hosts is not None:
+            hosts = checked_addresses(hosts)
+        if backend not in ("bwrap", "process"):
+            runtime = runtime or os.environ.get("ASSAY_SANDBOX_RUNTIME") or None
+        if chosen in ("bwrap", "process") and (hosts or runtime):
+            value = f"hosts={hosts!r}" if hosts else f"runtime={runtime!r}"
+            raise ValueError(f"{chosen} runs on this machine, without a daemon: leave out {value}")
         self.limits = limits
-        self.slots = slots or usable_cores()
+        self._size: int | None = slots or (None if hosts else usable_cores())
         self.idle_s = idle_s
+        self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
         self._wanted = (image, chosen, tuple(preload))
         self._arguments = {
             "image": image,
@@ -84,9 +101,20 @@ class Sandbox(Batches):
             "preload": tuple(preload),
             "idle_s": idle_s,
             "unsafe": unsafe,
+            "hosts": hosts,
+            "runtime": runtime,
         }
         self._pool: Pool | None = None
         self._closed = False
+
+    @property
+    def slots(self) -> int:
+        """Programs at one time. Where they are the cores of several hosts, these are asked.
+
+        Raises:
+            SandboxUnavailable, ImageUnavailable: no host can be used.
+        """
+        return self._size or self._slots().size
 
     @property
     def backend(self) -> str:
@@ -127,6 +155,7 @@ class Sandbox(Batches):
         cases: Sequence[tuple[str, str]],
         *,
         tolerance: float | None = None,
+        compare: Callable[[str, str], bool] | None = None,
         stop_at_first: bool = False,
         limits: Limits | None = None,
     ) -> Check:
@@ -138,15 +167,19 @@ class Sandbox(Batches):
         Args:
             code: the program.
             cases: stdin and expected stdout of each.
-            tolerance: numbers may differ by this much, absolutely or relative to the larger.
+            tolerance: numbers may differ by this much, absolutely or relative to the larger;
+                two integers may not.
+            compare: called here with what was printed and what was expected, to say whether
+                that is right, where several answers are. What was printed is untrusted text.
+                :func:`~assay.sandbox.same_lines` is one.
             stop_at_first: do not run the cases after the first failure.
             limits: bounds on each run.
 
         Raises:
-            ValueError: there are no cases.
+            ValueError: there are no cases, or the tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
         """
-        found = StdioCheck(len(cases), tolerance)
+        found = StdioCheck(len(cases), tolerance, compare)
         for number, (stdin, expected) in enumerate(cases, 1):
             result = self.run(code, stdin, limits=limits)
             go_on = found.add(number, stdin, expected, result)
@@ -163,23 +196,28 @@ class Sandbox(Batches):
         cases: Sequence[tuple[Sequence[Any], Any]],
         *,
         tolerance: float | None = None,
+        from_json: bool = False,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
 
         The program gets the arguments only. Its values come back as plain built-in ones and are
-        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple. One
-        process makes all calls, so the limits hold for all of them together.
+        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple; only nan,
+        where it is expected, equals nan. One process makes all calls, so the limits hold for
+        all of them together.
 
         Args:
             code: the program.
             function: its name; ``Solution.solve`` is that method of a new ``Solution()``.
             cases: positional arguments and expected value of each.
             tolerance: floats may differ by this much, absolutely or relative to the larger.
+            from_json: the expected values were read from JSON, so a tuple equals the list of
+                its items, and the key 1 of a dict the key "1".
             limits: bounds on the run.
 
         Raises:
-            ValueError: there are no cases, or they hold values that are not plain.
+            ValueError: there are no cases, they hold values that are not plain, or the
+                tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -188,11 +226,11 @@ class Sandbox(Batches):
             True
         """
         bounds = self._bounds(limits)
-        data = calls_data(function, cases)
+        data = calls_data(function, cases, tolerance)
         answer = self._send("calls", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause)
-        return calls_check(answer.reply, bounds, cases, tolerance)
+            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause, failed=0)
+        return calls_check(answer.reply, bounds, cases, tolerance, from_json=from_json)
 
     acheck_calls = awaitable(check_calls)
 
@@ -208,9 +246,11 @@ class Sandbox(Batches):
         """Hold a program against tests written in Python, which run in a process of their own.
 
         Each top-level statement that asserts is one test, and so are a ``check(candidate)``
-        function (called with the entry point), each ``test_*`` function and each method of a
-        TestCase. Names that the tests neither define nor import, and that are no builtins, are
-        the program's; its objects are handles to them, never equal to anything.
+        function (called with the entry point), each ``test_*`` function for each set of its
+        parameters, and each method of a TestCase or ``Test*`` class. Tests that are skipped or
+        expected to fail do not count. Names that the tests neither define nor import, and that
+        are no builtins, are the program's, and so is what they import from ``solution``; its
+        objects are handles to them, never equal to anything else.
 
         Args:
             code: the program.
@@ -221,7 +261,8 @@ class Sandbox(Batches):
             limits: bounds on both processes together.
 
         Raises:
-            ValueError: the tests do not compile, or lack an entry point.
+            BadTests: the tests do not compile, assert nothing, lack an entry point, or fail
+                before they ask the program for anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -233,10 +274,42 @@ class Sandbox(Batches):
         data = tests_data(tests, setup, entry_point)
         answer = self._send("tests", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause)
+            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause, failed=0)
         return tests_check(answer.reply, bounds)
 
     acheck_tests = awaitable(check_tests)
+
+    def check_problem(
+        self,
+        code: str,
+        problem: Mapping[str, Any],
+        *,
+        stop_at_first: bool = False,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a program against a problem, in whichever of the three ways it asks for.
+
+        Args:
+            code: the program, or what continues the problem's prompt.
+            problem: a dict with one of ``tests``, ``stdio`` and ``calls``, as
+                :mod:`assay.sandbox.problem` says; :func:`~assay.sandbox.problem_from_row`
+                makes one of a public data set's row.
+            stop_at_first: of ``stdio``, do not run the cases after the first failure.
+            limits: bounds on each run.
+
+        Raises:
+            ValueError: the problem cannot be used; the message says why. Where its tests fail
+                by themselves it is a BadTests.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
+            0.5
+        """
+        return check_problem(self, code, problem, stop_at_first=stop_at_first, limits=limits)
+
+    acheck_problem = awaitable(check_problem)
 
     def check(self) -> list[Finding]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""
@@ -273,7 +346,7 @@ class Sandbox(Batches):
         pool = self._pool
         unsafe = f"{ProcessBackend.name}, " if self._arguments["unsafe"] else ""
         state = pool.backend.name if pool is not None else f"{unsafe}not started"
-        return f"Sandbox({state}, slots={self.slots})"
+        return f"Sandbox({state}, slots={self._size or 'as the hosts have cores'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its arguments: the copy starts slots of its own."""
@@ -301,8 +374,10 @@ class Sandbox(Batches):
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
                 image, wanted, preload = self._wanted
-                backend = choose_backend(image, wanted, self.limits, preload)
-                self._pool = Pool(backend, self.slots, idle_s=self.idle_s)
+                found = choose_backend(image, wanted, self.limits, preload, **self._where)
+                size = int(self._size or getattr(found, "slots", 1))
+                self._size = size
+                self._pool = Pool(found, size, idle_s=self.idle_s)
             return self._pool
 
 

@@ -77,7 +77,7 @@ def _daemon(info: dict[str, Any]) -> Finding:
 
 
 def _runtime(info: dict[str, Any]) -> Finding:
-    name = info.get("DefaultRuntime", "?")
+    name = os.environ.get("ASSAY_SANDBOX_RUNTIME") or info.get("DefaultRuntime", "?")
     kernel = info.get("KernelVersion", "?")
     if "runsc" in name:
         return Finding("runtime", True, f"{name}: programs have a kernel of their own, gVisor's")

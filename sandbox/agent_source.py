@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 _MODULES = (  # each after those that it imports
+    "agent_fork",
     "wire",
     "agent_process",
     "agent_channel",
@@ -31,6 +32,8 @@ for name, text in SOURCES:
     sys.modules[module.__name__] = module
     setattr(package, name, module)
     exec(compile(text, "<assay " + name + ">", "exec", dont_inherit=True), module.__dict__)
+    if name == "agent_fork":
+        module.keep_hooks()
 sys.modules["_assay.agent"].main()
 """
 

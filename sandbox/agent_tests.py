@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from .agent_channel import Peer, PeerGone
-from .agent_process import PEER_FD, REPORT_FD, open_streams
+from .agent_process import PEER_FD, REPORT_FD
 
 CANDIDATE_GONE = 77
 """Exit code of the tests' process where the candidate's ended under it."""
@@ -33,7 +33,6 @@ _CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, t
 def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     """Hold the candidate against the tests, report each, and end with exit code 0."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    open_streams()
     # The candidate can write to /tmp: what the tests import must never be looked for there.
     os.chdir("/")
     work = json.loads(text)

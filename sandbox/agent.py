@@ -58,6 +58,8 @@ class Agent:
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
         self.files = Files()
+        self.memory = _Memory()
+        self.cores = os.cpu_count() or 1
         self.own_limits = _own_limits()
         self.own_address_space = _address_space()
         gc.collect()
@@ -77,7 +79,6 @@ class Agent:
         blobs = [self.host.read_blob(size) for size in request["blobs"]]
         uids = self._fresh_users()
         captures = [Capture(limits["output_bytes"]) for _ in range(3)]
-        kills = _oom_kills()
         started = time.monotonic()
         processes = self._fork(request, blobs, captures, limits, uids)
         for capture in captures:
@@ -102,7 +103,7 @@ class Agent:
             "wall_s": time.monotonic() - started,
             "cpu_s": usage["cpu"],
             "rss_kib": usage["rss"],
-            "oom": _oom_kills() != kills,
+            "oom": self.memory.was_exceeded(),
             "strays": strays,
             "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
@@ -143,7 +144,7 @@ class Agent:
         """Start the processes of a run. The first is the one whose end ends the run."""
         out, err, report = (capture.writer for capture in captures)
         code, text = blobs
-        null = os.open("/dev/null", os.O_RDWR)
+        null = self.host.null
         mode = request["mode"]
         if mode == "tests":
             ours, theirs = socket.socketpair()
@@ -161,7 +162,6 @@ class Agent:
         else:
             streams = [text, out, err, report]
             pids = [self._child(_run_main, code, request, streams, limits, uids[0])]
-        os.close(null)
         return pids
 
     def _child(
@@ -198,9 +198,8 @@ class Agent:
         by_fd = {capture.reader: capture for capture in captures}
         for fd in by_fd:
             poll.register(fd, select.POLLIN)
-        cores = os.cpu_count() or 1
         deadline = started + limits["wall_s"]
-        check = started + limits["cpu_s"] / cores
+        check = started + limits["cpu_s"] / self.cores
         try:
             while True:
                 now = time.monotonic()
@@ -210,7 +209,7 @@ class Agent:
                     left = limits["cpu_s"] - _cpu_of_all()
                     if left <= 0:
                         return "cpu"
-                    check = now + max(SHORTEST_CHECK, left / cores)
+                    check = now + max(SHORTEST_CHECK, left / self.cores)
                 exited = False
                 for fd, _ in poll.poll(max(1, (min(deadline, check) - now) * 1000)):
                     if fd == process:
@@ -282,14 +281,28 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * mmap.PAGESIZE
 
 
-def _oom_kills() -> int:
-    """Processes of this sandbox that the kernel killed for memory: cgroup v2, then v1."""
-    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        with contextlib.suppress(OSError), open(path) as file:
-            for line in file:
-                if line.startswith("oom_kill "):
-                    return int(line.split()[1])
-    return 0
+class _Memory:
+    """Counts processes of this sandbox that the kernel killed for memory: cgroup v2, then v1."""
+
+    def __init__(self) -> None:
+        self.file: int | None = None
+        for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+            with contextlib.suppress(OSError):
+                self.file = os.open(path, os.O_RDONLY)
+                break
+        self.kills = self._count()
+
+    def was_exceeded(self) -> bool:
+        """Whether it happened since the last call."""
+        before, self.kills = self.kills, self._count()
+        return self.kills != before
+
+    def _count(self) -> bytes:
+        if self.file is not None:
+            for line in os.pread(self.file, 4096, 0).splitlines():
+                if line.startswith(b"oom_kill "):
+                    return line
+        return b""
 
 
 def _cpu_of_all() -> float:

@@ -28,16 +28,17 @@ from typing import Any, NoReturn
 
 from . import agent_candidate, agent_process, agent_tests
 from .agent_cleanup import Files, kill_all, settle
+from .agent_clock import cpu_of_all, delay_of_run
 from .agent_io import Capture, Host
 
 _PRELOAD = """
-abc ast bisect builtins cmath collections contextlib copy dataclasses datetime decimal enum
-fractions functools heapq inspect io itertools json math operator queue random re shutil
+abc ast bisect builtins collections contextlib copy dataclasses datetime decimal enum
+fractions functools heapq inspect io itertools json math operator queue random re
 statistics string sys threading time traceback types typing unittest
 """
 """Modules that programs often import. The fork has them for nothing."""
 
-SHORTEST_CHECK = 0.02  # seconds between looks at the CPU time of all processes
+SHORTEST_CHECK = 0.02  # seconds between looks at the times of all processes
 
 
 class Agent:
@@ -85,7 +86,7 @@ class Agent:
             os.close(capture.writer)
         for blob in blobs:
             os.close(blob)
-        end = self._watch(processes[0], captures, limits, started)
+        end = self._watch(processes, captures, limits, started)
         settle(processes, end)
         exits: dict[int, int] = {}
         usage = {"cpu": 0.0, "rss": 0}
@@ -188,10 +189,10 @@ class Agent:
             os._exit(1)
 
     def _watch(
-        self, pid: int, captures: list[Capture], limits: dict[str, Any], started: float
+        self, processes: list[int], captures: list[Capture], limits: dict[str, Any], started: float
     ) -> str:
         """Follow a run to its end: ``exit``, ``wall``, ``cpu`` or ``output``."""
-        process = os.pidfd_open(pid)
+        process = os.pidfd_open(processes[0])
         poll = select.poll()
         poll.register(process, select.POLLIN)
         poll.register(self.host.reader, 0)  # hang-up only: then nobody wants this result
@@ -204,9 +205,12 @@ class Agent:
             while True:
                 now = time.monotonic()
                 if now >= deadline:
-                    return "wall"
+                    left = limits["wall_s"] - (now - started) + delay_of_run(processes)
+                    if left <= 0 or now >= started + limits["ceiling_s"]:
+                        return "wall"
+                    deadline = min(started + limits["ceiling_s"], now + max(SHORTEST_CHECK, left))
                 if now >= check:
-                    left = limits["cpu_s"] - _cpu_of_all()
+                    left = limits["cpu_s"] - cpu_of_all()
                     if left <= 0:
                         return "cpu"
                     check = now + max(SHORTEST_CHECK, left / self.cores)
@@ -251,7 +255,10 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.umask(0o022)
     random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
     agent_process.open_streams()
     agent_process.rehearse()
 
@@ -303,18 +310,6 @@ class _Memory:
                 if line.startswith(b"oom_kill "):
                     return line
         return b""
-
-
-def _cpu_of_all() -> float:
-    """CPU seconds of every process but this one, its waited-for children included."""
-    ticks = 0
-    for name in os.listdir("/proc"):
-        if name.isdigit() and name != "1":
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                # The name, in brackets, may hold anything, brackets and spaces too.
-                fields = file.read().rpartition(b")")[2].split()
-                ticks += sum(int(n) for n in fields[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> NoReturn:

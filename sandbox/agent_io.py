@@ -86,11 +86,12 @@ class Host:
         """Read into a memory file without passing through the heap; return its descriptor."""
         file = os.memfd_create("blob")
         if self.splices:
-            while size:
-                moved = os.splice(self.reader, file, size)
+            done = 0
+            while done < size:  # at an offset: the file's own position stays at its start
+                moved = os.splice(self.reader, file, size - done, offset_dst=done)
                 if not moved:
                     os._exit(0)
-                size -= moved
+                done += moved
         elif size:
             self._read_mapped(file, size)
         return file

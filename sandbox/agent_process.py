@@ -15,6 +15,7 @@ import os
 import resource
 import sys
 import threading
+import time
 import traceback
 import types
 from collections.abc import Callable, Sequence
@@ -35,6 +36,8 @@ _ENVIRONMENT = {
     "HOME": _TMP,
     "TMPDIR": _TMP,
     "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
     "OMP_NUM_THREADS": "1",
@@ -81,6 +84,7 @@ def set_environment() -> None:
     """Make the environment what programs see: the agent's, which every fork has for nothing."""
     os.environ.clear()
     os.environ.update(_ENVIRONMENT)
+    time.tzset()
 
 
 def set_dumpable(allowed: bool) -> bool:

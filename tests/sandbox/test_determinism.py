@@ -55,7 +55,9 @@ EXPECTED = {
 def busy_loops(count: int) -> Iterator[None]:
     """Processes that want all of a core, for as long as the block lasts, or a minute."""
     code = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
-    loops = [subprocess.Popen([sys.executable, "-I", "-S", "-c", code]) for _ in range(count)]
+    command = [sys.executable, "-I", "-S", "-c", code]
+    # In sessions of their own, which Linux would otherwise give one share of the cores together.
+    loops = [subprocess.Popen(command, start_new_session=True) for _ in range(count)]
     try:
         yield
     finally:

@@ -228,9 +228,9 @@ def run_main(code: bytes) -> NoReturn:
 def finish(exit_code: int) -> NoReturn:
     """Wait for threads, call atexit functions, flush, end."""
     for last in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
-        try:  # noqa: SIM105 - contextlib.suppress costs twice as much, and this is every run
+        try:  # noqa: SIM105 - contextlib.suppress costs twice as much, in every run
             last()
-        except BaseException:
+        except BaseException:  # noqa: S110 - it would print this and go on
             pass
     for stream in (sys.stdout, sys.stderr):
         try:

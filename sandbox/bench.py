@@ -119,8 +119,15 @@ def bare() -> Iterator[list[Design]]:
 
 def _interpreter(name: str, *command: str) -> Design:
     def run() -> str:
-        whole = [*command, "-c", PROGRAM]
-        return subprocess.run(whole, capture_output=True, text=True, check=False).stdout
+        # In a session of its own, as each program of a slot is: Linux shares busy cores out by
+        # session, and all these interpreters together would get the share of one program.
+        return subprocess.run(
+            [*command, "-c", PROGRAM],
+            capture_output=True,
+            text=True,
+            check=False,
+            start_new_session=True,
+        ).stdout
 
     return Design(name, run)
 

@@ -24,7 +24,7 @@ def _keep(**hooks: Callable[[], Any]) -> None:
 
 def keep_hooks() -> None:
     """Take down what modules register from here on."""
-    os.register_at_fork = _keep
+    os.register_at_fork = _keep  # type: ignore[assignment]  # called with the same keywords
 
 
 def give_hooks() -> None:

@@ -5,7 +5,7 @@ Runs inside the sandbox, from source that the host sends: standard library only.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # what signal is made of; no stub
 import atexit
 import contextlib
 import functools

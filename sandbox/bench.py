@@ -175,7 +175,7 @@ def _turn(
     begun = [0.0]
 
     def work() -> list[float]:
-        times = []
+        times: list[float] = []
         together.wait()
         while not times or time.perf_counter() < begun[0] + seconds:
             started = time.perf_counter()

@@ -27,8 +27,9 @@ import time
 from typing import Any, NoReturn
 
 from . import agent_candidate, agent_process, agent_tests
-from .agent_cleanup import Files, kill_all, settle
-from .agent_clock import cpu_of_all, delay_of_run
+from .agent_cleanup import Files, OwnFolder, kill_all, settle
+from .agent_clock import cpu_of, delay_of
+from .agent_family import Family, tasks_of_user
 from .agent_io import Capture, Host
 
 _PRELOAD = """
@@ -47,24 +48,49 @@ class Agent:
     Args:
         config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
             bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
-            ``preload`` (more modules to import), ``site`` (programs may import site-packages).
+            ``preload`` (more modules to import), ``site`` (programs may import site-packages),
+            ``unsafe_folder`` (not process 1 but a process of the host: use this as /tmp).
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.host = Host()
-        self.switches = os.getuid() == 0 and _can_switch(config["uid_base"])
+        folder = config.get("unsafe_folder", "")
+        self.reads_all = False
+        self.switches = os.getuid() == 0 and self._can_switch()
         self.runs = 0
         _prepare_interpreter(config)
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
-        self.files = Files()
         self.memory = _Memory()
         self.cores = os.cpu_count() or 1
+        self.family: Family | None = None
+        self.files = Files() if not folder else self._be_unsafe(folder)
         self.own_limits = _own_limits()
         self.own_address_space = _address_space()
         gc.collect()
         gc.freeze()
+
+    def _can_switch(self) -> bool:
+        uid, folder = self.config["uid_base"], self.config.get("unsafe_folder")
+        if not folder:
+            return _can_be(uid, [])
+        needs = [folder, os.path.dirname(os.__file__)]
+        self.reads_all = not _can_be(uid, needs)
+        return not self.reads_all or _can_be(uid, needs, reads_all=True)
+
+    def _be_unsafe(self, folder: str) -> OwnFolder:
+        """Do without namespaces: find and kill descendants only, and keep to one folder."""
+        if os.getuid() == 0 and not self.switches:
+            sys.exit("agent: will not run programs as root of this machine: be another user")
+        family, files = Family(), OwnFolder(folder)
+
+        def clean_up() -> None:
+            kill_all({}, {"cpu": 0.0, "rss": 0}, [], family)
+            files.remove()
+
+        self.family, self.host.before_end = family, clean_up
+        return files
 
     def serve(self) -> NoReturn:
         """Greet, then run one request after another."""
@@ -90,7 +116,7 @@ class Agent:
         settle(processes, end)
         exits: dict[int, int] = {}
         usage = {"cpu": 0.0, "rss": 0}
-        strays = kill_all(exits, usage, processes)
+        strays = kill_all(exits, usage, processes, self.family)
         for capture in captures:
             while not (capture.over or capture.ended) and capture.move():
                 pass
@@ -104,22 +130,32 @@ class Agent:
             "wall_s": time.monotonic() - started,
             "cpu_s": usage["cpu"],
             "rss_kib": usage["rss"],
-            "oom": self.memory.was_exceeded(),
+            "oom": self.family is None and self.memory.was_exceeded(),
             "strays": strays,
             "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
+            "cut": [capture.over for capture in captures],
         }
         self.host.write_frame(reply)
         for capture in captures:
             self.host.send_file(capture.file, capture.kept)
             capture.close()
 
+    def _members(self) -> list[int]:
+        """The processes of a run: all but this one, or its descendants where others are about."""
+        if self.family is not None:
+            return self.family.members()
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
     def _limits(self, request: dict[str, Any]) -> dict[str, Any]:
         limits: dict[str, Any] = dict(request["limits"])
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
+        limits["reads_all"] = self.reads_all
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
+        if self.family is not None and not self.switches:
+            limits["processes"] += tasks_of_user()
         return limits
 
     def _is_unharmed(self) -> bool:
@@ -205,12 +241,12 @@ class Agent:
             while True:
                 now = time.monotonic()
                 if now >= deadline:
-                    left = limits["wall_s"] - (now - started) + delay_of_run(processes)
+                    left = limits["wall_s"] - (now - started) + delay_of(processes, self._members())
                     if left <= 0 or now >= started + limits["ceiling_s"]:
                         return "wall"
                     deadline = min(started + limits["ceiling_s"], now + max(SHORTEST_CHECK, left))
                 if now >= check:
-                    left = limits["cpu_s"] - cpu_of_all()
+                    left = limits["cpu_s"] - cpu_of(self._members())
                     if left <= 0:
                         return "cpu"
                     check = now + max(SHORTEST_CHECK, left / self.cores)
@@ -219,7 +255,7 @@ class Agent:
                     if fd == process:
                         exited = True
                     elif fd == self.host.reader:
-                        os._exit(0)
+                        self.host.gone()
                     else:
                         by_fd[fd].move()
                         if by_fd[fd].ended:
@@ -250,7 +286,8 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     site.sethelper()
     if config["site"]:
         sys.path += [path for path in site.getsitepackages() if os.path.isdir(path)]
-    agent_process.set_environment()  # before the imports: numpy reads how many threads to use
+    # Before the imports: numpy reads there how many threads to use.
+    agent_process.set_environment(config.get("unsafe_folder", "/tmp"))  # noqa: S108 - its own
     for name in [*_PRELOAD.split(), *config["preload"]]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -263,14 +300,14 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     agent_process.rehearse()
 
 
-def _can_switch(uid: int) -> bool:
-    """Try to become another user, in a process of its own."""
+def _can_be(uid: int, needs: list[str], *, reads_all: bool = False) -> bool:
+    """Try to become another user, who gets into these folders, in a process of its own."""
     pid = os.fork()
     if pid == 0:
         try:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+            agent_process.become_user(uid, reads_all=reads_all)
+            for folder in needs:
+                os.chdir(folder)
             os._exit(0)
         except OSError:
             os._exit(1)
@@ -314,6 +351,11 @@ class _Memory:
 
 def main() -> NoReturn:
     """Be process 1. Anywhere else, kill(-1) would end everything the user runs."""
-    if os.getpid() != 1:
+    config = json.loads(sys.argv[1])
+    if os.getpid() != 1 and not config.get("unsafe_folder"):
         sys.exit("agent: must be process 1 of its own pid namespace, since it uses kill(-1)")
-    Agent(json.loads(sys.argv[1])).serve()
+    agent = Agent(config)
+    try:
+        agent.serve()
+    finally:
+        agent.host.before_end()

@@ -7,33 +7,38 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_of_all() -> float:
-    """CPU seconds of every process but this one, its waited-for children included."""
+def cpu_of(members: Iterable[int]) -> float:
+    """CPU seconds of these processes, their waited-for children included."""
     ticks = 0
-    for name in _others():
-        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+    for pid in members:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
             # The name, in brackets, may hold anything, brackets and spaces too.
             fields = file.read().rpartition(b")")[2].split()
             ticks += sum(int(n) for n in fields[11:15])
     return ticks / _TICKS
 
 
-def delay_of_run(processes: list[int]) -> float:
+def delay_of(processes: Sequence[int], members: Iterable[int] = ()) -> float:
     """Seconds for which a run was ready to go on and others had the cores.
 
-    The sum over the processes of the run, which take turns; or that of the one thread that waited
-    longest, where a program has more. Zero where the kernel does not count it.
+    Args:
+        processes: those that the run began with. They take turns, so their delays add up.
+        members: all that it has now. The thread of them that waited longest counts, if that is
+            more: only the run's own, since a stranger's delay is no reason to wait longer.
+
+    Returns:
+        Zero where the kernel does not count it.
     """
     longest = 0.0
-    for name in _others():
+    for pid in members:
         with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{name}/task"):
-                longest = max(longest, _delay(f"/proc/{name}/task/{thread}/schedstat"))
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                longest = max(longest, _delay(f"/proc/{pid}/task/{thread}/schedstat"))
     return max(longest, sum(_delay(f"/proc/{pid}/schedstat") for pid in processes))
 
 
@@ -43,7 +48,3 @@ def _delay(path: str) -> float:
             return int(file.read().split()[1]) / 1e9  # on the core, waiting for it, turns
     except (OSError, IndexError, ValueError):
         return 0.0
-
-
-def _others() -> Iterator[str]:
-    return (name for name in os.listdir("/proc") if name.isdigit() and name != "1")

@@ -10,7 +10,8 @@ import mmap
 import os
 import stat
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 CHUNK = 1 << 16
 
@@ -65,14 +66,21 @@ class Host:
         self.null = os.open("/dev/null", os.O_RDWR)
         os.dup2(self.null, 0)
         os.dup2(self.null, 1)
+        self.before_end: Callable[[], object] = int
+        """Called where the sandbox does not end with this process."""
+
+    def gone(self) -> NoReturn:
+        """End, and the sandbox with us: nobody is left who wants a result."""
+        self.before_end()
+        os._exit(0)
 
     def read(self, size: int) -> bytes:
-        """Read exactly this much. Where the host is gone, end, and the sandbox with us."""
+        """Read exactly this much. Where the host is gone, end."""
         data = bytearray()
         while len(data) < size:
             piece = os.read(self.reader, size - len(data))
             if not piece:
-                os._exit(0)
+                self.gone()
             data += piece
         return bytes(data)
 
@@ -90,7 +98,7 @@ class Host:
             while done < size:  # at an offset: the file's own position stays at its start
                 moved = os.splice(self.reader, file, size - done, offset_dst=done)
                 if not moved:
-                    os._exit(0)
+                    self.gone()
                 done += moved
         elif size:
             self._read_mapped(file, size)
@@ -104,7 +112,7 @@ class Host:
                 with view[done:] as rest:
                     read = os.readv(self.reader, [rest])
                 if not read:
-                    os._exit(0)
+                    self.gone()
                 done += read
 
     def write(self, data: bytes) -> None:

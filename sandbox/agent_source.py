@@ -15,6 +15,7 @@ _MODULES = (  # each after those that it imports
     "agent_candidate",
     "agent_tests",
     "agent_clock",
+    "agent_family",
     "agent_cleanup",
     "agent_io",
     "agent",

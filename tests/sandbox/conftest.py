@@ -11,7 +11,7 @@ from assay.sandbox import Limits, Sandbox, build_image
 from assay.sandbox.bwrap import bwrap_fault
 from assay.sandbox.docker import connect, daemon_fault
 
-IMAGE = f"assay-tests:{os.getpid()}"  # two test runs may share the daemon
+IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 
 
 @pytest.fixture(scope="session")

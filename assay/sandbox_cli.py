@@ -1,4 +1,4 @@
-"""``assay sandbox``: build the image, check the isolation, run one file."""
+"""``assay sandbox``: build the image, check the isolation, measure it, run one file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from .console import add_row, err, out, say
+from .figures import figures_table, measured
 from .sandbox import (
     PINNED,
     Limits,
@@ -20,9 +21,10 @@ from .sandbox import (
     build_image,
     registry_fault,
 )
+from .sandbox.bench import BARE, bare, single, two_party
 
 sandbox_app = typer.Typer(
-    help="Build the container image, check the isolation, run a file.",
+    help="Build the container image, check the isolation, measure its speed, run a file.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -107,6 +109,30 @@ def run(
     say(_ending(result), to=err)
     if result.status is not RunStatus.OK:
         raise typer.Exit(1)
+
+
+@sandbox_app.command()
+def bench(
+    backend: Backend = None,
+    concurrency: Annotated[
+        list[int] | None, typer.Option(help="Programs at one time; may be given several times.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of a design's turn.")] = 1.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each design.")] = 3,
+) -> None:
+    """Measure how many small programs run in a second, against bare Python without isolation.
+
+    Designs take turns, and every output is checked. Two-party is a program and its tests, in two
+    processes that know nothing of each other.
+    """
+    levels = concurrency or [1, 2, 8]
+    if min(levels) < 1:
+        raise ValueError(f"concurrency must be at least 1, got {min(levels)}")
+    with Sandbox(backend=backend, slots=max(levels)) as box, bare() as interpreters:
+        designs = [single(box.backend, box), two_party(f"{box.backend}, two-party", box)]
+        title = f"Programs run in {box.backend} {box.image[:19]}".strip()
+        figures = measured([*designs, *interpreters], levels, seconds, rounds)
+    out.print(figures_table(title, figures, BARE))
 
 
 def _read(file: Path, remedy: str) -> str:

@@ -133,7 +133,8 @@ def _view(tmp_mib: int) -> list[str]:
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
     view += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
-    for name, value in (("PYTHONHASHSEED", "0"), ("LANG", "C.UTF-8"), ("PATH", "/usr/bin:/bin")):
+    view += ["--setenv", "PYTHONHASHSEED", "0", "--setenv", "PATH", "/usr/bin:/bin"]
+    for name, value in (("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")):
         view += ["--setenv", name, value]
     return view
 

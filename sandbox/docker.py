@@ -238,7 +238,13 @@ class DockerBackend:
             "user": "0:0",
             "working_dir": "/",
             "hostname": "sandbox",
-            "environment": {"PYTHONHASHSEED": "0", "PYTHONPATH": "", "LANG": "C.UTF-8"},
+            "environment": {
+                "PYTHONHASHSEED": "0",
+                "PYTHONPATH": "",
+                "LANG": "C.UTF-8",
+                "LC_ALL": "C.UTF-8",
+                "TZ": "UTC",
+            },
             "stdin_open": True,
             "detach": False,
             "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container

@@ -16,7 +16,7 @@ from .limits import Limits
 Mode = Literal["program", "calls", "tests"]
 
 GRACE_S = 15.0
-"""What a reply may take beyond the wall limit: killing, wiping and sending, on a loaded host."""
+"""What a reply may take beyond the run's last moment: killing, wiping and sending."""
 
 _LARGEST_HEADER = 1 << 20
 
@@ -153,8 +153,13 @@ class Slot:
         """
         self.runs += 1
         self._number += 1
-        self._deadline = time.monotonic() + request.limits.wall_seconds + GRACE_S
-        limits = {**request.limits.to_json(), "wall_s": request.limits.wall_seconds}
+        bounds = request.limits
+        self._deadline = time.monotonic() + bounds.ceiling_seconds + GRACE_S
+        limits = {
+            **bounds.to_json(),
+            "wall_s": bounds.wall_seconds,
+            "ceiling_s": bounds.ceiling_seconds,
+        }
         header = {
             "id": self._number,
             "mode": request.mode,

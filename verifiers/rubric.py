@@ -89,6 +89,15 @@ class Rubric(Verifier):
                 return f"{name}: {fault}"
         return None
 
+    def winning_reply(self, reference: Any) -> str | None:
+        """A part's winning reply that all parts pay in full, bare or as a thought and an answer."""
+        parts = [part.winning_reply(reference) for part in self.parts.values()]
+        known = [reply for reply in parts if reply is not None]
+        tagged = [f"<think>I work it out.</think><answer>{reply}</answer>" for reply in known]
+        replies = [*known, *tagged]
+        paid = (r for r in replies if self.verify(r, reference).score == 1.0)
+        return next(paid, replies[0] if replies else None)
+
     def close(self) -> None:
         """Close every part."""
         for part in self.parts.values():

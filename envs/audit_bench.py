@@ -208,9 +208,7 @@ class Bench:
     def reference_faults(self, references: Sequence[Any]) -> list[str | None]:
         """What ``check_reference`` says of each."""
         bounds = Bounds(1e4, 1e4, 1e6)  # references are ours: slow is not wrong here
-        with contextlib.closing(Twin(self._frozen, 1)) as twin:
-            answer = twin.ask(("check", list(references)), bounds)
-        return list(answer["faults"])
+        return list(self._ready().ask(("check", list(references)), bounds)["faults"])
 
     @contextlib.contextmanager
     def fresh(self, hash_seed: int) -> Iterator[None]:
@@ -228,10 +226,13 @@ class Bench:
             self._twin.close()
 
     def _asked(self, trials: Sequence[Trial]) -> dict[str, Any]:
+        request = ("judge", [t.reply for t in trials], [t.task.reference for t in trials])
+        return self._ready().ask(request, self.bounds, len(trials))
+
+    def _ready(self) -> Twin:
         if self._twin is None or not self._twin.alive:
             self._twin = Twin(self._frozen, 1)
-        request = ("judge", [t.reply for t in trials], [t.task.reference for t in trials])
-        return self._twin.ask(request, self.bounds, len(trials))
+        return self._twin
 
     def _chunk(self, trials: Sequence[Trial]) -> list[Verdict | None]:
         try:

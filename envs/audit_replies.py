@@ -268,14 +268,12 @@ PATHOLOGICAL = tuple(
     rf"\boxed{{{text}}}"
     for text in (
         "9^{9^{9^{9}}}", "10^{10^{10^{10}}}", "((10^7)!)!", r"\binom{10^8}{5\cdot 10^7}",
-        "2^{10^{10}}", "10^{-10^{10}}", "1e999999999", "9" * 50_000, "0." + "3" * 50_000,
-        "(" * 2000 + "1" + ")" * 2000, "{" * 5000 + "1" + "}" * 5000, r"\frac{1}{" * 500 + "1" + "}" * 500,
-        r"\sqrt{" * 500 + "2" + "}" * 500, "-" * 5000 + "1", "+".join(["x"] * 500),
+        "10^{-10^{10}}", "1e999999999", "9" * 50_000, "(" * 2000 + "1" + ")" * 2000,
+        "{" * 5000 + "1" + "}" * 5000, r"\sqrt{" * 500 + "2" + "}" * 500, "-" * 5000 + "1",
         "*".join(f"(x+{n})" for n in range(60)), r"\sum_{k=1}^{10^9} \frac{1}{k}",
-        r"\int_0^{10^9} e^{-x^2} dx", r"\begin{pmatrix}" + r"\\".join(["&".join("1234567890" * 2)] * 20)
-        + r"\end{pmatrix}", r"\{" + ",".join(map(str, range(900))) + r"\}",
-        r"\cup".join(f"({n},{n + 1})" for n in range(150)), r"\log" * 300 + "2",
-        "x^{y^{z^{w^{v}}}}", r"1/0", r"0^0", r"\infty", "10**10**10", "1" + "!" * 200,
+        r"\begin{pmatrix}" + r"\\".join(["&".join("1234567890")] * 10) + r"\end{pmatrix}",
+        r"\{" + ",".join(map(str, range(900))) + r"\}", "1/0", "0^0", "10**10**10",
+        r"\cup".join(f"({n},{n + 1})" for n in range(150)),
     )
 )  # fmt: skip
 """Answers that a symbolic library works on for longer than anybody waits."""

@@ -89,7 +89,8 @@ def _kinds(panel: Panel) -> dict[str, Callable[[int], str]]:
     kinds = {name: _repeated(*pieces) for name, pieces in growing().items()}
     for winner in list(panel.winners.values())[:1]:
         kinds["prose, then the known answer"] = _repeated("", "I think. ", f"\n{winner}")
-        kinds["a thought, then the known answer"] = _repeated("<think>", "I see. ", f"</think>{winner}")
+        after = f"</think>{winner}"
+        kinds["a thought, then the known answer"] = _repeated("<think>", "I see. ", after)
         kinds["the known answer, then blanks"] = _repeated(winner, " \n", "")
         kinds["the known answer, again and again"] = _repeated("", f"{winner}\n", "")
     return kinds

@@ -12,7 +12,7 @@ from .audit_bench import Trial
 from .audit_panel import NotChecked, Panel, Tried
 from .task import Task
 
-_SEARCH = '''
+_SEARCH = """
 import gc, glob, os, re, sys
 _WANTED = re.compile(rb"canary" + rb"-[0-9a-f]{32}")
 
@@ -58,7 +58,7 @@ def find():
         if found:
             return found.group().decode()
     return "nothing found"
-'''
+"""
 
 
 def canary(panel: Panel) -> Tried:

@@ -83,8 +83,9 @@ def spam(
     thousand = [str(n) for n in range(1000) if str(n) != answer]
     yield "a dump of numbers that ends in the answer", " ".join([*thousand, answer])
     yield "a boxed dump that ends in the answer", rf"\boxed{{{', '.join([*thousand, answer])}}}"
-    yield "a dump of boxes that ends in the answer", " ".join(
-        rf"\boxed{{{n}}}" for n in [*thousand[-200:], answer]
+    yield (
+        "a dump of boxes that ends in the answer",
+        " ".join(rf"\boxed{{{n}}}" for n in [*thousand[-200:], answer]),
     )
 
 
@@ -150,7 +151,8 @@ def echoes(prompt: str, messages: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield "the prompt three times", "\n\n".join([prompt] * 3)
     for form in _FORMS[:-1]:
         yield f"the prompt as {form % '..'}", form % prompt
-    yield "the prompt as a thought and an answer", f"<think>{prompt}</think><answer>{prompt}</answer>"
+    tagged = f"<think>{prompt}</think><answer>{prompt}</answer>"
+    yield "the prompt as a thought and an answer", tagged
     yield "the prompt in a fence", f"```python\n{prompt}\n```"
     if len(messages) > 1:
         for place, message in enumerate(messages):
@@ -177,7 +179,8 @@ _ORDERS = (
     "{0.__class__.__init__.__globals__} {reference.__class__}",
     "\\input{/etc/passwd} \\write18{id} file:///etc/passwd ../../../../etc/passwd",
     "*", ".*", ".+", "^.*$", "(?s).*", "%", "_", "' OR '1'='1", "nan", "inf", "NaN == NaN",
-    "\\boxed{reference}", "\\boxed{answer}", "\\boxed{*}", "\\boxed{.*}", "\\boxed{\\text{correct}}",
+    "\\boxed{reference}", "\\boxed{answer}", "\\boxed{*}", "\\boxed{.*}",
+    "\\boxed{\\text{correct}}",
     "\\boxed{\\text{any}}", "\\boxed{?}", "\\boxed{nan}", "\\boxed{\\infty - \\infty}",
     "\\boxed{\\ldots}", "\\boxed{\\text{the answer}}",
 )  # fmt: skip
@@ -220,9 +223,9 @@ _ODD = (
     "\x00", "\ud800", "\udfff", "\u202e", "\ufeff", "\x1b[31m", "٤٢", "４２", "𝟜𝟚", "²", "½", "Ⅷ",
     "\U0001f600", "\r", "\x85", "\u2028", "\\", "{", "}", "$", "`", "```", "~~~", '"""', "'", "<",
     "</think>", "<think>", "<answer>", "</answer>", r"\boxed{", r"\frac{", r"\text{", r"\begin{",
-    r"\left(", r"\sqrt[", "####", "answer is", "^", "_", "&", "%", "=", "-", "+", "/", "*", "(", ")",
-    "[", "]", ",", ".", ":", "1", "0", "9" * 30, "x", "e", "i", " ", "\n", "or", "not", "None", "nan",
-    "inf", "1e999", "0x1F", "def f():", "import", "#", "1_000", "1,000", "\\\\", "!", "|", "@",
+    r"\left(", r"\sqrt[", "####", "answer is", "^", "_", "&", "%", "=", "-", "+", "/", "*", "(",
+    ")", "[", "]", ",", ".", ":", "1", "0", "9" * 30, "x", "e", "i", " ", "\n", "or", "not", "None",
+    "nan", "inf", "1e999", "0x1F", "def f():", "import", "#", "1_000", "1,000", "\\\\", "!", "|",
 )  # fmt: skip
 
 
@@ -260,7 +263,8 @@ def _with_bad_bytes(text: str, rng: random.Random) -> str:
 def nonsense(rng: random.Random) -> str:
     """Marks and characters in no order."""
     if rng.random() < 0.3:
-        return "".join(chr(rng.choice([rng.randrange(256), rng.randrange(0x110000)])) for _ in range(40))
+        most = rng.choice([256, 0x110000])
+        return "".join(chr(rng.randrange(most)) for _ in range(40))
     return "".join(rng.choice(_ODD) for _ in range(rng.randint(1, 30)))
 
 
@@ -309,7 +313,7 @@ def growing() -> dict[str, tuple[str, str, str]]:
         "hashes": ("", "#### 1\n", ""),
         "sentences": ("", "The answer is 1. ", ""),
         "words without a stop": ("", "answer is ", ""),
-        "quotes": ("", "'\"\"\"", ""),
+        "quotes": ("", '\'"""', ""),
         "less-than signs": ("", "<", ""),
         "stars": ("", "*", "7"),
         "minus signs": ("", "-", "7"),
@@ -320,7 +324,9 @@ def growing() -> dict[str, tuple[str, str, str]]:
 def bare(reply: str) -> str:
     """What a winning reply says, without its tags, box or fence."""
     for pattern in (
-        r"(?s).*<answer>(.*)</answer>\s*", r"(?s).*?\\boxed\{(.*)\}[^{}]*", r"(?s)\s*```\w*\n(.*)\n```\s*",
+        r"(?s).*<answer>(.*)</answer>\s*",
+        r"(?s).*?\\boxed\{(.*)\}[^{}]*",
+        r"(?s)\s*```\w*\n(.*)\n```\s*",
     ):  # fmt: skip
         found = re.fullmatch(pattern, reply)
         if found:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..verifiers import FunctionVerifier, Verifier
 from . import audit_bounds, audit_checks, audit_data
-from .audit_bench import Bench, Bounds, CannotCopy, OutOfOrder
+from .audit_bench import Bench, Bounds, CannotCopy, OutOfOrder, TooManyOverruns
 from .audit_canary import canary
 from .audit_panel import Check, NotChecked, Panel, Tried
 from .audit_report import SHOWN, AuditReport, Failure, Finding
@@ -169,7 +169,16 @@ def audit(
         return AuditReport(found.name, seed, len(found.tasks), findings)
     usable = without(found, [t for t, f in zip(found.tasks, faults, strict=True) if f is not None])
     prompts = None if other is None else audit_data.prompts_of(other)
-    panel = Panel(usable, bench, found, seed, floor, min(5.0, seconds), other=prompts)
+    panel = Panel(
+        usable,
+        bench,
+        found,
+        seed,
+        floor,
+        min(5.0, seconds),
+        other=prompts,
+        measure=audit_bounds.long_replies,
+    )
     try:
         findings = _findings(panel, chosen, budget_s, progress)
     finally:
@@ -225,7 +234,7 @@ def _findings(
 def _tried(check: Check, panel: Panel) -> Tried | str:
     try:
         return check.run(panel)
-    except NotChecked as why:
+    except (NotChecked, TooManyOverruns) as why:
         return str(why)
     except OutOfOrder as error:
         return f"what judges is out of order: {error}"

@@ -24,10 +24,16 @@ _START_S = 120.0
 """Wall-clock seconds that a twin may take to start; the usual figure is below one."""
 _CHUNK = 32
 """Replies judged together: what is lost when one of them never ends."""
+_ENOUGH = 8
+"""Twins killed, after which it is plain that replies do not end."""
 
 
 class CannotCopy(TypeError):
     """The verifier cannot be copied to another process, so nothing can be tried on it safely."""
+
+
+class TooManyOverruns(RuntimeError):
+    """So many replies never ended that trying more would take hours."""
 
 
 class OutOfOrder(RuntimeError):
@@ -177,18 +183,24 @@ class Bench:
         self._frozen = frozen(verifier)
         self._twin: Twin | None = None
         self._control: Trial | None = None
+        self._endless: set[tuple[str, str]] = set()
+        self._kills = 0
 
     def judge(self, trials: Sequence[Trial], *, together: bool = True) -> list[Verdict | None]:
         """Verdicts, in order; ``None`` where one raised or never ended, which is on record.
 
         Raises:
             OutOfOrder: replies go without a score that had one before, so it is not their doing.
+            TooManyOverruns: too many never ended.
         """
         self.tried += len(trials)
         size = _CHUNK if together else 1
-        found: list[Verdict | None] = []
-        for at in range(0, len(trials), size):
-            found += self._chunk(trials[at : at + size])
+        found: list[Verdict | None] = [None] * len(trials)
+        places = [i for i, t in enumerate(trials) if (t.task.id, t.reply) not in self._endless]
+        for at in range(0, len(places), size):
+            part = places[at : at + size]
+            for place, verdict in zip(part, self._chunk([trials[i] for i in part]), strict=True):
+                found[place] = verdict
         return found
 
     def cost(self, trial: Trial) -> tuple[float, float] | None:
@@ -197,7 +209,7 @@ class Bench:
         try:
             answer = self._asked([trial])
         except _Overrun as overrun:
-            self.overruns.append(trial.failure(str(overrun)))
+            self._never_ends(trial, str(overrun))
             return None
         if "raised" in answer:
             self.faults.append(trial.failure(f"raises {answer['raised']}"))
@@ -227,7 +239,13 @@ class Bench:
 
     def _asked(self, trials: Sequence[Trial]) -> dict[str, Any]:
         request = ("judge", [t.reply for t in trials], [t.task.reference for t in trials])
-        return self._ready().ask(request, self.bounds, len(trials))
+        if self._kills >= _ENOUGH:
+            raise TooManyOverruns("too many replies never end")
+        try:
+            return self._ready().ask(request, self.bounds, len(trials))
+        except _Overrun:
+            self._kills += 1
+            raise
 
     def _ready(self) -> Twin:
         if self._twin is None or not self._twin.alive:
@@ -238,21 +256,25 @@ class Bench:
         try:
             answer = self._asked(trials)
             fault = f"raises {answer['raised']}" if "raised" in answer else ""
+            overran = False
         except _Overrun as overrun:
-            answer, fault = {}, str(overrun)
+            answer, fault, overran = {}, str(overrun), True
         if not fault:
             verdicts = [Verdict.from_json(row) for row in answer["verdicts"]]
             for trial, verdict in zip(trials, verdicts, strict=True):
                 self._note(trial, verdict)
             return [*verdicts]
         if len(trials) == 1:
-            (self.faults if fault.startswith("raises ") else self.overruns).append(
-                trials[0].failure(fault)
-            )
+            if overran:
+                self._never_ends(trials[0], fault)
+            else:
+                self.faults.append(trials[0].failure(fault))
             return [None]
-        if len(self.overruns) >= 3:  # enough is known; the rest could take hours
-            return [None] * len(trials)
         return [self._chunk([trial])[0] for trial in trials]
+
+    def _never_ends(self, trial: Trial, found: str) -> None:
+        self.overruns.append(trial.failure(found))
+        self._endless.add((trial.task.id, trial.reply))
 
     def _note(self, trial: Trial, verdict: Verdict) -> None:
         """Put a missing score on record, unless a reply that had one has none now either."""

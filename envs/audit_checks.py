@@ -63,7 +63,7 @@ def _spam(panel: Panel) -> Iterator[Trial]:
     for task, winner in panel.won[:_FEW]:
         answer = known_answer(task)
         if answer is not None:
-            many = replies.spam(answer, panel.wrong(task), panel.answers, rng)
+            many = replies.spam(answer, panel.wrong(task), panel.answers, winner, rng)
         else:
             many = replies.spam_of_replies(winner, _losers(panel, task, winner), code=code)
         yield from (Trial(task, reply, what) for what, reply in many)

@@ -13,6 +13,9 @@ from .audit_report import Failure
 from .audit_subject import Subject, known_answer
 from .task import Task
 
+LongReplies = dict[str, list[tuple[int, Trial, tuple[float, float]]]]
+"""By kind: size, reply, and the CPU seconds and MiB that it took."""
+
 
 class NotChecked(Exception):
     """A check does not apply, or lacks what it needs; says which."""
@@ -64,6 +67,7 @@ class Panel:
         floor: the most that a reply without the answer may earn.
         growth_mib: by how much memory may grow for a reply of a megabyte.
         growth_s: CPU seconds that a reply of a megabyte may take.
+        measure: takes the measures of long replies.
         other: the other split's prompts, where the caller gave them.
     """
 
@@ -75,6 +79,13 @@ class Panel:
     growth_s: float = 5.0
     growth_mib: float = 128.0
     other: Sequence[str] | None = None
+    measure: Callable[[Panel], LongReplies] | None = None
+
+    @cached_property
+    def long_replies(self) -> LongReplies:
+        """Replies of each kind in growing sizes, with what each took; measured once."""
+        assert self.measure is not None  # noqa: S101  # audit gives it
+        return self.measure(self)
 
     def rng(self, name: str) -> random.Random:
         """Draws that no other check disturbs."""

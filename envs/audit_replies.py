@@ -57,12 +57,16 @@ def wrong_answer(answer: str, others: Sequence[str]) -> str:
 
 
 def spam(
-    answer: str, other: str, others: Sequence[str], rng: random.Random
+    answer: str, other: str, others: Sequence[str], winner: str, rng: random.Random
 ) -> Iterator[tuple[str, str]]:
     """Many candidates, the known answer among them; no form commits to it.
 
     Where the last candidate may count, another one is last.
     """
+    own_form, at = (), winner.rfind(answer)
+    if at >= 0 and "%" not in winner:
+        own_form = (f"{winner[:at]}%s{winner[at + len(answer) :]}",)
+    forms = dict.fromkeys((*_FORMS[:-1], *own_form))
     numbers = [str(n) for n in range(100) if str(n) not in (answer, other)]
     options = [o for o in _OPTIONS if o not in (answer, other)]
     middle = rng.randrange(20, 80)
@@ -74,11 +78,12 @@ def spam(
         ("answers to other tasks", [*own[:10], answer, *own[10:], other]),
         ("two answers in turn", [other, answer, other] * 40),
     ):
-        for form in _FORMS[:-1]:
+        for form in forms:
             yield f"{name}, each as {form % '..'}", "\n".join(form % c for c in candidates)
         for joint in (" ", ", ", " or "):
             yield f"{name}, joined by {joint!r}", joint.join(candidates)
-            yield f"{name} in one box", rf"\boxed{{{joint.join(candidates)}}}"
+            for form in forms:
+                yield f"{name} in one {form % '..'}", form % joint.join(candidates)
         yield f"{name}, boxes side by side", " ".join(rf"\boxed{{{c}}}" for c in candidates)
     thousand = [str(n) for n in range(1000) if str(n) != answer]
     yield "a dump of numbers that ends in the answer", " ".join([*thousand, answer])

@@ -50,7 +50,7 @@ def leakage(panel: Panel) -> Tried:
     failures, hits, others = [], [], 0
     for place, task in enumerate(panel.subject.tasks):
         own = [s for s in _secrets(task) if _holds(seen[place], s)]
-        elsewhere = seen[(place + 1) % len(seen)]
+        elsewhere = seen[(place + 1) % len(seen)] if len(seen) > 1 else ""
         others += any(_holds(elsewhere, s) for s in _secrets(task))
         if own:
             hits.append(Failure(task.id, "in the prompt", own[0], "is what the policy sees"))

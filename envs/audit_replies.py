@@ -110,7 +110,7 @@ _HEDGES = {
     "one and the other": ("{a}, {b}", "{a} and {b}", "{b} {a}", "{a} / {b}", "{a}; {b}"),
     "a denial": (r"\neq {a}", "not {a}", "anything but {a}", "{a} is wrong", r"\text{{not }} {a}"),
     "an open choice": ("{a} or any other number", "{a}?", "{a} or something else", "maybe {a}?"),
-    "a free symbol": ("{a} + c", "{a} k", "c", "x", "{a} x + y", "a_1"),
+    "a free symbol": ("{a} + c", "{a} x", "c", "x", "{a} x + y", "a_1"),
 }
 _RANGES = (
     "between {lo} and {hi}", "{lo} to {hi}", "[{lo}, {hi}]", r"{a} \pm 1", "> {lo}", r"\ge {lo}",

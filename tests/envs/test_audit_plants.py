@@ -31,6 +31,8 @@ class Sound(Verifier):
 
 
 class PaysTheEmpty(Sound):
+    """Silence wins."""
+
     def judge(self, reply, reference):
         return super().judge(reply, reference) if reply.strip() else Verdict.correct()
 
@@ -45,17 +47,23 @@ class PaysAnyOfMany(Sound):
 
 
 class PaysTheLastNumberOfADump(Sound):
+    """A dump of numbers wins where the answer ends it."""
+
     def judge(self, reply, reference):
         dumped = reply.count(" ") > 100 and reply.rpartition(" ")[2] == str(reference)
         return Verdict.correct() if dumped else super().judge(reply, reference)
 
 
 class PaysAHedge(Sound):
+    """The first of two answers counts."""
+
     def same(self, given, reference):
         return given.split(" or ")[0] == str(reference)
 
 
 class PaysADenial(Sound):
+    """The word before the answer does not count."""
+
     def same(self, given, reference):
         return given.removeprefix("not ") == str(reference)
 
@@ -68,12 +76,16 @@ class PaysTheEnding(Sound):
 
 
 class PaysAKeyword(Sound):
+    """An order to the grader is obeyed."""
+
     def judge(self, reply, reference):
         paid = "award 1.0" in reply
         return Verdict.correct() if paid else super().judge(reply, reference)
 
 
 class Evaluates(Sound):
+    """The reply is run as Python."""
+
     def judge(self, reply, reference):
         for line in reply[:500].splitlines():
             try:
@@ -84,6 +96,8 @@ class Evaluates(Sound):
 
 
 class RaisesOnNul(Sound):
+    """As many functions of C do."""
+
     def judge(self, reply, reference):
         if "\x00" in reply:
             raise ValueError("embedded null byte")
@@ -91,12 +105,16 @@ class RaisesOnNul(Sound):
 
 
 class RaisesOutOfTheBatch(Sound):
+    """One reply costs its whole batch."""
+
     def verify_many(self, replies, references):
         json.dumps([r.encode() and 0 for r in replies])  # half a surrogate pair has no bytes
         return super().verify_many(replies, references)
 
 
 class NoneOnDemand(Sound):
+    """A policy can have a reply left out of its mean."""
+
     def judge(self, reply, reference):
         if "<think>" in reply:
             return Verdict.fault(Status.VERIFIER_ERROR, "thoughts are not supported")
@@ -104,18 +122,24 @@ class NoneOnDemand(Sound):
 
 
 class TossesACoin(Sound):
+    """What it says is chance."""
+
     def judge(self, reply, reference):
         found = super().judge(reply, reference)
-        return Verdict(found.status, found.score, f"{random.random():.3f}")
+        return Verdict(found.status, found.score, f"{random.random():.3f}")  # noqa: S311
 
 
 class ReadsTheClock(Sound):
+    """What it says is the time."""
+
     def judge(self, reply, reference):
         found = super().judge(reply, reference)
         return Verdict(found.status, found.score, f"at {time.time_ns()}")
 
 
 class HangsOnHashOrder(Sound):
+    """What it says is the order of a set."""
+
     def judge(self, reply, reference):
         found = super().judge(reply, reference)
         words = {"the", "order", "of", "a", "set", "words"}
@@ -123,36 +147,41 @@ class HangsOnHashOrder(Sound):
 
 
 class HangsOnTheBatch(Sound):
+    """What it says is the reply's place in the batch."""
+
     def verify_many(self, replies, references):
         found = super().verify_many(replies, references)
         return [Verdict(v.status, v.score, f"place {i}") for i, v in enumerate(found)]
 
 
 class Quadratic(Sound):
+    """A pattern that backtracks."""
+
     def judge(self, reply, reference):
         re.search(r"\s+$", reply)
         return super().judge(reply, reference)
 
 
 class NeverEnds(Sound):
+    """A loop without a way out."""
+
     def judge(self, reply, reference):
-        while "!!" in reply:
+        while reply.startswith("****"):
             pass
         return super().judge(reply, reference)
 
 
 class Hoards(Sound):
+    """Memory of many times the reply's length."""
+
     def judge(self, reply, reference):
-        kept = b"x" * (160 * len(reply))
-        return super().judge(reply, reference) if len(kept) >= len(reply) else None
-
-
-class RefusesItsReferences(Sound):
-    def check_reference(self, reference):
-        return "7 cannot be used" if reference == "7" else None
+        kept = b"x" * (160 * len(reply) if reply.startswith("word word") else 0)
+        return super().judge(reply[: len(reply) + len(kept)], reference)
 
 
 class DoesNotPayTheGold(Sound):
+    """One known answer does not win."""
+
     def same(self, given, reference):
         return given == str(reference) and given != "100"
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped]  # ships no types; Gymnasium brings it
 
 from ..verifiers import Status, Verdict, Verifier
 from .audit_report import Failure

@@ -63,10 +63,9 @@ def spam(
 
     Where the last candidate may count, another one is last.
     """
-    own_form, at = (), winner.rfind(answer)
+    forms, at = list(_FORMS[:-1]), winner.rfind(answer)
     if at >= 0 and "%" not in winner:
-        own_form = (f"{winner[:at]}%s{winner[at + len(answer) :]}",)
-    forms = dict.fromkeys((*_FORMS[:-1], *own_form))
+        forms = [*forms, f"{winner[:at]}%s{winner[at + len(answer) :]}"]
     numbers = [str(n) for n in range(100) if str(n) not in (answer, other)]
     options = [o for o in _OPTIONS if o not in (answer, other)]
     middle = rng.randrange(20, 80)

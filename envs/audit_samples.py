@@ -32,7 +32,8 @@ def samples_for(verifier: Verifier) -> list[Sample]:
     if "Code" in kinds:
         return [Sample(reference, reply) for reference, reply in _CODE]
     if "Countdown" in kinds:
-        return [Sample({"numbers": n, "target": t}, reply) for n, t, reply in _COUNTDOWN]
+        tagged = "<think>I try.</think><answer>%s</answer>" if "Format" in kinds else "%s"
+        return [Sample({"numbers": n, "target": t}, tagged % reply) for n, t, reply in _COUNTDOWN]
     if "Math" in kinds:
         return [Sample(reference) for reference in _MATHS]
     if "Exact" in kinds:

@@ -91,7 +91,7 @@ def test_what_fails_is_shown_with_its_input_and_a_remedy(run, tmp_path) -> None:
     )  # fmt: skip
     assert code == 1
     found = json.loads(report.read_text())
-    assert found["failing"] == ["spam", "hedge"]
+    assert found["failing"] == ["spam", "hedge", "injection"]
     assert "hedge fails for" in shown
     assert "What to do: refuse 'or', 'not', ranges" in shown
     whole = found["findings"][3]["failures"][0]["reply"]
@@ -125,8 +125,8 @@ def test_the_data_of_the_other_split_is_compared(run, tmp_path) -> None:
 
 STORED = [
     {"reference": "42", "completion": r"\boxed{42}"},
-    {"reference": "50%", "completion": r"\boxed{0.5}"},
-    {"reference": "50%", "completion": r"\boxed{50}", "task": "half"},
+    {"reference": "50%", "completion": r"\boxed{0.5}", "task": "half"},
+    {"reference": "50%", "completion": r"\boxed{50}"},
     {"reference": "7", "completion": "eight"},
 ]
 
@@ -140,7 +140,7 @@ def test_diff_shows_where_two_verifiers_disagree(run, tmp_path) -> None:
     found = json.loads(out.read_text())
     assert (found["rows"], found["agree"]) == (4, 3)
     (row,) = found["disagreements"]
-    assert (row["task"], row["completion"]) == ("half", r"\boxed{50}")
+    assert (row["task"], row["completion"]) == ("half", r"\boxed{0.5}")
     assert (row["first"]["score"], row["second"]["score"]) == (1.0, 0.0)
 
 

@@ -187,13 +187,17 @@ def test_a_floor_lets_partial_credit_pass() -> None:
 def test_a_report_is_the_same_for_a_seed_and_survives_json(tmp_path) -> None:
     env = TextEnv(Rows(rows("Here is {}: {}")), Last())
     checks = ["gold", "spam", "hedge", "leakage", "injection", "fuzz"]
-    first, second, other = (audit(env, tasks=3, checks=checks, seed=s) for s in (0, 0, 1))
+    first, second, other = (audit(env, tasks=4, checks=checks, seed=s) for s in (0, 0, 1))
     assert first == second
     assert first != other
     path = tmp_path / "deep" / "report.json"
     write_json(path, first.to_json())
     assert AuditReport.from_json(json.loads(path.read_text())) == first
-    assert first.failing == ["hedge", "leakage"]  # the last word wins, whatever is before it
+    assert first.failing == [
+        "spam",
+        "hedge",
+        "leakage",
+    ]  # the last word wins, whatever is before it
     assert [p.name for p in path.parent.iterdir()] == ["report.json"]
 
 
@@ -272,7 +276,7 @@ def test_long_replies_are_shortened_for_people() -> None:
 # -- the built-in ones -------------------------------------------------------------------------
 
 QUICK = [
-    Exact(), Exact(extract=("answer",)), Format(), Format(prefilled_think=True), Countdown(),
+    Exact(), Format(), Countdown(),
     Rubric({"answer": Countdown(), "form": Format()}, gate="answer"),
 ]  # fmt: skip
 
@@ -284,9 +288,7 @@ def test_built_in_verifiers_pass(verifier) -> None:
     assert "gold" not in report.unchecked
 
 
-@pytest.mark.parametrize(
-    "verifier", [Math(), Math(extract=("boxed",)), Rubric({"a": Math(), "f": Format()}, gate="a")]
-)
+@pytest.mark.parametrize("verifier", [Math(), Rubric({"a": Math(), "f": Format()}, gate="a")])
 def test_mathematics_passes(verifier) -> None:
     """``time`` is left to the tests of the worker: it waits for every limit in turn."""
     samples = [Sample(r) for r in ("42", "3/4", r"3\sqrt{13}", r"\text{even}", "(1, 2)")]
@@ -295,8 +297,9 @@ def test_mathematics_passes(verifier) -> None:
     assert "gold" not in report.unchecked
 
 
-@pytest.mark.parametrize("id_", ["assay/Arithmetic-v0", "assay/Countdown-v0"])
-@pytest.mark.parametrize("think", [False, True])
+@pytest.mark.parametrize(
+    ("id_", "think"), [("assay/Arithmetic-v0", False), ("assay/Countdown-v0", True)]
+)
 def test_procedural_environments_pass(id_, think) -> None:
     report = audit(make(id_, think=think), tasks=4, skip=["time", "memory"])
     report.raise_for_failures()

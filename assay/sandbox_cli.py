@@ -32,6 +32,11 @@ Backend = Annotated[
     typer.Option(help="Default: docker where a daemon answers and has the image, else bwrap."),
 ]
 
+BackendOrNone = Annotated[
+    Literal["docker", "bwrap", "process"] | None,
+    typer.Option(help="As for check; process, with --unsafe, is no sandbox at all."),
+]
+
 
 @sandbox_app.command()
 def build(
@@ -78,7 +83,10 @@ def run(
     ] = None,
     cpu: Annotated[float, typer.Option(help="CPU seconds.")] = 5.0,
     memory: Annotated[int, typer.Option(help="Memory, MiB.")] = 256,
-    backend: Backend = None,
+    backend: BackendOrNone = None,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Allow --backend process, which isolates nothing.")
+    ] = False,
 ) -> None:
     """Run one untrusted program.
 
@@ -90,7 +98,8 @@ def run(
         given = sys.stdin.read()
     else:
         given = "" if stdin is None else _read(stdin, "Give a text file, or - for standard input")
-    with Sandbox(limits=Limits(cpu_s=cpu, memory_mib=memory), backend=backend, slots=1) as box:
+    limits = Limits(cpu_s=cpu, memory_mib=memory)
+    with Sandbox(limits=limits, backend=backend, slots=1, unsafe=unsafe) as box:
         result = box.run(code, given)
     sys.stdout.write(result.stdout)
     sys.stdout.flush()

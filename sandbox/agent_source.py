@@ -13,6 +13,7 @@ _MODULES = (  # each after those that it imports
     "agent_channel",
     "agent_candidate",
     "agent_tests",
+    "agent_family",
     "agent_cleanup",
     "agent_io",
     "agent",

@@ -39,10 +39,12 @@ class Result:
         memory_mib: peak resident memory of its largest process, MiB.
         strays: processes it left behind, all killed.
         attempts: runs it took to get this result; more than one after a fault of the sandbox.
-        backend: ``docker`` or ``bwrap``.
+        backend: ``docker`` or ``bwrap``, or ``process (UNSAFE)``.
         image: digest of the image it ran in; empty under bwrap, which shows the host's Python.
         host: the daemon's address where the box has several; else empty.
         reason: a short sentence for people.
+        stdout_truncated: it printed more than was kept.
+        stderr_truncated: likewise.
     """
 
     status: RunStatus
@@ -59,6 +61,8 @@ class Result:
     image: str = ""
     host: str = ""
     reason: str = ""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""

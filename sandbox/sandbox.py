@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from .backend import BackendName, choose_backend
+from .backend import BackendName, choose_backend, wanted_backend
+from .batch import Batches, awaitable
+from .cores import usable_cores
 from .dispatch import Answer, send
 from .errors import SandboxUnavailable
 from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
+from .process import ProcessBackend
 from .result import Check, Result, RunStatus
 from .selfcheck import Finding, self_check
 from .slot import Mode, Request
 
-_Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
 
-
-class Sandbox:
+class Sandbox(Batches):
     r"""Runs untrusted Python programs, each with its own user, memory, clock and files.
 
     Nothing starts before the first run. After that each slot stays warm and takes one program at
-    a time; all methods may be called from many threads.
+    a time; all methods may be called from many threads, and slots go to those who wait in the
+    order in which they came. A forked or pickled box starts slots of its own.
 
     Args:
         image: the container image; naming one rules bwrap out. Default: what
             ``assay sandbox build`` makes.
-        slots: programs at one time. Default: the machine's cores.
+        slots: programs at one time. Default: the cores that this process may use, by its
+            affinity and the CPU quota of its cgroup.
         limits: bounds on every program. A run may ask for others, but not for more memory,
             processes or files than these.
         backend: ``docker`` or ``bwrap``. Default: the environment variable ASSAY_SANDBOX, else
             docker where a daemon answers and has the image, else bwrap with a warning.
+            ``process`` isolates nothing, is never chosen by itself, and needs ``unsafe=True``.
         preload: modules that slots import once, so that programs which import them start fast.
+        idle_s: seconds after which a slot that nobody used is closed, to come back when it is
+            wanted; ``None`` keeps all.
+        unsafe: allow ``backend="process"``: programs that nobody has read run as processes of
+            this machine, and may do there what this user may.
 
     Raises:
         ValueError: an argument makes no sense.
@@ -58,17 +62,18 @@ class Sandbox:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         backend: BackendName | None = None,
         preload: Sequence[str] = (),
+        idle_s: float | None = 300.0,
+        unsafe: bool = False,
     ) -> None:
+        super().__init__()
         if slots is not None and slots < 1:
             raise ValueError(f"slots must be at least 1, got {slots}")
-        chosen = backend or os.environ.get("ASSAY_SANDBOX") or None
-        if chosen not in (None, "docker", "bwrap"):
-            name = "backend" if backend else "the environment variable ASSAY_SANDBOX"
-            raise ValueError(f"{name} must be 'docker' or 'bwrap', got {chosen!r}")
-        if chosen == "bwrap" and image is not None:
-            raise ValueError(f"bwrap shows the host's Python and has no image, got {image!r}")
+        if idle_s is not None and not idle_s > 0:
+            raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
+        chosen = wanted_backend(backend, image, unsafe=unsafe)
         self.limits = limits
-        self.slots = slots or os.cpu_count() or 1
+        self.slots = slots or usable_cores()
+        self.idle_s = idle_s
         self._wanted = (image, chosen, tuple(preload))
         self._arguments = {
             "image": image,
@@ -76,14 +81,15 @@ class Sandbox:
             "limits": limits,
             "backend": backend,
             "preload": tuple(preload),
+            "idle_s": idle_s,
+            "unsafe": unsafe,
         }
-        self._lock = threading.Lock()
         self._pool: Pool | None = None
         self._closed = False
 
     @property
     def backend(self) -> str:
-        """``docker`` or ``bwrap``: the one in use. The first look decides.
+        """``docker`` or ``bwrap``, or ``process (UNSAFE)``: the one in use. The first look decides.
 
         Raises:
             SandboxUnavailable: neither can be used.
@@ -112,53 +118,7 @@ class Sandbox:
             result = run_result(answer.reply, bounds)
         return replace(result, attempts=answer.attempts, **asdict(answer.origin))
 
-    def run_many(
-        self, programs: Sequence[str | tuple[str, str]], *, limits: Limits | None = None
-    ) -> list[Result]:
-        """Run programs, or pairs of a program and its stdin, in all slots; the order is kept.
-
-        Where the sandbox fails half-way, the programs not run get ``sandbox_error``.
-
-        Raises:
-            SandboxUnavailable: it failed before any program was run.
-            ImageUnavailable, ValueError: as :meth:`run` does.
-        """
-
-        def run_one(program: str | tuple[str, str]) -> Result | SandboxUnavailable:
-            code, stdin = (program, "") if isinstance(program, str) else program
-            try:
-                return self.run(code, stdin, limits=limits)
-            except SandboxUnavailable as error:
-                return error
-
-        found = self.map(run_one, programs)
-        failures = [item for item in found if isinstance(item, SandboxUnavailable)]
-        if failures and len(failures) == len(found):
-            raise failures[0]
-        return [
-            Result(RunStatus.SANDBOX_ERROR, reason=str(item))
-            if isinstance(item, SandboxUnavailable)
-            else item
-            for item in found
-        ]
-
-    def map(self, function: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
-        """Call a function for each item, as many at a time as there are slots, in order.
-
-        Example:
-            >>> with Sandbox(backend="bwrap") as box:
-            ...     [r.exit_code for r in box.map(box.run, ["exit(1)", "exit(2)"])]
-            [1, 2]
-        """
-        if len(items) < 2 or self.slots == 1:
-            return [function(item) for item in items]
-        with ThreadPoolExecutor(min(self.slots, len(items)), "assay-run") as threads:
-            futures = [threads.submit(function, item) for item in items]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
+    arun = awaitable(run)
 
     def check_stdio(
         self,
@@ -192,6 +152,8 @@ class Sandbox:
             if not go_on or (stop_at_first and found.failure is not None):
                 break
         return found.check()
+
+    acheck_stdio = awaitable(check_stdio)
 
     def check_calls(
         self,
@@ -230,6 +192,8 @@ class Sandbox:
         if answer.reply is None:
             return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause)
         return calls_check(answer.reply, bounds, cases, tolerance)
+
+    acheck_calls = awaitable(check_calls)
 
     def check_tests(
         self,
@@ -271,6 +235,8 @@ class Sandbox:
             return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause)
         return tests_check(answer.reply, bounds)
 
+    acheck_tests = awaitable(check_tests)
+
     def check(self) -> list[Finding]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""
         return self_check(self)
@@ -279,6 +245,7 @@ class Sandbox:
         """End all slots. Calling it twice does no harm."""
         with self._lock:
             pool, self._pool, self._closed = self._pool, None, True
+        self._end_threads()
         if pool is not None:
             pool.close()
 
@@ -295,12 +262,16 @@ class Sandbox:
 
     def __del__(self) -> None:
         # Slots end with their streams; this only ends them sooner.
-        pool = getattr(self, "_pool", None)
+        pool, threads = getattr(self, "_pool", None), getattr(self, "_awaited", None)
+        if threads is not None:
+            threads.close()
         if pool is not None:
             pool.drop()
 
     def __repr__(self) -> str:
-        state = self._pool.backend.name if self._pool else "not started"
+        pool = self._pool
+        unsafe = f"{ProcessBackend.name}, " if self._arguments["unsafe"] else ""
+        state = pool.backend.name if pool is not None else f"{unsafe}not started"
         return f"Sandbox({state}, slots={self.slots})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -329,7 +300,8 @@ class Sandbox:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
                 image, wanted, preload = self._wanted
-                self._pool = Pool(choose_backend(image, wanted, self.limits, preload), self.slots)
+                backend = choose_backend(image, wanted, self.limits, preload)
+                self._pool = Pool(backend, self.slots, idle_s=self.idle_s)
             return self._pool
 
 

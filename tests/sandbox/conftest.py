@@ -11,7 +11,7 @@ from assay.sandbox import Limits, Sandbox, build_image
 from assay.sandbox.bwrap import bwrap_fault
 from assay.sandbox.docker import connect, daemon_fault
 
-IMAGE = "assay-tests:1"
+IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 
 
 @pytest.fixture(scope="session")

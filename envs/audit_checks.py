@@ -19,7 +19,7 @@ _FEW = 4
 
 
 def gold(panel: Panel) -> Tried:
-    """Known answers earn full marks, and do so when the environment is played."""
+    """Known answers earn full marks."""
     trials = [
         Trial(task, reply, "the known answer")
         for task in panel.subject.tasks
@@ -35,7 +35,9 @@ def gold(panel: Panel) -> Tried:
             failures.append(trial.failure(f"earns {verdict.score} ({_says(verdict)})"))
     known = len({trial.task.id for trial in trials})
     missing = len(panel.subject.tasks) - known
-    return Tried(len(trials), failures, f"{missing} tasks name no winning reply" if missing else "")
+    return Tried(
+        len(trials), failures, f"none is known for {missing} of the tasks" if missing else ""
+    )
 
 
 def null(panel: Panel) -> Tried:

@@ -100,6 +100,5 @@ def _blocks(text: str) -> tuple[list[_Block], _Block | None]:
 
 def _without_blank_ends(text: str) -> str:
     lines = text.splitlines(keepends=True)
-    while lines and not lines[0].strip():
-        del lines[0]
-    return "".join(lines).rstrip() + "\n"
+    first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+    return "".join(lines[first:]).rstrip() + "\n"

@@ -26,7 +26,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from . import agent_candidate, agent_process, agent_tests
+from . import agent_candidate, agent_exec, agent_process, agent_tests
 from .agent_cleanup import Files, kill_all, settle
 from .agent_io import Capture, Host
 
@@ -118,7 +118,7 @@ class Agent:
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
-        return limits
+        return agent_exec.bounds(limits, request, bounded) if "exec" in request else limits
 
     def _is_unharmed(self) -> bool:
         """A program of our own user can give this process limits that hurt later programs."""
@@ -160,7 +160,11 @@ class Agent:
             pids = [self._child(agent_candidate.answer, code, request, streams, limits, uids[0])]
         else:
             streams = [text, out, err, report]
-            pids = [self._child(_run_main, code, request, streams, limits, uids[0])]
+            compiles = mode == "compile"
+            body = {"run": agent_exec.run_program, "compile": agent_exec.compile_program}.get(
+                mode, _run_main
+            )
+            pids = [self._child(body, code, request, streams, limits, uids[0], compiles)]
         os.close(null)
         return pids
 

@@ -14,6 +14,7 @@ _MODULES = (  # each after those that it imports
     "agent_candidate",
     "agent_tests",
     "agent_cleanup",
+    "agent_exec",
     "agent_io",
     "agent",
 )

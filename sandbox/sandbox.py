@@ -11,9 +11,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from .backend import BackendName, choose_backend
+from .compiled import Compiler, run_compiled_or_script
 from .dispatch import Answer, send
 from .errors import SandboxUnavailable
 from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
+from .language import PYTHON, Language, find_language
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
@@ -79,6 +81,8 @@ class Sandbox:
         }
         self._lock = threading.Lock()
         self._pool: Pool | None = None
+        self._compile_pools: dict[Limits, Pool] = {}
+        self._compiler = Compiler(self._compile_slots)
         self._closed = False
 
     @property
@@ -96,15 +100,35 @@ class Sandbox:
         """Digest of the image in use; empty under bwrap."""
         return self._slots().backend.image
 
-    def run(self, code: str, stdin: str = "", *, limits: Limits | None = None) -> Result:
+    def run(
+        self,
+        code: str,
+        stdin: str = "",
+        *,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
+    ) -> Result:
         """Run one program, and say how it ended.
+
+        Args:
+            code: the program.
+            stdin: its input.
+            language: a name in :data:`~assay.sandbox.LANGUAGES`, or a Language of your own. A
+                program that is compiled is compiled once, in a slot of its own, and kept.
+            limits: bounds on the run; a compiler has those of its language.
 
         Raises:
             SandboxUnavailable: no sandbox can be had; nothing was judged.
             ImageUnavailable: the image asked for is missing.
-            ValueError: the limits ask for more than the sandbox has.
+            LanguageUnavailable: the image lacks what the language needs.
+            ValueError: the limits ask for more than the sandbox has, or no such language.
         """
         bounds = self._bounds(limits)
+        tongue = find_language(language)
+        if tongue != PYTHON:
+            return run_compiled_or_script(
+                encoded(code), encoded(stdin), tongue, bounds, self._compiler, self._ask
+            )
         answer = self._send("program", encoded(code), encoded(stdin), bounds)
         if answer.reply is None:
             result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
@@ -113,7 +137,11 @@ class Sandbox:
         return replace(result, attempts=answer.attempts, **asdict(answer.origin))
 
     def run_many(
-        self, programs: Sequence[str | tuple[str, str]], *, limits: Limits | None = None
+        self,
+        programs: Sequence[str | tuple[str, str]],
+        *,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
     ) -> list[Result]:
         """Run programs, or pairs of a program and its stdin, in all slots; the order is kept.
 
@@ -127,7 +155,7 @@ class Sandbox:
         def run_one(program: str | tuple[str, str]) -> Result | SandboxUnavailable:
             code, stdin = (program, "") if isinstance(program, str) else program
             try:
-                return self.run(code, stdin, limits=limits)
+                return self.run(code, stdin, language=language, limits=limits)
             except SandboxUnavailable as error:
                 return error
 
@@ -167,6 +195,7 @@ class Sandbox:
         *,
         tolerance: float | None = None,
         stop_at_first: bool = False,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Run a program once for each pair of stdin and expected stdout.
@@ -179,15 +208,16 @@ class Sandbox:
             cases: stdin and expected stdout of each.
             tolerance: numbers may differ by this much, absolutely or relative to the larger.
             stop_at_first: do not run the cases after the first failure.
+            language: as for :meth:`run`.
             limits: bounds on each run.
 
         Raises:
             ValueError: there are no cases.
-            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+            SandboxUnavailable, ImageUnavailable, LanguageUnavailable: as :meth:`run` does.
         """
         found = StdioCheck(len(cases), tolerance)
         for number, (stdin, expected) in enumerate(cases, 1):
-            result = self.run(code, stdin, limits=limits)
+            result = self.run(code, stdin, language=language, limits=limits)
             go_on = found.add(number, stdin, expected, result)
             if not go_on or (stop_at_first and found.failure is not None):
                 break
@@ -278,8 +308,10 @@ class Sandbox:
     def close(self) -> None:
         """End all slots. Calling it twice does no harm."""
         with self._lock:
-            pool, self._pool, self._closed = self._pool, None, True
-        if pool is not None:
+            pools = [*self._compile_pools.values(), *([self._pool] if self._pool else [])]
+            self._pool, self._closed = None, True
+            self._compile_pools.clear()
+        for pool in pools:
             pool.close()
 
     def __enter__(self) -> Self:
@@ -295,9 +327,9 @@ class Sandbox:
 
     def __del__(self) -> None:
         # Slots end with their streams; this only ends them sooner.
-        pool = getattr(self, "_pool", None)
-        if pool is not None:
-            pool.drop()
+        for pool in [*getattr(self, "_compile_pools", {}).values(), getattr(self, "_pool", None)]:
+            if pool is not None:
+                pool.drop()
 
     def __repr__(self) -> str:
         state = self._pool.backend.name if self._pool else "not started"
@@ -322,6 +354,21 @@ class Sandbox:
     def _send(self, mode: Mode, code: bytes, data: bytes, limits: Limits) -> Answer:
         less = limits.memory_mib < self.limits.memory_mib
         return send(self._slots(), Request(mode, code, data, limits, less))
+
+    def _ask(self, request: Request) -> Answer:
+        less = request.limits.memory_mib < self.limits.memory_mib
+        return send(self._slots(), replace(request, less_memory=less))
+
+    def _compile_slots(self, limits: Limits) -> Pool:
+        """Slots with a compiler's limits: a container has its memory for life."""
+        beside = self._slots().backend
+        with self._lock:
+            if self._closed:
+                raise SandboxUnavailable("the sandbox is closed: make a new one")
+            if limits not in self._compile_pools:
+                backend = choose_backend(beside.image or None, beside.name, limits, ())
+                self._compile_pools[limits] = Pool(backend, self.slots)
+            return self._compile_pools[limits]
 
     def _slots(self) -> Pool:
         with self._lock:

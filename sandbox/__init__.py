@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .errors import ImageUnavailable, LanguageUnavailable, SandboxError, SandboxUnavailable
-from .image import PINNED, build_image, registry_fault
+from .image import build_image, registry_fault
+from .image_description import PINNED, ImageDescription, describe
 from .language import COMPILE_LIMITS, LANGUAGES, Language
 from .limits import Limits
 from .result import Check, Result, RunStatus
@@ -16,6 +17,7 @@ __all__ = [
     "PINNED",
     "Check",
     "Finding",
+    "ImageDescription",
     "ImageUnavailable",
     "Language",
     "LanguageUnavailable",
@@ -26,5 +28,6 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "build_image",
+    "describe",
     "registry_fault",
 ]

@@ -251,11 +251,11 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     site.sethelper()
     if config["site"]:
         sys.path += [path for path in site.getsitepackages() if os.path.isdir(path)]
+    agent_process.set_environment()  # before NumPy, say, asks how many threads it may start
     for name in [*_PRELOAD.split(), *config["preload"]]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    agent_process.set_environment()
     random.seed(0)
 
 

@@ -17,6 +17,9 @@ from .seccomp import docker_profile
 from .slot import Origin, Slot, SlotBroken
 
 DEFAULT_IMAGE = f"assay-python:{sys.version_info.major}.{sys.version_info.minor}"
+PRELOAD_LABEL = "assay.preload"
+"""The label of an image that names the modules its slots import."""
+
 _LABEL = "assay.sandbox"
 _SHM_MIB = 16
 _AGENT_MIB = 32
@@ -69,7 +72,7 @@ class DockerBackend:
     Args:
         image: tag or digest; it needs Python 3.11 or later as ``python3``, and nothing else.
         limits: the container's memory, processes and /tmp.
-        preload: modules to import before any program runs.
+        preload: modules to import before any program runs, beside those that the image names.
 
     Raises:
         SandboxUnavailable: no daemon answers.
@@ -82,15 +85,17 @@ class DockerBackend:
         import docker.errors
 
         self.limits = limits
-        self.preload = preload
         self._client = connect()
         try:
-            self.image: str = self._client.inspect_image(image)["Id"]
+            found = self._client.inspect_image(image)
+            self.image: str = found["Id"]
         except docker.errors.ImageNotFound as error:
             self._client.close()
             raise ImageUnavailable(
                 f"Docker has no image {image!r}: make it with `assay sandbox build`"
             ) from error
+        labels = found["Config"].get("Labels") or {}
+        self.preload = (*labels.get(PRELOAD_LABEL, "").split(), *preload)
         self._version = self._client._version
         self.sweep()
 

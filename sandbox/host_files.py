@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 import site
@@ -11,8 +10,12 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .errors import ImageUnavailable
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution  # loads the modules of email
 
 _LEFT_OUT = """
 __phello__ ensurepip idlelib lib2to3 site-packages dist-packages test tests tkinter turtledemo venv
@@ -122,7 +125,7 @@ def shared_libraries(binaries: Iterable[str]) -> set[str]:
 # -- Python packages ---------------------------------------------------------------------------
 
 
-def distributions(wanted: Sequence[str]) -> list[importlib.metadata.Distribution]:
+def distributions(wanted: Sequence[str]) -> list[Distribution]:
     """Installed distributions and all that they need, by name.
 
     Args:
@@ -131,7 +134,9 @@ def distributions(wanted: Sequence[str]) -> list[importlib.metadata.Distribution
     Raises:
         ImageUnavailable: some are not installed, or have another version.
     """
-    found: dict[str, importlib.metadata.Distribution] = {}
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    found: dict[str, Distribution] = {}
     missing: list[str] = []
     todo = [(item, True) for item in wanted]
     while todo:
@@ -141,28 +146,27 @@ def distributions(wanted: Sequence[str]) -> list[importlib.metadata.Distribution
         if key in found:
             continue
         try:
-            distribution = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:
+            installed = distribution(name)
+        except PackageNotFoundError:
             missing += [item] if needed else []
             continue
-        if version and distribution.version != version:
+        if version and installed.version != version:
             missing.append(item)
             continue
-        found[key] = distribution
-        for requirement in distribution.requires or ():
+        found[key] = installed
+        for requirement in installed.requires or ():
             what, _, marker = requirement.partition(";")
             needs = re.match(r"[\w.-]+", what.strip())
             # Markers are not read: what has one is taken where it is there.
             if needs and "extra" not in marker:
                 todo.append((needs[0], not marker))
     if missing:
-        raise ImageUnavailable(
-            f"this Python lacks {' '.join(sorted(missing))}: pip install {' '.join(sorted(missing))}"
-        )
+        names = " ".join(sorted(missing))
+        raise ImageUnavailable(f"this Python lacks {names}: pip install {names}")
     return [found[key] for key in sorted(found)]
 
 
-def distribution_files(distribution: importlib.metadata.Distribution) -> dict[str, str]:
+def distribution_files(distribution: Distribution) -> dict[str, str]:
     """Where its files belong in site-packages: where they are here. Its tests stay behind.
 
     Raises:
@@ -211,9 +215,8 @@ def add_packages(tree: Tree, wanted: Sequence[str]) -> None:
     installed, provided = _installed()
     missing = [name for name in wanted if name not in installed and name not in provided]
     if missing:
-        raise ImageUnavailable(
-            f"this machine lacks {' '.join(missing)}: apt-get install {' '.join(missing)}"
-        )
+        names = " ".join(missing)
+        raise ImageUnavailable(f"this machine lacks {names}: apt-get install {names}")
     chosen: set[str] = set()
     todo = list(wanted)
     while todo:

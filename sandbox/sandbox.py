@@ -230,6 +230,7 @@ class Sandbox:
         cases: Sequence[tuple[Sequence[Any], Any]],
         *,
         tolerance: float | None = None,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
@@ -243,10 +244,12 @@ class Sandbox:
             function: its name; ``Solution.solve`` is that method of a new ``Solution()``.
             cases: positional arguments and expected value of each.
             tolerance: floats may differ by this much, absolutely or relative to the larger.
+            language: Python; no other language's functions can be called.
             limits: bounds on the run.
 
         Raises:
-            ValueError: there are no cases, or they hold values that are not plain.
+            ValueError: there are no cases, they hold values that are not plain, or another
+                language is asked for.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -254,6 +257,7 @@ class Sandbox:
             ...     box.check_calls("def add(a, b): return a + b", "add", [((1, 2), 3)]).solved
             True
         """
+        _must_be_python(language)
         bounds = self._bounds(limits)
         data = calls_data(function, cases)
         answer = self._send("calls", encoded(code), data, bounds)
@@ -268,6 +272,7 @@ class Sandbox:
         *,
         setup: str = "",
         entry_point: str | None = None,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Hold a program against tests written in Python, which run in a process of their own.
@@ -283,10 +288,12 @@ class Sandbox:
             setup: code to run before them, on their side.
             entry_point: the function under test, where ``check`` needs it or where it has a
                 builtin's name.
+            language: Python, as for :meth:`check_calls`.
             limits: bounds on both processes together.
 
         Raises:
-            ValueError: the tests do not compile, or lack an entry point.
+            ValueError: the tests do not compile, or lack an entry point, or another language is
+                asked for.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -294,6 +301,7 @@ class Sandbox:
             ...     box.check_tests("def double(x): return 2 * x", "assert double(4) == 8").solved
             True
         """
+        _must_be_python(language)
         bounds = self._bounds(limits)
         data = tests_data(tests, setup, entry_point)
         answer = self._send("tests", encoded(code), data, bounds)
@@ -382,6 +390,14 @@ class Sandbox:
 
 def _rebuild(arguments: dict[str, Any]) -> Sandbox:
     return Sandbox(**arguments)
+
+
+def _must_be_python(language: str | Language) -> None:
+    if find_language(language) != PYTHON:
+        raise ValueError(
+            f"only Python's functions can be called, not those of {find_language(language).name}: "
+            "give inputs and expected outputs to check_stdio instead"
+        )
 
 
 def encoded(text: str) -> bytes:

@@ -13,7 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ..sandbox import Check, Limits, RunStatus, Sandbox, SandboxError, SandboxUnavailable
+from ..sandbox import (
+    Check,
+    Language,
+    Limits,
+    RunStatus,
+    Sandbox,
+    SandboxError,
+    SandboxUnavailable,
+    find_language,
+)
 from .fenced import find_program
 from .memo import Memo
 from .verdict import Status, Verdict
@@ -33,6 +42,7 @@ class Judge(Protocol):
         cases: Sequence[tuple[str, str]],
         *,
         stop_at_first: bool = False,
+        language: str | Language = "python",
         limits: Limits | None = None,
     ) -> Check:
         """Hold a program's output against what is expected, case by case."""
@@ -65,7 +75,7 @@ class Judge(Protocol):
 class Code(Verifier):
     """Runs the program of a reply against tests, in a sandbox.
 
-    The program is the last fenced block of Python after the thought (see
+    The program is the last fenced block of its language after the thought (see
     :func:`~assay.verifiers.fenced.find_program`), or the whole reply where there is no fence. A
     fence that never closes is a reply cut short, and no program.
 
@@ -76,7 +86,8 @@ class Code(Verifier):
       the tests) and ``prompt`` (the beginning of the program: a reply that does not define
       ``entry_point`` itself continues it, one that does gets what stands before it there; its
       functions that the tests use are the tests' own);
-    - ``stdio``: ``[[stdin, stdout], ...]``;
+    - ``stdio``: ``[[stdin, stdout], ...]``; with it ``language``, a name in
+      :data:`~assay.sandbox.LANGUAGES`, where the program is not to be Python;
     - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``.
 
     Args:
@@ -159,7 +170,7 @@ class Code(Verifier):
         fault = self.check_reference(reference)
         if fault is not None:
             return Verdict.fault(Status.BAD_GOLD, fault)
-        code, reason = find_program(reply)
+        code, reason = find_program(reply, find_language(reference.get("language") or "python"))
         if code is None:
             wrong = Verdict.wrong(reason, status=Status.UNPARSEABLE)
             return replace(wrong, seconds=time.perf_counter() - started)
@@ -195,8 +206,13 @@ class _Batch:
         limits = self.code.limits
         if "stdio" in reference:
             pairs = [(given, expected) for given, expected in reference["stdio"]]
-            stop = not self.code.partial
-            return self.judge.check_stdio(code, pairs, stop_at_first=stop, limits=limits)
+            return self.judge.check_stdio(
+                code,
+                pairs,
+                stop_at_first=not self.code.partial,
+                language=reference.get("language") or "python",
+                limits=limits,
+            )
         if "calls" in reference:
             calls = reference["calls"]
             cases = [(arguments, expected) for arguments, expected in calls["cases"]]
@@ -282,7 +298,7 @@ def _joined(before: str, after: str) -> str:
 # -- the reference -----------------------------------------------------------------------------
 
 _KINDS = ("tests", "stdio", "calls")
-_BESIDE = {"tests": ("entry_point", "prompt", "setup"), "stdio": (), "calls": ()}
+_BESIDE = {"tests": ("entry_point", "prompt", "setup"), "stdio": ("language",), "calls": ()}
 
 
 def _fault(reference: Any) -> str:
@@ -346,6 +362,10 @@ def _syntax_fault(source: str) -> str:
 
 
 def _stdio_fault(reference: Mapping[str, Any]) -> str:
+    try:
+        find_language(reference.get("language") or "python")
+    except ValueError as error:
+        return str(error)
     return _pairs_fault("stdio", reference["stdio"], (str, str), "[stdin, stdout]")
 
 

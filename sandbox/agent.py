@@ -46,7 +46,8 @@ class Agent:
     Args:
         config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
             bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
-            ``preload`` (more modules to import), ``site`` (programs may import site-packages).
+            ``preload`` (more modules to import), ``site`` (programs may import site-packages),
+            ``paths`` (more folders to import from).
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -251,6 +252,7 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     site.sethelper()
     if config["site"]:
         sys.path += [path for path in site.getsitepackages() if os.path.isdir(path)]
+    sys.path += config.get("paths", [])
     agent_process.set_environment()  # before NumPy, say, asks how many threads it may start
     for name in [*_PRELOAD.split(), *config["preload"]]:
         with contextlib.suppress(ImportError):

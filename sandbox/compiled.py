@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -35,6 +36,13 @@ _OUT_OF_MEMORY = (
     b"virtual memory exhausted",
     b"out of memory allocating",
 )
+
+_RAISED = re.compile(  # what runtimes print before, not after, the trace of calls
+    r"^(?:(?:Uncaught )?[\w.]*(?:Error|Exception)\b|panic: |thread '[^']*' panicked ).*",
+    re.MULTILINE,
+)
+
+_FAULT = re.compile(r"error|undefined reference|multiple definition", re.IGNORECASE)
 
 Built = bytes | Result
 """A compiled program, or how its compilation ended."""
@@ -173,14 +181,16 @@ def _compile(pool: Pool, source: bytes, language: Language) -> tuple[Built, bool
         result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
         return replace(result, attempts=answer.attempts, **asdict(answer.origin)), False
     _refuse_missing(answer, language, language.compile)
-    status, reason = ended(reply, limits, reply.exits[0])
+    code = reply.exits[0]
+    status, reason = ended(reply, limits, code)
     if status is RunStatus.OK and reply.outputs[2]:
         return reply.outputs[2], True
     result = Result(
         RunStatus.COMPILE_ERROR,
         stdout=text(reply.outputs[0][:_KEPT_MESSAGE]),
         stderr=text(reply.outputs[1][:_KEPT_MESSAGE]),
-        exit_code=reply.exits[0] if (reply.exits[0] or 0) > 0 else None,
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=-code if code is not None and code < 0 else None,
         cpu_s=reply.cpu_s,
         wall_s=reply.wall_s,
         memory_mib=reply.memory_mib,
@@ -204,7 +214,7 @@ def _compile_reason(reply: Reply, limits: Limits, status: RunStatus, reason: str
         return f"the compiler was stopped: it used more than {limits.memory_mib} MiB"
     lines = text(reply.outputs[1][:_KEPT_MESSAGE] + reply.outputs[0][:_KEPT_MESSAGE]).splitlines()
     said = [line.strip() for line in lines if line.strip()]
-    return next((line for line in said if "error" in line), said[0] if said else reason)[:300]
+    return next(filter(_FAULT.search, said), said[0] if said else reason)[:300]
 
 
 def _run_result(reply: Reply, limits: Limits) -> Result:
@@ -215,6 +225,8 @@ def _run_result(reply: Reply, limits: Limits) -> Result:
         end_of_stderr = reply.outputs[1][-20_000:]
         if any(sign in end_of_stderr for sign in _OUT_OF_MEMORY):
             status, reason = RunStatus.MEMORY, f"it ran out of its {limits.memory_mib} MiB"
+        elif raised := _RAISED.findall(text(end_of_stderr)):
+            reason = raised[-1][:300]
     return Result(
         status,
         stdout=text(reply.outputs[0]),

@@ -201,6 +201,25 @@ def add_distributions(tree: Tree, wanted: Sequence[str]) -> None:
             tree.add(path)
 
 
+def package_folders(modules: Sequence[str]) -> dict[str, str]:
+    """What makes these modules importable: names in a folder on the path, and where they are.
+
+    Modules of the standard library, and those that are not installed, need and get nothing.
+    """
+    wanted = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
+    if not wanted:
+        return {}
+    from importlib.metadata import packages_distributions
+
+    owners = packages_distributions()
+    found: dict[str, str] = {}
+    for installed in distributions([name for m in sorted(wanted) for name in owners.get(m, ())]):
+        for place in distribution_files(installed):
+            first = place.partition("/")[0]
+            found[first] = os.path.realpath(str(installed.locate_file(first)))
+    return found
+
+
 # -- Debian packages ---------------------------------------------------------------------------
 
 

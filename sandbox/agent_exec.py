@@ -123,6 +123,9 @@ def _become(program: str | int, command: Sequence[str]) -> NoReturn:
     # Python ignores these, and what is ignored stays so in the next program.
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(ignored, signal.SIG_DFL)
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        # Else malloc reserves 64 MiB for each thread, and the next thread finds no room.
+        os.environ["MALLOC_ARENA_MAX"] = "1"
     try:
         os.execve(program, command, os.environ)  # noqa: S606 - this process is sandboxed
     except OSError as error:

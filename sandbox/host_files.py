@@ -216,6 +216,8 @@ def package_folders(modules: Sequence[str]) -> dict[str, str]:
     for installed in distributions([name for m in sorted(wanted) for name in owners.get(m, ())]):
         for place in distribution_files(installed):
             first = place.partition("/")[0]
+            if first == "__pycache__":  # of everybody's modules
+                continue
             found[first] = os.path.realpath(str(installed.locate_file(first)))
     return found
 

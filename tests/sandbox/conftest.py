@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.sandbox import Limits, Sandbox, build_image
+from assay.sandbox import ImageUnavailable, Limits, Sandbox, build_image, describe
 from assay.sandbox.bwrap import bwrap_fault
 from assay.sandbox.docker import connect, daemon_fault
 
-IMAGE = "assay-tests:1"
+IMAGE = f"assay-tests:{os.getpid()}"  # other sessions may be removing theirs
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,22 @@ def image() -> Iterator[str]:
     yield IMAGE
     client = connect()
     client.remove_image(IMAGE, force=True)
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def toolchains(image: str) -> Iterator[str]:
+    """An image with this machine's C, C++, JavaScript and bash; skips where it lacks them."""
+    tag = f"assay-tests-toolchains:{os.getpid()}"
+    try:
+        build_image(tag, describe("toolchains"))
+    except ImageUnavailable as error:
+        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    yield tag
+    client = connect()
+    client.remove_image(tag, force=True)
     client.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -155,26 +156,27 @@ def test_a_dockerfile_installs_what_is_described() -> None:
 def test_docker_builds_on_an_image_and_slots_preload_what_its_label_says(image: str) -> None:
     """The base is here already, so this needs no registry."""
     client = connect()
+    tag = f"assay-tests-label:{os.getpid()}"
     base = client.inspect_image(image)["Id"]
     description = ImageDescription("x", preload=("xml.dom.minidom", "zipfile"))
     code = "import sys; print('zipfile' in sys.modules, 'csv' in sys.modules)"
     try:
-        build_image("assay-tests-label:1", description, pull=base)
-        with Sandbox("assay-tests-label:1", slots=1, preload=("csv",)) as box:
+        build_image(tag, description, pull=base)
+        with Sandbox(tag, slots=1, preload=("csv",)) as box:
             assert box.run(code).stdout == "True True\n"
-        build_image("assay-tests-label:1", description)
-        with Sandbox("assay-tests-label:1", slots=1) as box:
+        build_image(tag, description)
+        with Sandbox(tag, slots=1) as box:
             assert box.run(code).stdout == "True False\n"
-        first = build_image("assay-tests-label:1")
-        assert build_image("assay-tests-label:1") == first
+        first = build_image(tag)
+        assert build_image(tag) == first
     finally:
-        client.remove_image("assay-tests-label:1", force=True)
+        client.remove_image(tag, force=True)
         client.close()
 
 
 @pytest.mark.docker
 def test_the_science_image_imports_its_packages_once(image: str) -> None:
-    tag = "assay-tests-science:1"
+    tag = f"assay-tests-science:{os.getpid()}"
     client = connect()
     try:
         build_image(tag, describe("science"))

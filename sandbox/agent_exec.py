@@ -13,7 +13,6 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .agent_process import REPORT_FD
@@ -119,7 +118,7 @@ def _executable(code: bytes) -> int:
     return file
 
 
-def _become(program: str | int, command: Sequence[str]) -> NoReturn:
+def _become(program: str | int, command: list[str]) -> NoReturn:
     # Python ignores these, and what is ignored stays so in the next program.
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(ignored, signal.SIG_DFL)

@@ -226,7 +226,7 @@ def _run_result(reply: Reply, limits: Limits) -> Result:
         if any(sign in end_of_stderr for sign in _OUT_OF_MEMORY):
             status, reason = RunStatus.MEMORY, f"it ran out of its {limits.memory_mib} MiB"
         elif raised := _RAISED.findall(text(end_of_stderr)):
-            reason = raised[-1][:300]
+            reason = " ".join(raised[-1].split())[:300]
     return Result(
         status,
         stdout=text(reply.outputs[0]),

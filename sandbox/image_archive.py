@@ -8,7 +8,7 @@ import os
 import platform
 import tarfile
 from collections.abc import Iterator, Mapping
-from typing import IO
+from io import BufferedRandom, BytesIO
 
 from .host_files import Tree
 
@@ -17,8 +17,10 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _CREATED = "1970-01-01T00:00:00Z"
 _CHUNK = 1 << 20
 
+File = BufferedRandom | BytesIO
 
-def write_layer(tree: Tree, file: IO[bytes]) -> None:
+
+def write_layer(tree: Tree, file: File) -> None:
     """A root file system as a tar archive."""
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name in _EMPTY:
@@ -34,7 +36,7 @@ def write_layer(tree: Tree, file: IO[bytes]) -> None:
                 _add_file(tar, path, tree.files[path])
 
 
-def archive(layer: IO[bytes], tag: str, labels: Mapping[str, str]) -> Iterator[bytes]:
+def archive(layer: File, tag: str, labels: Mapping[str, str]) -> Iterator[bytes]:
     """A layer as an image, in the form of ``docker save``, piece by piece."""
     layer.seek(0)
     digest = hashlib.file_digest(layer, "sha256").hexdigest()

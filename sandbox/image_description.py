@@ -8,6 +8,7 @@ import sys
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 PINNED = "python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea"
 """What is pulled where a registry answers: the same Python on every machine."""
@@ -100,4 +101,7 @@ def _read(text: str, origin: str) -> ImageDescription:
             raise ValueError(f"{origin}: {key} must be a {kind.__name__}, got {value!r}")
     if "name" not in found:
         raise ValueError(f"{origin} lacks a name")
-    return ImageDescription(**{k: tuple(v) if type(v) is list else v for k, v in found.items()})
+    arguments: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
+    }
+    return ImageDescription(**arguments)

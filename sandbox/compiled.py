@@ -245,14 +245,14 @@ def _refuse_missing(answer: Answer, language: Language, command: tuple[str, ...]
     reply = answer.reply
     if reply is None or not command or (reply.note, reply.exits[0]) != _MISSING:
         return
-    if answer.origin.backend == "bwrap":
-        where, remedy = "this machine", "install it under /usr, or use Docker and an image with it"
-    else:
+    if answer.origin.backend == "docker":
         where = f"the image {answer.origin.image}"
         remedy = (
             "`assay sandbox build toolchains` makes one with gcc, g++, node and bash; "
             "for others describe an image and build that"
         )
+    else:
+        where, remedy = "this machine", "install it under /usr, or use Docker and an image with it"
     raise LanguageUnavailable(
         f"{language.name} needs {command[0]!r}, which {where} lacks: {remedy}. "
         "(No program was judged.)"

@@ -19,7 +19,7 @@ from assay.sandbox import (
     language_of_file,
 )
 
-LIMITS = Limits(cpu_s=1.0, wall_s=20.0, memory_mib=128, output_bytes=1 << 16)
+LIMITS = Limits(cpu_s=1.0, wall_s=60.0, memory_mib=128, output_bytes=1 << 16)
 
 DOUBLE = {
     "c": '#include <stdio.h>\nint main(void) { int n; scanf("%d", &n); printf("%d\\n", 2 * n); }',
@@ -411,7 +411,7 @@ COMPILER_ATTACKS = {
     "a large program": ("char a[3 << 20] = {1};\nint main(void) {}", "more than 2097152 bytes"),
     "a huge program": ("char a[1 << 30] = {1};\nint main(void) {}", "size limit exceeded"),
 }
-SMALL = Limits(cpu_s=3.0, wall_s=20.0, memory_mib=160, output_bytes=2 << 20, tmp_mib=16)
+SMALL = Limits(cpu_s=3.0, wall_s=60.0, memory_mib=160, output_bytes=2 << 20, tmp_mib=16)
 
 
 @pytest.mark.parametrize("attack", COMPILER_ATTACKS)

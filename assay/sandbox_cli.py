@@ -35,6 +35,11 @@ Backend = Annotated[
     typer.Option(help="Default: docker where a daemon answers and has the image, else bwrap."),
 ]
 
+BackendOrNone = Annotated[
+    Literal["docker", "bwrap", "process"] | None,
+    typer.Option(help="As for check; process, with --unsafe, is no sandbox at all."),
+]
+
 
 @sandbox_app.command()
 def build(
@@ -97,7 +102,10 @@ def run(
     image: Annotated[
         str | None, typer.Option(help="The image to run it in, such as assay-toolchains:3.11.")
     ] = None,
-    backend: Backend = None,
+    backend: BackendOrNone = None,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Allow --backend process, which isolates nothing.")
+    ] = False,
 ) -> None:
     """Run one untrusted program.
 
@@ -113,7 +121,7 @@ def run(
     else:
         given = "" if stdin is None else _read(stdin, "Give a text file, or - for standard input")
     limits = Limits(cpu_s=cpu, memory_mib=memory)
-    with Sandbox(image, limits=limits, backend=backend, slots=1) as box:
+    with Sandbox(image, limits=limits, backend=backend, slots=1, unsafe=unsafe) as box:
         result = box.run(code, given, language=language)
     sys.stdout.write(result.stdout)
     sys.stdout.flush()

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from .errors import ImageUnavailable, LanguageUnavailable, SandboxError, SandboxUnavailable
+from .compare import same_lines, same_output
+from .errors import (
+    BadTests,
+    ImageUnavailable,
+    LanguageUnavailable,
+    SandboxError,
+    SandboxUnavailable,
+)
 from .image import build_image, registry_fault
 from .image_description import PINNED, ImageDescription, describe
 from .language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
 from .limits import Limits
+from .problem import problem_fault
 from .result import Check, Result, RunStatus
+from .rows import (
+    problem_from_apps,
+    problem_from_humaneval,
+    problem_from_livecodebench,
+    problem_from_mbpp,
+    problem_from_row,
+)
 from .sandbox import Sandbox
 from .selfcheck import Finding
 
@@ -15,6 +30,7 @@ __all__ = [
     "COMPILE_LIMITS",
     "LANGUAGES",
     "PINNED",
+    "BadTests",
     "Check",
     "Finding",
     "ImageDescription",
@@ -31,5 +47,13 @@ __all__ = [
     "describe",
     "find_language",
     "language_of_file",
+    "problem_fault",
+    "problem_from_apps",
+    "problem_from_humaneval",
+    "problem_from_livecodebench",
+    "problem_from_mbpp",
+    "problem_from_row",
     "registry_fault",
+    "same_lines",
+    "same_output",
 ]

@@ -27,7 +27,8 @@ import time
 from typing import Any, NoReturn
 
 from . import agent_candidate, agent_exec, agent_process, agent_tests
-from .agent_cleanup import Files, kill_all, settle
+from .agent_cleanup import Files, OwnFolder, kill_all, settle
+from .agent_family import Family, tasks_of_user
 from .agent_io import Capture, Host
 
 _PRELOAD = """
@@ -47,22 +48,47 @@ class Agent:
         config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
             bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
             ``preload`` (more modules to import), ``site`` (programs may import site-packages),
-            ``paths`` (more folders to import from).
+            ``paths`` (more folders to import from),
+            ``unsafe_folder`` (not process 1 but a process of the host: use this as /tmp).
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.host = Host()
-        self.switches = os.getuid() == 0 and _can_switch(config["uid_base"])
+        folder = config.get("unsafe_folder", "")
+        self.reads_all = False
+        self.switches = os.getuid() == 0 and self._can_switch()
         self.runs = 0
         _prepare_interpreter(config)
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
-        self.files = Files()
+        self.family: Family | None = None
+        self.files = Files() if not folder else self._be_unsafe(folder)
         self.own_limits = _own_limits()
         self.own_address_space = _address_space()
         gc.collect()
         gc.freeze()
+
+    def _can_switch(self) -> bool:
+        uid, folder = self.config["uid_base"], self.config.get("unsafe_folder")
+        if not folder:
+            return _can_be(uid, [])
+        needs = [folder, os.path.dirname(os.__file__)]
+        self.reads_all = not _can_be(uid, needs)
+        return not self.reads_all or _can_be(uid, needs, reads_all=True)
+
+    def _be_unsafe(self, folder: str) -> OwnFolder:
+        """Do without namespaces: find and kill descendants only, and keep to one folder."""
+        if os.getuid() == 0 and not self.switches:
+            sys.exit("agent: will not run programs as root of this machine: be another user")
+        family, files = Family(), OwnFolder(folder)
+
+        def clean_up() -> None:
+            kill_all({}, {"cpu": 0.0, "rss": 0}, [], family)
+            files.remove()
+
+        self.family, self.host.before_end = family, clean_up
+        return files
 
     def serve(self) -> NoReturn:
         """Greet, then run one request after another."""
@@ -89,7 +115,7 @@ class Agent:
         settle(processes, end)
         exits: dict[int, int] = {}
         usage = {"cpu": 0.0, "rss": 0}
-        strays = kill_all(exits, usage, processes)
+        strays = kill_all(exits, usage, processes, self.family)
         for capture in captures:
             while not (capture.over or capture.ended) and capture.move():
                 pass
@@ -103,10 +129,11 @@ class Agent:
             "wall_s": time.monotonic() - started,
             "cpu_s": usage["cpu"],
             "rss_kib": usage["rss"],
-            "oom": _oom_kills() != kills,
+            "oom": self.family is None and _oom_kills() != kills,
             "strays": strays,
             "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
+            "cut": [capture.over for capture in captures],
         }
         self.host.write_frame(reply)
         for capture in captures:
@@ -118,7 +145,10 @@ class Agent:
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
+        limits["reads_all"] = self.reads_all
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
+        if self.family is not None and not self.switches:
+            limits["processes"] += tasks_of_user()
         return agent_exec.bounds(limits, request, bounded) if "exec" in request else limits
 
     def _is_unharmed(self) -> bool:
@@ -212,7 +242,7 @@ class Agent:
                 if now >= deadline:
                     return "wall"
                 if now >= check:
-                    left = limits["cpu_s"] - _cpu_of_all()
+                    left = limits["cpu_s"] - _cpu_of_all(self.family)
                     if left <= 0:
                         return "cpu"
                     check = now + max(SHORTEST_CHECK, left / cores)
@@ -221,7 +251,7 @@ class Agent:
                     if fd == process:
                         exited = True
                     elif fd == self.host.reader:
-                        os._exit(0)
+                        self.host.gone()
                     else:
                         by_fd[fd].move()
                         if by_fd[fd].ended:
@@ -253,7 +283,8 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     if config["site"]:
         sys.path += [path for path in site.getsitepackages() if os.path.isdir(path)]
     sys.path += config.get("paths", [])
-    agent_process.set_environment()  # before NumPy, say, asks how many threads it may start
+    # Before NumPy, say, asks how many threads it may start.
+    agent_process.set_environment(config.get("unsafe_folder", "/tmp"))  # noqa: S108 - its own
     for name in [*_PRELOAD.split(), *config["preload"]]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -261,14 +292,14 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     random.seed(0)
 
 
-def _can_switch(uid: int) -> bool:
-    """Try to become another user, in a process of its own."""
+def _can_be(uid: int, needs: list[str], *, reads_all: bool = False) -> bool:
+    """Try to become another user, who gets into these folders, in a process of its own."""
     pid = os.fork()
     if pid == 0:
         try:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+            agent_process.become_user(uid, reads_all=reads_all)
+            for folder in needs:
+                os.chdir(folder)
             os._exit(0)
         except OSError:
             os._exit(1)
@@ -296,10 +327,10 @@ def _oom_kills() -> int:
     return 0
 
 
-def _cpu_of_all() -> float:
+def _cpu_of_all(family: Family | None) -> float:
     """CPU seconds of every process but this one, its waited-for children included."""
     ticks = 0
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc") if family is None else map(str, family.members()):
         if name.isdigit() and name != "1":
             with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
                 # The name, in brackets, may hold anything, brackets and spaces too.
@@ -310,6 +341,11 @@ def _cpu_of_all() -> float:
 
 def main() -> NoReturn:
     """Be process 1. Anywhere else, kill(-1) would end everything the user runs."""
-    if os.getpid() != 1:
+    config = json.loads(sys.argv[1])
+    if os.getpid() != 1 and not config.get("unsafe_folder"):
         sys.exit("agent: must be process 1 of its own pid namespace, since it uses kill(-1)")
-    Agent(json.loads(sys.argv[1])).serve()
+    agent = Agent(config)
+    try:
+        agent.serve()
+    finally:
+        agent.host.before_end()

@@ -14,6 +14,7 @@ import os
 import random
 import resource
 import signal
+import struct
 import sys
 import threading
 import traceback
@@ -31,8 +32,6 @@ _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
-    "HOME": _TMP,
-    "TMPDIR": _TMP,
     "LANG": "C.UTF-8",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -47,7 +46,7 @@ def become_program(
 
     Args:
         descriptors: those that become 0, 1, 2, ...; all others are closed.
-        limits: the request's limits, see ``agent.Request``.
+        limits: the request's limits, and those that the agent adds.
         uid: the user to become; ``None`` where the sandbox has only one.
         secret: keep other processes of the run from reading this one's memory.
     """
@@ -64,32 +63,56 @@ def become_program(
         os.close(file)
     _limit(limits)
     if uid is not None:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        become_user(uid, reads_all=limits["reads_all"])
     # Changing user made the process undumpable, and /proc/self/fd unreadable with it.
     set_dumpable(not secret)
-    os.chdir(_TMP)
+    os.chdir(os.environ["TMPDIR"])
     random.seed(0)
 
 
-def set_environment() -> None:
+def set_environment(folder: str = _TMP) -> None:
     """Make the environment what programs see: the agent's, which every fork has for nothing."""
     os.environ.clear()
-    os.environ.update(_ENVIRONMENT)
+    os.environ.update(_ENVIRONMENT, HOME=folder, TMPDIR=folder)
 
 
 def set_dumpable(allowed: bool) -> bool:
     """Let, or stop, others of the same user read this process; say whether that was done."""
     try:
-        return bool(_prctl()(4, int(allowed), 0, 0, 0) == 0)  # PR_SET_DUMPABLE
+        return bool(prctl()(4, int(allowed), 0, 0, 0) == 0)  # PR_SET_DUMPABLE
     except (ImportError, OSError):
         return False
 
 
+def become_user(uid: int, *, reads_all: bool = False) -> None:
+    """Be another user for good.
+
+    Args:
+        uid: the user, and the group.
+        reads_all: keep root's right to read every file, and no other: for an unsafe slot whose
+            Python only root can read.
+
+    Raises:
+        OSError: that is not allowed here.
+    """
+    if reads_all:
+        prctl()(8, 1, 0, 0, 0)  # PR_SET_KEEPCAPS
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    if reads_all:
+        import ctypes
+
+        read = 1 << 2  # CAP_DAC_READ_SEARCH
+        version_3 = struct.pack("Ii", 0x20080522, 0)
+        if ctypes.CDLL(None).capset(version_3, struct.pack("6I", read, read, read, 0, 0, 0)):
+            raise PermissionError("cannot keep the right to read")
+        prctl()(47, 2, 2, 0, 0)  # PR_CAP_AMBIENT, to raise it: for what the program starts
+
+
 @functools.cache
-def _prctl() -> Callable[..., int]:
-    """Found once, in the agent: every page that a fork changes costs it a copy."""
+def prctl() -> Callable[..., int]:
+    """The system call. Found once, in the agent: every page that a fork changes costs it a copy."""
     import ctypes
 
     found: Callable[..., int] = ctypes.CDLL(None).prctl

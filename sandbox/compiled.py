@@ -49,18 +49,16 @@ Built = bytes | Result
 
 
 class Compiler:
-    """Compiles programs in slots of their own, and keeps what it made.
+    """Keeps what was compiled, and compiles what is not there, in slots of their own.
 
     A compiler reads what a candidate wrote, so it runs as a candidate does, with limits of its
     own. Its output can only become the program of that same source: the key is a hash of it.
 
     Args:
-        pool: the slots that have these limits.
         cache_bytes: what may be kept; what was not used for longest goes first.
     """
 
-    def __init__(self, pool: Callable[[Limits], Pool], cache_bytes: int = CACHE_BYTES) -> None:
-        self._pool = pool
+    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
         self._most = cache_bytes
         self._kept: OrderedDict[str, Built] = OrderedDict()
         self._size = 0
@@ -71,8 +69,13 @@ class Compiler:
         self._lock = threading.Lock()
         self._running: dict[str, threading.Lock] = {}
 
-    def build(self, source: bytes, language: Language) -> Built:
+    def build(self, source: bytes, language: Language, pool: Pool) -> Built:
         """The program of this source. Who asks for one that is being made waits for it.
+
+        Args:
+            source: the source.
+            language: what compiles it.
+            pool: slots with the compiler's limits.
 
         Raises:
             SandboxUnavailable: no slot can be had.
@@ -80,7 +83,6 @@ class Compiler:
         """
         if self._process != os.getpid():
             self._new_locks()  # a thread that holds one of these is not in this fork
-        pool = self._pool(language.compile_limits)
         key = _key(source, language, pool.backend.image)
         with self._lock:
             turn = self._running.setdefault(key, threading.Lock())
@@ -118,6 +120,7 @@ def run_compiled_or_script(
     language: Language,
     limits: Limits,
     compiler: Compiler,
+    compile_slots: Callable[[Limits], Pool],
     ask: Callable[[Request], Answer],
 ) -> Result:
     """Run a program that is not Python, and say how it, or its compilation, ended.
@@ -128,6 +131,7 @@ def run_compiled_or_script(
         language: how it is run.
         limits: bounds on the run; the compiler has its own.
         compiler: makes and keeps programs.
+        compile_slots: the slots that have a compiler's limits.
         ask: sends a request to a slot of the sandbox.
 
     Raises:
@@ -135,7 +139,7 @@ def run_compiled_or_script(
         LanguageUnavailable: its tools are not in the image.
     """
     if language.compile:
-        built = compiler.build(code, language)
+        built = compiler.build(code, language, compile_slots(language.compile_limits))
         if isinstance(built, Result):
             return _cut(built, limits)
         code = built

@@ -23,3 +23,7 @@ class ImageUnavailable(SandboxError):
 
 class LanguageUnavailable(SandboxError):
     """What runs or compiles a language is not in the image. The message names the remedy."""
+
+
+class BadTests(ValueError):
+    """The tests, not the program, are at fault: they do not compile, or fail by themselves."""

@@ -68,6 +68,7 @@ class Reply:
         oom: the kernel killed one of its processes for memory.
         clean: nothing of it is left, so the slot may be used again.
         outputs: stdout, stderr, report.
+        cut: which of them were longer than what was kept.
     """
 
     end: str
@@ -80,6 +81,7 @@ class Reply:
     strays: int
     clean: bool
     outputs: tuple[bytes, bytes, bytes]
+    cut: tuple[bool, bool, bool] = (False, False, False)
 
 
 class Slot:
@@ -158,6 +160,7 @@ class Slot:
             sizes = facts["sizes"]
             if len(sizes) != 3 or not all(0 <= size <= output_bytes for size in sizes):
                 raise SlotBroken(f"outputs of {sizes!r} bytes")
+            out_cut, err_cut, report_cut = (over is True for over in facts["cut"])
             out, err, report = (self._read(size) for size in sizes)
             return Reply(
                 end=str(facts["end"]),
@@ -170,6 +173,7 @@ class Slot:
                 strays=int(facts["strays"]),
                 clean=facts["clean"] is True,
                 outputs=(out, err, report),
+                cut=(out_cut, err_cut, report_cut),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SlotBroken(f"an odd reply: {error!r}") from error

@@ -11,7 +11,7 @@ from assay.sandbox import ImageUnavailable, Limits, Sandbox, build_image, descri
 from assay.sandbox.bwrap import bwrap_fault
 from assay.sandbox.docker import connect, daemon_fault
 
-IMAGE = f"assay-tests:{os.getpid()}"  # other sessions may be removing theirs
+IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 
 
 @pytest.fixture(scope="session")

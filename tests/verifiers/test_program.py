@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from assay.sandbox import Language, Sandbox, SandboxUnavailable, find_language
+from assay.sandbox.prompt import assembled
 from assay.verifiers import Code, Status
 from assay.verifiers.fenced import find_program
-from assay.verifiers.program import assembled
 
 PROMPT = "import math\n\ndef helper(x):\n    return x\n\ndef area(r):\n    '''Area of a disc.'''\n"
 TESTS = {"tests": "assert add(1, 2) == 3\nassert add(-1, 1) == 0\nassert add(0, 0) == 0"}
@@ -135,6 +135,10 @@ def test_future_imports_come_before_the_prompt(future: str) -> None:
         ({"tests": "def check(candidate):\n    assert candidate()"}, "'entry_point' is needed"),
         ({"tests": "assert f()", "entry_point": "f()"}, "must be the name of a function"),
         ({"stdio": []}, "at least one [stdin, stdout]"),
+        ({"stdio": [["1", ""], ["2", " \n"]]}, "a program that does nothing would pass"),
+        ({"stdio": [["", "1"]], "tolerance": 1}, "'tolerance' must be a number from 0 up to"),
+        ({"stdio": [["", "1"]], "tolerance": "0.1"}, "'tolerance' must be a number from 0 up to"),
+        ({"stdio": [["", "1"]], "prompt": ""}, "has no key 'prompt'"),
         ({"stdio": [["1"]]}, "stdio[0] must be [stdin, stdout]"),
         ({"stdio": [["1", 2]]}, "stdio[0] must be"),
         ({"calls": {"cases": []}}, "'calls' lacks 'function'"),
@@ -331,15 +335,15 @@ def test_a_language_that_cannot_be_run_here_is_our_fault_and_no_score() -> None:
             return super().run(*args, **{**kwargs, "language": nothing})
 
     with Toolless(backend="bwrap", slots=1) as box:
-        verdict = Code(box).verify("fn main() {}", {"stdio": [["", ""]], "language": "rust"})
+        verdict = Code(box).verify("fn main() {}", {"stdio": [["", "1"]], "language": "rust"})
     assert (verdict.status, verdict.score) == (Status.SANDBOX_ERROR, None)
     assert "rust needs '/no/rustc'" in verdict.reason
 
 
 def test_an_unknown_language_is_a_fault_of_the_data() -> None:
-    fault = Code().check_reference({"stdio": [["", ""]], "language": "rubyy"})
+    fault = Code().check_reference({"stdio": [["", "1"]], "language": "rubyy"})
     assert fault is not None
     assert "unknown language 'rubyy'" in fault
     assert Code().check_reference({"tests": "assert f()", "language": "c"}) is not None
-    assert Code().check_reference({"stdio": [["", ""]], "language": 3}) is not None
-    assert Code().check_reference({"stdio": [["", ""]], "language": "C++"}) is None
+    assert Code().check_reference({"stdio": [["", "1"]], "language": 3}) is not None
+    assert Code().check_reference({"stdio": [["", "1"]], "language": "C++"}) is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -35,6 +37,7 @@ DOUBLE = {
 MADE = Language(
     "made", "main.sh", command=("cat", "program"), compile=("bash", "main.sh"), fences=("x",)
 )
+SHELL = replace(MADE, name="shell", command=("bash", "program"))
 RANDOM = "head -c 16 /dev/urandom | od -An -tx1 > program"
 
 
@@ -496,3 +499,31 @@ def test_a_program_that_is_no_executable_is_its_own_fault(box: Sandbox) -> None:
         result = box.run(source, language=alone)
         assert result.status is RunStatus.RUNTIME_ERROR
         assert "cannot be executed" in result.reason
+
+
+# -- with the rest of a box --------------------------------------------------------------------
+
+
+def test_a_problem_names_its_language(box: Sandbox) -> None:
+    problem = {"stdio": [["1\n", "2"], ["2\n", "4"]], "language": "bash"}
+    assert box.check_problem(DOUBLE["bash"], problem).solved
+    with pytest.raises(ValueError, match="unknown language 'basch'"):
+        box.check_problem("", {**problem, "language": "basch"})
+
+
+def test_streams_and_awaited_runs_take_a_language(box: Sandbox) -> None:
+    programs = ((f"echo {n}", "") for n in range(5))
+    found = box.run_many(programs, language="bash", stream=True)
+    assert [r.stdout for r in found] == [f"{n}\n" for n in range(5)]
+    assert asyncio.run(box.arun("echo $((6 * 7))", language="sh")).stdout == "42\n"
+
+
+def test_a_compiler_runs_as_unsafely_as_its_box() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with Sandbox(backend="process", unsafe=True, slots=1) as box:
+            result = box.run("echo 'echo $((6 * 7))' > program", language=SHELL)
+            assert (result.stdout, result.backend) == ("42\n", "process (UNSAFE)"), result
+            with pytest.raises(LanguageUnavailable, match="no-such-tool"):
+                box.run("", language=Language("x", "x", command=("no-such-tool",)))
+    assert all("UNSAFE" in str(warning.message) for warning in told)

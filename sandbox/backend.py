@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from .bwrap import BwrapBackend, bwrap_fault
 from .docker import DEFAULT_IMAGE, DockerBackend
 from .errors import ImageUnavailable, SandboxUnavailable
+from .hosts import HostsBackend
 from .limits import Limits
 from .process import ProcessBackend
 from .slot import Slot
@@ -59,7 +60,14 @@ def wanted_backend(backend: str | None, image: str | None, *, unsafe: bool) -> s
 
 
 def choose_backend(
-    image: str | None, wanted: str | None, limits: Limits, preload: Sequence[str]
+    image: str | None,
+    wanted: str | None,
+    limits: Limits,
+    preload: Sequence[str],
+    *,
+    hosts: Sequence[str] | None = None,
+    runtime: str | None = None,
+    slots: int | None = None,
 ) -> Backend:
     """The backend that was asked for; else Docker, else bubblewrap with one warning.
 
@@ -71,11 +79,14 @@ def choose_backend(
         return ProcessBackend(limits, tuple(preload))
     if wanted == "bwrap":
         return BwrapBackend(limits, tuple(preload))
+    tag = image or DEFAULT_IMAGE
+    if hosts is not None:
+        return HostsBackend(tag, hosts, limits, tuple(preload), runtime=runtime, slots=slots)
     try:
-        return DockerBackend(image or DEFAULT_IMAGE, limits, tuple(preload))
+        return DockerBackend(tag, limits, tuple(preload), runtime=runtime)
     except (SandboxUnavailable, ImageUnavailable) as error:
-        # Whoever names an image or Docker wants no other isolation in its place.
-        if wanted == "docker" or image is not None:
+        # Whoever names an image, a runtime or Docker wants no other isolation in its place.
+        if wanted == "docker" or image is not None or runtime is not None:
             raise
         fault = bwrap_fault()
         if fault is not None:

@@ -32,13 +32,7 @@ _P = ParamSpec("_P")
 
 
 class Batches(abc.ABC):
-    """What a box can do with many programs, given that it can run one.
-
-    Attributes:
-        slots: how many it runs at one time.
-    """
-
-    slots: int
+    """What a box can do with many programs, given that it can run one."""
 
     def __init__(self) -> None:
         self._renew()
@@ -48,6 +42,11 @@ class Batches(abc.ABC):
         """Forget all threads: in a forked child none is left that could give back a lock."""
         self._lock = threading.Lock()
         self._awaited: Threads | None = None
+
+    @property
+    @abc.abstractmethod
+    def slots(self) -> int:
+        """Programs at one time."""
 
     @abc.abstractmethod
     def run(
@@ -172,9 +171,10 @@ class Batches(abc.ABC):
 
     def _in_thread(self, call: Callable[[], _Found]) -> Future[_Found]:
         """Make a call in one of as many threads as there are slots, first come, first served."""
+        slots = self.slots  # of several hosts: they may have to be asked, under the lock
         with self._lock:
             if self._awaited is None:
-                self._awaited = Threads(self.slots, "assay-await")
+                self._awaited = Threads(slots, "assay-await")
             return self._awaited.submit(call)
 
     def _end_threads(self) -> None:

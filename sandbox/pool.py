@@ -162,9 +162,9 @@ class Pool:
             elif coming:
                 coming -= 1
             else:
-                if self._idle and self._count() >= self.size:  # used ones only: make room
+                if self._idle and self._count() >= self._room():  # used ones only: make room
                     self._retire(next(iter(self._idle)))
-                if self._count() < self.size:
+                if self._count() < self._room():
                     self._start_one()
                 elif not self._idle:
                     return
@@ -173,6 +173,10 @@ class Pool:
         if waiter.fresh:
             return next((slot for slot in self._idle if not slot.runs), None)
         return next(reversed(self._idle), None)  # so that the others become idle for long
+
+    def _room(self) -> int:
+        """Slots that there may be now: fewer where some of several hosts are lost."""
+        return min(self.size, getattr(self.backend, "room", self.size))
 
     def _count(self) -> int:
         return len(self._idle) + len(self._lent) + self._starting - len(self._worn)

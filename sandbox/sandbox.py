@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
 
+from .address import checked_addresses
 from .backend import BackendName, choose_backend, wanted_backend
 from .batch import Batches, awaitable
 from .compiled import Compiler, run_compiled_or_script
@@ -36,7 +38,7 @@ class Sandbox(Batches):
         image: the container image; naming one rules bwrap out. Default: what
             ``assay sandbox build`` makes.
         slots: programs at one time. Default: the cores that this process may use, by its
-            affinity and the CPU quota of its cgroup.
+            affinity and the CPU quota of its cgroup; with ``hosts`` the cores of all of them.
         limits: bounds on every program. A run may ask for others, but not for more memory,
             processes or files than these.
         backend: ``docker`` or ``bwrap``. Default: the environment variable ASSAY_SANDBOX, else
@@ -47,6 +49,10 @@ class Sandbox(Batches):
             wanted; ``None`` keeps all.
         unsafe: allow ``backend="process"``: programs that nobody has read run as processes of
             this machine, and may do there what this user may.
+        hosts: Docker daemons that share the slots: ``unix:///path``, ``ssh://user@host[:port]``
+            or ``tcp://host:port``. Default: the one that DOCKER_HOST names, or the local one.
+        runtime: the daemon's runtime for containers, such as ``runsc`` for gVisor. Default: the
+            environment variable ASSAY_SANDBOX_RUNTIME, else the daemon's own.
 
     Raises:
         ValueError: an argument makes no sense.
@@ -67,6 +73,8 @@ class Sandbox(Batches):
         preload: Sequence[str] = (),
         idle_s: float | None = 300.0,
         unsafe: bool = False,
+        hosts: Sequence[str] | None = None,
+        runtime: str | None = None,
     ) -> None:
         super().__init__()
         if slots is not None and slots < 1:
@@ -74,9 +82,17 @@ class Sandbox(Batches):
         if idle_s is not None and not idle_s > 0:
             raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
         chosen = wanted_backend(backend, image, unsafe=unsafe)
+        if hosts is not None:
+            hosts = checked_addresses(hosts)
+        if backend not in ("bwrap", "process"):
+            runtime = runtime or os.environ.get("ASSAY_SANDBOX_RUNTIME") or None
+        if chosen in ("bwrap", "process") and (hosts or runtime):
+            value = f"hosts={hosts!r}" if hosts else f"runtime={runtime!r}"
+            raise ValueError(f"{chosen} runs on this machine, without a daemon: leave out {value}")
         self.limits = limits
-        self.slots = slots or usable_cores()
+        self._size: int | None = slots or (None if hosts else usable_cores())
         self.idle_s = idle_s
+        self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
         self._wanted = (image, chosen, tuple(preload))
         self._arguments = {
             "image": image,
@@ -86,11 +102,22 @@ class Sandbox(Batches):
             "preload": tuple(preload),
             "idle_s": idle_s,
             "unsafe": unsafe,
+            "hosts": hosts,
+            "runtime": runtime,
         }
         self._pool: Pool | None = None
         self._compile_pools: dict[Limits, Pool] = {}
         self._compiler = Compiler()
         self._closed = False
+
+    @property
+    def slots(self) -> int:
+        """Programs at one time. Where they are the cores of several hosts, these are asked.
+
+        Raises:
+            SandboxUnavailable, ImageUnavailable: no host can be used.
+        """
+        return self._size or self._slots().size
 
     @property
     def backend(self) -> str:
@@ -360,7 +387,7 @@ class Sandbox(Batches):
         pool = self._pool
         unsafe = f"{ProcessBackend.name}, " if self._arguments["unsafe"] else ""
         state = pool.backend.name if pool is not None else f"{unsafe}not started"
-        return f"Sandbox({state}, slots={self.slots})"
+        return f"Sandbox({state}, slots={self._size or 'as the hosts have cores'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its arguments: the copy starts slots of its own."""
@@ -396,7 +423,9 @@ class Sandbox(Batches):
             if limits not in self._compile_pools:
                 # The same image, whatever its tag may mean by now; never another backend.
                 same = wanted or ("bwrap" if beside.name == "bwrap" else "docker")
-                backend = choose_backend(beside.image or image, same, limits, ())
+                if self._where["hosts"] is None:
+                    image = beside.image or image
+                backend = choose_backend(image, same, limits, (), **self._where)
                 self._compile_pools[limits] = Pool(backend, self.slots, idle_s=self.idle_s)
             return self._compile_pools[limits]
 
@@ -406,8 +435,10 @@ class Sandbox(Batches):
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
                 image, wanted, preload = self._wanted
-                backend = choose_backend(image, wanted, self.limits, preload)
-                self._pool = Pool(backend, self.slots, idle_s=self.idle_s)
+                found = choose_backend(image, wanted, self.limits, preload, **self._where)
+                size = int(self._size or getattr(found, "slots", 1))
+                self._size = size
+                self._pool = Pool(found, size, idle_s=self.idle_s)
             return self._pool
 
 

@@ -22,7 +22,15 @@ _LARGEST_HEADER = 1 << 20
 
 
 class SlotBroken(Exception):
-    """The slot died or answered oddly, and must not be used again."""
+    """The slot died or answered oddly, and must not be used again.
+
+    Attributes:
+        excuse: how it died while it started, where neither it nor its host is to blame.
+    """
+
+    def __init__(self, cause: str, excuse: str = "") -> None:
+        super().__init__(f"{excuse} ({cause})" if excuse else cause)
+        self.excuse = excuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,11 @@ class Reply:
     cut: tuple[bool, bool, bool] = (False, False, False)
 
 
+def _no_excuse(hung_up: bool) -> str:
+    """Nobody can be asked."""
+    return ""
+
+
 class Slot:
     """A stream to an agent.
 
@@ -93,6 +106,7 @@ class Slot:
         multiplexed: Docker's frames of stdout and stderr, told apart by an 8-byte header.
         end: gives back what holds the agent.
         said: what went to stderr by another way than the stream.
+        excuse: asked by :meth:`excuse`, with whether the stream has ended.
         start_s: seconds the agent may take to greet.
 
     Raises:
@@ -107,12 +121,15 @@ class Slot:
         multiplexed: bool,
         end: Callable[[], None],
         said: Callable[[], str] = str,
+        excuse: Callable[[bool], str] = _no_excuse,
         start_s: float = 60.0,
     ) -> None:
         self._stream = stream
         self._multiplexed = multiplexed
         self._end = end
         self._said = said
+        self._excuse = excuse
+        self._hung_up = False
         self._raw = bytearray()
         self._data = bytearray()
         self._stderr = bytearray()
@@ -124,9 +141,10 @@ class Slot:
             greeting = self._read_frame()
             if greeting.get("ready") != 1:
                 raise SlotBroken(f"the agent greeted with {greeting!r:.100}")
-        except SlotBroken:
+        except SlotBroken as error:
+            why = self.excuse()
             self.close()
-            raise
+            raise SlotBroken(str(error), why) from error
         self.python: str = greeting["python"]
         self.switches: bool = greeting["switches"]
 
@@ -178,6 +196,13 @@ class Slot:
         except (KeyError, TypeError, ValueError) as error:
             raise SlotBroken(f"an odd reply: {error!r}") from error
 
+    def excuse(self) -> str:
+        """How the sandbox broke, where that was not its program's doing; else empty.
+
+        To be asked before the slot is closed.
+        """
+        return self._excuse(self._hung_up)
+
     def close(self) -> None:
         """End the agent. Its end of the stream closes, and the sandbox with it."""
         with contextlib.suppress(OSError):
@@ -196,6 +221,7 @@ class Slot:
             self._stream.settimeout(self._left())
             self._stream.sendall(data)
         except OSError as error:
+            self._hung_up = not isinstance(error, TimeoutError)
             raise SlotBroken(self._cause(error)) from error
 
     def _left(self) -> float:
@@ -229,8 +255,10 @@ class Slot:
             self._stream.settimeout(self._left())
             piece = self._stream.recv(1 << 18)
         except OSError as error:
+            self._hung_up = not isinstance(error, TimeoutError)
             raise SlotBroken(self._cause(error)) from error
         if not piece:
+            self._hung_up = True
             raise SlotBroken(self._cause("the agent ended"))
         if not self._multiplexed:
             self._data += piece

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .compare import same_lines, same_output
-from .errors import BadTests, ImageUnavailable, SandboxError, SandboxUnavailable
+from .errors import (
+    BadTests,
+    ImageUnavailable,
+    LanguageUnavailable,
+    SandboxError,
+    SandboxUnavailable,
+)
 from .finding import Finding
-from .image import PINNED, build_image, registry_fault
+from .image import build_image, registry_fault
+from .image_description import PINNED, ImageDescription, describe
+from .language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
 from .limits import Limits
 from .problem import problem_fault
 from .result import Check, Result, RunStatus
@@ -25,11 +33,16 @@ if TYPE_CHECKING:
     from .ray_sandbox import RaySandbox
 
 __all__ = [
+    "COMPILE_LIMITS",
+    "LANGUAGES",
     "PINNED",
     "BadTests",
     "Check",
     "Finding",
+    "ImageDescription",
     "ImageUnavailable",
+    "Language",
+    "LanguageUnavailable",
     "Limits",
     "RaySandbox",
     "Result",
@@ -38,6 +51,9 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "build_image",
+    "describe",
+    "find_language",
+    "language_of_file",
     "problem_fault",
     "problem_from_apps",
     "problem_from_humaneval",

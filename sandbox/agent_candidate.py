@@ -17,7 +17,6 @@ from .agent_process import (
     REPORT_FD,
     flush,
     load,
-    open_streams,
     show,
 )
 from .wire import decode, encode
@@ -33,7 +32,6 @@ def load_candidate(code: bytes) -> types.ModuleType:
     Raises:
         LoadFailed: it does not compile, raises, or exits.
     """
-    open_streams()
     try:
         compiled, module = load(code, "candidate", "main.py")
     except COMPILE_ERRORS as error:

@@ -10,6 +10,7 @@ import zlib
 from typing import Any
 
 _MODULES = (  # each after those that it imports
+    "agent_fork",
     "wire",
     "agent_process",
     "agent_errors",
@@ -19,8 +20,10 @@ _MODULES = (  # each after those that it imports
     "agent_suite",
     "agent_cases",
     "agent_tests",
+    "agent_clock",
     "agent_family",
     "agent_cleanup",
+    "agent_exec",
     "agent_io",
     "agent",
 )
@@ -39,6 +42,8 @@ for name, text in SOURCES:
     sys.modules[module.__name__] = module
     setattr(package, name, module)
     exec(compile(text, "<assay " + name + ">", "exec", dont_inherit=True), module.__dict__)
+    if name == "agent_fork":
+        module.keep_hooks()
 sys.modules["_assay.agent"].main()
 """
 

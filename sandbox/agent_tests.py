@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from .agent_cases import BadTests, Case, Collector, skips
 from .agent_channel import Peer, PeerGone, Remote
-from .agent_process import PEER_FD, REPORT_FD, open_streams
+from .agent_process import PEER_FD, REPORT_FD
 from .agent_pytest import Failed, stand_in
 from .agent_suite import Suite
 
@@ -46,7 +46,6 @@ _RUNNING = (
 def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     """Hold the candidate against the tests, report each, and end with exit code 0."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    open_streams()
     # The candidate can write to /tmp: what the tests import must never be looked for there.
     os.chdir("/")
     work = json.loads(text)

@@ -32,7 +32,7 @@ from assay.sandbox.grading import calls_check
 from assay.sandbox.outcome import run_result
 from assay.sandbox.slot import Origin, Reply, Request, Slot, SlotBroken
 
-LIMITS = Limits(cpu_s=0.1, wall_s=0.15, output_bytes=1000)
+LIMITS = Limits(cpu_s=0.1, wall_s=0.015, output_bytes=1000)
 GREETING = {"ready": 1, "python": "3.11.7", "switches": True}
 FACTS: dict[str, Any] = {
     "id": 1,
@@ -298,7 +298,7 @@ def test_mutated_replies_are_replies_or_broken() -> None:
 
 def request_of(code: bytes, data: bytes = b"", **changes: Any) -> bytes:
     """What a slot sends for a program."""
-    limits = {**Limits(cpu_s=0.2, wall_s=1.0).to_json(), "wall_s": 1.0}
+    limits = {**Limits(cpu_s=0.2, wall_s=1.0).to_json(), "wall_s": 1.0, "ceiling_s": 2.0}
     header = {
         "id": 1,
         "mode": "program",
@@ -358,6 +358,7 @@ def test_an_agent_answers_a_request_and_then_ends(bare: BwrapBackend) -> None:
         {"cpu_s": None},
         {"wall_s": float("inf")},
         {"wall_s": "9"},
+        {"ceiling_s": 0},
         {"cpu_s": float("nan")},
         {"memory_mib": 0},
         {"memory_mib": -1},

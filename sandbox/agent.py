@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 from . import agent_candidate, agent_exec, agent_process, agent_tests
 from .agent_cleanup import Files, OwnFolder, kill_all, settle
-from .agent_clock import cpu_of, delay_of
+from .agent_clock import GroupClock, cpu_of, delay_of
 from .agent_family import Family, tasks_of_user
 from .agent_io import Capture, Host
 
@@ -44,6 +44,7 @@ _LIMITS = (
     *("pids", "output_bytes", "files", "tmp_mib"),
 )
 
+CLOCKS_DIFFER = 0.1  # seconds by which two of the kernel's counts of a run may differ
 SHORTEST_CHECK = 0.02  # seconds between looks at the times of all processes
 
 
@@ -69,6 +70,7 @@ class Agent:
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
         self.memory = _Memory()
+        self.clock = GroupClock(usable=config["memory_cgroup"])
         self.cores = os.cpu_count() or 1
         self.family: Family | None = None
         self.files = Files() if not folder else self._be_unsafe(folder)
@@ -113,6 +115,7 @@ class Agent:
         uids = self._fresh_users()
         captures = [Capture(limits["output_bytes"]) for _ in range(3)]
         started = time.monotonic()
+        self.clock.start()
         processes = self._fork(request, blobs, captures, limits, uids)
         for capture in captures:
             os.close(capture.writer)
@@ -134,7 +137,7 @@ class Agent:
             "exits": [exits.get(pid) for pid in processes],
             "note": captures[2].head().decode("ascii", "replace"),
             "wall_s": time.monotonic() - started,
-            "cpu_s": usage["cpu"],
+            "cpu_s": max(usage["cpu"], self.clock.used() - CLOCKS_DIFFER),
             "rss_kib": usage["rss"],
             "oom": self.family is None and self.memory.was_exceeded(),
             "strays": strays,
@@ -260,7 +263,7 @@ class Agent:
                         return "wall"
                     deadline = min(started + limits["ceiling_s"], now + max(SHORTEST_CHECK, left))
                 if now >= check:
-                    left = limits["cpu_s"] - cpu_of(self._members())
+                    left = limits["cpu_s"] - max(cpu_of(self._members()), self.clock.used())
                     if left <= 0:
                         return "cpu"
                     check = now + max(SHORTEST_CHECK, left / self.cores)

@@ -42,7 +42,9 @@ class MemoryGroup:
 
     def view(self) -> list[str]:
         """What bubblewrap shows of it, for the agent."""
-        return ["--ro-bind", str(self.path / self.events), self.seen_as]
+        shown = ["--ro-bind", str(self.path / self.events), self.seen_as]
+        # Version 2 counts CPU time in the same group.
+        return [*shown, "--ro-bind-try", str(self.path / "cpu.stat"), "/sys/fs/cgroup/cpu.stat"]
 
     def remove(self) -> None:
         """Delete it, as soon as the kernel has buried what was in it."""

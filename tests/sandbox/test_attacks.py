@@ -87,6 +87,16 @@ def test_attack(box: Sandbox, attack: Attack) -> None:
     withstand(box, attack)
 
 
+@pytest.mark.docker
+def test_children_that_nobody_waits_for_are_charged_for(make_docker) -> None:
+    """The kernel keeps no time of theirs, but for the control group."""
+    code = next(attack.code for attack in ATTACKS if "nobody waits for" in attack.name)
+    with make_docker(slots=1) as own:
+        result = own.run(PRELUDE + code, limits=Limits(cpu_s=0.5, wall_s=20.0))
+    assert (result.status, "CPU" in result.reason) == (RunStatus.TIMEOUT, True), result
+    assert result.cpu_s > 0.4
+
+
 # Against the other process of the run, which knows what is expected.
 AGAINST_TESTS = (FOLDER / "against_tests.txt").read_text("utf-8")
 

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import ImageUnavailable, SandboxError, SandboxUnavailable
-from .image import PINNED, build_image, registry_fault
+from .compare import same_lines, same_output
+from .errors import (
+    BadTests,
+    ImageUnavailable,
+    LanguageUnavailable,
+    SandboxError,
+    SandboxUnavailable,
+)
+from .image import build_image, registry_fault
+from .image_description import PINNED, ImageDescription, describe
+from .language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
 from .limits import Limits
+from .problem import problem_fault
 from .result import Check, Result, RunStatus
+from .rows import (
+    problem_from_apps,
+    problem_from_humaneval,
+    problem_from_livecodebench,
+    problem_from_mbpp,
+    problem_from_row,
+)
 from .sandbox import Sandbox
 from .selfcheck import Finding
 
@@ -15,10 +32,16 @@ if TYPE_CHECKING:
     from .ray_sandbox import RaySandbox
 
 __all__ = [
+    "COMPILE_LIMITS",
+    "LANGUAGES",
     "PINNED",
+    "BadTests",
     "Check",
     "Finding",
+    "ImageDescription",
     "ImageUnavailable",
+    "Language",
+    "LanguageUnavailable",
     "Limits",
     "RaySandbox",
     "Result",
@@ -27,7 +50,18 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "build_image",
+    "describe",
+    "find_language",
+    "language_of_file",
+    "problem_fault",
+    "problem_from_apps",
+    "problem_from_humaneval",
+    "problem_from_livecodebench",
+    "problem_from_mbpp",
+    "problem_from_row",
     "registry_fault",
+    "same_lines",
+    "same_output",
 ]
 
 

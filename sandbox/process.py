@@ -61,7 +61,8 @@ class ProcessBackend:
             "site": False,
             "unsafe_folder": folder,
         }
-        environment = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+        environment = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin", "TZ": "UTC"}
+        environment |= {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
         command = agent_command(os.path.realpath(sys.executable), config)
         try:
             child = Child(command, environment, own_session=True)

@@ -81,6 +81,8 @@ class Check:
         reason: the first failure, in a short sentence; empty where all passed.
         stdout: what the program printed in the run that decided.
         stderr: likewise.
+        failed: number of the first case or test that it failed, from 0; ``None`` where it passed
+            all.
     """
 
     status: RunStatus
@@ -89,8 +91,14 @@ class Check:
     reason: str = ""
     stdout: str = ""
     stderr: str = ""
+    failed: int | None = None
 
     @property
     def solved(self) -> bool:
         """Every test passed, and there was at least one."""
         return self.status is RunStatus.OK and self.total > 0 and self.passed == self.total
+
+    @property
+    def share(self) -> float:
+        """Tests passed, as a share of all: from 0.0 to 1.0, and 0.0 where there were none."""
+        return self.passed / self.total if self.total else 0.0

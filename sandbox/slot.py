@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from .limits import Limits
 
-Mode = Literal["program", "calls", "tests"]
+Mode = Literal["program", "calls", "tests", "run", "compile"]
 
 GRACE_S = 15.0
-"""What a reply may take beyond the wall limit: killing, wiping and sending, on a loaded host."""
+"""What a reply may take beyond the run's last moment: killing, wiping and sending."""
 
 _LARGEST_HEADER = 1 << 20
 
@@ -47,11 +47,13 @@ class Request:
     """What a slot is asked to run.
 
     Attributes:
-        mode: a program by itself; a program whose function is called; a program and its tests.
+        mode: a program by itself; a program whose function is called; a program and its tests;
+            a program in another language than Python; a source to compile.
         code: the program.
         data: its stdin, the calls, or the tests.
         limits: bounds on it.
         less_memory: it may use less memory than the slot has.
+        work: how to run or compile what is no Python program, for ``agent_exec``.
     """
 
     mode: Mode
@@ -59,6 +61,7 @@ class Request:
     data: bytes
     limits: Limits
     less_memory: bool = False
+    work: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +156,20 @@ class Slot:
         """
         self.runs += 1
         self._number += 1
-        self._deadline = time.monotonic() + request.limits.wall_seconds + GRACE_S
-        limits = {**request.limits.to_json(), "wall_s": request.limits.wall_seconds}
+        bounds = request.limits
+        self._deadline = time.monotonic() + bounds.ceiling_seconds + GRACE_S
+        limits = {
+            **bounds.to_json(),
+            "wall_s": bounds.wall_seconds,
+            "ceiling_s": bounds.ceiling_seconds,
+        }
         header = {
             "id": self._number,
             "mode": request.mode,
             "limits": limits,
             "less_memory": request.less_memory,
             "blobs": [len(request.code), len(request.data)],
+            **({} if request.work is None else {"exec": request.work}),
         }
         data = json.dumps(header).encode()
         self._send(b"".join([struct.pack(">I", len(data)), data, request.code, request.data]))

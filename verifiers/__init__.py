@@ -11,6 +11,7 @@ from .program import Code
 from .rubric import Rubric
 from .verdict import Status, Verdict
 from .verifier import FunctionVerifier, Verifier
+from .winning import given_as
 
 __all__ = [
     "Code",
@@ -23,5 +24,6 @@ __all__ = [
     "Status",
     "Verdict",
     "Verifier",
+    "given_as",
     "read_number",
 ]

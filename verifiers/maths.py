@@ -14,6 +14,7 @@ from .memo import Memo
 from .number import read_number, without_unit
 from .verdict import Status, Verdict
 from .verifier import Verifier
+from .winning import given_as
 from .worker import Finding, WorkerLimits, shared_worker
 
 _STATUS = {
@@ -95,6 +96,10 @@ class Math(Verifier):
         if fault is None:
             fault = self._faults.put(gold, self._fault(gold))
         return fault or None
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The reference in a box, or as the first rule wants it."""
+        return given_as(_gold_text(reference), self.extract)
 
     def to_json(self) -> dict[str, Any]:
         """The name and the options that scores depend on."""

@@ -139,8 +139,9 @@ def test_32_threads_share_two_slots() -> None:
     for thread in threads:
         thread.start()
     join(threads)
-    assert (len(pool._idle), len(pool._lent), pool._line) == (2, 0, {})
+    left = (len(pool._idle) + pool._starting, len(pool._lent), pool._line)
     pool.close()
+    assert left == (2, 0, {})
     assert most <= 2
     assert backend.starts == 2
 
@@ -321,8 +322,9 @@ def test_a_single_run_is_not_starved_by_a_large_batch(make_box) -> None:
 
 
 def test_idle_slots_are_closed_and_come_back(make_box, backend_name: str) -> None:
+    before = threading.active_count()
     with make_box(slots=3, idle_s=0.5) as own:
-        assert not [t for t in threading.enumerate() if t.name == "assay-idle"]
+        assert threading.active_count() <= before  # nothing is idle yet
         found = own.run_many([f"import time; time.sleep(0.3); print({i})" for i in range(3)])
         assert [r.stdout for r in found] == ["0\n", "1\n", "2\n"]
         pool = own._pool

@@ -12,8 +12,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .conventions import Conventions
+from .evaluate import constant_value, rounds_to, same_equation, same_function
+from .expression import read_expression
 from .latex import balanced, respell, squeezed
-from .number import Number, same_numbers, without_unit
+from .number import Number, read_respelled, same_numbers, without_unit
+from .region import read_region, same_region
 from .shape import MEMBER, Kind, Shape, as_interval, ratio_value, read_shape, words_of
 
 _MAX_DEPTH = 5
@@ -128,7 +131,20 @@ def _expressions(gold: str, answer: str, how: Conventions, depth: int) -> bool |
         return False
     if (left, right) != (gold, answer):
         return _same(left, right, how, depth + 1)
-    return None if _same_letters(gold, answer) else False
+    return _formulas(gold, answer, how) if _same_letters(gold, answer) else False
+
+
+def _formulas(gold: str, answer: str, how: Conventions) -> bool | None:
+    """Formulas by their values; ``None`` where one is not read here."""
+    left, right = read_expression(gold), read_expression(answer)
+    if left is None or right is None:
+        return None
+    same = same_function(left, right)
+    number, enough = read_respelled(answer), how.rounded_digits
+    if same is False and number is not None and enough is not None and number.digits >= enough:
+        exact = constant_value(left)
+        return exact is not None and rounds_to(exact, number.value, number.digits)
+    return same
 
 
 def _all(findings: Iterable[bool | None]) -> bool | None:
@@ -165,7 +181,7 @@ def _bags(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
             return _same(gold, answer, how, depth + 1)
         ranges = other.kind in _RANGES or other.kind is Kind.EXPRESSION
         cases = all(read_shape(part).kind is Kind.RELATION for part in bag.parts)
-        return None if ranges and cases else False
+        return _regions(a, b) if ranges and cases else False
     if max(len(a.parts), len(b.parts)) > _MAX_ELEMENTS:
         return None
     named = [_assignment(read_shape(part)) is not None for part in a.parts]
@@ -201,9 +217,9 @@ def _same_bag(gold: list[str], answer: list[str], how: Conventions, depth: int) 
 
 def _ranges(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
     """Inequalities, intervals and their unions."""
-    if a.kind is b.kind is Kind.UNION and len(a.parts) == len(b.parts):
-        same = _same_bag(list(a.parts), list(b.parts), how, depth)
-        return True if same else None
+    unions = a.kind is b.kind is Kind.UNION
+    if unions and _same_bag(list(a.parts), list(b.parts), how, depth):
+        return True
     whole = ("\\mathbb", "\\setminus")
     for shape in (a, b):
         loose = shape.kind is Kind.EXPRESSION and any(sign in shape.text for sign in whole)
@@ -211,10 +227,19 @@ def _ranges(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
             return False
     if a.kind is b.kind is Kind.RELATION and not _same_letters(a.text, b.text):
         return False
+    found = _regions(a, b)
+    if found is not None:
+        return found
     left, right = (as_interval(s.text) if s.kind is Kind.RELATION else s for s in (a, b))
     if left is None or right is None or left.kind is not right.kind:
         return None
     return _sequences(left, right, how, depth)
+
+
+def _regions(a: Shape, b: Shape) -> bool | None:
+    """As sets of real numbers; ``None`` where one of them is not read as such."""
+    left, right = read_region(a), read_region(b)
+    return None if left is None or right is None else same_region(left, right)
 
 
 def _bases_and_ratios(a: Shape, b: Shape, how: Conventions) -> bool | None:
@@ -280,7 +305,7 @@ def _equations(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
     if gold and answer:
         return _same_assignment(gold, answer, how, depth)
     if a.kind is b.kind:
-        return None if _same_letters(a.text, b.text) else False
+        return _same_relation(a.parts, b.parts) if _same_letters(a.text, b.text) else False
     if gold:
         return _same(gold[1][-1], b.text, how, depth + 1)
     if answer:
@@ -299,10 +324,21 @@ def _same_assignment(
     same = _same(gold[1][-1], answer[1][-1], how, depth + 1)
     if gold[0] == answer[0] or same is False:
         # y = x + 1 is x = y - 1, so with variables on both sides the answer is not ours to give
-        return same if gold[0] == answer[0] or not letters(gold[1][-1]) else None
+        if gold[0] == answer[0] or not letters(gold[1][-1]):
+            return same
+        return _same_relation((gold[0], gold[1][-1]), (answer[0], answer[1][-1]))
     if len(gold[0]) > 1 and len(answer[0]) > 1:
         return same
     return None if letters(gold[1][-1]) else False
+
+
+def _same_relation(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
+    """Two equations of two sides each; ``None`` where a side is not read here."""
+    sides = [read_expression(side) for side in (*gold, *answer)]
+    if len(gold) != 2 or len(answer) != 2 or None in sides:
+        return None
+    a, b, c, d = (side for side in sides if side is not None)
+    return same_equation((a, b), (c, d))
 
 
 def _consistent(values: Sequence[str], how: Conventions, depth: int) -> bool:

@@ -1,91 +1,58 @@
-"""Are two formulas the same? Their values at some points tell.
+"""The value of a formula at a point: quickly in doubles, or to many digits.
 
-Two formulas that differ as functions agree at a random point only by accident: the identity test
-of Schwartz (1980) and Zippel (1979), with points that are fixed, so that verdicts never change.
-Doubles find the differences; a point where all agree is looked at again with 60 digits, which
-also tells 10^{-20} from 10^{-21}.
+Work is bounded before it is done: no power, factorial or angle is computed whose size is beyond
+what answers need.
 """
 
 from __future__ import annotations
 
 import cmath
-import hashlib
 import math
 import threading
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from .expression import Node, difference, is_polynomial, names
+from .formula import Node
 
 DIGITS = 60
-_AGREE = 1e-9
-_CLOSE = 50  # digits of DIGITS that must agree; the rest is rounding
-_LARGEST_EXPONENT = 10_000
-_RANGES = ((0.15, 0.9), (1.1, 2.9), (-0.9, -0.15), (-2.9, -1.1), (3.1, 6.9))
-"""Where the points lie: in and out of the domains of roots, logarithms and inverse functions."""
+_LARGEST_DOUBLE, _LARGEST_PRECISE = 1e4, 1e12  # of exponents, in proportion to ln(base)
+_LARGEST_ARGUMENT = {"ln": math.inf, "abs": math.inf, "factorial": 1e6, "root": 1e300}
+_LARGEST_ANGLE = 1e15
+_OVERFLOWING = frozenset(("sinh", "cosh", "tanh"))
 
-_Point = Mapping[str, Any]
+Point = Mapping[str, Any]
 
 
-def same_function(left: Node, right: Node) -> bool | None:
-    """Whether two formulas have the same value for all values of their variables.
+class TooLargeError(Exception):
+    """A value that nobody needs to compute."""
 
-    ``None`` where they agree at some points only (as at different branches of a root), or where
-    too few points give a value.
+
+class NoValueError(ArithmeticError):
+    """The formula has no value there that all would agree on."""
+
+
+def double_value(tree: Node, point: Point) -> complex | None:
+    """The value in doubles, or ``None`` where there is none."""
+    try:
+        value = complex(_value(tree, point, _DOUBLES))
+    except (ArithmeticError, ValueError, TooLargeError):
+        return None
+    return value if cmath.isfinite(value) else None
+
+
+def precise_value(tree: Node, point: Point, digits: int = DIGITS) -> Any | None:
+    """The value to so many digits, or ``None`` where there is none.
+
+    Raises:
+        TooLargeError: it is beyond what is computed.
     """
-    variables = names(left) | names(right)
-    if ("\\log" in names(left)) != ("\\log" in names(right)):
-        return None  # the base is left open on one side only
-    agree = differ = 0
-    for k in range(len(_RANGES) if variables else 1):
-        point = {name: _coordinate(name, k) for name in variables}
-        a, b = _double(left, point), _double(right, point)
-        if a is None or b is None:
-            continue
-        if abs(a - b) <= _AGREE * max(abs(a), abs(b)):
-            agree += 1
-        else:
-            differ += 1
-    if differ:
-        return _surely_differ(left, right) if not variables else (None if agree else False)
-    if variables and agree < 3:
+    context, arithmetic = _precise(digits)
+    try:
+        value = _value(tree, point, arithmetic)
+    except (ArithmeticError, ValueError, TypeError):
         return None
-    return _same_at(left, right, {name: _coordinate(name, 0) for name in variables})
-
-
-def proportional(left: Node, right: Node) -> float | None:
-    """The constant ratio of two formulas, or ``None`` where it is none, is 0 or cannot be told."""
-    if not names(left) or names(left) != names(right):
-        return None
-    ratios = []
-    for k in range(len(_RANGES)):
-        point = {name: _coordinate(name, k) for name in names(left)}
-        a, b = _double(left, point), _double(right, point)
-        if a is not None and b is not None and abs(a) > _AGREE and abs(b) > _AGREE:
-            ratios.append(a / b)
-    if len(ratios) < 3 or any(abs(r - ratios[0]) > _AGREE * abs(ratios[0]) for r in ratios):
-        return None
-    return ratios[0].real if abs(ratios[0].imag) < _AGREE else None
-
-
-def same_equation(gold: tuple[Node, Node], answer: tuple[Node, Node]) -> bool | None:
-    """Whether two equations say the same: one is the other times a constant."""
-    left, right = difference(*gold), difference(*answer)
-    if proportional(left, right) is not None:
-        return True
-    polynomials = is_polynomial(left) and is_polynomial(right)
-    return False if polynomials and names(left) and names(right) else None
-
-
-def constant_value(tree: Node, point: _Point | None = None) -> Any | None:
-    """The value of a formula to 60 digits, or ``None`` where it has none.
-
-    Args:
-        tree: the formula.
-        point: a number for each of its variables.
-    """
-    return None if names(tree) - set(point or ()) else _precise(tree, point or {})
+    return value if context.isfinite(value) else None
 
 
 def real_value(value: Any | None) -> Any | None:
@@ -95,67 +62,23 @@ def real_value(value: Any | None) -> Any | None:
 
 def rounds_to(exact: Any, written: Fraction, digits: int) -> bool:
     """Whether a value rounds to what was written with so many digits after the point."""
-    distance = abs(exact - _context().mpf(written.numerator) / written.denominator)
+    context, _ = _precise(DIGITS)
+    distance = abs(exact - context.mpf(written.numerator) / written.denominator)
     return bool(distance * 2 * 10**digits <= 1)
-
-
-def _coordinate(name: str, k: int) -> float:
-    """Where a variable is put at point k: by its name, so both formulas get the same."""
-    drawn = int.from_bytes(hashlib.blake2b(f"{k} {name}".encode(), digest_size=6).digest(), "big")
-    low, high = _RANGES[k]
-    return low + (high - low) * drawn / 2**48
-
-
-def _double(tree: Node, point: _Point) -> complex | None:
-    try:
-        value = _value(tree, point, _DOUBLES)
-    except (ArithmeticError, ValueError, _TooLargeError):
-        return None
-    return value if cmath.isfinite(value) else None
-
-
-def _precise(tree: Node, point: _Point) -> Any | None:
-    context = _context()
-    try:
-        value = _value(tree, point, _multiprecision(context))
-    except (ArithmeticError, ValueError, TypeError, _TooLargeError):
-        return None
-    return value if context.isfinite(value) else None
-
-
-def _same_at(left: Node, right: Node, point: _Point) -> bool | None:
-    a, b = _precise(left, point), _precise(right, point)
-    if a is None or b is None:
-        return None
-    size = max(abs(a), abs(b))
-    if abs(a - b) <= size * _context().mpf(10) ** -_CLOSE:
-        return True
-    # two noughts, each with its own rounding, are for algebra to tell
-    return None if size < 1e-30 else False
-
-
-def _surely_differ(left: Node, right: Node) -> bool | None:
-    """Constants that differ as doubles may be one where much was cancelled."""
-    return _same_at(left, right, {})
-
-
-# -- evaluation --------------------------------------------------------------------------------
-
-
-class _TooLargeError(Exception):
-    """A power that nobody needs to compute."""
 
 
 _Arithmetic = Mapping[str, Any]
 
 
-def _value(tree: Node, point: _Point, how: _Arithmetic) -> Any:
+def _value(tree: Node, point: Point, how: _Arithmetic) -> Any:
     if tree.kind == "number":
         return how["number"](tree.value)
     if tree.kind == "name":
         return how["convert"](point[tree.name])
     if tree.kind == "constant":
         return how[tree.name]
+    if tree.kind == "undefined":
+        raise ZeroDivisionError
     values = [_value(part, point, how) for part in tree.parts]
     if tree.kind == "sum":
         return sum(values)
@@ -163,8 +86,23 @@ def _value(tree: Node, point: _Point, how: _Arithmetic) -> Any:
         return math.prod(values)
     if tree.kind == "power":
         return _raised(values[0], values[1], how)
-    function: Callable[[Any], Any] = how[f"call {tree.name}"]
-    return function(values[0])
+    return _called(tree, values[0], how)
+
+
+def _called(tree: Node, value: Any, how: _Arithmetic) -> Any:
+    bound = _LARGEST_ARGUMENT.get(tree.name, _LARGEST_ANGLE)
+    if abs(value) > (700 if tree.name in _OVERFLOWING else bound):
+        raise TooLargeError
+    if tree.name == "root":
+        return _root(value, tree.value, how)
+    if tree.name in {"floor", "ceil"}:
+        return _stepped(value, tree.name, how)
+    if tree.name == "factorial":
+        if value.imag or value.real <= -1:
+            raise NoValueError
+        return how["factorial"](value.real)
+    function: Callable[[Any], Any] = how[tree.name]
+    return function(value)
 
 
 def _raised(base: Any, exponent: Any, how: _Arithmetic) -> Any:
@@ -172,61 +110,86 @@ def _raised(base: Any, exponent: Any, how: _Arithmetic) -> Any:
         if exponent.real <= 0:
             raise ZeroDivisionError
         return base
-    size = abs(exponent) * (1 + abs(math.log(float(abs(base)) or 1e-300)))
-    if not size <= _LARGEST_EXPONENT:
-        raise _TooLargeError
+    if not base.imag and base.real < 0 and not exponent.imag:
+        twice = 2 * exponent.real
+        if twice != int(twice):
+            raise NoValueError  # (-8)^{1/3} is -2 for some and 1+1.73i for others
+    if not _magnitude(base) * abs(exponent) <= how["largest"]:
+        raise TooLargeError
     return how["power"](base, exponent)
 
 
-def _floor(value: complex) -> complex:
+def _magnitude(base: Any) -> float:
+    """How fast its powers grow or vanish: 1 + |ln|base||."""
+    size = abs(base)
+    try:
+        return 1 + abs(math.log(size))
+    except (OverflowError, ValueError):  # beyond doubles; mpmath's own logarithm tells
+        return 1 + abs(float(size.context.ln(size)))
+
+
+def _root(value: Any, degree: Fraction, how: _Arithmetic) -> Any:
+    if value == 0:
+        return value
+    index = how["number"](1 / degree)
+    if not value.imag and value.real < 0:
+        if degree.numerator % 2 == 0:
+            raise NoValueError
+        return -how["power"](-value, index)
     if value.imag:
-        raise ValueError("no floor of a complex number")
-    return complex(math.floor(value.real))
+        raise NoValueError  # which of several roots?
+    return how["power"](value, index)
+
+
+def _stepped(value: Any, name: str, how: _Arithmetic) -> Any:
+    if value.imag:
+        raise NoValueError
+    nearest = how["round"](value.real)
+    gap = abs(value.real - nearest)
+    if 0 < gap < how["near"]:
+        raise NoValueError  # rounding would decide between two whole numbers
+    up = name == "ceil"
+    if gap == 0:
+        return how["convert"](nearest)
+    return how["convert"](how["round"](value.real + (0.5 if up else -0.5)))
 
 
 _DOUBLES: _Arithmetic = {
     "number": lambda value: complex(value.numerator / value.denominator),
     "convert": complex,
     "pi": complex(math.pi), "e": complex(math.e), "i": 1j,
-    "power": lambda base, exponent: base**exponent,
-    "call abs": lambda z: complex(abs(z)),
-    "call floor": _floor, "call ceil": lambda z: -_floor(-z),
-    "call ln": cmath.log, "call sin": cmath.sin, "call cos": cmath.cos, "call tan": cmath.tan,
-    "call cot": lambda z: 1 / cmath.tan(z), "call sec": lambda z: 1 / cmath.cos(z),
-    "call csc": lambda z: 1 / cmath.sin(z), "call sinh": cmath.sinh, "call cosh": cmath.cosh,
-    "call tanh": cmath.tanh, "call arcsin": cmath.asin, "call arccos": cmath.acos,
-    "call arctan": cmath.atan,
+    "power": lambda base, exponent: base**exponent, "largest": _LARGEST_DOUBLE,
+    "round": round, "near": 1e-9, "factorial": lambda x: complex(math.gamma(x + 1)),
+    "abs": lambda z: complex(abs(z)), "ln": cmath.log, "sin": cmath.sin, "cos": cmath.cos,
+    "tan": cmath.tan, "cot": lambda z: 1 / cmath.tan(z), "sec": lambda z: 1 / cmath.cos(z),
+    "csc": lambda z: 1 / cmath.sin(z), "sinh": cmath.sinh, "cosh": cmath.cosh,
+    "tanh": cmath.tanh, "arcsin": cmath.asin, "arccos": cmath.acos, "arctan": cmath.atan,
 }  # fmt: skip
 
 _local = threading.local()
 
 
-def _context() -> Any:
+def _precise(digits: int) -> tuple[Any, _Arithmetic]:
     """Each thread's own: mpmath changes a context's precision while it computes."""
-    if not hasattr(_local, "context"):
-        import mpmath
+    made: dict[int, tuple[Any, _Arithmetic]] = _local.__dict__.setdefault("contexts", {})
+    if digits not in made:
+        import mpmath  # sympy's own arithmetic: wherever sympy is, it is too
 
-        _local.context = mpmath.MPContext()
-        _local.context.dps = DIGITS
-        _local.arithmetic = _made(_local.context)
-    return _local.context
-
-
-def _multiprecision(context: Any) -> _Arithmetic:
-    arithmetic: _Arithmetic = _local.arithmetic
-    return arithmetic
+        context = mpmath.MPContext()
+        context.dps = digits
+        made[digits] = context, _arithmetic(context, digits)
+    return made[digits]
 
 
-def _made(mp: Any) -> _Arithmetic:
+def _arithmetic(mp: Any, digits: int) -> _Arithmetic:
     return {
         "number": lambda value: mp.mpf(value.numerator) / value.denominator,
         "convert": mp.mpf,
         "pi": +mp.pi, "e": +mp.e, "i": mp.mpc(0, 1),
-        "power": mp.power,
-        "call abs": abs,
-        "call floor": mp.floor, "call ceil": mp.ceil, "call ln": mp.ln,
-        "call sin": mp.sin, "call cos": mp.cos, "call tan": mp.tan, "call cot": mp.cot,
-        "call sec": mp.sec, "call csc": mp.csc, "call sinh": mp.sinh, "call cosh": mp.cosh,
-        "call tanh": mp.tanh, "call arcsin": mp.asin, "call arccos": mp.acos,
-        "call arctan": mp.atan,
+        "power": mp.power, "largest": _LARGEST_PRECISE,
+        "round": mp.nint, "near": mp.mpf(10) ** (10 - digits),
+        "factorial": lambda x: mp.gamma(x + 1), "abs": abs, "ln": mp.ln,
+        "sin": mp.sin, "cos": mp.cos, "tan": mp.tan, "cot": mp.cot, "sec": mp.sec, "csc": mp.csc,
+        "sinh": mp.sinh, "cosh": mp.cosh, "tanh": mp.tanh,
+        "arcsin": mp.asin, "arccos": mp.acos, "arctan": mp.atan,
     }  # fmt: skip

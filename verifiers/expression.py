@@ -1,170 +1,64 @@
 r"""Reads a formula such as ``2x\sqrt{3} - \frac{1}{2}\sin^2 x`` as a tree.
 
-A recursive descent over respelled LaTeX, bounded in length, depth and the size of its numbers. It
-computes nothing but exact fractions, and refuses what it does not know or what two readers could
-read in two ways (``1/2x``, ``f(x)``, ``x^10``): such texts are for the symbolic worker.
+A recursive descent over respelled LaTeX, bounded in length, depth and the size of its numbers.
+It refuses what it does not know and what two readers could read in two ways (``1/2x``,
+``f(x)``, ``x^10``): such texts are for the symbolic worker.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-import re
-from dataclasses import dataclass
 from fractions import Fraction
 
-MAX_LENGTH, MAX_DEPTH, MAX_TOKENS, MAX_BITS = 600, 40, 400, 4096
+from .formula import (
+    UNDEFINED,
+    Node,
+    UnreadError,
+    binomial,
+    call,
+    constant,
+    factorial,
+    inverse,
+    is_natural,
+    negative,
+    number,
+    power,
+    product,
+    root,
+    size,
+    substituted,
+    total,
+)
+from .tokens import FUNCTIONS, GREEK, tokens_of
 
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One operation of a formula.
-
-    Attributes:
-        kind: ``number``, ``name``, ``constant``, ``sum``, ``product``, ``power`` or ``call``.
-        parts: its operands.
-        value: of a number.
-        name: of a name, a constant (``pi``, ``e``, ``i``) or a function.
-    """
-
-    kind: str
-    parts: tuple[Node, ...] = ()
-    value: Fraction = Fraction(0)
-    name: str = ""
-
-
-class UnreadError(Exception):
-    """The text is not a formula that is read here."""
+MAX_LENGTH, MAX_DEPTH = 1000, 40
+_MAX_TERMS, _MAX_EXPANDED = 1000, 20_000
+_CALLED = frozenset("fghFGHPQ")  # f(x) may be a function of x, or f times x
+_INVERSE = {"\\sin": "arcsin", "\\cos": "arccos", "\\tan": "arctan"}
+_TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
+_CLOSING = {"(": ")", "{": "}", "[": "]"}
+_BEGIN = frozenset(
+    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\lfloor", "\\lceil",
+     *(f"\\{name}" for name in (*GREEK, *FUNCTIONS)))
+)  # fmt: skip
 
 
 @functools.lru_cache(maxsize=8192)
 def read_expression(text: str) -> Node | None:
-    """The tree of a respelled, squeezed text, or ``None`` where it is not read here."""
+    """The tree of a respelled, squeezed text, or ``None`` where it is not read here.
+
+    What divides by zero is ``UNDEFINED``.
+    """
     if len(text) > MAX_LENGTH:
         return None
     try:
-        reader = _Reader(_tokens(text))
+        reader = _Reader(tokens_of(text))
         tree = reader.sum(0)
         return tree if reader.peek() == "" else None
-    except (UnreadError, ZeroDivisionError):
+    except UnreadError:
         return None
-
-
-@functools.lru_cache(maxsize=8192)
-def names(tree: Node) -> frozenset[str]:
-    """The variables of a formula."""
-    if tree.kind == "name":
-        return frozenset({tree.name})
-    return frozenset().union(*(names(part) for part in tree.parts))
-
-
-def is_polynomial(tree: Node) -> bool:
-    """Whether its variables are only added, multiplied and raised to small whole powers."""
-    if tree.kind == "call":
-        return not names(tree)
-    if tree.kind == "power":
-        base, exponent = tree.parts
-        if names(exponent):
-            return False
-        if names(base) and not (exponent.kind == "number" and _is_natural(exponent.value)):
-            return False
-    return all(is_polynomial(part) for part in tree.parts)
-
-
-def _is_natural(value: Fraction) -> bool:
-    return value.denominator == 1 and value >= 0
-
-
-# -- making trees ------------------------------------------------------------------------------
-
-
-def number(value: Fraction | int) -> Node:
-    """A number, exactly.
-
-    Raises:
-        UnreadError: it has too many digits.
-    """
-    value = Fraction(value)
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
-        raise UnreadError("a number too long")
-    return Node("number", value=value)
-
-
-def difference(left: Node, right: Node) -> Node:
-    """``left - right``."""
-    return _sum([left, _negative(right)])
-
-
-def _sum(terms: list[Node]) -> Node:
-    if len(terms) == 1:
-        return terms[0]
-    if all(term.kind == "number" for term in terms):
-        return number(sum(term.value for term in terms))
-    return Node("sum", tuple(terms))
-
-
-def _product(factors: list[Node]) -> Node:
-    if len(factors) == 1:
-        return factors[0]
-    if all(factor.kind == "number" for factor in factors):
-        return number(math.prod((factor.value for factor in factors), start=Fraction(1)))
-    return Node("product", tuple(factors))
-
-
-def _negative(tree: Node) -> Node:
-    return number(-tree.value) if tree.kind == "number" else _product([number(-1), tree])
-
-
-def _inverse(tree: Node) -> Node:
-    return number(1 / tree.value) if tree.kind == "number" else _power(tree, number(-1))
-
-
-def _power(base: Node, exponent: Node) -> Node:
-    if base.kind == exponent.kind == "number" and exponent.value.denominator == 1:
-        size = max(base.value.numerator.bit_length(), base.value.denominator.bit_length())
-        if abs(exponent.value.numerator) * size <= MAX_BITS:
-            return number(base.value**exponent.value.numerator)
-    return Node("power", (base, exponent))
-
-
-# -- reading -----------------------------------------------------------------------------------
-
-_GREEK = frozenset((
-    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
-    "lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
-    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega", "ell", "hbar",
-))  # fmt: skip
-_FUNCTIONS = (
-    "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sin", "cos", "tan", "cot", "sec", "csc",
-    "ln", "log", "exp",
-)  # fmt: skip
-_INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan"}
-_TOKEN = re.compile(
-    r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
-    r"|\\(?P<command>[A-Za-z]+)|(?P<escaped>\\[{}|])"
-    rf"|(?P<function>(?:{'|'.join(_FUNCTIONS)})(?![a-z]))|(?P<letter>[A-Za-z])"
-    r"|(?P<sign>[-+*/^_(){}\[\]|!'])|(?P<space> )",
-    re.ASCII,
-)
-_CALLED = frozenset("fghFGHPQ")  # f(x) may be a function of x, or f times x
-_LARGEST_FACTORIAL = 300
-
-
-def _tokens(text: str) -> list[str]:
-    found: list[str] = []
-    at = 0
-    while at < len(text):
-        token = _TOKEN.match(text, at)
-        if token is None or len(found) >= MAX_TOKENS:
-            raise UnreadError(f"cannot read {text[at : at + 10]!r}")
-        at = token.end()
-        if token.lastgroup == "function":
-            found.append("\\" + token.group())
-        elif token.lastgroup != "space":
-            found.append(token.group())
-        elif found[-1:] and found[-1][0].isdigit() and text[at : at + 1].isdigit():
-            raise UnreadError("two numbers side by side")
-    return found
+    except ZeroDivisionError:
+        return UNDEFINED
 
 
 class _Reader:
@@ -173,6 +67,8 @@ class _Reader:
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
         self.at = 0
+        self.bars = 0  # how many | are open
+        self.angles = 0  # how many trigonometric functions are being read
 
     def peek(self, ahead: int = 0) -> str:
         at = self.at + ahead
@@ -185,13 +81,15 @@ class _Reader:
         self.at += 1
         return token
 
+    # -- from sums down to atoms ---------------------------------------------------------------
+
     def sum(self, depth: int) -> Node:
         if depth > MAX_DEPTH:
             raise UnreadError("nested too deep")
         terms = [self.product(depth, self.sign())]
         while self.peek() in {"+", "-"}:
             terms.append(self.product(depth, self.sign()))
-        return _sum(terms)
+        return total(terms)
 
     def sign(self) -> int:
         sign = 1
@@ -200,6 +98,9 @@ class _Reader:
         return sign
 
     def product(self, depth: int, sign: int = 1) -> Node:
+        if self.peek() in {"\\sum", "\\prod"}:
+            found = self.series(depth)
+            return found if sign > 0 else negative(found)
         factors = [self.power(depth)]
         divided = False
         while True:
@@ -209,7 +110,7 @@ class _Reader:
                 factors.append(self.signed(depth))
             elif ahead in {"/", "\\div"}:
                 self.take()
-                factors.append(_inverse(self.signed(depth)))
+                factors.append(inverse(self.signed(depth)))
                 divided = True
                 continue
             elif self.begins_factor():
@@ -219,44 +120,64 @@ class _Reader:
             else:
                 break
             divided = False
-        product = _product(factors)
-        return product if sign > 0 else _negative(product)
+        found = product(factors)
+        return found if sign > 0 else negative(found)
 
     def beside(self, before: Node, depth: int) -> Node:
         """A factor that stands beside another without a sign between them."""
         previous, token = self.tokens[self.at - 1], self.peek()
         if token[0].isdigit() or token[0] == ".":
             raise UnreadError("a number beside something, such as x2")
-        if token == "\\frac" and previous[0].isdigit() and before.value.denominator == 1:
-            after = self.power(depth)
-            if after.kind == "number" and self.tokens[self.at - 1] == "}":
-                if not 0 < after.value < 1:
-                    raise UnreadError("2\\frac{5}{3} has two readings")
-                # a mixed number: before * (1 + after / before)
-                return number(1 + after.value / before.value)
-            return after
+        if token == "(" and self.may_be_called(previous):
+            raise UnreadError("f(x) may be a function")
+        if token == "\\frac" and previous.isdigit() and before.kind == "number":
+            return self.mixed(before.value, depth)
         return self.power(depth)
 
+    def may_be_called(self, previous: str) -> bool:
+        r"""Whether brackets after a letter may hold its argument: ``y(2)``, ``\phi(n)``."""
+        if not previous.isalpha() and previous.removeprefix("\\") not in GREEK:
+            return False
+        return self.peek(2) == ")"  # x(x+1) is a product; nobody puts one letter into brackets
+
+    def mixed(self, whole: Fraction, depth: int) -> Node:
+        r"""``2\frac{1}{3}`` is two and a third; ``2\frac{5}{3}`` and ``2\frac{x}{3}`` no sum."""
+        if self.tokens[self.at - 2 : self.at - 1] == ["^"] or whole.denominator != 1:
+            raise UnreadError("is it a mixed number?")
+        after = self.atom(depth)
+        if self.peek() in {"^", "!"}:
+            raise UnreadError("is it a mixed number?")
+        if after.kind != "number":
+            return after
+        if whole <= 0 or not 0 < after.value < 1:
+            raise UnreadError("2\\frac{5}{3} has two readings")
+        return number(1 + after.value / whole)  # before * (1 + after / before)
+
     def signed(self, depth: int) -> Node:
-        return _negative(self.power(depth)) if self.sign() < 0 else self.power(depth)
+        return negative(self.power(depth)) if self.sign() < 0 else self.power(depth)
 
     def begins_factor(self) -> bool:
         token = self.peek()
         if not token:
             return False
         if token[0] == "\\":
-            return token[1:] in _GREEK or token[1:] in _FUNCTIONS or token in _PRIMARY_COMMANDS
-        return token[0].isalnum() or token[0] in "(.{"
+            return token in _BEGIN
+        return token[0].isalnum() or token[0] in "(.{" or (token == "|" and not self.bars)
 
     def power(self, depth: int) -> Node:
+        begin = self.at
         base = self.postfix(depth)
         if self.peek() != "^":
             return base
         self.take()
         exponent = self.exponent(depth)
+        if self.peek() == "_" and base.kind == "name" and "_" not in base.name:
+            base = Node("name", name=base.name + self.subscript())  # v^2_0
         if self.peek() in {"^", "!", "_", "'"}:
             raise UnreadError("a^b^c has two readings")
-        return _power(base, exponent)
+        if self.peek() == "(" and self.tokens[begin] in _CALLED:
+            raise UnreadError("f^{-1}(x) may be a function")
+        return power(base, exponent)
 
     def exponent(self, depth: int) -> Node:
         token = self.peek()
@@ -272,18 +193,24 @@ class _Reader:
 
     def postfix(self, depth: int) -> Node:
         base = self.atom(depth)
-        if self.peek() != "!":
-            return base
-        self.take()
-        if self.peek() == "!" or base.kind != "number" or not _is_natural(base.value):
-            raise UnreadError("a factorial of no whole number")
-        if base.value > _LARGEST_FACTORIAL:
-            raise UnreadError("a factorial too large")
-        return number(math.factorial(base.value.numerator))
+        if self.peek() == "!":
+            self.take()
+            if self.peek() == "!":
+                raise UnreadError("a double factorial")
+            return factorial(base)
+        if self.peek() == "°" and self.angles:
+            self.take()
+            return product([base, constant("pi"), number(Fraction(1, 180))])
+        return base
 
     def group(self, left: str, right: str, depth: int) -> Node:
         self.take(left)
+        bars, self.bars = self.bars, 0
         inside = self.sum(depth + 1)
+        if left == "{" and self.peek() == "\\choose":
+            self.take()
+            inside = binomial(inside, self.sum(depth + 1))
+        self.bars = bars
         self.take(right)
         return inside
 
@@ -296,21 +223,28 @@ class _Reader:
             return number(Fraction(int(whole + places), 10 ** len(places)))
         if token in _CLOSING:
             self.at -= 1
-            return self.group(token, _CLOSING[token], depth)
+            inside = self.group(token, _CLOSING[token], depth)
+            if token == "[" and inside.kind not in {"sum", "product"}:
+                raise UnreadError("[x] may be the whole part of x")
+            return inside
         if token == "|":
+            self.bars += 1
             inside = self.sum(depth + 1)
+            self.bars -= 1
             self.take("|")
-            return Node("call", (inside,), name="abs")
+            return call("abs", inside)
         if token.isalpha():
             return self.name(token)
-        return self.command(token.removeprefix("\\"), depth)
+        return self.command(token, depth)
+
+    # -- names ---------------------------------------------------------------------------------
 
     def name(self, letter: str) -> Node:
         found = letter + self.subscript()
         while self.peek() == "'":
             found += self.take()
         if found in {"e", "i"}:
-            return Node("constant", name=found)
+            return constant(found)
         if self.peek() == "(" and letter in _CALLED:
             raise UnreadError("f(x) may be a function")
         return Node("name", name=found)
@@ -322,103 +256,127 @@ class _Reader:
         found = self.take()
         if found == "{":
             inside = []
-            while self.peek() not in {"}", ""}:
+            while self.peek() != "}":
                 inside.append(self.take())
             self.take("}")
             found = "".join(inside)
+        if not found or not all(c.isalnum() or c in "+-'" for c in found.replace("\\", "")):
+            raise UnreadError("an odd index")
         return f"_{found}"
 
-    def command(self, name: str, depth: int) -> Node:
-        if name == "frac":
-            top = self.group("{", "}", depth)
-            return _product([top, _inverse(self.group("{", "}", depth))])
-        if name == "sqrt":
-            return self.root(depth)
-        if name == "pi":
-            return Node("constant", name="pi")
-        if name == "binom":
-            return self.binomial(depth)
-        if name in _GREEK:
-            return self.name_greek(name)
-        if name in {"lfloor", "lceil"}:
-            inside = self.sum(depth + 1)
-            self.take(f"\\r{name[1:]}")
-            return Node("call", (inside,), name=name[1:])
-        if name in _FUNCTIONS:
-            return self.call(name, depth)
-        raise UnreadError(f"\\{name}")
+    # -- commands ------------------------------------------------------------------------------
 
-    def name_greek(self, name: str) -> Node:
-        return Node("name", name=f"\\{name}{self.subscript()}")
+    def command(self, name: str, depth: int) -> Node:
+        if name == "\\frac":
+            top = self.group("{", "}", depth)
+            return product([top, inverse(self.group("{", "}", depth))])
+        if name == "\\sqrt":
+            return self.root(depth)
+        if name == "\\pi":
+            return constant("pi")
+        if name == "\\binom":
+            n = self.group("{", "}", depth)
+            return binomial(n, self.group("{", "}", depth))
+        if name[1:] in GREEK:
+            found = name + self.subscript()
+            while self.peek() == "'":
+                found += self.take()
+            return Node("name", name=found)
+        if name in {"\\lfloor", "\\lceil"}:
+            inside = self.sum(depth + 1)
+            self.take(f"\\r{name[2:]}")
+            return call(name[2:], inside)
+        if name[1:] in FUNCTIONS:
+            return self.function(name, depth)
+        raise UnreadError(name)
 
     def root(self, depth: int) -> Node:
         degree = number(2)
         if self.peek() == "[":
             degree = self.group("[", "]", depth)
-        if degree.kind != "number" or degree.value.denominator != 1 or degree.value <= 0:
+        if degree.kind != "number" or not is_natural(degree.value) or not 2 <= degree.value <= 99:
             raise UnreadError("a root of no whole degree")
-        inside = self.group("{", "}", depth)
-        if degree.value != 2 and not (inside.kind == "number" and inside.value >= 0):
-            raise UnreadError("which of several roots is meant")
-        return _power(inside, _inverse(degree))
+        return root(self.group("{", "}", depth), degree.value)
 
-    def binomial(self, depth: int) -> Node:
-        n, k = self.group("{", "}", depth), self.group("{", "}", depth)
-        if not (n.kind == k.kind == "number" and _is_natural(n.value) and _is_natural(k.value)):
-            raise UnreadError("a binomial of no whole numbers")
-        if n.value > MAX_BITS:
-            raise UnreadError("a binomial too large")
-        return number(math.comb(n.value.numerator, k.value.numerator))
+    def series(self, depth: int) -> Node:
+        r"""``\sum_{k=1}^{10} k^2``, written out; its bounds are numbers."""
+        kind = self.take()
+        self.take("_")
+        self.take("{")
+        name = self.name(self.take())
+        self.take("=")
+        first = self.sum(depth + 1)
+        self.take("}")
+        self.take("^")
+        last = self.exponent(depth)
+        begin = self.at
+        body = self.product(depth + 1)
+        if kind == "\\prod" and set(self.tokens[begin : self.at]) & {"*", "/", "\\cdot", "\\times"}:
+            raise UnreadError("where the factor ends is not clear")
+        if name.kind != "name" or not first.kind == last.kind == "number":
+            raise UnreadError("bounds that are no numbers")
+        if first.value.denominator != 1 or last.value.denominator != 1:
+            raise UnreadError("bounds that are not whole")
+        count = int(last.value - first.value) + 1
+        if not 1 <= count <= _MAX_TERMS or count * size(body) > _MAX_EXPANDED:
+            raise UnreadError("too many terms")
+        terms = [substituted(body, name.name, number(first.value + k)) for k in range(count)]
+        return total(terms) if kind == "\\sum" else product(terms)
 
-    def call(self, name: str, depth: int) -> Node:
+    # -- functions -----------------------------------------------------------------------------
+
+    def function(self, name: str, depth: int) -> Node:
         base, exponent = None, None
         while self.peek() in {"_", "^"}:
-            if self.take() == "_" and base is None and name == "log":
+            if self.take() == "_" and base is None and name == "\\log":
                 base = self.exponent(depth)
             elif self.tokens[self.at - 1] == "^" and exponent is None:
                 exponent = self.exponent(depth)
             else:
-                raise UnreadError(f"\\{name} with odd indices")
-        if exponent is not None and exponent.kind == "number" and exponent.value == -1:
-            if name not in _INVERSE:
-                raise UnreadError(f"\\{name}^{{-1}} has two readings")
-            name, exponent = _INVERSE[name], None
-        made = self.called(name, base, self.argument(depth))
-        return made if exponent is None else _power(made, exponent)
-
-    def called(self, name: str, base: Node | None, argument: Node) -> Node:
-        if name == "exp":
-            return _power(Node("constant", name="e"), argument)
-        if name != "log":
-            return Node("call", (argument,), name=name)
-        natural = Node("call", (argument,), name="ln")
-        if base is None:
-            # whatever the base is, it is the same one everywhere: an unknown factor
-            return _product([Node("name", name="\\log"), natural])
-        return _product([natural, _inverse(Node("call", (base,), name="ln"))])
+                raise UnreadError(f"{name} with odd indices")
+        inverted = exponent is not None and exponent.kind == "number" and exponent.value == -1
+        if inverted and name not in _INVERSE:
+            raise UnreadError(f"{name}^{{-1}} has two readings")
+        self.angles += name in _TRIGONOMETRIC
+        argument = self.argument(depth)
+        self.angles -= name in _TRIGONOMETRIC
+        if inverted:
+            return call(_INVERSE[name], argument)
+        made = _applied(name[1:], base, argument)
+        return made if exponent is None else power(made, exponent)
 
     def argument(self, depth: int) -> Node:
         """What a function is applied to: brackets, or the factors up to the next sign."""
         if depth > MAX_DEPTH:
             raise UnreadError("nested too deep")
         if self.peek() in {"(", "{", "|", "["}:
-            inside = self.atom(depth + 1)
+            inside = self.postfix(depth + 1)
             if self.peek() in {"^", "!"}:
                 raise UnreadError("\\sin(x)^2 has two readings")
             return inside
         sign = self.sign()
         factors = [self.power(depth + 1)]
-        while self.begins_factor() and self.peek()[1:] not in _FUNCTIONS:
-            if self.peek() == "(":
+        while self.begins_factor() and self.peek()[1:] not in FUNCTIONS:
+            if self.peek() in {"(", "|", "{"}:
                 raise UnreadError("\\sin x(x+1) has two readings")
             factors.append(self.beside(factors[-1], depth + 1))
         if self.peek() in {"/", "\\div"}:
             raise UnreadError("\\sin x/2 has two readings")
-        product = _product(factors)
-        return product if sign > 0 else _negative(product)
+        found = product(factors)
+        return found if sign > 0 else negative(found)
 
 
-_CLOSING = {"(": ")", "{": "}", "[": "]"}
-_PRIMARY_COMMANDS = frozenset(
-    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\lfloor", "\\lceil")
-)  # fmt: skip
+def _applied(name: str, base: Node | None, argument: Node) -> Node:
+    if name == "exp":
+        return power(constant("e"), argument)
+    if name == "cis":
+        return total([call("cos", argument), product([constant("i"), call("sin", argument)])])
+    if name not in {"log", "lg"}:
+        return call(name, argument)
+    natural = call("ln", argument)
+    if name == "lg":
+        base = number(10)
+    if base is None:
+        # whatever the base is, it is the same one everywhere: an unknown factor
+        return product([Node("name", name="\\log"), natural])
+    return product([natural, inverse(call("ln", base))])

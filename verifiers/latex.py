@@ -25,7 +25,8 @@ _SPELLING = {
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
-    "bigr": "", "Bigl": "", "Bigr": "",
+    "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
+    "plusmn": r"\pm",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -42,6 +43,16 @@ _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _JOINER = re.compile(
     r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?:and|or)(?![A-Za-z}])"
 )
+_OPERATOR = re.compile(
+    r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
+    r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|sinh|cosh|tanh|ln|log|exp|cis)\s*\}"
+)
+_THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!])\d{3})+(?!\d)")
+_COMMA_POINT = re.compile(r"(?<=\d)\{,\}(?=\d)")
+_GROUPED_FACTOR = re.compile(
+    r"-?([1-9]\d{0,2}(?:,\d{3})+)(?=\s*(?:\\(?:pi|sqrt|frac|cdot|times)|[a-z^]))"
+)
+_ROOT_CALL = re.compile(r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)")
 _FIXES = (
     (re.compile(r"\\frac\s*(\d)\s*(\d)"), r"\\frac{\1}{\2}"),
     (re.compile(r"\\frac\s*([A-Za-z\d])\s*\{"), r"\\frac{\1}{"),
@@ -62,6 +73,8 @@ _FIXES = (
         r"\\begin{pmatrix}\1\\end{pmatrix}",
     ),
     (re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
+    (re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
+    (_ROOT_CALL, r"\\sqrt{\1}"),
     (_JOINER, " , "),
     (re.compile(r"\s+"), " "),
     (re.compile(r",(?:\s*,)+"), ","),
@@ -83,11 +96,22 @@ def respell(text: str) -> str:
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
     text = undelimited(text.translate(_CHARACTERS).strip())
-    for fancy, plain in (("{,}", ","), (",\\!", ","), ("{:}", ":"), ("~", " ")):
+    if "{,}" in text or "\\," in text or "\\!" in text:
+        text = _COMMA_POINT.sub(".", _THOUSANDS.sub(_joined, text))
+    for fancy, plain in (
+        (",\\!", ","),
+        ("{:}", ":"),
+        ("~", " "),
+        ("\\quad", " "),
+        ("\\qquad", " "),
+    ):
         text = text.replace(fancy, plain)
+    grouped = _GROUPED_FACTOR.match(text)
+    if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
+        text = text.replace(",", "")
     worded = _WORDED.fullmatch(text)
     text = worded.group(1) if worded else text
-    text = _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, text))
+    text = _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))
     for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne ")):
         text = text.replace(written, meant)
     for pattern, replacement in _FIXES:
@@ -118,6 +142,10 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
     if re.fullmatch(r"\([A-Z]\)", content):
         return content
     return "\\text{" + found.group(1) + "}"
+
+
+def _joined(found: re.Match[str]) -> str:
+    return "".join(char for char in found.group() if char.isdigit())
 
 
 def _respelled(found: re.Match[str]) -> str:

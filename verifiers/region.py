@@ -12,12 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .evaluate import constant_value, real_value
-from .expression import difference, is_polynomial, names, read_expression
+from .evaluate import real_value
+from .expression import read_expression
+from .formula import difference, is_polynomial, names
+from .identity import constant_value
 from .shape import Kind, Shape, read_shape
 
 _MAX_PIECES = 40
-_CLOSE = 1e-50
+_CLOSE, _NOISE = 1e-50, 1e-5
+_PROBES = (0, 1, 2, 12345.5, -987.25, 0.375)
+"""Where an inequality is looked at: what is linear there is linear."""
 _ORDER = re.compile(r"(<|>|\\(?:le|ge|ne)(?![A-Za-z]))")
 _WHOLE = re.compile(r"(\\mathbb\{R\}|\(-\\infty,\\infty\))(?:\\setminus|\\backslash|-)")
 _INFINITE = {"\\infty": float("inf"), "+\\infty": float("inf"), "-\\infty": -float("inf")}
@@ -87,11 +91,15 @@ def same_point(a: Any, b: Any) -> bool:
     """Whether two ends are one, up to the last of their 60 digits."""
     if math.isinf(a) or math.isinf(b):
         return bool(a == b)
-    return bool(abs(a - b) <= _CLOSE * max(abs(a), abs(b)))
+    return bool(abs(a - b) <= _CLOSE * max(abs(a), abs(b), _NOISE))
 
 
 def _interval(shape: Shape) -> Region | None:
-    if len(shape.parts) != 2 or shape.mark not in {"()", "[]", "(]", "[)"}:
+    if (
+        len(shape.parts) != 2
+        or shape.kind is not Kind.TUPLE
+        or shape.mark not in {"()", "[]", "(]", "[)"}
+    ):
         return None
     low, high = (_end(part) for part in shape.parts)
     if low is None or high is None or not low <= high:
@@ -147,11 +155,13 @@ def _link(left: str, sign: str, right: str) -> Region | None:
     if len(names(gap)) != 1 or not is_polynomial(gap):
         return None
     (variable,) = names(gap)
-    at = [real_value(constant_value(gap, {variable: x})) for x in (0, 1, 2)]
+    at = [real_value(constant_value(gap, {variable: x})) for x in _PROBES]
     if None in at:
         return None
     slope = at[1] - at[0]
-    if slope == 0 or not same_point(at[2] - at[1], slope):
+    if slope == 0 or not all(
+        same_point(at[0] + slope * x, y) for x, y in zip(_PROBES, at, strict=True)
+    ):
         return None  # not linear: where it changes its sign is for algebra to find
     root = -at[0] / slope
     if sign == "\\ne":

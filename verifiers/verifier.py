@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,12 @@ class Verifier:
     def verify(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply: a batch of one."""
         return self.verify_many([reply], [reference])[0]
+
+    async def averify_many(
+        self, replies: Sequence[str], references: Sequence[Any]
+    ) -> list[Verdict]:
+        """:meth:`verify_many` in a thread, for an event loop that must not wait."""
+        return await asyncio.to_thread(self.verify_many, replies, references)
 
     def check_reference(self, reference: Any) -> str | None:
         """Say what is wrong with a reference, or ``None`` where it can be used.

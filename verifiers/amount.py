@@ -2,12 +2,13 @@ r"""Compares single amounts: numbers, formulas with units, ratios, bases, remain
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from .comparison import Comparison, all_of
 from .evaluate import rounds_to
 from .expression import read_expression
-from .formula import Node, inverse, number, product
+from .formula import Node, inverse, names, number, product
 from .identity import constant_value, same_function
 from .moment import Moment, same_moment
 from .number import Number, read_respelled, same_numbers, without_unit
@@ -28,7 +29,33 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
         return _percents(gold, answer, on)
     if gold.endswith("%"):
         return on.same(gold.rstrip("%"), answer.rstrip("%"), depth + 1)
-    return _by_value(gold, answer, on) if same_letters(gold, answer) else False
+    if not same_letters(gold, answer):
+        return _without_effect(gold, answer)
+    endless = "\\infty" in answer and "\\infty" not in gold and not _LIMITS.search(answer)
+    return False if endless or _half_open(answer) else _by_value(gold, answer, on)
+
+
+_LIMITS = re.compile(r"\\(?:sum|int|lim|prod|iint|oint)")
+_BRACKET = re.compile(r"[][()]")
+
+
+def _half_open(text: str) -> bool:
+    """Whether the brackets pair as in ``[0,1)``: what is no interval is no amount either."""
+    open_ones: list[str] = []
+    for mark in _BRACKET.findall(text):
+        if mark in "[(":
+            open_ones.append(mark)
+        elif not open_ones or open_ones.pop() + mark not in {"()", "[]"}:
+            return True
+    return False
+
+
+def _without_effect(gold: str, answer: str) -> bool:
+    """Whether the answer's other variables all have the factor 0, as in ``7 + 0x``."""
+    left, right = read_expression(gold), read_expression(answer)
+    if left is None or right is None or names(left) != names(right):
+        return False
+    return same_function(left, right) is True
 
 
 def _by_value(gold: str, answer: str, on: Comparison) -> bool | None:

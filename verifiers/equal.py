@@ -28,7 +28,7 @@ from .formula import UNDEFINED, names
 from .identity import constant_value
 from .latex import balanced, respell, squeezed
 from .region import read_region
-from .shape import MEMBER, Kind, Shape, read_shape, words_of
+from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
@@ -95,6 +95,10 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     a, b = read_shape(gold), read_shape(answer)
     if a.number is not None and b.number is not None:
         return same_amounts(a.number, b.number, on)
+    if a.number is not None and b.kind is Kind.LIST:
+        a = as_list(a)  # 100,200,300 against 300, 100, 200
+    elif b.number is not None and a.kind is Kind.LIST:
+        b = as_list(b)
     kinds = {a.kind, b.kind}
     option = _option(gold, answer, on, depth)
     if option is not None:

@@ -114,18 +114,14 @@ def _raised(base: Any, exponent: Any, how: _Arithmetic) -> Any:
         twice = 2 * exponent.real
         if twice != int(twice):
             raise NoValueError  # (-8)^{1/3} is -2 for some and 1+1.73i for others
-    if not _magnitude(base) * abs(exponent) <= how["largest"]:
+    if not _magnitude(base, how) * abs(exponent) <= how["largest"]:
         raise TooLargeError
     return how["power"](base, exponent)
 
 
-def _magnitude(base: Any) -> float:
+def _magnitude(base: Any, how: _Arithmetic) -> float:
     """How fast its powers grow or vanish: 1 + |ln|base||."""
-    size = abs(base)
-    try:
-        return 1 + abs(math.log(size))
-    except (OverflowError, ValueError):  # beyond doubles; mpmath's own logarithm tells
-        return 1 + abs(float(size.context.ln(size)))
+    return 1 + abs(how["ln"](abs(base)))
 
 
 def _root(value: Any, degree: Fraction, how: _Arithmetic) -> Any:

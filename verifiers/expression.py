@@ -126,7 +126,7 @@ class _Reader:
     def beside(self, before: Node, depth: int) -> Node:
         """A factor that stands beside another without a sign between them."""
         previous, token = self.tokens[self.at - 1], self.peek()
-        if token[0].isdigit() or token[0] == ".":
+        if (token[0].isdigit() or token[0] == ".") and previous != "!":
             raise UnreadError("a number beside something, such as x2")
         if token == "(" and self.may_be_called(previous):
             raise UnreadError("f(x) may be a function")

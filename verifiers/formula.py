@@ -131,6 +131,9 @@ def product(factors: list[Node]) -> Node:
         if bits > 4 * MAX_BITS:
             raise UnreadError("a number too long")
         return number(math.prod((factor.value for factor in factors), start=Fraction(1)))
+    nought = any(factor.kind == "number" and factor.value == 0 for factor in factors)
+    if nought and all(is_polynomial(factor) for factor in factors):
+        return number(0)
     return Node("product", tuple(factors))
 
 

@@ -59,7 +59,7 @@ def _same_constants(left: Node, right: Node) -> bool | None:
 
 
 def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
-    agree, differ, first = 0, 0, None
+    agree, differ, first = 0, 0, None  # the first point where they agree
     jumps = not _JUMPING.isdisjoint(functions(left) | functions(right))
     for point in _points(variables, jumps):
         a, b = double_value(left, point), double_value(right, point)
@@ -70,6 +70,8 @@ def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | Non
             first = point if first is None else first
             continue
         surely = _same_at(left, right, point)  # much may have been cancelled in the doubles
+        if surely is False and jumps and min(point.values()) > 0:
+            return False  # there is no branch to choose where all is positive
         agree += surely is True
         differ += surely is False
     if differ:

@@ -26,7 +26,7 @@ _SPELLING = {
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
-    "plusmn": r"\pm",
+    "plusmn": r"\pm", "pmod": r"\mod", "bmod": r"\mod",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -75,6 +75,7 @@ _FIXES = (
     (re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
     (re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
     (_ROOT_CALL, r"\\sqrt{\1}"),
+    (re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
     (_JOINER, " , "),
     (re.compile(r"\s+"), " "),
     (re.compile(r",(?:\s*,)+"), ","),

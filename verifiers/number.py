@@ -52,6 +52,12 @@ _BODY = re.compile(
     re.ASCII,
 )
 _TRAILING_TEXT = re.compile(r"(?<=.)\\text\{[^{}]*\}(?:\^\{?[23]\}?)?$")
+_TRAILING_UNIT = re.compile(
+    r"(?:(?<=[0-9)}])|(?<=\\pi)) ?(?:(?:sq(?:uare|\.)?|cubic) )?"
+    r"(?:[cmk]m|km|kg|mg|ml|ft|in|yd|units?|inch(?:es)?|feet|foot|met(?:er|re)s?|miles?|yards?"
+    r"|centimeters?|kilometers?|degrees?|radians?|seconds?|minutes?|hours?|dollars?|cents?)"
+    r"(?:\^\{?[23]\}?)?$"
+)
 _AFTER = re.compile(r"(?P<percent>%)?(?:(?P<degree>°)(?P<scale>[CF]$)?)?(?P<rest>.*)", re.DOTALL)
 _MAGNITUDE = re.compile(
     r" ?(?P<opening>\\text\{)? ?(?P<word>" + "|".join(MAGNITUDES) + r")(?![A-Za-z]) ?"
@@ -68,7 +74,7 @@ def read_respelled(text: str) -> Number | None:
     """:func:`read_number` of a text that is respelled and squeezed already."""
     text = _unwrapped(text)
     inner = re.fullmatch(r"([-+]?)\((.*)\)", text)
-    if inner:  # -(5) and (3/4): brackets around one number say nothing
+    if inner and "," not in text:  # -(5) and (3/4): brackets around one number say nothing
         text = inner.group(1) + inner.group(2)
     body = _BODY.match(text)
     value = None if body is None else _value(body)
@@ -170,7 +176,10 @@ def _repeating(start: str, period: str) -> Fraction:
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    r"""A respelled text, and the ``\text{unit}`` taken from its end; empty where there is none."""
-    found = _TRAILING_TEXT.search(text)
+    r"""A respelled text, and the unit taken from its end; empty where there is none.
+
+    The unit stands in ``\text{}``, or is a bare one after a number, ``\pi`` or a bracket.
+    """
+    found = _TRAILING_TEXT.search(text) or _TRAILING_UNIT.search(text)
     unit = read_unit(found.group()) if found else None
     return (text[: found.start()].strip(), unit) if found and unit else (text, "")

@@ -64,7 +64,7 @@ _MATRIX = re.compile(
     re.DOTALL,
 )
 _CONGRUENCE = re.compile(
-    r"(?:(?P<left>[^=]+?)\\equiv)?(?P<right>[^=]+?)(?:\\pmod|\\p?mod|\\bmod|\(\\?mod|mod) ?"
+    r"(?:(?P<left>[^=]+?)\\equiv)?(?P<right>[^=]+?)(?:,?\(?\\mod|,?\(?mod) ?"
     r"\{?(?P<modulus>\d{1,18})\}?\)?"
 )
 _BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+)_\{?(\d{1,2})\}?")
@@ -105,14 +105,13 @@ def _computed(text: str) -> Number | None:
 
 
 def _structure(text: str) -> Shape | None:
+    congruence = _CONGRUENCE.fullmatch(text) if "mod" in text else None
+    if congruence:
+        sides = (congruence["left"] or "", congruence["right"])
+        return Shape(Kind.CONGRUENCE, text, sides, congruence["modulus"])
     parts = [sign for part in _split(text) for sign in _signs(part)]
     if len(parts) > 1:
         return Shape(Kind.LIST, text, tuple(parts))
-    if "\\equiv" in text or "mod" in text:
-        congruence = _CONGRUENCE.fullmatch(text)
-        if congruence:
-            sides = (congruence["left"] or "", congruence["right"])
-            return Shape(Kind.CONGRUENCE, text, sides, congruence["modulus"])
     pieces = text.split("\\cup")
     if len(pieces) > 1:
         return Shape(Kind.UNION, text, tuple(pieces))
@@ -174,6 +173,12 @@ def _bracketed(text: str) -> Shape | None:
     if len(parts) > 1 or text[0] == "[":
         return Shape(Kind.TUPLE, text, parts, text[0] + text[-1])
     return read_shape(text[1:-1]) if text[0] == "(" and text[-1] == ")" else None
+
+
+def as_list(shape: Shape) -> Shape:
+    """A number whose commas may be those of a list, as that list."""
+    parts = _split(shape.text)
+    return Shape(Kind.LIST, shape.text, parts) if len(parts) > 1 else shape
 
 
 def _closes_at_end(text: str) -> bool:

@@ -24,9 +24,8 @@ from .comparison import MAX_DEPTH, Comparison
 from .conventions import Conventions
 from .equations import assignment, same_equations
 from .expression import read_expression
-from .formula import UNDEFINED, names
-from .identity import constant_value
-from .latex import balanced, respell, squeezed
+from .formula import UNDEFINED
+from .latex import balanced, spelled
 from .region import read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 
@@ -60,7 +59,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     Returns:
         True or False where that can be told here, else ``None``.
     """
-    left, right = squeezed(respell(gold)), squeezed(respell(answer))
+    left, right = spelled(gold), spelled(answer)
     if not left or not right or not balanced(right):
         return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
@@ -179,7 +178,7 @@ _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 
 def readable(gold: str) -> bool | None:
     """Whether a known answer makes sense by itself; ``None`` where only the worker can tell."""
-    text = squeezed(respell(gold))
+    text = spelled(gold)
     if not text or not balanced(text):
         return False
     return _readable(text, 0)
@@ -201,8 +200,6 @@ def _readable(text: str, depth: int) -> bool | None:
     if shape.kind in RANGES:
         return True if read_region(shape) is not None else None
     tree = read_expression(shape.text)
-    if tree is UNDEFINED:
-        return False
     if tree is None:
         return None
-    return True if names(tree) or constant_value(tree) is not None else None
+    return tree is not UNDEFINED

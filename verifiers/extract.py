@@ -38,6 +38,8 @@ class Answer:
 
 def after_thinking(reply: str) -> str | None:
     """The part of a reply that follows its thought, or ``None`` where the thought is unclosed."""
+    if "think>" not in reply:
+        return reply
     closed = reply.rfind("</think>")
     rest = reply[closed + len("</think>") :] if closed >= 0 else reply
     return None if "<think>" in rest else rest
@@ -48,10 +50,10 @@ _END_TOKEN = re.compile(r"\s*(?:</s>|<\|[a-z_]{2,30}\|>)\s*$")
 
 def _without_end_tokens(reply: str) -> str:
     """The reply without the marks with which a chat model ends it, where they were kept."""
-    head, tail = reply[:-200], reply[-200:]
+    tail = reply[-200:]
     while shorter := _END_TOKEN.search(tail):
         tail = tail[: shorter.start()]
-    return head + tail
+    return reply[: len(reply) - len(reply[-200:]) + len(tail)]
 
 
 def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
@@ -144,6 +146,8 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
 
 
 def _first_box(text: str) -> int:
+    if "box" not in text:
+        return -1
     found = [i for i in (text.find("\\boxed"), text.find("\\fbox")) if i >= 0]
     return min(found, default=-1)
 

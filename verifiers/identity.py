@@ -43,14 +43,15 @@ def same_function(left: Node, right: Node) -> bool | None:
 
 
 def _same_constants(left: Node, right: Node) -> bool | None:
-    try:
-        a = precise_value(left, {})
-    except TooLargeError:
-        return None
-    try:
-        b = precise_value(right, {})
-    except TooLargeError:
-        return None if a is None else False
+    found: list[Any] = []
+    for tree in (left, right):
+        try:
+            found.append(precise_value(tree, {}))
+        except TooLargeError:
+            found.append("too large")
+    a, b = found
+    if "too large" in (a, b):  # the other is within reach, unless it has no value at all
+        return None if a == b or a is None or b is None else False
     if right.kind == "undefined" and a is not None:
         return False
     if a is None or b is None:

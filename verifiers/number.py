@@ -5,12 +5,13 @@ Only the written number is read, nothing is computed: ``2+3`` is no number here.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 
 from .conventions import Conventions
-from .latex import respell, squeezed
+from .latex import spelled
 from .unit import MAGNITUDES, currency, read_unit, same_unit
 
 MAX_EXPONENT = 1000
@@ -62,18 +63,23 @@ _AFTER = re.compile(r"(?P<percent>%)?(?:(?P<degree>°)(?P<scale>[CF]$)?)?(?P<res
 _MAGNITUDE = re.compile(
     r" ?(?P<opening>\\text\{)? ?(?P<word>" + "|".join(MAGNITUDES) + r")(?![A-Za-z]) ?"
 )
+_DIGIT = re.compile("[0-9]")
+_INNER = re.compile(r"([-+]?)\((.*)\)")
 _PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
 
 
 def read_number(text: str) -> Number | None:
     """Read a written number, or return ``None`` where the text is not one."""
-    return read_respelled(squeezed(respell(text)))
+    return read_respelled(spelled(text))
 
 
+@functools.lru_cache(maxsize=4096)
 def read_respelled(text: str) -> Number | None:
     """:func:`read_number` of a text that is respelled and squeezed already."""
+    if not _DIGIT.search(text):
+        return None
     text = _unwrapped(text)
-    inner = re.fullmatch(r"([-+]?)\((.*)\)", text)
+    inner = _INNER.fullmatch(text)
     if inner and "," not in text:  # -(5) and (3/4): brackets around one number say nothing
         text = inner.group(1) + inner.group(2)
     body = _BODY.match(text)

@@ -5,6 +5,7 @@ Only the outermost structure is read; the parts stay text. Texts are respelled a
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -80,6 +81,7 @@ _INFINITE = {
 }  # fmt: skip
 
 
+@functools.lru_cache(maxsize=4096)
 def read_shape(text: str) -> Shape:
     """Read the outermost structure of a respelled, squeezed text."""
     moment = read_moment(text)

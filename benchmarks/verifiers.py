@@ -212,9 +212,10 @@ def main() -> None:
     parser.add_argument("verdicts", type=Path)
     parser.add_argument("--cores", default="1,2")
     parser.add_argument("--completions", type=int, default=1600)
+    parser.add_argument("--every", type=int, default=1, help="judge every n-th labelled verdict")
     arguments = parser.parse_args()
     prose = [json.loads(line)["answer"].split("####")[0] for line in arguments.prose.open()]
-    rows = [json.loads(line) for line in arguments.verdicts.open()]
+    rows = [json.loads(line) for line in arguments.verdicts.open()][:: arguments.every]
 
     long = completions(prose, arguments.completions // 16, 16, seed=1)
     found, seconds = in_turn({"assay": ours(), "math-verify": math_verify()}, long, 400)

@@ -122,12 +122,19 @@ class WorkerPool:
 
 _pools: dict[WorkerLimits, WorkerPool] = {}
 _guard = threading.Lock()
+_size: int | None = None
 
 
 def shared_pool(limits: WorkerLimits) -> WorkerPool:
     """This process's workers for these limits."""
     with _guard:
-        return _pools.setdefault(limits, WorkerPool(limits))
+        return _pools.setdefault(limits, WorkerPool(limits, _size))
+
+
+def one_worker() -> None:
+    """Give this process one worker only, where its siblings use the other cores."""
+    global _size
+    _size = 1
 
 
 def close_workers() -> None:

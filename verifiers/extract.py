@@ -51,6 +51,8 @@ _END_TOKEN = re.compile(r"\s*(?:</s>|<\|[a-z_]{2,30}\|>)\s*$")
 def _without_end_tokens(reply: str) -> str:
     """The reply without the marks with which a chat model ends it, where they were kept."""
     tail = reply[-200:]
+    if ">" not in tail:
+        return reply
     while shorter := _END_TOKEN.search(tail):
         tail = tail[: shorter.start()]
     return reply[: len(reply) - len(reply[-200:]) + len(tail)]
@@ -78,7 +80,8 @@ def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
     Raises:
         ValueError: there is no rule of that name.
     """
-    check_rules(rules)
+    if rules is not DEFAULT_RULES:
+        check_rules(rules)
     text = after_thinking(_without_end_tokens(reply))
     if text is None:
         return Answer(None, reason="<think> is never closed")
@@ -164,6 +167,8 @@ def _boxed(text: str) -> Answer | None:
         if len(gap) > _WIDEST_GAP or not _BETWEEN_BOXES.fullmatch(gap):
             break
         run.append(box)
+    if len(run) == 1:
+        return Answer(unboxed(run[0][2]))
     contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
     return Answer(contents[0] if len(contents) == 1 else " , ".join(contents))
 
@@ -178,6 +183,8 @@ def unboxed(content: str) -> str:
     r"""A text without the ``$...$`` and the boxes around all of it."""
     content = undelimited(content.strip())
     for _ in range(4):
+        if "box" not in content:
+            break
         inner, _unclosed = boxes(content)
         if len(inner) != 1 or inner[0][:2] != (0, len(content)):
             break

@@ -46,7 +46,7 @@ def _same_constants(left: Node, right: Node) -> bool | None:
     found: list[Any] = []
     for tree in (left, right):
         try:
-            found.append(precise_value(tree, {}))
+            found.append(_constant(tree))
         except TooLargeError:
             found.append("too large")
     a, b = found
@@ -59,8 +59,15 @@ def _same_constants(left: Node, right: Node) -> bool | None:
     return _same_numbers(left, right, {}, a, b)
 
 
+@functools.lru_cache(maxsize=4096)
+def _constant(tree: Node) -> Any | None:
+    """Its value, remembered: a gold is read once, and held against many answers."""
+    return precise_value(tree, {})
+
+
 def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
     agree, differ, first = 0, 0, None  # the first point where they agree
+    cancelled = True  # until it is known that doubles are good enough for these two
     jumps = not _JUMPING.isdisjoint(functions(left) | functions(right))
     for point in _points(variables, jumps):
         a, b = double_value(left, point), double_value(right, point)
@@ -70,7 +77,9 @@ def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | Non
             agree += 1
             first = point if first is None else first
             continue
-        surely = _same_at(left, right, point)  # much may have been cancelled in the doubles
+        # much may have been cancelled in the doubles; where it was not, they are believed
+        surely = _same_at(left, right, point) if cancelled or abs(a - b) < 1e-3 * abs(a) else False
+        cancelled &= surely is not False
         if surely is False and jumps and min(point.values()) > 0:
             return False  # there is no branch to choose where all is positive
         agree += surely is True

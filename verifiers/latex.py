@@ -141,6 +141,8 @@ def _commanded(text: str) -> str:
 
 def undelimited(text: str) -> str:
     r"""Without the ``$...$``, ``\(...\)`` or ``\[...\]`` around all of it."""
+    if text[:1] not in {"$", "\\"}:
+        return text
     for left, right in DELIMITERS:
         inside = text[len(left) : -len(right)]
         if (

@@ -64,7 +64,7 @@ class Math(Verifier):
         **conventions: Any,
     ) -> None:
         check_rules(extract)
-        self.extract = tuple(extract)
+        self.extract = DEFAULT_RULES if extract is DEFAULT_RULES else tuple(extract)
         self.conventions = Conventions(**conventions)
         self.limits = limits or WorkerLimits()
         self._verdicts: Memo[tuple[str, str], Verdict] = Memo(memo)
@@ -188,6 +188,12 @@ class Math(Verifier):
             same = compared(gold, answer, on)
         except Exception as error:
             return _bug(error)
+        if same is None and len(answer) > 400 + 8 * len(gold):
+            return Verdict.wrong(
+                f"too long to compare with {_short(gold)}",
+                status=Status.UNPARSEABLE,
+                extracted=answer,
+            )
         if same is None:
             return None
         if same:

@@ -414,7 +414,6 @@ def bases(r):
         rf"{digits}_{{\text{{{base}}}}}",
         digits,
         rf"{digits}_{base}",
-        rf"{digits}\text{{ base }}{base}" if False else digits,
     ):
         yield f"{digits}_{base}", answer, True
     other = digits[:-1] + str((int(digits[-1]) + 1) % base)
@@ -512,7 +511,7 @@ def complex_numbers(r):
         f"{a} + {b} i",
         rf"{a}+{b}\mathrm{{i}}",
         rf"z = {a}+{b}i",
-        rf"{a}+i{b}" if False else f"{a}+{b}i",
+        f"{a}+{b}i",
     ):
         yield f"{a}+{b}i", answer, True
     for answer in (
@@ -661,12 +660,12 @@ def functions(r):
     yield rf"\frac{{{a}}}{{x}}", rf"\frac{{x}}{{{a}}}", False
     yield rf"|x-{a}|", rf"|{a}-x|", True
     yield rf"|x-{a}|", rf"x-{a}", False
-    yield rf"\overline{{AB}}", r"\overline{AB}", True
+    yield r"\overline{AB}", r"\overline{AB}", True
 
 
 @pytest.mark.parametrize("kind", sorted(MAKERS))
 def test_right_variants_are_paid_and_wrong_ones_are_not(kind: str) -> None:
-    rows = [row for seed in range(25) for row in MAKERS[kind](random.Random(f"{kind} {seed}"))]
+    rows = [row for seed in range(25) for row in MAKERS[kind](random.Random(f"{kind} {seed}"))]  # noqa: S311  # no secret
     verdicts = MATH.verify_many(
         [rf"So $\boxed{{{answer}}}$" for _, answer, _ in rows], [g for g, _, _ in rows]
     )

@@ -133,7 +133,8 @@ class RayVerifier(Verifier):
 
         if not ray.is_initialized():
             ray.init(log_to_driver=False)
-        alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own lack
+        alive = {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
         self._actors = {a: node for a, node in self._actors.items() if node in alive}
         remote = ray.remote(num_cpus=0, max_restarts=0)(_Judge)
         for node, resources in alive.items():

@@ -57,7 +57,7 @@ def precise_value(tree: Node, point: Point, digits: int = DIGITS) -> Any | None:
 
 def real_value(value: Any | None) -> Any | None:
     """A value that is real, or ``None``."""
-    return None if value is None or getattr(value, "imag", 0) else value.real
+    return None if value is None or getattr(value, "imag", False) else value.real
 
 
 def rounds_to(exact: Any, written: Fraction, digits: int) -> bool:
@@ -121,7 +121,7 @@ def _raised(base: Any, exponent: Any, how: _Arithmetic) -> Any:
 
 def _magnitude(base: Any, how: _Arithmetic) -> float:
     """How fast its powers grow or vanish: 1 + |ln|base||."""
-    return 1 + abs(how["ln"](abs(base)))
+    return float(1 + abs(how["ln"](abs(base))))
 
 
 def _root(value: Any, degree: Fraction, how: _Arithmetic) -> Any:

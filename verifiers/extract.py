@@ -130,7 +130,7 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
         return [], False
     depth: list[int] = []  # one entry per open brace: where its box began, or -1
     bodies: list[int] = []
-    closed: list[tuple[int, int, str]] = []
+    closed: list[tuple[int, int, int, int]] = []  # box and content; nested ones are not cut out
     for token in _BOX_TOKEN.finditer(text, start):
         mark = token.group()
         if mark == "}":
@@ -140,12 +140,13 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
             if began >= 0:
                 while closed and closed[-1][0] > began:  # the outer box holds the inner ones
                     closed.pop()
-                closed.append((began, token.end(), text[body : token.start()]))
+                closed.append((began, token.end(), body, token.start()))
         elif mark == "{" or (mark[-1] == "{" and len(mark) > 2):
             depth.append(token.start() if len(mark) > 2 else -1)
             bodies.append(token.end())
     last = closed[-1][0] if closed else -1
-    return closed, any(began > last for began in depth)
+    contents = [(began, end, text[left:right]) for began, end, left, right in closed]
+    return contents, any(began > last for began in depth)
 
 
 def _first_box(text: str) -> int:

@@ -104,7 +104,7 @@ def proportional(left: Node, right: Node) -> bool:
             continue
         if a is not None and b is not None and abs(a) > 1e-30 and abs(b) > 1e-30:
             ratios.append(a / b)
-    if len(ratios) < _ENOUGH or getattr(ratios[0], "imag", 0):
+    if len(ratios) < _ENOUGH or getattr(ratios[0], "imag", False):
         return False
     return all(abs(r - ratios[0]) <= 1e-20 * abs(ratios[0]) for r in ratios)
 

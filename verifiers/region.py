@@ -155,7 +155,7 @@ def _link(left: str, sign: str, right: str) -> Region | None:
     if len(names(gap)) != 1 or not is_polynomial(gap):
         return None
     (variable,) = names(gap)
-    at = [real_value(constant_value(gap, {variable: x})) for x in _PROBES]
+    at: list[Any] = [real_value(constant_value(gap, {variable: x})) for x in _PROBES]
     if None in at:
         return None
     slope = at[1] - at[0]

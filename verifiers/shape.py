@@ -109,11 +109,11 @@ def _computed(text: str) -> Number | None:
 def _structure(text: str) -> Shape | None:
     congruence = _CONGRUENCE.fullmatch(text) if "mod" in text else None
     if congruence:
-        sides = (congruence["left"] or "", congruence["right"])
-        return Shape(Kind.CONGRUENCE, text, sides, congruence["modulus"])
-    parts = [sign for part in _split(text) for sign in _signs(part)]
-    if len(parts) > 1:
-        return Shape(Kind.LIST, text, tuple(parts))
+        both = (congruence["left"] or "", congruence["right"])
+        return Shape(Kind.CONGRUENCE, text, both, congruence["modulus"])
+    members = [sign for part in _split(text) for sign in _signs(part)]
+    if len(members) > 1:
+        return Shape(Kind.LIST, text, tuple(members))
     pieces = text.split("\\cup")
     if len(pieces) > 1:
         return Shape(Kind.UNION, text, tuple(pieces))

@@ -111,6 +111,13 @@ def test_a_megabyte_of_anything_is_read_in_a_moment(piece: str) -> None:
     assert time.process_time() - started < 20
 
 
+def test_nested_boxes_are_read_once() -> None:
+    reply = r"\boxed{" * 70_000 + "7" + "}" * 70_000
+    started = time.process_time()
+    assert final_answer(reply).text is None
+    assert time.process_time() - started < 10
+
+
 def test_a_reference_may_come_in_a_box() -> None:
     assert boxed_or_bare(r"$\frac{1}{2}$") == r"\frac{1}{2}"
     assert boxed_or_bare(r"Adding up, $x = \boxed{5}$.") == "5"

@@ -1,4 +1,4 @@
-"""``assay sandbox``: build the image, check the isolation, run one file."""
+"""``assay sandbox``: build the image, check the isolation, measure it, run one file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from .console import add_row, err, out, say
+from .figures import figures_table, measured
 from .sandbox import (
     PINNED,
     Limits,
@@ -20,9 +21,10 @@ from .sandbox import (
     build_image,
     registry_fault,
 )
+from .sandbox.bench import BARE, bare, single, two_party
 
 sandbox_app = typer.Typer(
-    help="Build the container image, check the isolation, run a file.",
+    help="Build the container image, check the isolation, measure its speed, run a file.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -30,6 +32,11 @@ sandbox_app = typer.Typer(
 Backend = Annotated[
     Literal["docker", "bwrap"] | None,
     typer.Option(help="Default: docker where a daemon answers and has the image, else bwrap."),
+]
+
+BackendOrNone = Annotated[
+    Literal["docker", "bwrap", "process"] | None,
+    typer.Option(help="As for check; process, with --unsafe, is no sandbox at all."),
 ]
 
 
@@ -78,7 +85,10 @@ def run(
     ] = None,
     cpu: Annotated[float, typer.Option(help="CPU seconds.")] = 5.0,
     memory: Annotated[int, typer.Option(help="Memory, MiB.")] = 256,
-    backend: Backend = None,
+    backend: BackendOrNone = None,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Allow --backend process, which isolates nothing.")
+    ] = False,
 ) -> None:
     """Run one untrusted program.
 
@@ -90,7 +100,8 @@ def run(
         given = sys.stdin.read()
     else:
         given = "" if stdin is None else _read(stdin, "Give a text file, or - for standard input")
-    with Sandbox(limits=Limits(cpu_s=cpu, memory_mib=memory), backend=backend, slots=1) as box:
+    limits = Limits(cpu_s=cpu, memory_mib=memory)
+    with Sandbox(limits=limits, backend=backend, slots=1, unsafe=unsafe) as box:
         result = box.run(code, given)
     sys.stdout.write(result.stdout)
     sys.stdout.flush()
@@ -98,6 +109,30 @@ def run(
     say(_ending(result), to=err)
     if result.status is not RunStatus.OK:
         raise typer.Exit(1)
+
+
+@sandbox_app.command()
+def bench(
+    backend: Backend = None,
+    concurrency: Annotated[
+        list[int] | None, typer.Option(help="Programs at one time; may be given several times.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of a design's turn.")] = 1.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each design.")] = 3,
+) -> None:
+    """Measure how many small programs run in a second, against bare Python without isolation.
+
+    Designs take turns, and every output is checked. Two-party is a program and its tests, in two
+    processes that know nothing of each other.
+    """
+    levels = concurrency or [1, 2, 8]
+    if min(levels) < 1:
+        raise ValueError(f"concurrency must be at least 1, got {min(levels)}")
+    with Sandbox(backend=backend, slots=max(levels)) as box, bare() as interpreters:
+        designs = [single(box.backend, box), two_party(f"{box.backend}, two-party", box)]
+        title = f"Programs run in {box.backend} {box.image[:19]}".strip()
+        figures = measured([*designs, *interpreters], levels, seconds, rounds)
+    out.print(figures_table(title, figures, BARE))
 
 
 def _read(file: Path, remedy: str) -> str:

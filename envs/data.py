@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,18 @@ def read_rows(
     if not checked:
         raise DataError(f"{data} holds no rows")
     return checked
+
+
+def checked(place: str, make: Callable[[Row], dict[str, Any]], row: Row) -> dict[str, Any]:
+    """What ``make`` makes of a row.
+
+    Raises:
+        DataError: it refuses the row; the message names the place.
+    """
+    try:
+        return make(row)
+    except ValueError as error:
+        raise DataError(f"{place}: {error}") from error
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..sandbox import Sandbox
+from ..sandbox import Sandbox, problem_from_humaneval
 from ..verifiers import Code, Rubric
-from .data import read_rows
+from .data import checked, read_rows
 from .source import Rows
 from .task import Task
 from .text_env import TextEnv
@@ -29,8 +29,7 @@ class HumanEval(TextEnv):
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        DataError: the data cannot be read.
-        ValueError: a row's tests cannot be used.
+        DataError: the data cannot be read, or a row's tests cannot be used.
     """
 
     def __init__(
@@ -46,15 +45,13 @@ class HumanEval(TextEnv):
             Task(
                 prompt="Complete this Python function. Reply with the whole program in a "
                 f"```python block.\n\n{row['prompt']}",
-                reference={
-                    "prompt": row["prompt"],
-                    "tests": row["test"],
-                    "entry_point": row["entry_point"],
-                },
+                reference=checked(
+                    f"{data}, row {i} ({row['task_id']})", problem_from_humaneval, row
+                ),
                 id=str(row["task_id"]),
                 solution=row["canonical_solution"],
             )
-            for row in rows
+            for i, row in enumerate(rows)
         ]
         rubric = Rubric({"accuracy": Code(sandbox)})
         super().__init__(Rows(tasks), rubric, render_mode=render_mode)

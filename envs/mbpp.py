@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..sandbox import Sandbox
+from ..sandbox import Sandbox, problem_from_mbpp
 from ..verifiers import Code, Rubric
-from .data import DataError, Row, read_rows
+from .data import Row, checked, read_rows
 from .source import Rows, Split
 from .task import Task
 from .text_env import TextEnv
@@ -30,8 +30,7 @@ class MBPP(TextEnv):
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        DataError: the data cannot be read.
-        ValueError: a row's tests cannot be used.
+        DataError: the data cannot be read, or a row's tests cannot be used.
     """
 
     def __init__(
@@ -50,16 +49,11 @@ class MBPP(TextEnv):
 
 
 def _task(row: Row, place: str) -> Task:
-    tests = row["test_list"]
-    if not tests or not all(isinstance(test, str) for test in tests):
-        raise DataError(
-            f"{place}: 'test_list' must hold at least one test, as text, got {tests!r:.80}. "
-            "Correct or remove this row"
-        )
+    problem = checked(f"{place} (MBPP/{row['task_id']})", problem_from_mbpp, row)
     return Task(
         prompt=f"{row['text']}\nReply with a Python program in a ```python block. "
-        f"It must pass tests such as:\n\n{tests[0]}",
-        reference={"tests": "\n".join(tests), "setup": row.get("test_setup_code") or ""},
+        f"It must pass tests such as:\n\n{row['test_list'][0]}",
+        reference=problem,
         id=f"MBPP/{row['task_id']}",
         solution=row["code"],
     )

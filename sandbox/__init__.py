@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
-from .errors import ImageUnavailable, SandboxError, SandboxUnavailable
+from typing import TYPE_CHECKING, Any
+
+from .compare import same_lines, same_output
+from .errors import BadTests, ImageUnavailable, SandboxError, SandboxUnavailable
 from .image import PINNED, build_image, registry_fault
 from .limits import Limits
+from .problem import problem_fault
 from .result import Check, Result, RunStatus
+from .rows import (
+    problem_from_apps,
+    problem_from_humaneval,
+    problem_from_livecodebench,
+    problem_from_mbpp,
+    problem_from_row,
+)
 from .sandbox import Sandbox
 from .selfcheck import Finding
 
+if TYPE_CHECKING:
+    from .ray_sandbox import RaySandbox
+
 __all__ = [
     "PINNED",
+    "BadTests",
     "Check",
     "Finding",
     "ImageUnavailable",
     "Limits",
+    "RaySandbox",
     "Result",
     "RunStatus",
     "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
     "build_image",
+    "problem_fault",
+    "problem_from_apps",
+    "problem_from_humaneval",
+    "problem_from_livecodebench",
+    "problem_from_mbpp",
+    "problem_from_row",
     "registry_fault",
+    "same_lines",
+    "same_output",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``RaySandbox`` where it is asked for: few need it."""
+    if name != "RaySandbox":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .ray_sandbox import RaySandbox
+
+    return RaySandbox

@@ -27,17 +27,19 @@ import time
 from typing import Any, NoReturn
 
 from . import agent_candidate, agent_process, agent_tests
-from .agent_cleanup import Files, kill_all, settle
+from .agent_cleanup import Files, OwnFolder, kill_all, settle
+from .agent_clock import cpu_of, delay_of
+from .agent_family import Family, tasks_of_user
 from .agent_io import Capture, Host
 
 _PRELOAD = """
-abc ast bisect builtins cmath collections contextlib copy dataclasses datetime decimal enum
-fractions functools heapq inspect io itertools json math operator queue random re shutil
+abc ast bisect builtins collections contextlib copy dataclasses datetime decimal enum
+fractions functools heapq inspect io itertools json math operator queue random re
 statistics string sys threading time traceback types typing unittest
 """
 """Modules that programs often import. The fork has them for nothing."""
 
-SHORTEST_CHECK = 0.02  # seconds between looks at the CPU time of all processes
+SHORTEST_CHECK = 0.02  # seconds between looks at the times of all processes
 
 
 class Agent:
@@ -46,22 +48,49 @@ class Agent:
     Args:
         config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
             bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
-            ``preload`` (more modules to import), ``site`` (programs may import site-packages).
+            ``preload`` (more modules to import), ``site`` (programs may import site-packages),
+            ``unsafe_folder`` (not process 1 but a process of the host: use this as /tmp).
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.host = Host()
-        self.switches = os.getuid() == 0 and _can_switch(config["uid_base"])
+        folder = config.get("unsafe_folder", "")
+        self.reads_all = False
+        self.switches = os.getuid() == 0 and self._can_switch()
         self.runs = 0
         _prepare_interpreter(config)
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
-        self.files = Files()
+        self.memory = _Memory()
+        self.cores = os.cpu_count() or 1
+        self.family: Family | None = None
+        self.files = Files() if not folder else self._be_unsafe(folder)
         self.own_limits = _own_limits()
         self.own_address_space = _address_space()
         gc.collect()
         gc.freeze()
+
+    def _can_switch(self) -> bool:
+        uid, folder = self.config["uid_base"], self.config.get("unsafe_folder")
+        if not folder:
+            return _can_be(uid, [])
+        needs = [folder, os.path.dirname(os.__file__)]
+        self.reads_all = not _can_be(uid, needs)
+        return not self.reads_all or _can_be(uid, needs, reads_all=True)
+
+    def _be_unsafe(self, folder: str) -> OwnFolder:
+        """Do without namespaces: find and kill descendants only, and keep to one folder."""
+        if os.getuid() == 0 and not self.switches:
+            sys.exit("agent: will not run programs as root of this machine: be another user")
+        family, files = Family(), OwnFolder(folder)
+
+        def clean_up() -> None:
+            kill_all({}, {"cpu": 0.0, "rss": 0}, [], family)
+            files.remove()
+
+        self.family, self.host.before_end = family, clean_up
+        return files
 
     def serve(self) -> NoReturn:
         """Greet, then run one request after another."""
@@ -77,18 +106,17 @@ class Agent:
         blobs = [self.host.read_blob(size) for size in request["blobs"]]
         uids = self._fresh_users()
         captures = [Capture(limits["output_bytes"]) for _ in range(3)]
-        kills = _oom_kills()
         started = time.monotonic()
         processes = self._fork(request, blobs, captures, limits, uids)
         for capture in captures:
             os.close(capture.writer)
         for blob in blobs:
             os.close(blob)
-        end = self._watch(processes[0], captures, limits, started)
+        end = self._watch(processes, captures, limits, started)
         settle(processes, end)
         exits: dict[int, int] = {}
         usage = {"cpu": 0.0, "rss": 0}
-        strays = kill_all(exits, usage, processes)
+        strays = kill_all(exits, usage, processes, self.family)
         for capture in captures:
             while not (capture.over or capture.ended) and capture.move():
                 pass
@@ -102,22 +130,32 @@ class Agent:
             "wall_s": time.monotonic() - started,
             "cpu_s": usage["cpu"],
             "rss_kib": usage["rss"],
-            "oom": _oom_kills() != kills,
+            "oom": self.family is None and self.memory.was_exceeded(),
             "strays": strays,
             "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
+            "cut": [capture.over for capture in captures],
         }
         self.host.write_frame(reply)
         for capture in captures:
             self.host.send_file(capture.file, capture.kept)
             capture.close()
 
+    def _members(self) -> list[int]:
+        """The processes of a run: all but this one, or its descendants where others are about."""
+        if self.family is not None:
+            return self.family.members()
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
     def _limits(self, request: dict[str, Any]) -> dict[str, Any]:
         limits: dict[str, Any] = dict(request["limits"])
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
+        limits["reads_all"] = self.reads_all
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
+        if self.family is not None and not self.switches:
+            limits["processes"] += tasks_of_user()
         return limits
 
     def _is_unharmed(self) -> bool:
@@ -143,7 +181,7 @@ class Agent:
         """Start the processes of a run. The first is the one whose end ends the run."""
         out, err, report = (capture.writer for capture in captures)
         code, text = blobs
-        null = os.open("/dev/null", os.O_RDWR)
+        null = self.host.null
         mode = request["mode"]
         if mode == "tests":
             ours, theirs = socket.socketpair()
@@ -161,7 +199,6 @@ class Agent:
         else:
             streams = [text, out, err, report]
             pids = [self._child(_run_main, code, request, streams, limits, uids[0])]
-        os.close(null)
         return pids
 
     def _child(
@@ -188,35 +225,37 @@ class Agent:
             os._exit(1)
 
     def _watch(
-        self, pid: int, captures: list[Capture], limits: dict[str, Any], started: float
+        self, processes: list[int], captures: list[Capture], limits: dict[str, Any], started: float
     ) -> str:
         """Follow a run to its end: ``exit``, ``wall``, ``cpu`` or ``output``."""
-        process = os.pidfd_open(pid)
+        process = os.pidfd_open(processes[0])
         poll = select.poll()
         poll.register(process, select.POLLIN)
         poll.register(self.host.reader, 0)  # hang-up only: then nobody wants this result
         by_fd = {capture.reader: capture for capture in captures}
         for fd in by_fd:
             poll.register(fd, select.POLLIN)
-        cores = os.cpu_count() or 1
         deadline = started + limits["wall_s"]
-        check = started + limits["cpu_s"] / cores
+        check = started + limits["cpu_s"] / self.cores
         try:
             while True:
                 now = time.monotonic()
                 if now >= deadline:
-                    return "wall"
+                    left = limits["wall_s"] - (now - started) + delay_of(processes, self._members())
+                    if left <= 0 or now >= started + limits["ceiling_s"]:
+                        return "wall"
+                    deadline = min(started + limits["ceiling_s"], now + max(SHORTEST_CHECK, left))
                 if now >= check:
-                    left = limits["cpu_s"] - _cpu_of_all()
+                    left = limits["cpu_s"] - cpu_of(self._members())
                     if left <= 0:
                         return "cpu"
-                    check = now + max(SHORTEST_CHECK, left / cores)
+                    check = now + max(SHORTEST_CHECK, left / self.cores)
                 exited = False
                 for fd, _ in poll.poll(max(1, (min(deadline, check) - now) * 1000)):
                     if fd == process:
                         exited = True
                     elif fd == self.host.reader:
-                        os._exit(0)
+                        self.host.gone()
                     else:
                         by_fd[fd].move()
                         if by_fd[fd].ended:
@@ -247,22 +286,28 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     site.sethelper()
     if config["site"]:
         sys.path += [path for path in site.getsitepackages() if os.path.isdir(path)]
+    # Before the imports: numpy reads there how many threads to use.
+    agent_process.set_environment(config.get("unsafe_folder", "/tmp"))  # noqa: S108 - its own
     for name in [*_PRELOAD.split(), *config["preload"]]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    agent_process.set_environment()
+    os.umask(0o022)
     random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    agent_process.open_streams()
+    agent_process.rehearse()
 
 
-def _can_switch(uid: int) -> bool:
-    """Try to become another user, in a process of its own."""
+def _can_be(uid: int, needs: list[str], *, reads_all: bool = False) -> bool:
+    """Try to become another user, who gets into these folders, in a process of its own."""
     pid = os.fork()
     if pid == 0:
         try:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+            agent_process.become_user(uid, reads_all=reads_all)
+            for folder in needs:
+                os.chdir(folder)
             os._exit(0)
         except OSError:
             os._exit(1)
@@ -280,30 +325,37 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * mmap.PAGESIZE
 
 
-def _oom_kills() -> int:
-    """Processes of this sandbox that the kernel killed for memory: cgroup v2, then v1."""
-    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        with contextlib.suppress(OSError), open(path) as file:
-            for line in file:
-                if line.startswith("oom_kill "):
-                    return int(line.split()[1])
-    return 0
+class _Memory:
+    """Counts processes of this sandbox that the kernel killed for memory: cgroup v2, then v1."""
 
+    def __init__(self) -> None:
+        self.file: int | None = None
+        for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+            with contextlib.suppress(OSError):
+                self.file = os.open(path, os.O_RDONLY)
+                break
+        self.kills = self._count()
 
-def _cpu_of_all() -> float:
-    """CPU seconds of every process but this one, its waited-for children included."""
-    ticks = 0
-    for name in os.listdir("/proc"):
-        if name.isdigit() and name != "1":
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                # The name, in brackets, may hold anything, brackets and spaces too.
-                fields = file.read().rpartition(b")")[2].split()
-                ticks += sum(int(n) for n in fields[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    def was_exceeded(self) -> bool:
+        """Whether it happened since the last call."""
+        before, self.kills = self.kills, self._count()
+        return self.kills != before
+
+    def _count(self) -> bytes:
+        if self.file is not None:
+            for line in os.pread(self.file, 4096, 0).splitlines():
+                if line.startswith(b"oom_kill "):
+                    return line
+        return b""
 
 
 def main() -> NoReturn:
     """Be process 1. Anywhere else, kill(-1) would end everything the user runs."""
-    if os.getpid() != 1:
+    config = json.loads(sys.argv[1])
+    if os.getpid() != 1 and not config.get("unsafe_folder"):
         sys.exit("agent: must be process 1 of its own pid namespace, since it uses kill(-1)")
-    Agent(json.loads(sys.argv[1])).serve()
+    agent = Agent(config)
+    try:
+        agent.serve()
+    finally:
+        agent.host.before_end()

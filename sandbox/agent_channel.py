@@ -10,13 +10,14 @@ Runs inside the sandbox, from source that the host sends: standard library only.
 
 from __future__ import annotations
 
-import builtins
 import json
 import os
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .agent_errors import Errors
 from .wire import decode, encode
 
 LARGEST_MESSAGE = 64 << 20
@@ -29,12 +30,16 @@ class PeerGone(BaseException):
     """
 
 
-class RemoteError(Exception):
-    """An exception in the other process, of a class that is not a builtin one."""
+_MEMORY = ("__array", "__cuda_array", "__dlpack")
+"""By these names NumPy and its like ask for an address, and would read our memory there."""
 
 
 class Remote:
-    """An object of the other process."""
+    """An object of the other process.
+
+    No arithmetic and no ordering: in ``assert abs(f(x) - 3) < 1e-9`` the difference would then
+    be whatever the program says it is.
+    """
 
     __slots__ = ("_handle", "_peer")
 
@@ -47,6 +52,8 @@ class Remote:
         return self._peer.call(self._handle, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith(_MEMORY):
+            raise AttributeError(name)
         return self._peer.ask("get", self._handle, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -111,6 +118,12 @@ class Peer:
         self._socket = socket
         self._may = may
         self._objects: list[Any] = []
+        self._handles: dict[int, int] = {}
+        self._remotes: dict[int, Remote] = {}
+        self._errors = Errors()
+        self._lock = threading.RLock()  # tests may call the program from several threads
+        self.used = False
+        """Anything was asked of the other side but its names."""
         self.last_error: BaseException | None = None
         """The last exception that came over the socket, to tell it from one of our own."""
         self.gone: PeerGone | None = None
@@ -177,25 +190,47 @@ class Peer:
         except RecursionError as error:
             raise self.end("it sent a value nested too deep") from error
 
+    def handle(self, value: Any) -> Any:
+        """What stands for an object of ours; for the same object always the same."""
+        known = self._handles.get(id(value))
+        if known is None:  # ids stay taken, as the list keeps what it holds
+            known = self._handles[id(value)] = len(self._objects)
+            self._objects.append(value)
+        return {"mine": known}
+
     def _export(self, value: Any) -> Any:
         if isinstance(value, Remote) and value._peer is self:
             return {"yours": value._handle}
-        self._objects.append(value)
-        return {"mine": len(self._objects) - 1}
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return {"exception": self._errors.describe_class(value)}
+        return self.handle(value)
 
     def _import(self, tag: str, content: Any) -> Any:
+        if tag == "exception":
+            return self._errors.build_class(content)
         if type(content) is not int:
             raise ValueError("a handle is a number")
         if tag == "mine":
-            return Remote(self, content)
+            if content not in self._remotes:
+                self._remotes[content] = Remote(self, content)
+            return self._remotes[content]
         if tag == "yours" and 0 <= content < len(self._objects):
             return self._objects[content]
         raise ValueError(f"unknown tag {tag!r}")
 
+    def names(self, wanted: list[str]) -> dict[str, Any]:
+        """Those of these names that the program defines, with their values."""
+        with self._lock:
+            self.send(["names", wanted])
+            kind, *content = self.receive()
+        if kind != "value" or not content or type(content[0]) is not dict:
+            raise self.end("it sent what is not the protocol")
+        found = {name: self.decode(content[0][name]) for name in wanted if name in content[0]}
+        return found
+
     def ask(self, operation: str, handle: int, *args: Any) -> Any:
         """Do something to an object of the other side, and return the result."""
-        self.send([operation, handle, *[self.encode(a) for a in args]])
-        return self.decode(self._reply()[0])
+        return self.decode(self._ask([operation, handle, *[self.encode(a) for a in args]])[0])
 
     def call(self, handle: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function of the other side.
@@ -204,13 +239,26 @@ class Peer:
         too. Where it returns something they are not: a candidate that empties its argument
         could otherwise make ``f(x) == sorted(x)`` hold.
         """
-        self.send(["call", handle, self.encode(list(args)), self.encode(kwargs)])
-        data, *changed = self._reply()
+        data, *changed = self._ask(["call", handle, self.encode(list(args)), self.encode(kwargs)])
         result = self.decode(data)
         if result is None and changed:
             for old, new in zip(args, self.decode(changed[0]), strict=False):
                 update(old, new)
         return result
+
+    def _ask(self, message: list[Any]) -> list[Any]:
+        self.used = True
+        try:
+            with self._lock:
+                self.send(message)
+                return self._reply()
+        except (StopIteration, StopAsyncIteration) as error:
+            if message[0] == "next":
+                raise
+            # It would end the loop that called: all(map(f, xs)) would hold of no x at all.
+            said = f"the program raised {type(error).__name__}"
+            self.last_error = RuntimeError(said)
+            raise self.last_error from None
 
     def _reply(self) -> list[Any]:
         """Wait for an answer; meanwhile do what the other side asks for to give it."""
@@ -218,10 +266,22 @@ class Peer:
             kind, *content = self.receive()
             if kind == "value" and content:
                 return content
-            if kind == "error" and len(content) == 2:
-                self.last_error = _error(*content)
+            if kind == "error" and content:
+                self.last_error = self._error(content[0])
                 raise self.last_error
             self.answer([kind, *content])
+
+    def _error(self, data: Any) -> Exception:
+        try:
+            return self._errors.build(data)
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            raise self.end("it sent what is not an exception") from error
+        except RecursionError as error:
+            raise self.end("it sent an exception nested too deep") from error
+
+    def send_error(self, error: BaseException) -> None:
+        """Tell the other side what was raised here."""
+        self.send(["error", self._errors.describe(error)])
 
     def answer(self, message: list[Any], before_reply: Callable[[], None] | None = None) -> None:
         """Do what the other side asks for, and send the result."""
@@ -237,7 +297,7 @@ class Peer:
         except Exception as error:
             if before_reply is not None:
                 before_reply()
-            self.send(["error", type(error).__name__, str(error)[:1000]])
+            self.send_error(error)
         else:
             if before_reply is not None:
                 before_reply()
@@ -269,17 +329,6 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "repr": repr,
     "isinstance": lambda target, value: isinstance(value, target),
 }
-
-
-def _error(name: Any, message: Any) -> Exception:
-    """The exception to raise here for one that was raised there."""
-    kind = getattr(builtins, name, None) if type(name) is str else None
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        try:
-            return kind(str(message))
-        except TypeError:  # UnicodeDecodeError and its like take more than a message
-            pass
-    return RemoteError(f"{name}: {message}")
 
 
 def update(old: Any, new: Any) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import binascii
 import functools
 import importlib.resources
 import json
+import zlib
 from typing import Any
 
 _MODULES = (  # each after those that it imports
+    "agent_fork",
     "wire",
     "agent_process",
+    "agent_errors",
     "agent_channel",
     "agent_candidate",
+    "agent_pytest",
+    "agent_suite",
+    "agent_cases",
     "agent_tests",
+    "agent_clock",
+    "agent_family",
     "agent_cleanup",
     "agent_io",
     "agent",
@@ -21,7 +30,8 @@ _LARGEST_ARGUMENT = 128 * 1024 - 1  # bytes: Linux's MAX_ARG_STRLEN, its final z
 
 # The files are modules of a package there too, so their relative imports work unchanged.
 _LOADER = """\
-import sys, types
+import binascii, json, sys, types, zlib
+SOURCES = json.loads(zlib.decompress(binascii.a2b_base64(PACKED)))
 package = types.ModuleType("_assay")
 package.__path__ = []
 sys.modules["_assay"] = package
@@ -31,6 +41,8 @@ for name, text in SOURCES:
     sys.modules[module.__name__] = module
     setattr(package, name, module)
     exec(compile(text, "<assay " + name + ">", "exec", dont_inherit=True), module.__dict__)
+    if name == "agent_fork":
+        module.keep_hooks()
 sys.modules["_assay.agent"].main()
 """
 
@@ -43,7 +55,8 @@ def agent_source() -> str:
     """
     folder = importlib.resources.files(__package__)
     sources = [(name, (folder / f"{name}.py").read_text("utf-8")) for name in _MODULES]
-    source = f"SOURCES = {sources!r}\n{_LOADER}"
+    packed = binascii.b2a_base64(zlib.compress(json.dumps(sources).encode(), 9), newline=False)
+    source = f"PACKED = {packed.decode()!r}\n{_LOADER}"
     if len(source.encode()) > _LARGEST_ARGUMENT:
         raise ValueError(f"the agent is {len(source)} bytes, more than one argument may hold")
     return source

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import importlib
 import json
 import os
@@ -21,19 +22,30 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from .agent_channel import Peer, PeerGone
-from .agent_process import PEER_FD, REPORT_FD, open_streams
+from .agent_cases import BadTests, Case, Collector, skips
+from .agent_channel import Peer, PeerGone, Remote
+from .agent_process import PEER_FD, REPORT_FD
+from .agent_pytest import Failed, stand_in
+from .agent_suite import Suite
 
 CANDIDATE_GONE = 77
 """Exit code of the tests' process where the candidate's ended under it."""
 
 _CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 
+_RUNNING = (
+    types.GeneratorType,
+    types.CoroutineType,
+    types.AsyncGeneratorType,
+    types.FrameType,
+    types.TracebackType,
+    types.CodeType,
+)
+
 
 def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     """Hold the candidate against the tests, report each, and end with exit code 0."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    open_streams()
     # The candidate can write to /tmp: what the tests import must never be looked for there.
     os.chdir("/")
     work = json.loads(text)
@@ -43,7 +55,7 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     except (SyntaxError, ValueError) as error:
         report.write(bad_tests=f"{type(error).__name__}: {error}")
         os._exit(0)
-    report.write(total=suite.count or 1)
+    report.write(total=len(suite.units) + len(suite.uncalled) or 1)
     peer = Peer(PEER_FD, _may)
     try:
         hello = peer.receive()
@@ -51,6 +63,8 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
             report.write(failed=[str(part) for part in hello[1:3]])
             os._exit(0)
         Runner(suite, peer, report).run()
+    except BadTests as error:
+        report.write(bad_tests=str(error))
     except PeerGone as gone:
         report.write(test="gone", reason=f"the program ended before its tests did: {gone}")
         os._exit(CANDIDATE_GONE)
@@ -66,6 +80,8 @@ def _may(operation: str, target: Any, args: list[Any]) -> bool:
         return False
     if isinstance(target, _CALLABLES):
         return operation == "call"
+    if isinstance(target, _RUNNING):  # their frames hold the tests too
+        return operation in ("iter", "next", "bool", "str", "repr")
     if operation in ("get", "set"):
         return type(args[0]) is str and not args[0].startswith("_")
     return operation in ("call", "item", "put", "len", "bool", "iter", "next", "str", "repr")
@@ -82,76 +98,12 @@ class Report:
             view = view[os.write(REPORT_FD, view) :]
 
 
-class Suite:
-    """Tests as written: asserts, a ``check`` function, ``test_*`` functions, TestCase classes.
-
-    Raises:
-        SyntaxError: they do not compile.
-        ValueError: they have a ``check(candidate)`` and nothing says which function to check.
-    """
-
-    def __init__(self, setup: str, tests: str, entry_point: str | None) -> None:
-        self.setup = ast.parse(setup, "setup.py").body
-        self.body = ast.parse(tests, "tests.py").body
-        self.entry_point = entry_point
-        self.lines = tests.splitlines()
-        whole = ast.Module([*self.setup, *self.body], [])
-        compile(whole, "tests.py", "exec", dont_inherit=True)  # "return" outside of a function
-        nodes = list(ast.walk(whole))
-        self.functions = {
-            n.name: n for n in self.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-        }
-        self.called = {
-            n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-        }
-        self.names = {n.id for n in nodes if isinstance(n, ast.Name)}
-        self.modules = {
-            n.value.id
-            for n in nodes
-            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
-        } & set(sys.stdlib_module_names)
-        self.units = [s for s in self.body if self._is_test(s)]
-        self.uncalled = [
-            name
-            for name in self.functions
-            if (name == "check" or name.startswith("test")) and name not in self.called
-        ]
-        self.count = len(self.units) + len(self.uncalled)
-        if "check" in self.uncalled and entry_point is None and self.required("check"):
-            raise ValueError("tests with check(candidate) need entry_point, the function's name")
-
-    def required(self, name: str) -> int:
-        """How many arguments a function cannot do without."""
-        parameters = self.functions[name].args
-        return len(parameters.posonlyargs + parameters.args) - len(parameters.defaults)
-
-    def _is_test(self, statement: ast.stmt) -> bool:
-        """A statement that asserts something, by itself or by a function of the tests."""
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return False
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Assert):
-                return True
-            if (
-                isinstance(statement, ast.Expr)
-                and isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id in self.functions
-            ):
-                return True
-        return False
-
-    def source(self, node: ast.stmt) -> str:
-        """The first line of a statement, for a reason."""
-        line = self.lines[node.lineno - 1].strip() if node in self.body else "the setup"
-        return line if len(line) <= 200 else line[:200] + "..."
-
-
 class Runner:
     """Runs a suite against a candidate and reports each test.
 
     Attributes:
         failure: kind and reason of the last failure.
+        total: tests that count, as far as is known.
     """
 
     def __init__(self, suite: Suite, peer: Peer, report: Report) -> None:
@@ -159,28 +111,51 @@ class Runner:
         self.peer = peer
         self.report = report
         self.failure = ("", "")
+        self.total = 0
+        self.supplied: set[str] = set()
+        self.touched = False
         self.namespace = self._namespace()
 
     def run(self) -> None:
-        """Run everything in order. A statement that is no test and fails ends the run."""
+        """Run everything in order. A statement that is no test and fails ends the run.
+
+        Raises:
+            BadTests: the tests are at fault, and no program can have made them so.
+        """
         suite = self.suite
+        self._count(len(suite.units) + len(suite.uncalled))
         for statement in [*suite.setup, *suite.body]:
             what = suite.source(statement)
-            fine = self._attempt(what, partial(self._execute, statement))
+            self.touched = self.touched or bool(_loaded(statement) & self.supplied)
             if statement in suite.units:
-                self._tell(fine)
-            elif not fine:
+                self._test(what, partial(self._execute, statement))
+            elif not self._attempt(what, partial(self._execute, statement), statement):
                 self._tell(False)
                 return
-        for name in suite.uncalled:
-            self._tell(self._attempt(name, partial(self._call, name)))
-        cases = self._cases()
-        if suite.count or cases:
-            self.report.write(total=suite.count + len(cases))
-        else:
-            self._tell(True)  # a script without asserts: it ran to its end
+        collector = Collector(self.namespace, suite.entry_point)
+        named = [collector.function(name, name in suite.called) for name in suite.uncalled]
+        cases = [case for some in named for case in some] + list(collector.classes())
+        self._count(self.total - len(suite.uncalled) + len(cases))
+        self._run_cases(cases, collector)
+        if self.total == 0:
+            if not self.peer.used:
+                raise BadTests("every test is skipped, so every program would pass")
+            self._count(1)
+            self.failure = ("error", "every test was skipped")
+            self._tell(False)
+
+    def _run_cases(self, cases: list[Case], collector: Collector) -> None:
+        before, after = collector.module_hooks()
+        for hook in before if cases else ():
+            if not self._attempt("setup of the module", hook):
+                self._tell(False)
+                return
         for case in cases:
-            self._tell(self._attempt(case.id(), case.debug))
+            self._test(case.name, case.run)
+        for hook in [*after, collector.wide.finish] if cases else ():
+            if not self._attempt("teardown of the module", hook):
+                self._count(self.total + 1)
+                self._tell(False)
 
     def _namespace(self) -> dict[str, Any]:
         """The tests' globals: what they do not define and is no builtin comes from the candidate.
@@ -189,73 +164,129 @@ class Runner:
         ``math`` could say that everything is close.
         """
         suite = self.suite
-        names = {n for n in suite.names if not hasattr(builtins, n)} - suite.modules
-        if suite.entry_point is not None:
-            names.add(suite.entry_point)
-        elif not names - set(suite.functions) and len(suite.called) == 1:
-            names |= suite.called  # "assert sum(10, 15) == 6" can only mean the candidate's sum
-        self.peer.send(["names", sorted(names)])
-        kind, *content = self.peer.receive()
-        if kind != "value" or not content or type(content[0]) is not dict:
-            raise self.peer.end("it sent what is not the protocol")
-        namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
-        for name, data in content[0].items():
-            if name in names:
-                namespace[name] = self.peer.decode(data)
-        namespace.update({name: importlib.import_module(name) for name in suite.modules})
         module = types.ModuleType("tests")
+        module.__file__ = "tests.py"
+        found = self.peer.names(sorted(suite.names))
+        self.supplied = set(found)
+        vars(module).update(found, __builtins__=builtins)
         sys.modules["tests"] = module
-        vars(module).update(namespace)
+        sys.modules["pytest"] = stand_in()
+        for name in suite.modules:
+            with contextlib.suppress(ImportError):
+                setattr(module, name, importlib.import_module(name))
+        for name, library in suite.libraries.items():
+            try:
+                setattr(module, name, importlib.import_module(library))
+            except ImportError as error:
+                raise BadTests(f"they use {name} without importing it, and {error}") from None
+        unittest.main = lambda *args, **options: None  # type: ignore[assignment]  # they run already
+        for name in suite.program_modules:
+            sys.modules[name] = self._program_module(name)
         return vars(module)
+
+    def _program_module(self, name: str) -> types.ModuleType:
+        """What ``import solution`` gives. A star brings nothing: unknown names are found anyway."""
+
+        def find(attribute: str) -> Any:
+            if attribute == "__all__":
+                return []
+            if attribute.startswith("__"):  # the import machinery looks for some
+                raise AttributeError(attribute)
+            found = self.peer.names([attribute])
+            if attribute not in found:
+                self.touched = True
+                raise AttributeError(f"the program defines no {attribute!r}")
+            value = found[attribute]
+            self.touched = self.touched or not isinstance(value, Remote | type)
+            return value
+
+        module = types.ModuleType(name)
+        module.__getattr__ = find  # type: ignore[method-assign]  # what PEP 562 asks for
+        return module
 
     def _execute(self, statement: ast.stmt) -> None:
         code = compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
         exec(code, self.namespace)  # noqa: S102 - the tests, in a sandbox of their own
 
-    def _call(self, name: str) -> None:
-        if not self.suite.required(name):
-            self.namespace[name]()
-            return
-        entry_point = self.suite.entry_point or ""
-        if entry_point not in self.namespace:
-            raise NameError(f"name {entry_point!r} is not defined")
-        self.namespace[name](self.namespace[entry_point])
+    def _test(self, what: str, action: Callable[[], object]) -> None:
+        """Run one test, and report it unless it was skipped."""
+        try:
+            fine = self._attempt(what, action)
+        except skips():
+            self._count(self.total - 1)
+        else:
+            self._tell(fine)
 
-    def _cases(self) -> list[unittest.TestCase]:
-        loader = unittest.defaultTestLoader
-        return [
-            case
-            for value in list(self.namespace.values())
-            if isinstance(value, type) and issubclass(value, unittest.TestCase)
-            for case in loader.loadTestsFromTestCase(value)
-            if isinstance(case, unittest.TestCase)
-        ]
-
-    def _attempt(self, what: str, action: Callable[[], object]) -> bool:
+    def _attempt(
+        self, what: str, action: Callable[[], object], statement: ast.stmt | None = None
+    ) -> bool:
         """Do something, and say whether it went well."""
-        fine = self._went_well(what, action)
+        fine = self._went_well(what, action, statement)
         if self.peer.gone is not None:  # a bare "except" of the tests may have taken it
             raise self.peer.gone
         return fine
 
-    def _went_well(self, what: str, action: Callable[[], object]) -> bool:
+    def _went_well(
+        self, what: str, action: Callable[[], object], statement: ast.stmt | None
+    ) -> bool:
         """Do something; where it fails, note whose doing it was."""
         try:
             action()
-        except PeerGone:
+        except (PeerGone, BadTests):
             raise
         except BaseException as error:  # a SystemExit in the tests is a failure as well
-            ours = isinstance(error, AssertionError) and error is not self.peer.last_error
+            if isinstance(error, skips()):
+                if statement is None:
+                    raise
+                raise BadTests(f"{what}: they skip themselves") from None
+            if self._is_ours(error, statement):
+                raise BadTests(f"{what}: {_sentence(error)}") from None
+            ours = isinstance(error, AssertionError | Failed) and error is not self.peer.last_error
             kind = "wrong" if ours else "error"
             if isinstance(error, MemoryError):
                 kind = "memory"
-            sentence = f"{type(error).__name__}: {error}"[:300]
-            self.failure = (kind, f"{what}: {sentence}" if str(error) or not ours else what)
+            silent = ours and not error.args
+            self.failure = (kind, what if silent else f"{what}: {_sentence(error)}")
             return False
         return True
+
+    def _is_ours(self, error: BaseException, statement: ast.stmt | None) -> bool:
+        """The tests fail whatever the program is: it was not asked for anything yet.
+
+        Only then: a program that could lead the tests into a mistake of theirs would be judged
+        by nobody, and go unpunished for being wrong.
+        """
+        if isinstance(statement, ast.Import | ast.ImportFrom) and isinstance(error, ImportError):
+            names = {alias.name for alias in statement.names} | {getattr(statement, "module", None)}
+            return not names & self.suite.program_modules
+        if self.touched or self.peer.used:
+            return False
+        if isinstance(error, NameError):
+            return self.suite.imports_by_name
+        # The program may have left no memory, no files and, to start threads, no processes.
+        return not isinstance(error, MemoryError | OSError | RuntimeError)
+
+    def _count(self, total: int) -> None:
+        self.total = total
+        self.report.write(total=max(total, 1))
 
     def _tell(self, fine: bool) -> None:
         if fine:
             self.report.write(test="pass", reason="")
         else:
             self.report.write(test=self.failure[0], reason=self.failure[1])
+
+
+def _loaded(statement: ast.stmt) -> set[str]:
+    return {
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def _sentence(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:300]
+    except Exception:  # such as an integer of more digits than Python prints
+        return type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Sequence
@@ -10,10 +11,12 @@ from typing import Literal, Protocol
 from .bwrap import BwrapBackend, bwrap_fault
 from .docker import DEFAULT_IMAGE, DockerBackend
 from .errors import ImageUnavailable, SandboxUnavailable
+from .hosts import HostsBackend
 from .limits import Limits
+from .process import ProcessBackend
 from .slot import Slot
 
-BackendName = Literal["docker", "bwrap"]
+BackendName = Literal["docker", "bwrap", "process"]
 
 
 class Backend(Protocol):
@@ -32,8 +35,39 @@ class Backend(Protocol):
         ...
 
 
+def wanted_backend(backend: str | None, image: str | None, *, unsafe: bool) -> str | None:
+    """The backend that the arguments of a Sandbox, or else the environment, ask for.
+
+    Raises:
+        ValueError: there is none of this name, it has no images, or it is not safe.
+    """
+    chosen = backend or os.environ.get("ASSAY_SANDBOX") or None
+    if backend == "process":
+        if not unsafe:
+            raise ValueError(
+                "backend='process' runs programs on this machine with no isolation at all: they "
+                "may read, change and send away whatever this user may. Use backend='docker' or "
+                "backend='bwrap'; for programs that you trust, say unsafe=True as well"
+            )
+    elif unsafe:
+        raise ValueError(f"unsafe=True is for backend='process' only, got backend={backend!r}")
+    elif chosen not in (None, "docker", "bwrap"):
+        name = "backend" if backend else "the environment variable ASSAY_SANDBOX"
+        raise ValueError(f"{name} must be 'docker' or 'bwrap', got {chosen!r}")
+    if chosen in ("bwrap", "process") and image is not None:
+        raise ValueError(f"{chosen} shows the host's Python and has no image, got {image!r}")
+    return chosen
+
+
 def choose_backend(
-    image: str | None, wanted: str | None, limits: Limits, preload: Sequence[str]
+    image: str | None,
+    wanted: str | None,
+    limits: Limits,
+    preload: Sequence[str],
+    *,
+    hosts: Sequence[str] | None = None,
+    runtime: str | None = None,
+    slots: int | None = None,
 ) -> Backend:
     """The backend that was asked for; else Docker, else bubblewrap with one warning.
 
@@ -41,13 +75,18 @@ def choose_backend(
         SandboxUnavailable: it, or either, cannot be used.
         ImageUnavailable: the image asked for is missing.
     """
+    if wanted == "process":
+        return ProcessBackend(limits, tuple(preload))
     if wanted == "bwrap":
         return BwrapBackend(limits, tuple(preload))
+    tag = image or DEFAULT_IMAGE
+    if hosts is not None:
+        return HostsBackend(tag, hosts, limits, tuple(preload), runtime=runtime, slots=slots)
     try:
-        return DockerBackend(image or DEFAULT_IMAGE, limits, tuple(preload))
+        return DockerBackend(tag, limits, tuple(preload), runtime=runtime)
     except (SandboxUnavailable, ImageUnavailable) as error:
-        # Whoever names an image or Docker wants no other isolation in its place.
-        if wanted == "docker" or image is not None:
+        # Whoever names an image, a runtime or Docker wants no other isolation in its place.
+        if wanted == "docker" or image is not None or runtime is not None:
             raise
         fault = bwrap_fault()
         if fault is not None:

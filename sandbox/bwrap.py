@@ -13,17 +13,16 @@ import os
 import platform
 import random
 import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from .agent_source import agent_command
 from .bpf import filter_program
+from .child import Child
 from .errors import SandboxUnavailable
 from .limits import Limits
-from .slot import Origin, Slot, SlotBroken
+from .slot import Origin, Slot
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
@@ -54,37 +53,18 @@ class BwrapBackend:
         Raises:
             SlotBroken: it did not come up.
         """
-        ours, theirs = socket.socketpair()
         seccomp = _filter_file()
-        errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
-            process = subprocess.Popen(
+            child = Child(
                 self.command(seccomp),
-                pass_fds=() if seccomp is None else (seccomp,),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=errors.fileno(),
-                env={"PATH": os.environ.get("PATH", os.defpath)},
-                cwd="/",
+                {"PATH": os.environ.get("PATH", os.defpath)},
+                inherited=() if seccomp is None else (seccomp,),
             )
-        except OSError as error:
-            ours.close()
-            errors.close()
-            raise SlotBroken(f"bwrap does not start: {error}") from error
         finally:
-            theirs.close()
             if seccomp is not None:
                 os.close(seccomp)
 
-        def end() -> None:
-            process.kill()
-            process.wait()
-            errors.close()
-
-        def said() -> str:
-            return os.pread(errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
-
-        return Slot(ours, Origin(self.name), multiplexed=False, end=end, said=said)
+        return child.slot(Origin(self.name), child.kill)
 
     def command(self, seccomp: int | None = None) -> list[str]:
         """The command line of one slot; ``seccomp`` is the descriptor of a filter."""
@@ -153,7 +133,8 @@ def _view(tmp_mib: int) -> list[str]:
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
     view += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
-    for name, value in (("PYTHONHASHSEED", "0"), ("LANG", "C.UTF-8"), ("PATH", "/usr/bin:/bin")):
+    view += ["--setenv", "PYTHONHASHSEED", "0", "--setenv", "PATH", "/usr/bin:/bin"]
+    for name, value in (("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")):
         view += ["--setenv", name, value]
     return view
 

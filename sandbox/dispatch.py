@@ -12,6 +12,9 @@ from .slot import Origin, Reply, Request, SlotBroken
 BREAKS = 2
 """Slots that a program may break before that is held against it."""
 
+ATTEMPTS = 6
+"""Slots that a program gets where they end through no doing of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -34,21 +37,33 @@ def send(pool: Pool, request: Request) -> Answer:
     """Run a request, again on a fresh slot where one broke.
 
     Raises:
-        SandboxUnavailable: no slot can be had; nothing was judged.
+        SandboxUnavailable: no slot can be had, or none lasts; nothing was judged.
     """
     origin, cause = Origin(), ""
-    for attempt in range(1, BREAKS + 1):
+    breaks = 0
+    for attempt in range(1, ATTEMPTS + 1):
+        excuse = ""
         try:
             with pool.lend(fresh=attempt > 1) as slot:
                 origin = slot.origin
-                reply = slot.run(request)
+                try:
+                    reply = slot.run(request)
+                except SlotBroken:
+                    excuse = slot.excuse()  # asked now: closing the slot wipes the traces
+                    raise
                 if not reply.clean:
                     pool.discard(slot)
                 return Answer(reply, origin, attempt)
         except SlotBroken as error:
-            cause = str(error)
-    _must_work(pool, request.limits, cause)
-    return Answer(None, origin, BREAKS, f"the program broke {BREAKS} sandboxes: {cause}")
+            cause = f"{excuse} ({error})" if excuse else str(error)
+        breaks += not excuse
+        if breaks == BREAKS:
+            _must_work(pool, request.limits, cause)
+            blame = f"the program broke {BREAKS} sandboxes: {cause}"
+            return Answer(None, origin, attempt, blame)
+    raise SandboxUnavailable(
+        f"{ATTEMPTS} sandboxes in a row were lost under a program: {cause} (It was not judged.)"
+    )
 
 
 def _must_work(pool: Pool, limits: Limits, cause: str) -> None:

@@ -7,10 +7,15 @@ import json
 import os
 import socket
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from .address import default_address, explained, open_client, unreachable
 from .agent_source import agent_command
+from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
 from .limits import Limits
 from .seccomp import docker_profile
@@ -21,6 +26,7 @@ _LABEL = "assay.sandbox"
 _SHM_MIB = 16
 _AGENT_MIB = 32
 _FIRST_UID = 20_000
+_OLD_S = 3600
 
 
 def daemon_fault(timeout_s: int = 10) -> str | None:
@@ -32,35 +38,27 @@ def daemon_fault(timeout_s: int = 10) -> str | None:
     return None
 
 
-def connect(timeout_s: int = 60) -> Any:
-    """A client of the low-level API.
+def connect(timeout_s: int = 60, host: str | None = None) -> Any:
+    """A client of the low-level API: of a host's daemon, or of the one DOCKER_HOST names.
 
     Raises:
         SandboxUnavailable: no daemon answers.
     """
-    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    if where.startswith("unix://"):
-        # docker-py leaks its sockets where nobody answers, and takes 0.2 s to import.
-        try:
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.connect(where.removeprefix("unix://"))
-        except OSError as error:
-            raise SandboxUnavailable(_unreachable(where, error)) from error
-
     import docker.errors
     import requests
-    from docker.utils import kwargs_from_env
 
+    where = host or default_address()
+    client = open_client(where, timeout_s)
     try:
-        client = docker.APIClient(**kwargs_from_env(), timeout=timeout_s, version="auto")
         client.ping()
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        raise SandboxUnavailable(_unreachable(where, error)) from error
+        client.close()
+        raise SandboxUnavailable(unreachable(where, error)) from error
     return client
 
 
-def _unreachable(where: str, error: Exception) -> str:
-    return f"cannot reach Docker at {where}: {error}. Start Docker, or set DOCKER_HOST."
+def _nothing() -> None:
+    """Nobody waits for the end."""
 
 
 class DockerBackend:
@@ -70,62 +68,137 @@ class DockerBackend:
         image: tag or digest; it needs Python 3.11 or later as ``python3``, and nothing else.
         limits: the container's memory, processes and /tmp.
         preload: modules to import before any program runs.
+        host: address of the daemon. Default: what DOCKER_HOST says, or the local socket.
+        runtime: name of the daemon's runtime that containers run under, such as ``runsc``.
+            Default: the daemon's own.
+        patience_s: seconds that a start waits for a daemon that is not there, since it may
+            only be restarting.
 
     Raises:
-        SandboxUnavailable: no daemon answers.
+        SandboxUnavailable: no daemon answers, or it does not have the runtime.
         ImageUnavailable: it does not have the image.
     """
 
     name = "docker"
 
-    def __init__(self, image: str, limits: Limits, preload: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        image: str,
+        limits: Limits,
+        preload: tuple[str, ...] = (),
+        *,
+        host: str | None = None,
+        runtime: str | None = None,
+        patience_s: float = 10.0,
+    ) -> None:
         import docker.errors
 
         self.limits = limits
         self.preload = preload
-        self._client = connect()
+        self.host = host
+        self.runtime = runtime
+        self.patience_s = patience_s
+        self._address = host or default_address()
+        self._client = connect(60, host)
         try:
+            if runtime is not None:
+                _check_runtime(runtime, self._client.info().get("Runtimes") or {}, self._address)
             self.image: str = self._client.inspect_image(image)["Id"]
         except docker.errors.ImageNotFound as error:
             self._client.close()
-            raise ImageUnavailable(
-                f"Docker has no image {image!r}: make it with `assay sandbox build`"
-            ) from error
+            raise ImageUnavailable(_missing(image, host)) from error
+        except BaseException:
+            self._client.close()
+            raise
         self._version = self._client._version
         self.sweep()
 
-    def start(self) -> Slot:
+    def start(
+        self, ended: Callable[[], None] = _nothing, broken: Callable[[], None] = _nothing
+    ) -> Slot:
         """Create, attach, start.
 
+        Args:
+            ended: called when a container that was started has ended.
+            broken: called where its slot broke.
+
         Raises:
-            SlotBroken: the daemon refused, or the agent did not greet.
+            SlotBroken: the daemon refused or is gone, or the agent did not greet.
         """
+        for left in (2, 1, 0):
+            try:
+                return self._start(ended, broken)
+            except SlotBroken as error:
+                # Somebody killed it as it started: that says nothing of the next.
+                if not (error.excuse and left):
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _start(self, ended: Callable[[], None], broken: Callable[[], None]) -> Slot:
         import docker.errors
         import requests
-        from docker.utils import kwargs_from_env
 
         client = None
+        stream = None
         container = ""
         try:
-            client = docker.APIClient(**kwargs_from_env(), timeout=60, version=self._version)
-            container = client.create_container(**self._description(client))["Id"]
-            stream = _stream(
-                client.attach_socket(
-                    container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-                )
+            client = self._reach()
+            made = client.create_container(**self._description(client))
+            container = made["Id"]
+            _check_bounds(made.get("Warnings") or [])
+            attached = client.attach_socket(
+                container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
+            stream = _stream(attached)
             client.start(container)
-        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        except BaseException as error:
+            if stream is not None:
+                stream.close()
             if client is not None:
                 _remove(client, container)
                 client.close()
-            raise SlotBroken(f"Docker does not start a container: {error}") from error
+            if isinstance(
+                error, docker.errors.DockerException | requests.RequestException | OSError
+            ):
+                cause = f"Docker does not start a container: {explained(error)}"
+                raise SlotBroken(cause) from error
+            raise
+        once = threading.Lock()
 
         def end() -> None:
-            _remove(client, container)
-            client.close()
+            if once.acquire(blocking=False):
+                _remove(client, container)
+                with contextlib.suppress(Exception):  # only TLS has it, and holds the socket by it
+                    attached._response.close()
+                client.close()
+                ended()
 
-        return Slot(stream, Origin(self.name, self.image), multiplexed=True, end=end)
+        def why(hung_up: bool) -> str:
+            broken()
+            return excuse(self._address, container, hung_up=hung_up)
+
+        return Slot(
+            stream,
+            Origin(self.name, self.image, self.host or ""),
+            multiplexed=True,
+            end=end,
+            excuse=why,
+        )
+
+    def _reach(self) -> Any:
+        """A client for one slot, waiting a while for a daemon that is not there.
+
+        Raises:
+            SlotBroken: it did not come.
+        """
+        give_up = time.monotonic() + self.patience_s
+        while True:
+            try:
+                return open_client(self._address, 60, self._version)
+            except SandboxUnavailable as error:
+                if time.monotonic() >= give_up:
+                    raise SlotBroken(str(error)) from error
+            time.sleep(0.2)
 
     def _description(self, client: Any) -> dict[str, Any]:
         limits = self.limits
@@ -156,6 +229,7 @@ class DockerBackend:
             },
             log_config={"Type": "none", "Config": {}},
             ulimits=[{"Name": "core", "Soft": 0, "Hard": 0}],
+            runtime=self.runtime,
         )
         return {
             "image": self.image,
@@ -164,25 +238,56 @@ class DockerBackend:
             "user": "0:0",
             "working_dir": "/",
             "hostname": "sandbox",
-            "environment": {"PYTHONHASHSEED": "0", "PYTHONPATH": "", "LANG": "C.UTF-8"},
+            "environment": {
+                "PYTHONHASHSEED": "0",
+                "PYTHONPATH": "",
+                "LANG": "C.UTF-8",
+                "LC_ALL": "C.UTF-8",
+                "TZ": "UTC",
+            },
             "stdin_open": True,
             "detach": False,
+            "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container
             "labels": {_LABEL: "1", f"{_LABEL}.pid": _process_id(), f"{_LABEL}.boot": _boot_id()},
             "host_config": host,
         }
 
+    def look(self) -> tuple[int, Any]:
+        """Cores of the daemon's machine, and what is in the image, comparable between daemons.
+
+        Raises:
+            SandboxUnavailable: the daemon stopped answering.
+        """
+        import docker.errors
+        import requests
+
+        try:
+            cores = self._client.info().get("NCPU") or 1
+            found = self._client.inspect_image(self.image)
+        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+            raise SandboxUnavailable(unreachable(self._address, error)) from error
+        # The digest itself holds the time at which an image was made, and differs where two
+        # machines made it from the same files.
+        layers = (found.get("RootFS") or {}).get("Layers") or self.image
+        return max(1, int(cores)), (layers, (found.get("Config") or {}).get("Env") or [])
+
     def sweep(self) -> int:
         """Remove containers of clients of this machine that are no more; say how many.
 
-        A second line only: when a client dies its containers end by themselves.
+        A second line only: when a client dies its containers end by themselves. Those it had
+        made but not yet started do not; an hour later any client may remove them.
         """
         removed = 0
         with contextlib.suppress(Exception):  # other clients may be sweeping as well
-            for found in self._client.containers(
-                all=True, filters={"label": f"{_LABEL}.boot={_boot_id()}"}
-            ):
-                if not _is_alive(found["Labels"].get(f"{_LABEL}.pid", "")):
-                    _remove(self._client, found["Id"])
+            boot = _boot_id()
+            found = self._client.containers(all=True, filters={"label": f"{_LABEL}=1"})
+            now = daemon_time(self._client) if found else 0
+            for container in found:
+                labels = container["Labels"]
+                old = container["State"] == "created" and now - container["Created"] > _OLD_S
+                ours = labels.get(f"{_LABEL}.boot") == boot
+                if old or (ours and not _is_alive(labels.get(f"{_LABEL}.pid", ""))):
+                    _remove(self._client, container["Id"])
                     removed += 1
         return removed
 
@@ -201,6 +306,38 @@ def _stream(attached: Any) -> socket.socket:
         found.close()
         return own
     return found  # type: ignore[no-any-return]  # TLS and SSH: kept alive by docker-py
+
+
+def _missing(image: str, host: str | None) -> str:
+    if host is None:
+        return f"Docker has no image {image!r}: make it with `assay sandbox build`"
+    return (
+        f"Docker at {host} has no image {image!r}: bring it from a machine that has it with "
+        f"`docker save {image} | docker -H {host} load`"
+    )
+
+
+def _check_runtime(runtime: str, known: Iterable[str], address: str) -> None:
+    # A shim's own name, such as io.containerd.runsc.v1, is in no list.
+    if runtime not in known and not runtime.startswith("io.containerd."):
+        raise SandboxUnavailable(
+            f"Docker at {address} has no runtime {runtime!r}, only {', '.join(sorted(known))}: "
+            "install it and name it in the daemon's /etc/docker/daemon.json"
+        )
+
+
+def _check_bounds(warnings: Iterable[str]) -> None:
+    """Refuse a container whose limits the daemon drops, as a rootless one may, with a warning.
+
+    Raises:
+        SlotBroken: it does.
+    """
+    for warning in warnings:
+        if "discarded" in warning.lower():
+            raise SlotBroken(
+                f"Docker would run programs without a limit that was asked for: {warning} "
+                "(On a rootless daemon, cgroup v2 with delegated controllers is needed.)"
+            )
 
 
 def _remove(client: Any, container: str) -> None:

@@ -18,3 +18,7 @@ class SandboxUnavailable(SandboxError):
 
 class ImageUnavailable(SandboxError):
     """The container image is missing. The message names the command that makes it."""
+
+
+class BadTests(ValueError):
+    """The tests, not the program, are at fault: they do not compile, or fail by themselves."""

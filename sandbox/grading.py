@@ -6,10 +6,11 @@ Expected values stay on the host, or in the tests' own process: never where the 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .compare import same_output, same_value
+from .compare import check_tolerance, same_output, same_value
+from .errors import BadTests
 from .limits import Limits
 from .outcome import ended, text
 from .result import Check, Result, RunStatus
@@ -31,14 +32,24 @@ _STOPS = frozenset(
 )
 
 
+_NO_CASE = "a check needs at least one case, got none"
+
+
 class StdioCheck:
     """Collects the runs of one program over pairs of input and expected output."""
 
-    def __init__(self, total: int, tolerance: float | None) -> None:
+    def __init__(
+        self, total: int, tolerance: float | None, compare: Callable[[str, str], bool] | None
+    ) -> None:
+        if total < 1:
+            raise ValueError(_NO_CASE)
+        check_tolerance(tolerance)
+        if tolerance is not None and compare is not None:
+            raise ValueError("give a tolerance or a compare function, not both")
         self.total = total
-        self.tolerance = tolerance
+        self.same = compare or (lambda printed, asked: same_output(printed, asked, tolerance))
         self.passed = 0
-        self.failure: tuple[Result, str] | None = None
+        self.failure: tuple[Result, str, int] | None = None
         self.last: Result | None = None
 
     def add(self, number: int, stdin: str, expected: str, result: Result) -> bool:
@@ -47,34 +58,40 @@ class StdioCheck:
         After a timeout it is not: a program that loops would cost the limit once for each case.
         """
         self.last = result
-        if result.status is RunStatus.OK and same_output(result.stdout, expected, self.tolerance):
+        if result.status is RunStatus.OK and self.same(result.stdout, expected):
             self.passed += 1
             return True
         if self.failure is None:
             said = result.reason or f"it printed {shortened(result.stdout)}"
             case = f"case {number} of {self.total}"
-            self.failure = (result, f"{case}, input {shortened(stdin)}: {said}")
+            self.failure = (result, f"{case}, input {shortened(stdin)}: {said}", number - 1)
         return result.status not in _STOPS
 
     def check(self) -> Check:
         """The finding over all runs."""
+        failed = None
         if self.failure is not None:
-            result, reason = self.failure
+            result, reason, failed = self.failure
         elif self.last is not None:
             result, reason = self.last, ""
         else:
-            raise ValueError("a check needs at least one case, got none")
-        return Check(result.status, self.passed, self.total, reason, result.stdout, result.stderr)
+            raise ValueError("no case was judged: add one first")
+        out, err = result.stdout, result.stderr
+        return Check(result.status, self.passed, self.total, reason, out, err, failed)
 
 
-def calls_data(function: str, cases: Sequence[tuple[Sequence[Any], Any]]) -> bytes:
+def calls_data(
+    function: str, cases: Sequence[tuple[Sequence[Any], Any]], tolerance: float | None = None
+) -> bytes:
     """What the program's process is told of the calls: arguments, never expected values.
 
     Raises:
-        ValueError: there are no cases, or a case's values are not plain built-in ones.
+        ValueError: there are no cases, a case's values are not plain built-in ones, or the
+            tolerance accepts anything.
     """
     if not cases:
-        raise ValueError("a check needs at least one case, got none")
+        raise ValueError(_NO_CASE)
+    check_tolerance(tolerance)
     try:
         for _, expected in cases:
             encode(expected)
@@ -91,6 +108,8 @@ def calls_check(
     limits: Limits,
     cases: Sequence[tuple[Sequence[Any], Any]],
     tolerance: float | None,
+    *,
+    from_json: bool = False,
 ) -> Check:
     """Judge the values that a program's function returned.
 
@@ -98,13 +117,15 @@ def calls_check(
     expected, and a forged answer is just another answer.
     """
     passed = 0
+    failed: int | None = None
     failure: tuple[RunStatus, str] | None = None
     lines = reply.outputs[2].splitlines()
     for number, (args, expected) in enumerate(cases, 1):
         kind, said = _line(lines[number - 1]) if number <= len(lines) else ("", None)
-        if kind == "value" and same_value(expected, said, tolerance):
+        if kind == "value" and same_value(expected, said, tolerance, from_json=from_json):
             passed += 1
             continue
+        failed = number - 1 if failed is None else failed
         where = f"case {number} of {len(cases)}, arguments {_shown(args)}"
         if kind == "value":
             failure = failure or (RunStatus.OK, f"{where}: it returned another value")
@@ -120,7 +141,8 @@ def calls_check(
             failure = failure or (status, reason)
             break
     status, reason = failure or (RunStatus.OK, "")
-    return Check(status, passed, len(cases), reason, text(reply.outputs[0]), text(reply.outputs[1]))
+    out, err = text(reply.outputs[0]), text(reply.outputs[1])
+    return Check(status, passed, len(cases), reason, out, err, failed)
 
 
 def _line(data: bytes) -> tuple[str, Any]:
@@ -150,7 +172,7 @@ def _unfinished(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStat
 def tests_data(tests: str, setup: str, entry_point: str | None) -> bytes:
     """What the tests' process is told."""
     if not tests.strip():
-        raise ValueError("tests must hold at least one assert, got no text")
+        raise BadTests("tests must hold at least one assert, got no text")
     work = {"setup": setup, "tests": tests, "entry_point": entry_point}
     return json.dumps(work).encode()
 
@@ -159,20 +181,24 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
     """Judge by the report of the tests' process, which the program cannot write to.
 
     Raises:
-        ValueError: the tests themselves cannot be used.
+        BadTests: the tests themselves cannot be used.
     """
     out, err = text(reply.outputs[0]), text(reply.outputs[1])
     lines = [json.loads(line) for line in reply.outputs[2].splitlines(True) if line[-1:] == b"\n"]
-    total, passed = 1, 0
+    total, passed, seen = 1, 0, 0
+    failed: int | None = None
     failure: tuple[RunStatus, str] | None = None
     gone = False
     for line in lines:
         if "bad_tests" in line:
-            raise ValueError(f"the tests cannot be used: {line['bad_tests']}")
+            raise BadTests(f"the tests cannot be used: {line['bad_tests']}")
         total = line.get("total", total)
         if "failed" in line:
             failure = failure or _load_failure(line["failed"])
         kind = line.get("test")
+        if kind not in ("pass", None) and failed is None:
+            failed = seen
+        seen += kind is not None
         passed += kind == "pass"
         gone = gone or kind == "gone"
         if kind in ("wrong", "error", "memory"):
@@ -184,8 +210,10 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
         failure = failure or _unfinished(reply, limits, code)
     elif failure is None and passed < total:
         failure = (RunStatus.RUNTIME_ERROR, "the tests ended early")
+    if failure is not None and failed is None:  # it ended in the middle of a test
+        failed = min(seen, total - 1)
     status, reason = failure or (RunStatus.OK, "")
-    return Check(status, passed, total, reason, out, err)
+    return Check(status, passed, total, reason, out, err, failed)
 
 
 def shortened(said: str) -> str:

@@ -9,16 +9,22 @@ LONGEST_S = 86_400.0
 """Seconds. The kernel's calls do not take any number; no program here needs a day."""
 
 
+_CEILING = 10.0  # times the wall limit; it was met at 5, with a thirtieth of a core
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on one program.
 
-    CPU time is the main limit, and wall time a backstop some times as long: a loaded machine
-    then slows programs down without changing what they are paid.
+    CPU time is the main limit, and wall time a backstop some times as long. Time for which a
+    program waits for a core counts for neither: a loaded machine slows programs down without
+    changing what they are paid.
 
     Attributes:
         cpu_s: CPU seconds of the program and its children.
-        wall_s: wall-clock seconds; ``None`` means four times ``cpu_s``, and at least 5.
+        wall_s: wall-clock seconds, less those for which the program was ready to run and others
+            had the cores, as Linux counts them; ``None`` means four times ``cpu_s``, and at
+            least 5. Ten times as long ends it in any case.
         memory_mib: memory of the whole program, MiB.
         pids: processes and threads at one time.
         output_bytes: bytes kept of stdout, and as many of stderr; more ends the program.
@@ -49,6 +55,11 @@ class Limits:
     def wall_seconds(self) -> float:
         """The wall-clock limit in force."""
         return self.wall_s if self.wall_s is not None else max(5.0, 4.0 * self.cpu_s)
+
+    @property
+    def ceiling_seconds(self) -> float:
+        """Wall-clock seconds after which a program ends whatever it waited for."""
+        return _CEILING * self.wall_seconds
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""

@@ -24,6 +24,8 @@ def run_result(reply: Reply, limits: Limits) -> Result:
         memory_mib=reply.memory_mib,
         strays=reply.strays,
         reason=reason,
+        stdout_truncated=reply.cut[0],
+        stderr_truncated=reply.cut[1],
     )
 
 

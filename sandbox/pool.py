@@ -5,24 +5,48 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from .backend import Backend
 from .errors import SandboxUnavailable
 from .slot import Slot, SlotBroken
+from .threads import Threads
 
 RUNS_PER_SLOT = 1_000
+RUNS_MEANWHILE = 500  # while the replacement of a slot that has made its runs starts
 STARTS_AT_ONCE = 2  # container daemons get slower, not faster, with more
 FAILURES_TO_OPEN = 3
 COOLDOWN_S = 30.0
 
 
+class _Waiter:
+    """Somebody in the line: wakes alone, with a slot or with the reason why there is none."""
+
+    def __init__(self, fresh: bool) -> None:
+        self.fresh = fresh
+        self.slot: Slot | None = None
+        self.refusal = ""
+        self._answered = threading.Lock()  # released once; an Event costs twenty times as much
+        self._answered.acquire()
+
+    def answer(self) -> None:
+        """Wake it."""
+        self._answered.release()
+
+    def wait(self) -> None:
+        """Return when it has its answer."""
+        self._answered.acquire()
+
+
 class Pool:
     """At most ``size`` slots, made when they are first wanted. Safe to use from many threads.
+
+    Slots go to those who wait in the order in which they came. One that nobody wanted for
+    ``idle_s`` seconds is closed; ``None`` keeps all.
 
     After a few failed starts in a row the pool refuses everybody for a while: its circuit
     breaker. Only starts count. A slot that dies under a program may be the program's doing, and
@@ -31,24 +55,31 @@ class Pool:
     In a forked child the pool is empty and starts slots of its own.
     """
 
-    def __init__(self, backend: Backend, size: int) -> None:
+    def __init__(self, backend: Backend, size: int, *, idle_s: float | None = None) -> None:
         self.backend = backend
         self.size = size
+        self.idle_s = idle_s
         self._reset()
         _pools.add(self)
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()
-        self._idle: list[Slot] = []
+        self._lock = threading.Lock()
+        self._line: dict[_Waiter, None] = {}
+        self._idle: dict[Slot, float] = {}
+        """Since when, the longest idle first."""
         self._lent: set[Slot] = set()
         self._starting = 0
-        self._waiting = 0
+        self._worn: set[Slot] = set()
+        """Idle or lent, and used until their replacements, which are starting, are there."""
+        self._spent: set[Slot] = set()
+        """Lent, and not to be used again."""
         self._failures = 0
         self._cause = ""
         self._open_until = 0.0
-        self._closed = False
+        self._closed = threading.Event()
+        self._shrinking = False
         # bwrap dies with the thread that started it, so these threads stay until close().
-        self._starters = ThreadPoolExecutor(STARTS_AT_ONCE, thread_name_prefix="assay-slot")
+        self._threads = Threads(STARTS_AT_ONCE, "assay-slot")
 
     @contextlib.contextmanager
     def lend(self, *, fresh: bool = False) -> Iterator[Slot]:
@@ -70,43 +101,100 @@ class Pool:
 
     def discard(self, slot: Slot) -> None:
         """Replace a slot when its user is done with it."""
-        slot.runs = RUNS_PER_SLOT
+        with self._lock:
+            self._spent.add(slot)
 
     def _take(self, fresh: bool) -> Slot:
-        with self._changed:
-            self._waiting += 1
-            try:
-                while True:
-                    self._check_open()
-                    fit = [slot for slot in self._idle if not (fresh and slot.runs)]
-                    if fit:
-                        self._idle.remove(fit[-1])
-                        self._lent.add(fit[-1])
-                        return fit[-1]
-                    if self._idle and self._count() >= self.size:  # used ones only: make room
-                        self._starters.submit(self._idle.pop().close)
-                    self._start_if_wanted()
-                    self._changed.wait()
-            finally:
-                self._waiting -= 1
+        waiter = _Waiter(fresh)
+        with self._lock:
+            refusal = self._refusal()
+            if refusal:
+                raise SandboxUnavailable(refusal)
+            self._line[waiter] = None
+            self._serve()
+        try:
+            waiter.wait()
+        except BaseException:  # Ctrl-C
+            self._leave(waiter)
+            raise
+        if waiter.slot is None:
+            raise SandboxUnavailable(waiter.refusal)
+        return waiter.slot
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise SandboxUnavailable("the sandbox is closed: make a new one")
+    def _leave(self, waiter: _Waiter) -> None:
+        """Step out of the line, with or without a slot."""
+        with self._lock:
+            self._line.pop(waiter, None)
+        if waiter.slot is not None:
+            self._give_back(waiter.slot, fine=True)
+
+    def _refusal(self) -> str:
+        """Why nobody gets a slot now; empty where they do."""
+        if self._closed.is_set():
+            return "the sandbox is closed: make a new one"
         if time.monotonic() < self._open_until:
-            raise SandboxUnavailable(
+            return (
                 f"{FAILURES_TO_OPEN} {self.backend.name} sandboxes in a row did not start: "
                 f"{self._cause} (No program was judged.)"
             )
+        return ""
 
-    def _start_if_wanted(self) -> None:
-        """Start a slot for somebody who waits, where there is room for one."""
-        if self._starting < self._waiting and self._count() < self.size:
-            self._starting += 1
-            self._starters.submit(self._start)
+    def _refuse_all(self) -> None:
+        refusal = self._refusal()
+        for waiter in self._line:
+            waiter.refusal = refusal
+            waiter.answer()
+        self._line.clear()
+
+    def _serve(self) -> None:
+        """Hand slots to those who wait, in their order, and start those that are missing."""
+        coming = self._starting  # each is for one of those who wait
+        for waiter in list(self._line):
+            if len(self._lent) >= self.size or not self._line:
+                return
+            slot = self._fit(waiter)
+            if slot is not None:
+                del self._idle[slot]
+                self._lent.add(slot)
+                del self._line[waiter]
+                waiter.slot = slot
+                waiter.answer()
+            elif coming:
+                coming -= 1
+            else:
+                if self._idle and self._count() >= self._room():  # used ones only: make room
+                    self._retire(next(iter(self._idle)))
+                if self._count() < self._room():
+                    self._start_one()
+                elif not self._idle:
+                    return
+
+    def _fit(self, waiter: _Waiter) -> Slot | None:
+        if waiter.fresh:
+            return next((slot for slot in self._idle if not slot.runs), None)
+        return next(reversed(self._idle), None)  # so that the others become idle for long
+
+    def _room(self) -> int:
+        """Slots that there may be now: fewer where some of several hosts are lost."""
+        return min(self.size, getattr(self.backend, "room", self.size))
 
     def _count(self) -> int:
-        return len(self._idle) + len(self._lent) + self._starting
+        return len(self._idle) + len(self._lent) + self._starting - len(self._worn)
+
+    def _retire(self, slot: Slot) -> None:
+        """Close an idle slot, without waiting for it."""
+        del self._idle[slot]
+        self._worn.discard(slot)
+        self._threads.submit(slot.close)
+
+    def _start_one(self) -> None:
+        self._starting += 1
+        try:
+            self._threads.submit(self._start)
+        except RuntimeError as error:
+            self._starting -= 1
+            self._failures = FAILURES_TO_OPEN  # nothing would try again
+            self._failed(str(error))
 
     def _start(self) -> None:
         slot = None
@@ -117,50 +205,104 @@ class Pool:
             cause = str(error)
         except Exception as error:  # a bug here must not leave its waiter waiting for ever
             cause = f"{type(error).__name__}: {error}"
-        with self._changed:
+        with self._lock:
             self._starting -= 1
-            if slot is not None:
-                self._failures = 0
-                if not self._closed:
-                    self._idle.append(slot)
-                    slot = None
+            unwanted = slot if self._closed.is_set() else None
+            if slot is None:
+                self._failed(cause)
+            elif unwanted is None:
+                self._arrived(slot)
+            if not self._closed.is_set():
+                self._serve()
+                self._watch_idle()
+        if unwanted is not None:
+            unwanted.close()
+
+    def _arrived(self, slot: Slot) -> None:
+        self._failures = 0
+        self._idle[slot] = time.monotonic()
+        if self._worn:
+            old = self._worn.pop()
+            if old in self._idle:
+                self._retire(old)
             else:
-                self._failures += 1
-                self._cause = cause
-                if self._failures >= FAILURES_TO_OPEN:
-                    self._failures = FAILURES_TO_OPEN - 1  # after the pause one try decides
-                    self._open_until = time.monotonic() + COOLDOWN_S
-            self._changed.notify_all()
-        if slot is not None:
-            slot.close()
+                self._spent.add(old)
+
+    def _failed(self, cause: str) -> None:
+        self._failures += 1
+        self._cause = cause
+        if self._worn:
+            self._worn.pop()  # it asks again when it has made its next run
+        if self._failures >= FAILURES_TO_OPEN:
+            self._failures = FAILURES_TO_OPEN - 1  # after the pause one try decides
+            self._open_until = time.monotonic() + COOLDOWN_S
+            self._refuse_all()
 
     def _give_back(self, slot: Slot, *, fine: bool) -> None:
-        with self._changed:
+        with self._lock:
             self._lent.discard(slot)
-            keep = fine and slot.runs < RUNS_PER_SLOT and not self._closed
+            keep = fine and slot not in self._spent and not self._closed.is_set()
+            if keep and slot.runs >= RUNS_PER_SLOT:
+                keep = slot.runs < RUNS_PER_SLOT + RUNS_MEANWHILE
+                if keep and slot not in self._worn:
+                    self._worn.add(slot)
+                    self._start_one()
+            self._spent.discard(slot)
             if keep:
-                self._idle.append(slot)
-            self._changed.notify_all()
+                self._idle[slot] = time.monotonic()
+            else:
+                self._worn.discard(slot)
+            if not self._closed.is_set():
+                self._serve()
+                self._watch_idle()
+                if not keep:
+                    self._threads.submit(slot.close)
+                    return
         if not keep:
             slot.close()
 
+    def _watch_idle(self) -> None:
+        """See to it that slots which nobody wants are closed in time."""
+        if self.idle_s is not None and self._idle and not self._shrinking:
+            with contextlib.suppress(RuntimeError):  # no thread starts when the interpreter ends
+                threading.Thread(target=self._shrink, name="assay-idle", daemon=True).start()
+                self._shrinking = True
+
+    def _shrink(self) -> None:
+        """Close what has been idle for too long, until nothing is idle."""
+        idle_s = self.idle_s or 0.0
+        closed = self._closed
+        while not closed.is_set():
+            now = time.monotonic()
+            with self._lock:
+                old = [slot for slot, since in self._idle.items() if since + idle_s <= now]
+                for slot in old:
+                    self._retire(slot)
+                if not self._idle:
+                    self._shrinking = False
+                    return
+                next_end = next(iter(self._idle.values())) + idle_s
+            closed.wait(next_end - now)
+
     def close(self) -> None:
         """End every slot. Programs still running lose theirs."""
-        with self._changed:
-            if self._closed:
+        with self._lock:
+            if self._closed.is_set():
                 return
-            self._closed = True
+            self._closed.set()
             slots = [*self._idle, *self._lent]
             self._idle.clear()
-            self._changed.notify_all()
+            self._refuse_all()
         for slot in slots:
             slot.close()
-        self._starters.shutdown(wait=True)
+        self._threads.close(wait=True)
         self.backend.close()
 
     def drop(self) -> None:
         """Close without waiting: called where the owner is freed."""
-        with contextlib.suppress(RuntimeError):  # at exit no thread starts; close_all closes
+        if self._closed.is_set() or sys.is_finalizing():
+            return  # at the very end a thread would be started and never run
+        with contextlib.suppress(RuntimeError):
             threading.Thread(target=self.close, daemon=True).start()
 
     def forget(self) -> None:

@@ -39,10 +39,12 @@ class Result:
         memory_mib: peak resident memory of its largest process, MiB.
         strays: processes it left behind, all killed.
         attempts: runs it took to get this result; more than one after a fault of the sandbox.
-        backend: ``docker`` or ``bwrap``.
+        backend: ``docker`` or ``bwrap``, or ``process (UNSAFE)``.
         image: digest of the image it ran in; empty under bwrap, which shows the host's Python.
         host: the daemon's address where the box has several; else empty.
         reason: a short sentence for people.
+        stdout_truncated: it printed more than was kept.
+        stderr_truncated: likewise.
     """
 
     status: RunStatus
@@ -59,6 +61,8 @@ class Result:
     image: str = ""
     host: str = ""
     reason: str = ""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
@@ -77,6 +81,8 @@ class Check:
         reason: the first failure, in a short sentence; empty where all passed.
         stdout: what the program printed in the run that decided.
         stderr: likewise.
+        failed: number of the first case or test that it failed, from 0; ``None`` where it passed
+            all.
     """
 
     status: RunStatus
@@ -85,8 +91,14 @@ class Check:
     reason: str = ""
     stdout: str = ""
     stderr: str = ""
+    failed: int | None = None
 
     @property
     def solved(self) -> bool:
         """Every test passed, and there was at least one."""
         return self.status is RunStatus.OK and self.total > 0 and self.passed == self.total
+
+    @property
+    def share(self) -> float:
+        """Tests passed, as a share of all: from 0.0 to 1.0, and 0.0 where there were none."""
+        return self.passed / self.total if self.total else 0.0

@@ -3,43 +3,54 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from .backend import BackendName, choose_backend
+from .address import checked_addresses
+from .backend import BackendName, choose_backend, wanted_backend
+from .batch import Batches, awaitable
+from .cores import usable_cores
 from .dispatch import Answer, send
 from .errors import SandboxUnavailable
 from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
+from .problem import check_problem
+from .process import ProcessBackend
 from .result import Check, Result, RunStatus
 from .selfcheck import Finding, self_check
 from .slot import Mode, Request
 
-_Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
 
-
-class Sandbox:
+class Sandbox(Batches):
     r"""Runs untrusted Python programs, each with its own user, memory, clock and files.
 
     Nothing starts before the first run. After that each slot stays warm and takes one program at
-    a time; all methods may be called from many threads.
+    a time; all methods may be called from many threads, and slots go to those who wait in the
+    order in which they came. A forked or pickled box starts slots of its own.
 
     Args:
         image: the container image; naming one rules bwrap out. Default: what
             ``assay sandbox build`` makes.
-        slots: programs at one time. Default: the machine's cores.
+        slots: programs at one time. Default: the cores that this process may use, by its
+            affinity and the CPU quota of its cgroup; with ``hosts`` the cores of all of them.
         limits: bounds on every program. A run may ask for others, but not for more memory,
             processes or files than these.
         backend: ``docker`` or ``bwrap``. Default: the environment variable ASSAY_SANDBOX, else
             docker where a daemon answers and has the image, else bwrap with a warning.
+            ``process`` isolates nothing, is never chosen by itself, and needs ``unsafe=True``.
         preload: modules that slots import once, so that programs which import them start fast.
+        idle_s: seconds after which a slot that nobody used is closed, to come back when it is
+            wanted; ``None`` keeps all.
+        unsafe: allow ``backend="process"``: programs that nobody has read run as processes of
+            this machine, and may do there what this user may.
+        hosts: Docker daemons that share the slots: ``unix:///path``, ``ssh://user@host[:port]``
+            or ``tcp://host:port``. Default: the one that DOCKER_HOST names, or the local one.
+        runtime: the daemon's runtime for containers, such as ``runsc`` for gVisor. Default: the
+            environment variable ASSAY_SANDBOX_RUNTIME, else the daemon's own.
 
     Raises:
         ValueError: an argument makes no sense.
@@ -58,17 +69,28 @@ class Sandbox:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         backend: BackendName | None = None,
         preload: Sequence[str] = (),
+        idle_s: float | None = 300.0,
+        unsafe: bool = False,
+        hosts: Sequence[str] | None = None,
+        runtime: str | None = None,
     ) -> None:
+        super().__init__()
         if slots is not None and slots < 1:
             raise ValueError(f"slots must be at least 1, got {slots}")
-        chosen = backend or os.environ.get("ASSAY_SANDBOX") or None
-        if chosen not in (None, "docker", "bwrap"):
-            name = "backend" if backend else "the environment variable ASSAY_SANDBOX"
-            raise ValueError(f"{name} must be 'docker' or 'bwrap', got {chosen!r}")
-        if chosen == "bwrap" and image is not None:
-            raise ValueError(f"bwrap shows the host's Python and has no image, got {image!r}")
+        if idle_s is not None and not idle_s > 0:
+            raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
+        chosen = wanted_backend(backend, image, unsafe=unsafe)
+        if hosts is not None:
+            hosts = checked_addresses(hosts)
+        if backend not in ("bwrap", "process"):
+            runtime = runtime or os.environ.get("ASSAY_SANDBOX_RUNTIME") or None
+        if chosen in ("bwrap", "process") and (hosts or runtime):
+            value = f"hosts={hosts!r}" if hosts else f"runtime={runtime!r}"
+            raise ValueError(f"{chosen} runs on this machine, without a daemon: leave out {value}")
         self.limits = limits
-        self.slots = slots or os.cpu_count() or 1
+        self._size: int | None = slots or (None if hosts else usable_cores())
+        self.idle_s = idle_s
+        self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
         self._wanted = (image, chosen, tuple(preload))
         self._arguments = {
             "image": image,
@@ -76,14 +98,26 @@ class Sandbox:
             "limits": limits,
             "backend": backend,
             "preload": tuple(preload),
+            "idle_s": idle_s,
+            "unsafe": unsafe,
+            "hosts": hosts,
+            "runtime": runtime,
         }
-        self._lock = threading.Lock()
         self._pool: Pool | None = None
         self._closed = False
 
     @property
+    def slots(self) -> int:
+        """Programs at one time. Where they are the cores of several hosts, these are asked.
+
+        Raises:
+            SandboxUnavailable, ImageUnavailable: no host can be used.
+        """
+        return self._size or self._slots().size
+
+    @property
     def backend(self) -> str:
-        """``docker`` or ``bwrap``: the one in use. The first look decides.
+        """``docker`` or ``bwrap``, or ``process (UNSAFE)``: the one in use. The first look decides.
 
         Raises:
             SandboxUnavailable: neither can be used.
@@ -112,53 +146,7 @@ class Sandbox:
             result = run_result(answer.reply, bounds)
         return replace(result, attempts=answer.attempts, **asdict(answer.origin))
 
-    def run_many(
-        self, programs: Sequence[str | tuple[str, str]], *, limits: Limits | None = None
-    ) -> list[Result]:
-        """Run programs, or pairs of a program and its stdin, in all slots; the order is kept.
-
-        Where the sandbox fails half-way, the programs not run get ``sandbox_error``.
-
-        Raises:
-            SandboxUnavailable: it failed before any program was run.
-            ImageUnavailable, ValueError: as :meth:`run` does.
-        """
-
-        def run_one(program: str | tuple[str, str]) -> Result | SandboxUnavailable:
-            code, stdin = (program, "") if isinstance(program, str) else program
-            try:
-                return self.run(code, stdin, limits=limits)
-            except SandboxUnavailable as error:
-                return error
-
-        found = self.map(run_one, programs)
-        failures = [item for item in found if isinstance(item, SandboxUnavailable)]
-        if failures and len(failures) == len(found):
-            raise failures[0]
-        return [
-            Result(RunStatus.SANDBOX_ERROR, reason=str(item))
-            if isinstance(item, SandboxUnavailable)
-            else item
-            for item in found
-        ]
-
-    def map(self, function: Callable[[_Item], _Found], items: Sequence[_Item]) -> list[_Found]:
-        """Call a function for each item, as many at a time as there are slots, in order.
-
-        Example:
-            >>> with Sandbox(backend="bwrap") as box:
-            ...     [r.exit_code for r in box.map(box.run, ["exit(1)", "exit(2)"])]
-            [1, 2]
-        """
-        if len(items) < 2 or self.slots == 1:
-            return [function(item) for item in items]
-        with ThreadPoolExecutor(min(self.slots, len(items)), "assay-run") as threads:
-            futures = [threads.submit(function, item) for item in items]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
+    arun = awaitable(run)
 
     def check_stdio(
         self,
@@ -166,6 +154,7 @@ class Sandbox:
         cases: Sequence[tuple[str, str]],
         *,
         tolerance: float | None = None,
+        compare: Callable[[str, str], bool] | None = None,
         stop_at_first: bool = False,
         limits: Limits | None = None,
     ) -> Check:
@@ -177,21 +166,27 @@ class Sandbox:
         Args:
             code: the program.
             cases: stdin and expected stdout of each.
-            tolerance: numbers may differ by this much, absolutely or relative to the larger.
+            tolerance: numbers may differ by this much, absolutely or relative to the larger;
+                two integers may not.
+            compare: called here with what was printed and what was expected, to say whether
+                that is right, where several answers are. What was printed is untrusted text.
+                :func:`~assay.sandbox.same_lines` is one.
             stop_at_first: do not run the cases after the first failure.
             limits: bounds on each run.
 
         Raises:
-            ValueError: there are no cases.
+            ValueError: there are no cases, or the tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
         """
-        found = StdioCheck(len(cases), tolerance)
+        found = StdioCheck(len(cases), tolerance, compare)
         for number, (stdin, expected) in enumerate(cases, 1):
             result = self.run(code, stdin, limits=limits)
             go_on = found.add(number, stdin, expected, result)
             if not go_on or (stop_at_first and found.failure is not None):
                 break
         return found.check()
+
+    acheck_stdio = awaitable(check_stdio)
 
     def check_calls(
         self,
@@ -200,23 +195,28 @@ class Sandbox:
         cases: Sequence[tuple[Sequence[Any], Any]],
         *,
         tolerance: float | None = None,
+        from_json: bool = False,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
 
         The program gets the arguments only. Its values come back as plain built-in ones and are
-        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple. One
-        process makes all calls, so the limits hold for all of them together.
+        compared here, as ``==`` does: 1 equals 1.0 and True, a list equals no tuple; only nan,
+        where it is expected, equals nan. One process makes all calls, so the limits hold for
+        all of them together.
 
         Args:
             code: the program.
             function: its name; ``Solution.solve`` is that method of a new ``Solution()``.
             cases: positional arguments and expected value of each.
             tolerance: floats may differ by this much, absolutely or relative to the larger.
+            from_json: the expected values were read from JSON, so a tuple equals the list of
+                its items, and the key 1 of a dict the key "1".
             limits: bounds on the run.
 
         Raises:
-            ValueError: there are no cases, or they hold values that are not plain.
+            ValueError: there are no cases, they hold values that are not plain, or the
+                tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -225,11 +225,13 @@ class Sandbox:
             True
         """
         bounds = self._bounds(limits)
-        data = calls_data(function, cases)
+        data = calls_data(function, cases, tolerance)
         answer = self._send("calls", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause)
-        return calls_check(answer.reply, bounds, cases, tolerance)
+            return Check(RunStatus.BROKE_SANDBOX, 0, len(cases), answer.cause, failed=0)
+        return calls_check(answer.reply, bounds, cases, tolerance, from_json=from_json)
+
+    acheck_calls = awaitable(check_calls)
 
     def check_tests(
         self,
@@ -243,9 +245,11 @@ class Sandbox:
         """Hold a program against tests written in Python, which run in a process of their own.
 
         Each top-level statement that asserts is one test, and so are a ``check(candidate)``
-        function (called with the entry point), each ``test_*`` function and each method of a
-        TestCase. Names that the tests neither define nor import, and that are no builtins, are
-        the program's; its objects are handles to them, never equal to anything.
+        function (called with the entry point), each ``test_*`` function for each set of its
+        parameters, and each method of a TestCase or ``Test*`` class. Tests that are skipped or
+        expected to fail do not count. Names that the tests neither define nor import, and that
+        are no builtins, are the program's, and so is what they import from ``solution``; its
+        objects are handles to them, never equal to anything else.
 
         Args:
             code: the program.
@@ -256,7 +260,8 @@ class Sandbox:
             limits: bounds on both processes together.
 
         Raises:
-            ValueError: the tests do not compile, or lack an entry point.
+            BadTests: the tests do not compile, assert nothing, lack an entry point, or fail
+                before they ask the program for anything.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -268,8 +273,42 @@ class Sandbox:
         data = tests_data(tests, setup, entry_point)
         answer = self._send("tests", encoded(code), data, bounds)
         if answer.reply is None:
-            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause)
+            return Check(RunStatus.BROKE_SANDBOX, 0, 1, answer.cause, failed=0)
         return tests_check(answer.reply, bounds)
+
+    acheck_tests = awaitable(check_tests)
+
+    def check_problem(
+        self,
+        code: str,
+        problem: Mapping[str, Any],
+        *,
+        stop_at_first: bool = False,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a program against a problem, in whichever of the three ways it asks for.
+
+        Args:
+            code: the program, or what continues the problem's prompt.
+            problem: a dict with one of ``tests``, ``stdio`` and ``calls``, as
+                :mod:`assay.sandbox.problem` says; :func:`~assay.sandbox.problem_from_row`
+                makes one of a public data set's row.
+            stop_at_first: of ``stdio``, do not run the cases after the first failure.
+            limits: bounds on each run.
+
+        Raises:
+            ValueError: the problem cannot be used; the message says why. Where its tests fail
+                by themselves it is a BadTests.
+            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+
+        Example:
+            >>> with Sandbox(backend="bwrap") as box:
+            ...     box.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
+            0.5
+        """
+        return check_problem(self, code, problem, stop_at_first=stop_at_first, limits=limits)
+
+    acheck_problem = awaitable(check_problem)
 
     def check(self) -> list[Finding]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""
@@ -279,6 +318,7 @@ class Sandbox:
         """End all slots. Calling it twice does no harm."""
         with self._lock:
             pool, self._pool, self._closed = self._pool, None, True
+        self._end_threads()
         if pool is not None:
             pool.close()
 
@@ -295,13 +335,17 @@ class Sandbox:
 
     def __del__(self) -> None:
         # Slots end with their streams; this only ends them sooner.
-        pool = getattr(self, "_pool", None)
+        pool, threads = getattr(self, "_pool", None), getattr(self, "_awaited", None)
+        if threads is not None:
+            threads.close()
         if pool is not None:
             pool.drop()
 
     def __repr__(self) -> str:
-        state = self._pool.backend.name if self._pool else "not started"
-        return f"Sandbox({state}, slots={self.slots})"
+        pool = self._pool
+        unsafe = f"{ProcessBackend.name}, " if self._arguments["unsafe"] else ""
+        state = pool.backend.name if pool is not None else f"{unsafe}not started"
+        return f"Sandbox({state}, slots={self._size or 'as the hosts have cores'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its arguments: the copy starts slots of its own."""
@@ -329,7 +373,10 @@ class Sandbox:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
                 image, wanted, preload = self._wanted
-                self._pool = Pool(choose_backend(image, wanted, self.limits, preload), self.slots)
+                found = choose_backend(image, wanted, self.limits, preload, **self._where)
+                size = int(self._size or getattr(found, "slots", 1))
+                self._size = size
+                self._pool = Pool(found, size, idle_s=self.idle_s)
             return self._pool
 
 

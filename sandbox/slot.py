@@ -16,13 +16,21 @@ from .limits import Limits
 Mode = Literal["program", "calls", "tests"]
 
 GRACE_S = 15.0
-"""What a reply may take beyond the wall limit: killing, wiping and sending, on a loaded host."""
+"""What a reply may take beyond the run's last moment: killing, wiping and sending."""
 
 _LARGEST_HEADER = 1 << 20
 
 
 class SlotBroken(Exception):
-    """The slot died or answered oddly, and must not be used again."""
+    """The slot died or answered oddly, and must not be used again.
+
+    Attributes:
+        excuse: how it died while it started, where neither it nor its host is to blame.
+    """
+
+    def __init__(self, cause: str, excuse: str = "") -> None:
+        super().__init__(f"{excuse} ({cause})" if excuse else cause)
+        self.excuse = excuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class Reply:
         oom: the kernel killed one of its processes for memory.
         clean: nothing of it is left, so the slot may be used again.
         outputs: stdout, stderr, report.
+        cut: which of them were longer than what was kept.
     """
 
     end: str
@@ -77,6 +86,12 @@ class Reply:
     strays: int
     clean: bool
     outputs: tuple[bytes, bytes, bytes]
+    cut: tuple[bool, bool, bool] = (False, False, False)
+
+
+def _no_excuse(hung_up: bool) -> str:
+    """Nobody can be asked."""
+    return ""
 
 
 class Slot:
@@ -88,6 +103,7 @@ class Slot:
         multiplexed: Docker's frames of stdout and stderr, told apart by an 8-byte header.
         end: gives back what holds the agent.
         said: what went to stderr by another way than the stream.
+        excuse: asked by :meth:`excuse`, with whether the stream has ended.
         start_s: seconds the agent may take to greet.
 
     Raises:
@@ -102,12 +118,15 @@ class Slot:
         multiplexed: bool,
         end: Callable[[], None],
         said: Callable[[], str] = str,
+        excuse: Callable[[bool], str] = _no_excuse,
         start_s: float = 60.0,
     ) -> None:
         self._stream = stream
         self._multiplexed = multiplexed
         self._end = end
         self._said = said
+        self._excuse = excuse
+        self._hung_up = False
         self._raw = bytearray()
         self._data = bytearray()
         self._stderr = bytearray()
@@ -119,9 +138,10 @@ class Slot:
             greeting = self._read_frame()
             if greeting.get("ready") != 1:
                 raise SlotBroken(f"the agent greeted with {greeting!r:.100}")
-        except SlotBroken:
+        except SlotBroken as error:
+            why = self.excuse()
             self.close()
-            raise
+            raise SlotBroken(str(error), why) from error
         self.python: str = greeting["python"]
         self.switches: bool = greeting["switches"]
 
@@ -133,8 +153,13 @@ class Slot:
         """
         self.runs += 1
         self._number += 1
-        self._deadline = time.monotonic() + request.limits.wall_seconds + GRACE_S
-        limits = {**request.limits.to_json(), "wall_s": request.limits.wall_seconds}
+        bounds = request.limits
+        self._deadline = time.monotonic() + bounds.ceiling_seconds + GRACE_S
+        limits = {
+            **bounds.to_json(),
+            "wall_s": bounds.wall_seconds,
+            "ceiling_s": bounds.ceiling_seconds,
+        }
         header = {
             "id": self._number,
             "mode": request.mode,
@@ -154,6 +179,7 @@ class Slot:
             sizes = facts["sizes"]
             if len(sizes) != 3 or not all(0 <= size <= output_bytes for size in sizes):
                 raise SlotBroken(f"outputs of {sizes!r} bytes")
+            out_cut, err_cut, report_cut = (over is True for over in facts["cut"])
             out, err, report = (self._read(size) for size in sizes)
             return Reply(
                 end=str(facts["end"]),
@@ -166,9 +192,17 @@ class Slot:
                 strays=int(facts["strays"]),
                 clean=facts["clean"] is True,
                 outputs=(out, err, report),
+                cut=(out_cut, err_cut, report_cut),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SlotBroken(f"an odd reply: {error!r}") from error
+
+    def excuse(self) -> str:
+        """How the sandbox broke, where that was not its program's doing; else empty.
+
+        To be asked before the slot is closed.
+        """
+        return self._excuse(self._hung_up)
 
     def close(self) -> None:
         """End the agent. Its end of the stream closes, and the sandbox with it."""
@@ -188,6 +222,7 @@ class Slot:
             self._stream.settimeout(self._left())
             self._stream.sendall(data)
         except OSError as error:
+            self._hung_up = not isinstance(error, TimeoutError)
             raise SlotBroken(self._cause(error)) from error
 
     def _left(self) -> float:
@@ -221,8 +256,10 @@ class Slot:
             self._stream.settimeout(self._left())
             piece = self._stream.recv(1 << 18)
         except OSError as error:
+            self._hung_up = not isinstance(error, TimeoutError)
             raise SlotBroken(self._cause(error)) from error
         if not piece:
+            self._hung_up = True
             raise SlotBroken(self._cause("the agent ended"))
         if not self._multiplexed:
             self._data += piece

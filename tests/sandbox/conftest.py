@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Limits, Sandbox, build_image
+from assay.sandbox import Limits, Sandbox, SandboxError, build_image
 from assay.sandbox.bwrap import bwrap_fault
 from assay.sandbox.docker import connect, daemon_fault
 
-IMAGE = "assay-tests:1"
+IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +75,113 @@ def backend_name(make_box) -> str:
     """The backend that ``make_box`` makes boxes under."""
     with make_box(slots=1) as found:
         return found.backend
+
+
+class Daemon:
+    """A Docker daemon of our own, which may be stopped, killed and started again."""
+
+    def __init__(self, options: tuple[str, ...] = ()) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="assay-dockerd-"))
+        self.url = f"unix://{self.root}/docker.sock"
+        self.options = options
+        self._log = (self.root / "log").open("w")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        root = self.root
+        command = ["dockerd", "--data-root", f"{root}/data", "--exec-root", f"{root}/exec"]
+        command += ["-H", self.url, "-p", f"{root}/pid", "--bridge=none", "--iptables=false"]
+        self._process = subprocess.Popen(
+            [*command, *self.options], stdout=self._log, stderr=self._log, start_new_session=True
+        )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with contextlib.suppress(SandboxError):
+                connect(10, self.url).close()
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"dockerd does not start: {(root / 'log').read_text()[-2000:]}")
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has been started and not stopped."""
+        return self._process is not None
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send it a signal, and wait for its end."""
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(60)
+            self._process = None
+        if number == signal.SIGKILL:  # its containerd dies with it; a new one looks for it
+            for pid in self.processes("containerd.toml"):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            (self.root / "exec/containerd/containerd.pid").unlink(missing_ok=True)
+
+    def processes(self, word: str = "") -> list[int]:
+        """Those whose command line names our folder: containerd, and a shim for each container."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                if str(self.root) in line and word in line:
+                    found.append(int(path.parent.name))
+        return found
+
+    def mounts(self) -> list[str]:
+        """What is mounted below our folder."""
+        lines = Path("/proc/self/mounts").read_text().splitlines()
+        return [point for point in (line.split()[1] for line in lines) if str(self.root) in point]
+
+    def load(self, image: str) -> None:
+        """Bring an image over from the machine's daemon."""
+        first, own = connect(), connect(60, self.url)
+        with contextlib.closing(first), contextlib.closing(own):
+            own.load_image(b"".join(first.get_image(image)))
+
+    def end(self) -> None:
+        """Kill it, and remove all it made."""
+        self.stop(signal.SIGKILL)
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        for point in reversed(self.mounts()):
+            subprocess.run(["umount", "-l", point], check=False)
+        self._log.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def start_daemon(image: str) -> Iterator[Callable[..., Daemon]]:
+    """Start Docker daemons of our own, which have the tests' image; skips where that cannot be."""
+    if os.geteuid() or shutil.which("dockerd") is None:
+        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+            pytest.fail("a second daemon needs root and dockerd")
+        pytest.skip("a second daemon needs root and dockerd")
+    daemons = []
+
+    def start(*options: str) -> Daemon:
+        daemon = Daemon(options)
+        daemons.append(daemon)
+        daemon.load(image)
+        return daemon
+
+    yield start
+    for daemon in daemons:
+        daemon.end()
+
+
+@pytest.fixture(scope="session")
+def _second(start_daemon: Callable[..., Daemon]) -> Daemon:
+    return start_daemon()
+
+
+@pytest.fixture
+def second(_second: Daemon) -> Daemon:
+    """A second daemon, which runs; tests may stop it."""
+    if not _second.runs:
+        _second.start()
+    return _second

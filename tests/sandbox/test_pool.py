@@ -22,7 +22,7 @@ from assay.sandbox import (
 from assay.sandbox import backend as backend_module
 from assay.sandbox.bwrap import BwrapBackend
 from assay.sandbox.docker import DockerBackend, connect
-from assay.sandbox.pool import RUNS_PER_SLOT, Pool
+from assay.sandbox.pool import RUNS_MEANWHILE, RUNS_PER_SLOT, Pool
 from assay.sandbox.slot import Request, SlotBroken
 
 PROGRAMS = [f"import time; time.sleep(0.05); print({i})" for i in range(40)]
@@ -263,8 +263,8 @@ def test_a_batch_keeps_its_results_where_starts_fail(make_bwrap) -> None:
     with box_of(backend) as own:
         own.run("")
         backend.works = False
-        slot = own._pool._idle[0]
-        slot.runs = RUNS_PER_SLOT - 2
+        slot = next(iter(own._pool._idle))
+        slot.runs = RUNS_PER_SLOT + RUNS_MEANWHILE - 2
         found = own.run_many(["print(1)"] * 4)
     assert [r.status.value for r in found] == ["ok", "ok", "sandbox_error", "sandbox_error"]
 
@@ -290,7 +290,7 @@ def test_a_slot_that_breaks_once_is_bad_luck(make_bwrap) -> None:
         def die(self: object, request: Request) -> None:
             raise SlotBroken("the agent ended")
 
-        own._pool._idle[0].run = die.__get__(own)
+        next(iter(own._pool._idle)).run = die.__get__(own)
         assert own.run("print(1)").attempts == 2
         assert backend.starts == 2
 
@@ -300,7 +300,7 @@ def test_slots_are_replaced_after_many_runs(make_bwrap) -> None:
     backend = Broken()
     with box_of(backend) as own:
         own.run("")
-        own._pool._idle[0].runs = RUNS_PER_SLOT - 1
+        next(iter(own._pool._idle)).runs = RUNS_PER_SLOT - 1
         own.run("")
         own.run("")
     assert backend.starts == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.sandbox import Limits, Sandbox
+from assay.sandbox import BadTests, Limits, Sandbox
 
 LIMITS = Limits(cpu_s=2.0, wall_s=4.0, memory_mib=128)
 TESTS = "assert solve([1, 2]) == 'the answer is 7'\nassert solve([]) == 'the answer is 9'"
@@ -204,6 +204,58 @@ def peek(function):
     except Exception as error: return type(error).__name__
 """
     assert box.check_tests(code, "assert peek(lambda: 1) == 'TypeError'").solved
+
+
+LEAK = """
+def first(values):
+    for name in ('gi_frame', 'cr_frame', 'ag_frame'):
+        try: return getattr(values, name).f_globals['SECRET']
+        except Exception: pass
+    return next(iter(values), 0)
+"""
+
+
+@pytest.mark.parametrize("given", ["(x for x in (1, 2))", "iter([1, 2])", "map(abs, [1, 2])"])
+def test_a_generator_of_the_tests_shows_no_frame(box: Sandbox, given: str) -> None:
+    """A frame has the tests' globals, and by them what is expected."""
+    assert not box.check_tests(LEAK, f"SECRET = 7\nassert first({given}) == SECRET").solved
+    assert box.check_tests(LEAK, f"SECRET = 7\nassert first({given}) == 1").solved
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert pytest.approx(f(1)) == 5 and f(1) == pytest.approx(5)",
+        "assert np.isclose(f(1), 5)",
+        "assert numpy.allclose(f(1), 5)",
+        "assert pd.Series([f(1)]).equals([5])",
+    ],
+)
+def test_a_library_that_tests_forgot_to_import_is_not_the_programs(
+    box: Sandbox, tests: str
+) -> None:
+    cheat = """
+class Library:
+    def __getattr__(self, name): return lambda *a: self if name == 'Series' else True
+np = numpy = pd = pytest = Library()
+def f(x): return True
+"""
+    try:
+        check = box.check_tests(cheat, tests, limits=LIMITS)
+    except BadTests as error:
+        assert "without importing it" in str(error)  # noqa: PT017 - numpy may be there or not
+    else:
+        assert check.passed == 0
+
+
+def test_an_array_of_the_programs_is_no_address_in_the_tests(box: Sandbox) -> None:
+    """NumPy would read the tests' memory where ``__array_interface__`` says."""
+    code = """
+class Array:
+    __array_interface__ = {'data': (1, False), 'shape': (1,), 'typestr': '<f8', 'version': 3}
+def f(): return Array()
+"""
+    assert box.check_tests(code, "assert not hasattr(f(), '__array_interface__')").solved
 
 
 def test_a_standard_module_is_never_the_candidates(box: Sandbox) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.sandbox.compare import same_output, same_value
+from assay.sandbox.compare import check_tolerance, same_lines, same_output, same_value
 from assay.sandbox.wire import decode, encode
 
 SCALARS = (
@@ -144,14 +144,121 @@ def test_a_set_of_another_size_is_not_built() -> None:
         ("1.0", "1", 0.0, True),
         ("0.30000000000000004", "0.3", 1e-9, True),
         ("0.31", "0.3", 1e-9, False),
-        ("nan", "1", 1e9, False),
+        ("nan", "1", 0.5, False),
         ("inf", "1", 1e-6, False),
         ("1_0", "10", 1e-6, False),
         ("yes", "YES", None, False),
+        ("a  b \r\n\r\n", "a b", None, True),
+        ("\ta\v\fb", "a b", None, True),
+        ("a\u00a0b", "a b", None, False),
+        ("a\x1cb", "a b", None, False),
+        ("a b", "a\u3000b", 1e-6, False),
+        ("\ud800", "\ud800", None, True),
+        (" \n", "", None, True),
+        ("0", "", 1e-6, False),
+        ("", "0", 1e-6, False),
+        ("-0", "0", None, False),
+        ("-0", "0", 1e-6, True),
+        ("-0.0", "0", 1e-6, True),
+        ("+07", "7", 1e-6, True),
+        ("-7", "7", 1e-6, False),
+        ("1000000006", "1000000007", 1e-6, False),
+        ("1000000006.0", "1000000007", 1e-6, True),
+        ("1" * 400, "2" * 400, 1e-6, False),
+        ("1" * 5000, "1" * 4999 + "2", 1e-6, False),
+        ("1e3", "1000", 0.0, True),
+        ("1E+03", "1000", 0.0, True),
+        ("1e400", "1e500", 1e-6, False),
+        ("1e400", "inf", 1e-6, False),
+        ("Infinity", "inf", 1e-6, True),
+        ("-inf", "inf", 1e-6, False),
+        ("-nan", "NaN", 1e-6, True),
+        ("nan", "nan", None, True),
+        ("\u0661", "1", 1e-6, False),
+        ("\uff11.0", "1", 1e-6, False),
+        ("0x10", "16", 1e-6, False),
+        ("1,5", "1.5", 1e-6, False),
     ],
 )
 def test_output(printed: str, expected: str, tolerance: float | None, same: bool) -> None:
     assert same_output(printed, expected, tolerance) is same
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(), st.integers(), st.sampled_from([0.0, 1e-9, 0.5]))
+def test_integers_that_differ_are_never_close(a: int, b: int, tolerance: float) -> None:
+    assert same_output(str(a), str(b), tolerance) is (a == b)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "same"),
+    [
+        ("a b\n", "a b", True),
+        ("a b  \r\n\n", "a b\n", True),
+        ("a  b", "a b", False),
+        (" a", "a", False),
+        ("a\n\nb", "a\nb", False),
+        ("a\nb", "a b", False),
+        ("", "\n", True),
+        ("\na", "a", False),
+    ],
+)
+def test_lines(printed: str, expected: str, same: bool) -> None:
+    assert same_lines(printed, expected) is same
+
+
+@pytest.mark.parametrize("tolerance", [-1e-9, 1, 5.0, math.inf, math.nan])
+def test_a_tolerance_that_accepts_anything_is_refused(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance must be from 0"):
+        check_tolerance(tolerance)
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "tolerance", "same"),
+    [
+        (math.nan, math.nan, None, True),
+        ([{"a": (math.nan,)}], [{"a": (math.nan,)}], None, True),
+        (math.nan, 1.0, 0.5, False),
+        (1.0, math.nan, 0.5, False),
+        (None, math.nan, 0.5, False),
+        (math.inf, -math.inf, 0.5, False),
+        (1, True, None, True),
+        ("1", 1, None, False),
+        (b"a", "a", None, False),
+        ([1], (1,), None, False),
+        ({1}, [1], None, False),
+        ({1}, frozenset([1]), None, True),
+        ({"a": [0.3]}, {"a": [0.1 + 0.2]}, 1e-9, True),
+        (((0.3,),), ((0.1 + 0.2,),), None, False),
+        (3, 3.0000000001, 1e-9, True),
+        (3, 3.0000000001, None, False),
+        (3000000000, 3000000001, 1e-6, False),
+        (10**400, 1e300, 1e-6, False),
+        (True, 1.0000000001, 1e-6, False),
+        ("0.3", "0.30000000000000004", 1e-9, False),
+        ({0.3}, {0.1 + 0.2}, 1e-9, False),
+    ],
+)
+def test_values(expected: object, value: object, tolerance: float | None, same: bool) -> None:
+    assert same_value(expected, encode(value), tolerance) is same
+
+
+@pytest.mark.parametrize(
+    ("expected", "value", "same"),
+    [
+        ([1, [2]], (1, (2,)), True),
+        ([1, 2], {1, 2}, False),
+        ({"1": 2}, {1: 2}, True),
+        ({"1.5": 2, "null": 0, "true": 1}, {1.5: 2, None: 0, True: 1}, True),
+        ({1: [2]}, {1: (2,)}, True),
+        ({"1": 2}, {"2": 2}, False),
+        ({"1": 2}, {1: 2, "1": 2}, False),
+        ("12", ("1", "2"), False),
+    ],
+)
+def test_values_read_from_json(expected: object, value: object, same: bool) -> None:
+    assert same_value(expected, encode(value), from_json=True) is same
+    assert same is False or expected == {1: [2]} or not same_value(expected, encode(value))
 
 
 def test_dates_travel() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from assay.sandbox import Sandbox, SandboxUnavailable
+from assay.sandbox.prompt import assembled
 from assay.verifiers import Code, Status
 from assay.verifiers.fenced import find_program
-from assay.verifiers.program import assembled
 
 PROMPT = "import math\n\ndef helper(x):\n    return x\n\ndef area(r):\n    '''Area of a disc.'''\n"
 TESTS = {"tests": "assert add(1, 2) == 3\nassert add(-1, 1) == 0\nassert add(0, 0) == 0"}
@@ -134,6 +134,10 @@ def test_future_imports_come_before_the_prompt(future: str) -> None:
         ({"tests": "def check(candidate):\n    assert candidate()"}, "'entry_point' is needed"),
         ({"tests": "assert f()", "entry_point": "f()"}, "must be the name of a function"),
         ({"stdio": []}, "at least one [stdin, stdout]"),
+        ({"stdio": [["1", ""], ["2", " \n"]]}, "a program that does nothing would pass"),
+        ({"stdio": [["", "1"]], "tolerance": 1}, "'tolerance' must be a number from 0 up to"),
+        ({"stdio": [["", "1"]], "tolerance": "0.1"}, "'tolerance' must be a number from 0 up to"),
+        ({"stdio": [["", "1"]], "prompt": ""}, "has no key 'prompt'"),
         ({"stdio": [["1"]]}, "stdio[0] must be [stdin, stdout]"),
         ({"stdio": [["1", 2]]}, "stdio[0] must be"),
         ({"calls": {"cases": []}}, "'calls' lacks 'function'"),

@@ -1,0 +1,50 @@
+"""Time that a program used, and time that it waited for a core and must not be charged with.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_of(members: Iterable[int]) -> float:
+    """CPU seconds of these processes, their waited-for children included."""
+    ticks = 0
+    for pid in members:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+            # The name, in brackets, may hold anything, brackets and spaces too.
+            fields = file.read().rpartition(b")")[2].split()
+            ticks += sum(int(n) for n in fields[11:15])
+    return ticks / _TICKS
+
+
+def delay_of(processes: Sequence[int], members: Iterable[int] = ()) -> float:
+    """Seconds for which a run was ready to go on and others had the cores.
+
+    Args:
+        processes: those that the run began with. They take turns, so their delays add up.
+        members: all that it has now. The thread of them that waited longest counts, if that is
+            more: only the run's own, since a stranger's delay is no reason to wait longer.
+
+    Returns:
+        Zero where the kernel does not count it.
+    """
+    longest = 0.0
+    for pid in members:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                longest = max(longest, _delay(f"/proc/{pid}/task/{thread}/schedstat"))
+    return max(longest, sum(_delay(f"/proc/{pid}/schedstat") for pid in processes))
+
+
+def _delay(path: str) -> float:
+    try:
+        with open(path, "rb") as file:
+            return int(file.read().split()[1]) / 1e9  # on the core, waiting for it, turns
+    except (OSError, IndexError, ValueError):
+        return 0.0

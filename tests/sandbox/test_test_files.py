@@ -1,0 +1,450 @@
+"""Test files as people write them, for unittest and for pytest, under every backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.sandbox import Limits, Sandbox
+
+LIMITS = Limits(cpu_s=2.0, wall_s=10.0, memory_mib=128)
+PROGRAM = """
+import json, queue
+class TooBig(ValueError):
+    def __init__(self, limit):
+        super().__init__(f'more than {limit}')
+        self.limit = limit
+class Far(TooBig): pass
+def add(a, b):
+    if a > 99: raise Far(99) if a > 999 else TooBig(99)
+    return a + b
+def third(x): return x / 3
+def parse(text): return json.loads(text)
+def empty(): raise queue.Empty
+class Node: pass
+first = Node()
+def same(): return first
+def missing(d, k): return d[k]
+"""
+
+
+def outcome(check) -> tuple[str, int, int]:
+    return (check.status.value, check.passed, check.total)
+
+
+UNITTEST = """
+import unittest
+from solution import add, third, TooBig
+
+def setUpModule():
+    global ready
+    ready = []
+
+class TestAdd(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.base = add(1, 1)
+
+    def setUp(self):
+        self.two = self.base
+        ready.append("set up")
+        self.addCleanup(ready.append, "clean")
+
+    def tearDown(self):
+        ready.append("torn down")
+
+    def test_add(self):
+        self.assertEqual(add(self.two, 3), 5)
+
+    def test_close(self):
+        self.assertAlmostEqual(third(1), 0.3333333)
+
+    def test_subtests(self):
+        for n in range(3):
+            with self.subTest(n=n):
+                self.assertEqual(add(n, n), 2 * n)
+
+    def test_raises(self):
+        with self.assertRaises(TooBig) as caught:
+            add(100, 1)
+        self.assertEqual(caught.exception.limit, 99)
+        with self.assertRaisesRegex(ValueError, "more than"):
+            add(100, 1)
+        self.assertRaises(TypeError, add, 1)
+
+    @unittest.skip("slow")
+    def test_skipped(self):
+        self.assertEqual(add(1, 1), 3)
+
+    @unittest.expectedFailure
+    def test_known(self):
+        self.assertEqual(add(1, 1), 3)
+
+    def test_skips_itself(self):
+        self.skipTest("not here")
+
+    def test_z_order(self):
+        self.assertEqual(ready[:3], ["set up", "torn down", "clean"])
+
+class TestAwait(unittest.IsolatedAsyncioTestCase):
+    async def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+
+if __name__ == "__main__":
+    unittest.main()
+"""
+
+PYTEST = """
+import pytest
+from solution import *
+import solution as s
+
+events = []
+
+@pytest.fixture(scope="module")
+def shared():
+    events.append("shared")
+    yield 10
+    events.append("gone")
+
+@pytest.fixture(params=[1, 2], ids=["one", "two"])
+def number(request, shared):
+    yield request.param + shared
+
+@pytest.fixture(autouse=True)
+def counted():
+    events.append("test")
+
+@pytest.mark.parametrize("a, b, total", [(1, 2, 3), pytest.param(2, 2, 4, id="twos")])
+def test_add(a, b, total):
+    assert add(a, b) == total
+
+@pytest.mark.parametrize("a", [1, 2], ids=str)
+@pytest.mark.parametrize("b", [3, 4])
+def test_stacked(a, b):
+    assert s.add(a, b) == a + b
+
+def test_fixture(number):
+    assert add(number, 0) == number > 10
+
+def test_shared_once(shared):
+    assert events.count("shared") == 1 and events[-1] == "test"
+
+def test_raises():
+    with pytest.raises(TooBig, match=r"than \\d+") as info:
+        add(100, 0)
+    assert info.value.limit == 99 and info.type is TooBig and "99" in str(info.value)
+    with pytest.raises((KeyError, ValueError)):
+        add(100, 0)
+    pytest.raises(TypeError, add, 1)
+
+def test_approx():
+    assert third(1) == pytest.approx(0.3333333)
+    assert [third(1), third(2)] == pytest.approx([0.3333333, 0.6666667])
+    assert {"a": third(1)} == pytest.approx({"a": 0.3333333})
+    assert third(1) != pytest.approx(0.3333)
+    assert third(1) == pytest.approx(0.33, abs=0.01)
+
+@pytest.mark.skip(reason="slow")
+def test_skipped():
+    assert add(1, 1) == 3
+
+@pytest.mark.skipif(True, reason="always")
+def test_skipped_too():
+    assert add(1, 1) == 3
+
+@pytest.mark.xfail
+def test_known():
+    assert add(1, 1) == 3
+
+@pytest.mark.slow
+class TestMore:
+    @classmethod
+    def setup_class(cls):
+        cls.two = add(1, 1)
+
+    def setup_method(self):
+        self.three = add(1, 2)
+
+    @pytest.fixture
+    def four(self):
+        return add(2, self.two)
+
+    def test_method(self, four):
+        assert (self.two, self.three, four) == (2, 3, 4)
+
+    @pytest.mark.parametrize("x", [0, 1])
+    def test_both(self, x):
+        assert add(x, x) == 2 * x
+
+    @staticmethod
+    def test_static():
+        assert add(0, 0) == 0
+
+async def test_async():
+    assert add(1, 0) == 1
+
+if __name__ == "__main__":
+    raise SystemExit(pytest.main([__file__]))
+"""
+
+
+def test_a_unittest_file(box: Sandbox) -> None:
+    assert outcome(box.check_tests(PROGRAM, UNITTEST, limits=LIMITS)) == ("ok", 6, 6)
+
+
+def test_a_pytest_file(box: Sandbox) -> None:
+    check = box.check_tests(PROGRAM, PYTEST, limits=LIMITS)
+    assert outcome(check) == ("ok", 16, 16), check
+
+
+@pytest.mark.parametrize("tests", [UNITTEST, PYTEST], ids=["unittest", "pytest"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "",
+        "def add(a, b): return 0\ndef third(x): return 0\nclass TooBig: pass",
+        "def add(*a): raise Exception\nthird = add\nclass TooBig(Exception): pass",
+        "raise __import__('unittest').SkipTest('all')",
+        "import unittest\ndef add(*a): raise unittest.SkipTest\nthird = add\nTooBig = ValueError",
+    ],
+)
+def test_a_wrong_program_passes_little_and_is_blamed(box: Sandbox, tests: str, wrong: str) -> None:
+    check = box.check_tests(wrong, tests, limits=LIMITS)
+    assert check.passed < 6
+    assert not check.solved
+    assert check.failed is not None
+
+
+SOUND = [
+    "import solution\nassert solution.add(1, 2) == 3",
+    "from candidate import add as plus\nassert plus(1, 2) == 3",
+    "from main import add\ndef test(): assert add(1, 2) == 3",
+    "from .solution import add\nassert add(1, 2) == 3",
+    "def test():\n    from solution import add\n    assert add(1, 2) == 3",
+    "def test(candidate): assert candidate(1, 2) == 3",
+    "from add import add\nassert add(1, 2) == 3",
+    "import json\ntry: parse('{')\nexcept json.JSONDecodeError as e: at = e.pos\nassert at == 1",
+    "import queue\ntry: empty()\nexcept queue.Empty: fine = True\nassert fine",
+    "try: add(1000, 1)\nexcept TooBig as e: kind = type(e).__name__\nassert kind == 'Far'",
+    "assert issubclass(Far, TooBig) and issubclass(TooBig, ValueError)",
+    "try: missing({}, 'k')\nexcept KeyError as e: key = e.args\nassert key == ('k',)",
+    "assert same() is same() and same() == first",
+    "def main():\n    assert add(1, 2) == 3\nif __name__ == '__main__':\n    main()",
+    "if __name__ == '__main__':\n    assert add(1, 2) == 3",
+    "def test_a(): assert add(1, 2) == 3\ndef run():\n    test_a()\n"
+    "if __name__ == '__main__':\n    run()",
+    "def same_sum(a, b, c):\n    assert add(a, b) == c\nfor n in (1, 2): same_sum(n, n, 2 * n)",
+    "if add(1, 1) != 2: raise Exception('no')",
+    "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(4) as pool:\n"
+    "    assert list(pool.map(add, range(50), range(50))) == list(range(0, 100, 2))",
+    "import unittest\nclass T(unittest.TestCase):\n"
+    "    def test(self): self.assertEqual(add(1, 1), 2)\nunittest.main()",
+]
+
+
+@pytest.mark.parametrize("tests", SOUND)
+def test_ways_to_write_a_test(box: Sandbox, tests: str) -> None:
+    check = box.check_tests(PROGRAM, tests, entry_point="add", limits=LIMITS)
+    assert outcome(check) == ("ok", 1, 1), check
+    wrong = "class TooBig(Exception): pass\ndef add(*a): return 7\nparse = missing = empty = add"
+    check = box.check_tests(wrong, tests, entry_point="add", limits=LIMITS)
+    assert check.passed == 0, check
+    assert box.check_tests("pass", tests, entry_point="add", limits=LIMITS).passed == 0
+
+
+@pytest.mark.parametrize(
+    ("tests", "match"),
+    [
+        ("import no_such_module\nassert add(1, 1) == 2", "no_such_module"),
+        ("from math import no_such\nassert add(1, 1) == 2", "no_such"),
+        ("table = [1][5]\nassert add(1, 1) == 2", "IndexError"),
+        ("def helper(): return 3\nassert helper() == 4\nassert add(1, 1) == 2", "helper"),
+        ("from solution import add\ndef test(): assert hepler(1) == add(1, 1)", "NameError"),
+        ("import pytest\ndef test(tmp_path): assert add(1, 1) == 2", "tmp_path"),
+        ("def test(capsys, candidate): assert add(1, 1) == 2", "capsys"),
+        ("import pytest\nwith pytest.warns(UserWarning): add(1, 1)", "warns"),
+        ("from pytest import MonkeyPatch\nassert add(1, 1) == 2", "MonkeyPatch"),
+        ("import pytest\n@pytest.mark.skip\ndef test(): assert add(1, 1) == 2", "skipped"),
+        ("import unittest\nclass T(unittest.TestCase):\n    @unittest.skip('')\n"
+         "    def test(self): self.assertEqual(add(1, 1), 2)", "skipped"),
+        ("import pytest\npytest.skip(allow_module_level=True)\nassert add(1, 1) == 2", "skip"),
+        ("import pytest\n@pytest.mark.parametrize('a,b', [(1,)])\n"
+         "def test(a, b): assert add(a, b)", "2 names and 1 values"),
+        ("import pytest\n@pytest.mark.parametrize('a', [])\ndef test(a): assert add(a, 1) == 2",
+         "skipped"),
+        ("def test():\n    yield\n    assert add(1, 1) == 2", "yields"),
+    ],
+)  # fmt: skip
+def test_tests_at_fault_are_nobodys_failure(box: Sandbox, tests: str, match: str) -> None:
+    for program in (PROGRAM, "def add(a, b): return 7"):
+        with pytest.raises(ValueError, match=match):
+            box.check_tests(program, tests, limits=LIMITS)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def add(a, b): return 7",
+        "def add(a, b): raise ModuleNotFoundError('numpy')",
+        "def add(a, b): raise NameError('add')",
+        "def add(a, b): import no_such_module",
+        "class add:\n    def __init__(self, *a): pass",
+        "import unittest\ndef add(a, b): raise unittest.SkipTest('no')",
+        "class Skipped(Exception): pass\ndef add(a, b): raise Skipped",
+        "",
+        "import no_such_module",
+        "add = 5",
+        "del add",
+    ],
+)
+def test_a_program_cannot_make_its_tests_look_bad(box: Sandbox, program: str) -> None:
+    """Else it would be judged by nobody, which pays more than being wrong."""
+    for tests in (
+        "assert add(1, 1) == 2",
+        "x = add(1, 1) + 0\nassert x == 2",
+        "import solution\nx = [0][solution.add(1, 1)]\nassert x == 2",
+        "from solution import add\ndef test(): assert add(1, 1) == 2",
+        "import pytest\n@pytest.mark.parametrize('x', [add(1, 1)])\ndef test(x): assert x == 2",
+        "import pytest\ndef test():\n    if add(1, 1) != 2: pytest.skip()\n    assert False",
+        "import pytest\nnumpy = add(1, 1)\nassert numpy == 2",
+    ):
+        check = box.check_tests(program, tests, limits=LIMITS)
+        assert check.passed == 0, (tests, check)
+
+
+LOOSE = """
+class Yes:
+    def __getattr__(self, name): return Yes()
+for name in 'eq ne lt le gt ge bool contains'.split():
+    setattr(Yes, f'__{name}__', lambda *a: True)
+for name in 'add sub mul radd rsub abs round neg getitem call enter'.split():
+    setattr(Yes, f'__{name}__', lambda *a, **k: Yes())
+for name in 'int index len hash'.split():
+    setattr(Yes, f'__{name}__', lambda *a: 0)
+Yes.__float__ = lambda a: 0.0
+Yes.__iter__ = lambda a: iter([])
+Yes.__exit__ = lambda *a: True
+def f(*a, **k): return Yes()
+"""
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert f(1) == 5",
+        "assert 5 == f(1)",
+        "assert not f(1) != 5",
+        "assert f(1) in [5, 6]",
+        "assert 5 in f(1)",
+        "assert f(1) < 5",
+        "assert f(1) > 5 or f(1) <= 5",
+        "assert abs(f(1) - 5) < 1e-9",
+        "assert round(f(1), 2) == 5",
+        "assert float(f(1)) == 0.0",
+        "assert f(1) + 1 == 6",
+        "assert f(1) is True",
+        "assert {5: True}[f(1)]",
+        "assert sorted(f(1)) == [5]",
+        "assert isinstance(f(1), int)",
+        "assert f(1) == f(2) == 5",
+        "assert f(1)[0] == 5",
+        "assert f(1).value == 5",
+        "assert len(f(1)) == 1",
+        "assert str(f(1)) == '5'",
+        "assert f'{f(1)}' == '5'",
+        "assert ''.join(f(1)) == '5'",
+        "import math\nassert math.isclose(f(1), 5)",
+        "import pytest\nassert f(1) == pytest.approx(5)",
+        "import pytest\nassert [f(1)] == pytest.approx([5])",
+        "import pytest\nassert f(1) == pytest.approx({'a': 5})",
+        "import pytest\nwith pytest.raises(ValueError): f(1)",
+        "import pytest\nassert not f(1) != pytest.approx(5)",
+        *(
+            "import unittest\nclass T(unittest.TestCase):\n    def test(self): self." + line
+            for line in (
+                "assertEqual(f(1), 5)",
+                "assertAlmostEqual(f(1), 5)",
+                "assertCountEqual(f(1), [5])",
+                "assertIn(5, f(1))",
+                "assertIn(f(1), [5])",
+                "assertLess(f(1), 5)",
+                "assertGreaterEqual(f(1), 5)",
+                "assertListEqual(f(1), [5])",
+                "assertDictEqual(f(1), {1: 5})",
+                "assertSetEqual(f(1), {5})",
+                "assertSequenceEqual(f(1), [5])",
+                "assertIs(f(1), True)",
+                "assertIsInstance(f(1), int)",
+                "assertRegex(f(1), '5')",
+                "assertRaises(ValueError, f, 1)",
+                "assertFalse(f(1))",
+                "assertIsNone(f(1))",
+            )
+        ),
+    ],
+)
+def test_an_object_that_says_yes_to_everything_is_not_believed(box: Sandbox, tests: str) -> None:
+    check = box.check_tests(LOOSE, tests, limits=LIMITS)
+    assert (check.passed, check.total) == (0, 1), check
+    if "aises" not in tests:
+        raising = "def f(*a): raise StopIteration(5)"
+        assert box.check_tests(raising, tests, limits=LIMITS).passed == 0
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert all(map(f, [1, 2]))",
+        "assert not list(map(f, [1, 2]))",
+        "assert sum(map(f, [1, 2])) == 0",
+        "assert list(f(x) for x in [1, 2]) == []",
+        "assert [x for x in map(f, [1])] == []",
+        "assert not any(x > 5 for x in map(f, [7]))",
+        "assert all(x.y for x in map(f, [7]))",
+    ],
+)
+@pytest.mark.parametrize("kind", ["StopIteration", "StopAsyncIteration", "Own"])
+def test_an_exception_does_not_end_the_tests_loops(box: Sandbox, tests: str, kind: str) -> None:
+    """What is expected to be empty must not be had by raising."""
+    program = f"class Own(StopIteration): pass\ndef f(x): raise {kind}"
+    check = box.check_tests(program, tests, limits=LIMITS)
+    assert outcome(check) == ("runtime_error", 0, 1), check
+
+
+def test_raising_everywhere_earns_only_the_tests_that_want_it(box: Sandbox) -> None:
+    tests = """
+import pytest
+def test_bad():
+    with pytest.raises(Exception): f(-1)
+def test_good(): assert f(4) == 2
+"""
+    check = box.check_tests("def f(x): raise Exception", tests)
+    assert (check.passed, check.total, check.failed, check.solved) == (1, 2, 1, False)
+
+
+def test_the_pytest_of_the_image_is_not_asked(box: Sandbox) -> None:
+    """A file gives the same verdict in every image."""
+    tests = "import pytest, sys\nassert add(1, 1) == 2 and not hasattr(pytest, 'hookimpl')"
+    assert box.check_tests(PROGRAM, tests).solved
+
+
+def test_a_program_cannot_bring_its_own_pytest(box: Sandbox) -> None:
+    program = """
+import sys, types
+for name in ('pytest', 'unittest', 'solution', 'json', 'operator'):
+    module = types.ModuleType(name)
+    module.__getattr__ = lambda name: lambda *a, **k: True
+    sys.modules[name] = module
+class pytest:
+    approx = lambda *a: 7
+def approx(*a): return 7
+def f(x): return 7
+"""
+    for tests in (
+        "import pytest\nassert f(1) == pytest.approx(5)",
+        "from pytest import approx\nassert f(1) == approx(5)",
+        "from solution import *\nfrom pytest import approx\nassert f(1) == approx(5)",
+        "import operator\nassert operator.eq(f(1), 5)",
+        "from solution import *\nassert abs(f(1) - 5) < 1",
+    ):
+        assert box.check_tests(program, tests, limits=LIMITS).passed == 0

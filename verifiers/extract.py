@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .hedging import retracted, supposed, taken_back
+from .hedging import denied, retracted, supposed, taken_back
 from .latex import DELIMITERS, undelimited
 from .unit import MAGNITUDES
 
@@ -116,6 +116,7 @@ _BETWEEN_BOXES = re.compile(
     r"\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
 )
 _WIDEST_GAP = 60
+_OR_NUMBER = re.compile(r"[\s$.)]{0,4}\bor\s{1,3}\$?(-?\d[\d,./]*)(?![A-Za-z\d^_(])")
 
 
 def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
@@ -169,7 +170,12 @@ def _boxed(text: str) -> Answer | None:
             break
         run.append(box)
     if len(run) == 1:
-        return Answer(unboxed(run[0][2]))
+        start, end, content = run[0]
+        if denied(text, start, end):
+            return Answer(None, reason="the boxed answer is denied or taken back")
+        other = _OR_NUMBER.match(text, end, end + _WIDEST_GAP)
+        inside = unboxed(content)
+        return Answer(f"{inside} , {other.group(1)}" if other else inside)
     contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
     return Answer(contents[0] if len(contents) == 1 else " , ".join(contents))
 

@@ -68,6 +68,11 @@ def read_clock(text: str) -> Moment | None:
     return Moment(seconds=3600 * hour + 60 * minute + second, half=not 1 <= hour <= 12)
 
 
+def words_written(text: str) -> str:
+    """A text's letters, digits and signs alone, for where only the same writing counts."""
+    return _TEXT.sub(r"\1", text).replace(" ", "").lower()
+
+
 def same_moment(gold: Moment, answer: Moment, half_may_miss: bool) -> bool:
     """Whether two are one; ``3:30`` may stand for ``3:30 PM`` where that is allowed."""
     if gold.date or answer.date:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +53,11 @@ class Verifier:
         Environments ask this for every task when data is loaded.
         """
         return None
+
+    def bad_references(self, references: Iterable[Any]) -> dict[int, str]:
+        """What is wrong with which references, by position: a report on a data set."""
+        faults = ((k, self.check_reference(gold)) for k, gold in enumerate(references))
+        return {k: fault for k, fault in faults if fault is not None}
 
     def to_json(self) -> dict[str, Any]:
         """The class's name and the options that scores depend on, named as its arguments."""

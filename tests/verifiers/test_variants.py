@@ -675,3 +675,33 @@ def test_right_variants_are_paid_and_wrong_ones_are_not(kind: str) -> None:
         if v.score != float(same)
     ]
     assert not wrong, "\n" + "\n".join(dict.fromkeys(wrong))
+
+
+def test_every_gold_wins_against_its_own_echo() -> None:
+    golds = sorted(
+        {
+            g
+            for make in MAKERS.values()
+            for seed in range(4)
+            for g, _, _ in make(random.Random(seed))  # noqa: S311  # no secret
+        }
+    )
+    assert [g for g in golds if MATH.check_reference(g) is not None] == []
+    verdicts = MATH.verify_many([rf"\boxed{{{g}}}" for g in golds], golds)
+    assert [g for g, v in zip(golds, verdicts, strict=True) if v.score != 1.0] == []
+
+
+def test_no_verdict_depends_on_the_batch_or_its_order() -> None:
+    rows = [row for name in sorted(MAKERS) for row in MAKERS[name](random.Random(name))]  # noqa: S311  # no secret
+    draw = random.Random(7)  # noqa: S311  # no secret
+    expected = dict(zip(rows, _judged(Math(), rows), strict=True))
+    for size in (1, 7, 100):
+        draw.shuffle(rows)
+        fresh = Math(memo=16)
+        for k in range(0, len(rows), size):
+            piece = rows[k : k + size]
+            assert _judged(fresh, piece) == [expected[row] for row in piece]
+
+
+def _judged(math: Math, rows: list[Variant]):
+    return math.verify_many([rf"\boxed{{{a}}}" for _, a, _ in rows], [g for g, _, _ in rows])

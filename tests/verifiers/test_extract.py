@@ -181,7 +181,8 @@ def test_a_box_that_is_denied_is_no_answer(reply: str) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
-    [(r"either $\boxed{7}$ or 5", "7 , 5"), (r"$\boxed{7}$, or seven", "7"), (r"\boxed{7}. It is not 5.", "7"),
+    [(r"either $\boxed{7}$ or 5", "7 , 5"), (r"$\boxed{7}$, or seven", "7"),
+     (r"\boxed{7}. It is not 5.", "7"),
      (r"It is not 5 but \boxed{7}", "7"), (r"$\boxed{7}$. But that is another story.", "7")],
 )  # fmt: skip
 def test_the_words_beside_a_box_are_read(reply: str, expected: str) -> None:

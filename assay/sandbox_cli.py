@@ -13,12 +13,15 @@ from rich.table import Table
 from .console import add_row, err, out, say
 from .figures import figures_table, measured
 from .sandbox import (
-    PINNED,
+    LANGUAGES,
     Limits,
     Result,
     RunStatus,
     Sandbox,
     build_image,
+    describe,
+    find_language,
+    language_of_file,
     registry_fault,
 )
 from .sandbox.bench import BARE, bare, single, two_party
@@ -42,25 +45,34 @@ BackendOrNone = Annotated[
 
 @sandbox_app.command()
 def build(
-    pull: Annotated[str, typer.Option(help="The image to pull, by digest.")] = PINNED,
+    name: Annotated[
+        str, typer.Argument(help="python, science, toolchains, or a .toml file of your own.")
+    ] = "python",
+    pull: Annotated[
+        str | None,
+        typer.Option(help="The image to start from. Default: the description's, by its digest."),
+    ] = None,
     from_host: Annotated[
-        bool, typer.Option("--from-host", help="Pull nothing: use this machine's own Python.")
+        bool, typer.Option("--from-host", help="Pull nothing: use what this machine has.")
     ] = False,
 ) -> None:
-    """Make the container image that programs run in.
+    """Make a container image that programs run in.
 
-    Pulls a small Python image by its digest. Where no registry answers, or with --from-host, the
-    image holds this machine's own Python instead, and no network is needed.
+    Docker pulls a small Python image by its digest and installs in it what the description names.
+    Where no registry answers, or with --from-host, the image is made of this machine's own Python
+    and packages instead, and no network is needed.
     """
-    fault = None if from_host else registry_fault(pull)
-    if fault is not None and pull != PINNED:
+    description = describe(name)
+    base = pull or description.base
+    fault = None if from_host else registry_fault(base)
+    if fault is not None and pull is not None:
         raise ValueError(f"cannot pull {pull}: {fault}. Check the name, or use --from-host")
     if fault is not None:
-        say(f"No registry has {pull.partition('@')[0]} for us ({fault}).", to=err)
+        say(f"No registry has {base.partition('@')[0]} for us ({fault}).", to=err)
     use_host = from_host or fault is not None
-    digest = build_image(pull=None if use_host else pull)
-    origin = f"this machine's Python {platform.python_version()}" if use_host else pull
-    say(f"Image: {digest}\nFrom: {origin}")
+    digest = build_image(description=description, pull=None if use_host else base)
+    origin = f"this machine's Python {platform.python_version()}" if use_host else base
+    say(f"Image: {digest}\nName: {description.tag}\nFrom: {origin}")
 
 
 @sandbox_app.command()
@@ -79,12 +91,19 @@ def check(backend: Backend = None) -> None:
 
 @sandbox_app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="A Python program.")],
+    file: Annotated[Path, typer.Argument(help="A program.")],
     stdin: Annotated[
         Path | None, typer.Option(help="A file for its standard input; - for this command's own.")
     ] = None,
     cpu: Annotated[float, typer.Option(help="CPU seconds.")] = 5.0,
     memory: Annotated[int, typer.Option(help="Memory, MiB.")] = 256,
+    language: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(LANGUAGES)}. Default: what the file's name says."),
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(help="The image to run it in, such as assay-toolchains:3.11.")
+    ] = None,
     backend: BackendOrNone = None,
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Allow --backend process, which isolates nothing.")
@@ -95,14 +114,17 @@ def run(
     Prints its output, and how it ended on standard error. Exit code 0 where it ended by itself
     with exit code 0, else 1.
     """
-    code = _read(file, "Give a Python program")
+    code = _read(file, "Give a program")
+    if language is None:
+        language = language_of_file(file.name).name if file.suffix else "python"
+    find_language(language)
     if str(stdin) == "-":
         given = sys.stdin.read()
     else:
         given = "" if stdin is None else _read(stdin, "Give a text file, or - for standard input")
     limits = Limits(cpu_s=cpu, memory_mib=memory)
-    with Sandbox(limits=limits, backend=backend, slots=1, unsafe=unsafe) as box:
-        result = box.run(code, given)
+    with Sandbox(image, limits=limits, backend=backend, slots=1, unsafe=unsafe) as box:
+        result = box.run(code, given, language=language)
     sys.stdout.write(result.stdout)
     sys.stdout.flush()
     sys.stderr.write(result.stderr)

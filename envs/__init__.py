@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from .audit import CHECKS, audit
+from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
+from .audit_subject import Sample
+from .compare import Compared, compare, read_referenced, status_pairs
 from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .group_vector import GroupVectorEnv
@@ -35,6 +39,10 @@ from .text_env import TextEnv
 from .trl import EnvironmentReward, TRLSpec
 
 __all__ = [
+    "CHECKS",
+    "AuditFailed",
+    "AuditReport",
+    "Compared",
     "Completion",
     "Conversation",
     "DataError",
@@ -42,12 +50,15 @@ __all__ = [
     "EnvironmentReward",
     "Episode",
     "EpisodeGroup",
+    "Failure",
+    "Finding",
     "FunctionPolicy",
     "Generated",
     "GroupVectorEnv",
     "Message",
     "Policy",
     "Rows",
+    "Sample",
     "Scored",
     "Source",
     "Span",
@@ -59,7 +70,9 @@ __all__ = [
     "Unicode",
     "UnknownEnvironment",
     "arguments",
+    "audit",
     "clustered_interval",
+    "compare",
     "environment",
     "judge",
     "make",
@@ -67,15 +80,19 @@ __all__ = [
     "pass_at_k",
     "play",
     "read_completions",
+    "read_referenced",
     "read_rows",
     "read_scored",
     "refuse_unwritable",
     "register",
     "rollout",
     "score",
+    "shortened",
     "spec",
     "specs",
+    "status_pairs",
     "wilson_interval",
+    "write_json",
     "write_scored",
 ]
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .compare import same_lines, same_output
-from .errors import BadTests, ImageUnavailable, SandboxError, SandboxUnavailable
-from .image import PINNED, build_image, registry_fault
+from .errors import (
+    BadTests,
+    ImageUnavailable,
+    LanguageUnavailable,
+    SandboxError,
+    SandboxUnavailable,
+)
+from .image import build_image, registry_fault
+from .image_description import PINNED, ImageDescription, describe
+from .language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
 from .limits import Limits
 from .problem import problem_fault
 from .result import Check, Result, RunStatus
@@ -24,11 +32,16 @@ if TYPE_CHECKING:
     from .ray_sandbox import RaySandbox
 
 __all__ = [
+    "COMPILE_LIMITS",
+    "LANGUAGES",
     "PINNED",
     "BadTests",
     "Check",
     "Finding",
+    "ImageDescription",
     "ImageUnavailable",
+    "Language",
+    "LanguageUnavailable",
     "Limits",
     "RaySandbox",
     "Result",
@@ -37,6 +50,9 @@ __all__ = [
     "SandboxError",
     "SandboxUnavailable",
     "build_image",
+    "describe",
+    "find_language",
+    "language_of_file",
     "problem_fault",
     "problem_from_apps",
     "problem_from_humaneval",

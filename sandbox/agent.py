@@ -26,7 +26,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from . import agent_candidate, agent_process, agent_tests
+from . import agent_candidate, agent_exec, agent_process, agent_tests
 from .agent_cleanup import Files, OwnFolder, kill_all, settle
 from .agent_clock import cpu_of, delay_of
 from .agent_family import Family, tasks_of_user
@@ -49,6 +49,7 @@ class Agent:
         config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
             bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
             ``preload`` (more modules to import), ``site`` (programs may import site-packages),
+            ``paths`` (more folders to import from),
             ``unsafe_folder`` (not process 1 but a process of the host: use this as /tmp).
     """
 
@@ -156,7 +157,7 @@ class Agent:
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
         if self.family is not None and not self.switches:
             limits["processes"] += tasks_of_user()
-        return limits
+        return agent_exec.bounds(limits, request, bounded) if "exec" in request else limits
 
     def _is_unharmed(self) -> bool:
         """A program of our own user can give this process limits that hurt later programs."""
@@ -198,7 +199,11 @@ class Agent:
             pids = [self._child(agent_candidate.answer, code, request, streams, limits, uids[0])]
         else:
             streams = [text, out, err, report]
-            pids = [self._child(_run_main, code, request, streams, limits, uids[0])]
+            compiles = mode == "compile"
+            body = {"run": agent_exec.run_program, "compile": agent_exec.compile_program}.get(
+                mode, _run_main
+            )
+            pids = [self._child(body, code, request, streams, limits, uids[0], compiles)]
         return pids
 
     def _child(
@@ -286,6 +291,7 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     site.sethelper()
     if config["site"]:
         sys.path += [path for path in site.getsitepackages() if os.path.isdir(path)]
+    sys.path += config.get("paths", [])
     # Before the imports: numpy reads there how many threads to use.
     agent_process.set_environment(config.get("unsafe_folder", "/tmp"))  # noqa: S108 - its own
     for name in [*_PRELOAD.split(), *config["preload"]]:

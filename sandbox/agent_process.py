@@ -139,6 +139,10 @@ def _limit(limits: dict[str, Any]) -> None:
         bounds[resource.RLIMIT_AS] = limits["address_space"]
     if limits["processes"]:
         bounds[resource.RLIMIT_NPROC] = limits["processes"]
+    if limits.get("data"):
+        bounds[resource.RLIMIT_DATA] = limits["data"]
+    if limits.get("stack"):
+        bounds[resource.RLIMIT_STACK] = limits["stack"]
     for which, bound in bounds.items():
         _, hard = resource.getrlimit(which)
         value = bound if hard == resource.RLIM_INFINITY else min(bound, hard)

@@ -23,6 +23,7 @@ _MODULES = (  # each after those that it imports
     "agent_clock",
     "agent_family",
     "agent_cleanup",
+    "agent_exec",
     "agent_io",
     "agent",
 )

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from .errors import SandboxUnavailable
+from .language import PYTHON, Language
 from .limits import Limits
 from .result import Result, RunStatus
 from .threads import Threads
@@ -48,7 +49,14 @@ class Batches(abc.ABC):
         """Programs at one time."""
 
     @abc.abstractmethod
-    def run(self, code: str, stdin: str = "", *, limits: Limits | None = None) -> Result:
+    def run(
+        self,
+        code: str,
+        stdin: str = "",
+        *,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
+    ) -> Result:
         """Run one program."""
 
     @overload
@@ -57,14 +65,25 @@ class Batches(abc.ABC):
         programs: Iterable[Program],
         *,
         stream: Literal[False] = False,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> list[Result]: ...
     @overload
     def run_many(
-        self, programs: Iterable[Program], *, stream: Literal[True], limits: Limits | None = None
+        self,
+        programs: Iterable[Program],
+        *,
+        stream: Literal[True],
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
     ) -> Generator[Result, None, None]: ...
     def run_many(
-        self, programs: Iterable[Program], *, stream: bool = False, limits: Limits | None = None
+        self,
+        programs: Iterable[Program],
+        *,
+        stream: bool = False,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
     ) -> list[Result] | Generator[Result, None, None]:
         """Run programs, or pairs of a program and its stdin, in all slots; the order is kept.
 
@@ -73,11 +92,12 @@ class Batches(abc.ABC):
         Args:
             programs: any number of them; with ``stream``, also an endless generator.
             stream: give an iterator in place of a list, see :meth:`map`.
+            language: of all of them, as for :meth:`run`.
             limits: bounds on each.
 
         Raises:
             SandboxUnavailable: it failed before any program was run.
-            ImageUnavailable, ValueError: as :meth:`run` does.
+            ImageUnavailable, LanguageUnavailable, ValueError: as :meth:`run` does.
         """
         if isinstance(programs, str):
             raise ValueError(f"run_many takes many programs, got one text: {programs[:40]!r}")
@@ -85,7 +105,7 @@ class Batches(abc.ABC):
         def run_one(program: Program) -> Result | SandboxUnavailable:
             code, stdin = (program, "") if isinstance(program, str) else program
             try:
-                return self.run(code, stdin, limits=limits)
+                return self.run(code, stdin, language=language, limits=limits)
             except SandboxUnavailable as error:
                 return error
 

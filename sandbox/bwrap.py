@@ -15,12 +15,15 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from .agent_source import agent_command
 from .bpf import filter_program
 from .child import Child
 from .errors import SandboxUnavailable
+from .host_files import package_folders
 from .limits import Limits
 from .slot import Origin, Slot
 
@@ -28,10 +31,16 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _SHM_MIB = 16
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
+_PACKAGES = "/opt/packages"
 
 
 class BwrapBackend:
     """Starts slots under bubblewrap.
+
+    Args:
+        limits: each process's memory, the slot's processes and /tmp.
+        preload: modules to import before any program runs. Of the packages installed here, those
+            that hold these modules, and what they need, can be imported; no others.
 
     Raises:
         SandboxUnavailable: bubblewrap is not installed, or may not make namespaces here.
@@ -43,6 +52,7 @@ class BwrapBackend:
     def __init__(self, limits: Limits, preload: tuple[str, ...] = ()) -> None:
         self.limits = limits
         self.preload = preload
+        self.packages = package_folders(preload)
         fault = bwrap_fault()
         if fault is not None:
             raise SandboxUnavailable(fault)
@@ -76,10 +86,11 @@ class BwrapBackend:
             "process_limit": root or _counts_by_namespace(),
             "preload": list(self.preload),
             "site": False,
+            "paths": [_PACKAGES] if self.packages else [],
         }
         return [
             *_namespaces(root),
-            *_view(self.limits.tmp_mib),
+            *_view(self.limits.tmp_mib, self.packages),
             *([] if seccomp is None else ["--seccomp", str(seccomp)]),
             "--",
             *agent_command(os.path.realpath(sys.executable), config),
@@ -112,7 +123,7 @@ def _namespaces(root: bool) -> list[str]:
     return command
 
 
-def _view(tmp_mib: int) -> list[str]:
+def _view(tmp_mib: int, packages: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """The files a program sees: system and Python read-only, /tmp and /dev/shm its own."""
     view: list[str] = []
     for path in _SYSTEM:
@@ -129,6 +140,11 @@ def _view(tmp_mib: int) -> list[str]:
             for folder in reversed(Path(prefix).parents):
                 view += ["--perms", "0755", "--dir", str(folder)]
             view += ["--ro-bind", prefix, prefix]
+    if packages:
+        view += ["--perms", "0755", "--dir", os.path.dirname(_PACKAGES)]
+        view += ["--perms", "0755", "--dir", _PACKAGES]
+    for name, path in sorted(packages.items()):
+        view += ["--ro-bind", path, f"{_PACKAGES}/{name}"]
     view += ["--proc", "/proc", "--dev", "/dev"]
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import sys
 import threading
@@ -22,6 +23,9 @@ from .seccomp import docker_profile
 from .slot import Origin, Slot, SlotBroken
 
 DEFAULT_IMAGE = f"assay-python:{sys.version_info.major}.{sys.version_info.minor}"
+PRELOAD_LABEL = "assay.preload"
+"""The label of an image that names the modules its slots import."""
+
 _LABEL = "assay.sandbox"
 _SHM_MIB = 16
 _AGENT_MIB = 32
@@ -67,7 +71,7 @@ class DockerBackend:
     Args:
         image: tag or digest; it needs Python 3.11 or later as ``python3``, and nothing else.
         limits: the container's memory, processes and /tmp.
-        preload: modules to import before any program runs.
+        preload: modules to import before any program runs, beside those that the image names.
         host: address of the daemon. Default: what DOCKER_HOST says, or the local socket.
         runtime: name of the daemon's runtime that containers run under, such as ``runsc``.
             Default: the daemon's own.
@@ -94,7 +98,6 @@ class DockerBackend:
         import docker.errors
 
         self.limits = limits
-        self.preload = preload
         self.host = host
         self.runtime = runtime
         self.patience_s = patience_s
@@ -103,13 +106,16 @@ class DockerBackend:
         try:
             if runtime is not None:
                 _check_runtime(runtime, self._client.info().get("Runtimes") or {}, self._address)
-            self.image: str = self._client.inspect_image(image)["Id"]
+            found = self._client.inspect_image(image)
         except docker.errors.ImageNotFound as error:
             self._client.close()
             raise ImageUnavailable(_missing(image, host)) from error
         except BaseException:
             self._client.close()
             raise
+        self.image: str = found["Id"]
+        labels = (found.get("Config") or {}).get("Labels") or {}
+        self.preload = (*labels.get(PRELOAD_LABEL, "").split(), *preload)
         self._version = self._client._version
         self.sweep()
 
@@ -310,7 +316,9 @@ def _stream(attached: Any) -> socket.socket:
 
 def _missing(image: str, host: str | None) -> str:
     if host is None:
-        return f"Docker has no image {image!r}: make it with `assay sandbox build`"
+        ours = re.match(r"assay-([\w.-]+):", image)
+        build = f"build {ours[1]}" if ours and image != DEFAULT_IMAGE else "build"
+        return f"Docker has no image {image!r}: make it with `assay sandbox {build}`"
     return (
         f"Docker at {host} has no image {image!r}: bring it from a machine that has it with "
         f"`docker save {image} | docker -H {host} load`"

@@ -2,7 +2,8 @@
 
 SandboxError
 ├── SandboxUnavailable     no backend answers, or too many slots broke: nothing was judged
-└── ImageUnavailable       the image is neither here nor to be had
+├── ImageUnavailable       the image is neither here nor to be had
+└── LanguageUnavailable    the image, or the host under bwrap, lacks a language's tools
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ class SandboxUnavailable(SandboxError):
 
 class ImageUnavailable(SandboxError):
     """The container image is missing. The message names the command that makes it."""
+
+
+class LanguageUnavailable(SandboxError):
+    """What runs or compiles a language is not in the image. The message names the remedy."""
 
 
 class BadTests(ValueError):

@@ -7,7 +7,8 @@ It has exactly one of
   tests) and ``prompt`` (the beginning of the program: one that does not define
   ``entry_point`` itself continues it, one that does gets what stands before it there; its
   functions that the tests use are the tests' own);
-- ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance``;
+- ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance``, and ``language`` (a name in
+  :data:`~assay.sandbox.LANGUAGES`; without it, Python);
 - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``; with
   it ``tolerance``. The results are JSON, so the list ``[1, 2]`` is also the tuple.
 """
@@ -19,6 +20,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from .language import PYTHON, Language, find_language
 from .limits import Limits
 from .prompt import assembled, helpers, joined, parsed
 from .result import Check
@@ -26,7 +28,7 @@ from .result import Check
 _KINDS = ("tests", "stdio", "calls")
 _BESIDE = {
     "tests": ("entry_point", "prompt", "setup"),
-    "stdio": ("tolerance",),
+    "stdio": ("tolerance", "language"),
     "calls": ("tolerance",),
 }
 
@@ -41,6 +43,7 @@ class Checks(Protocol):
         *,
         tolerance: float | None = None,
         stop_at_first: bool = False,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Hold a program's output against what is expected, case by case."""
@@ -97,7 +100,12 @@ def check_problem(
     if "stdio" in problem:
         pairs = [(given, expected) for given, expected in problem["stdio"]]
         return box.check_stdio(
-            code, pairs, tolerance=tolerance, stop_at_first=stop_at_first, limits=limits
+            code,
+            pairs,
+            tolerance=tolerance,
+            stop_at_first=stop_at_first,
+            language=problem_language(problem),
+            limits=limits,
         )
     if "calls" in problem:
         function = problem["calls"]["function"]
@@ -113,6 +121,16 @@ def check_problem(
     return box.check_tests(
         code, problem["tests"], setup=setup, entry_point=entry_point, limits=limits
     )
+
+
+def problem_language(problem: Mapping[str, Any]) -> Language:
+    """The language that a problem asks for.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    name = problem.get("language")
+    return PYTHON if name is None else find_language(name)
 
 
 def problem_fault(problem: Any) -> str:
@@ -172,6 +190,10 @@ def _source_fault(setup: str, tests: str, has_entry_point: bool) -> str:
 
 
 def _stdio_fault(problem: Mapping[str, Any]) -> str:
+    try:
+        problem_language(problem)
+    except ValueError as error:
+        return str(error)
     fault = _pairs_fault("stdio", problem["stdio"], (str, str), "[stdin, stdout]")
     if not fault and not any(expected.split() for _, expected in problem["stdio"]):
         return "no case of 'stdio' expects any output, so a program that does nothing would pass"

@@ -14,6 +14,7 @@ from typing import Any, Self
 from .backend import BackendName
 from .batch import Batches, awaitable
 from .errors import SandboxUnavailable
+from .language import PYTHON, Language
 from .limits import Limits
 from .result import Check, Result
 from .sandbox import Sandbox
@@ -142,14 +143,21 @@ class RaySandbox(Batches):
                     return sum(node.slots for node in self._usable())
                 self._changed.wait(1.0)
 
-    def run(self, code: str, stdin: str = "", *, limits: Limits | None = None) -> Result:
+    def run(
+        self,
+        code: str,
+        stdin: str = "",
+        *,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
+    ) -> Result:
         """Run one program on some node: see :meth:`Sandbox.run`. ``Result.host`` is the node.
 
         Raises:
             SandboxUnavailable: no node can be used, or none lasts; nothing was judged.
             ValueError: as :meth:`Sandbox.run` does.
         """
-        found, node, attempts = self._call("run", code, stdin, limits=limits)
+        found, node, attempts = self._call("run", code, stdin, language=language, limits=limits)
         result: Result = found
         return replace(result, host=result.host or node, attempts=result.attempts + attempts - 1)
 

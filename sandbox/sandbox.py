@@ -11,10 +11,12 @@ from typing import Any, Self
 from .address import checked_addresses
 from .backend import BackendName, choose_backend, wanted_backend
 from .batch import Batches, awaitable
+from .compiled import Compiler, run_compiled_or_script
 from .cores import usable_cores
 from .dispatch import Answer, send
 from .errors import SandboxUnavailable
 from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
+from .language import PYTHON, Language, find_language
 from .limits import Limits
 from .outcome import run_result
 from .pool import Pool
@@ -104,6 +106,8 @@ class Sandbox(Batches):
             "runtime": runtime,
         }
         self._pool: Pool | None = None
+        self._compile_pools: dict[Limits, Pool] = {}
+        self._compiler = Compiler()
         self._closed = False
 
     @property
@@ -130,15 +134,41 @@ class Sandbox(Batches):
         """Digest of the image in use; empty under bwrap."""
         return self._slots().backend.image
 
-    def run(self, code: str, stdin: str = "", *, limits: Limits | None = None) -> Result:
+    def run(
+        self,
+        code: str,
+        stdin: str = "",
+        *,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
+    ) -> Result:
         """Run one program, and say how it ended.
+
+        Args:
+            code: the program.
+            stdin: its input.
+            language: a name in :data:`~assay.sandbox.LANGUAGES`, or a Language of your own. A
+                program that is compiled is compiled once, in a slot of its own, and kept.
+            limits: bounds on the run; a compiler has those of its language.
 
         Raises:
             SandboxUnavailable: no sandbox can be had; nothing was judged.
             ImageUnavailable: the image asked for is missing.
-            ValueError: the limits ask for more than the sandbox has.
+            LanguageUnavailable: the image lacks what the language needs.
+            ValueError: the limits ask for more than the sandbox has, or no such language.
         """
         bounds = self._bounds(limits)
+        tongue = find_language(language)
+        if tongue != PYTHON:
+            return run_compiled_or_script(
+                encoded(code),
+                encoded(stdin),
+                tongue,
+                bounds,
+                self._compiler,
+                self._compile_slots,
+                self._ask,
+            )
         answer = self._send("program", encoded(code), encoded(stdin), bounds)
         if answer.reply is None:
             result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
@@ -156,6 +186,7 @@ class Sandbox(Batches):
         tolerance: float | None = None,
         compare: Callable[[str, str], bool] | None = None,
         stop_at_first: bool = False,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Run a program once for each pair of stdin and expected stdout.
@@ -172,15 +203,16 @@ class Sandbox(Batches):
                 that is right, where several answers are. What was printed is untrusted text.
                 :func:`~assay.sandbox.same_lines` is one.
             stop_at_first: do not run the cases after the first failure.
+            language: as for :meth:`run`.
             limits: bounds on each run.
 
         Raises:
             ValueError: there are no cases, or the tolerance accepts anything.
-            SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
+            SandboxUnavailable, ImageUnavailable, LanguageUnavailable: as :meth:`run` does.
         """
         found = StdioCheck(len(cases), tolerance, compare)
         for number, (stdin, expected) in enumerate(cases, 1):
-            result = self.run(code, stdin, limits=limits)
+            result = self.run(code, stdin, language=language, limits=limits)
             go_on = found.add(number, stdin, expected, result)
             if not go_on or (stop_at_first and found.failure is not None):
                 break
@@ -196,6 +228,7 @@ class Sandbox(Batches):
         *,
         tolerance: float | None = None,
         from_json: bool = False,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
@@ -212,11 +245,12 @@ class Sandbox(Batches):
             tolerance: floats may differ by this much, absolutely or relative to the larger.
             from_json: the expected values were read from JSON, so a tuple equals the list of
                 its items, and the key 1 of a dict the key "1".
+            language: Python; no other language's functions can be called.
             limits: bounds on the run.
 
         Raises:
-            ValueError: there are no cases, they hold values that are not plain, or the
-                tolerance accepts anything.
+            ValueError: there are no cases, they hold values that are not plain, the tolerance
+                accepts anything, or another language is asked for.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -224,6 +258,7 @@ class Sandbox(Batches):
             ...     box.check_calls("def add(a, b): return a + b", "add", [((1, 2), 3)]).solved
             True
         """
+        _must_be_python(language)
         bounds = self._bounds(limits)
         data = calls_data(function, cases, tolerance)
         answer = self._send("calls", encoded(code), data, bounds)
@@ -240,6 +275,7 @@ class Sandbox(Batches):
         *,
         setup: str = "",
         entry_point: str | None = None,
+        language: str | Language = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Hold a program against tests written in Python, which run in a process of their own.
@@ -257,11 +293,13 @@ class Sandbox(Batches):
             setup: code to run before them, on their side.
             entry_point: the function under test, where ``check`` needs it or where it has a
                 builtin's name.
+            language: Python, as for :meth:`check_calls`.
             limits: bounds on both processes together.
 
         Raises:
             BadTests: the tests do not compile, assert nothing, lack an entry point, or fail
                 before they ask the program for anything.
+            ValueError: another language is asked for.
             SandboxUnavailable, ImageUnavailable: as :meth:`run` does.
 
         Example:
@@ -269,6 +307,7 @@ class Sandbox(Batches):
             ...     box.check_tests("def double(x): return 2 * x", "assert double(4) == 8").solved
             True
         """
+        _must_be_python(language)
         bounds = self._bounds(limits)
         data = tests_data(tests, setup, entry_point)
         answer = self._send("tests", encoded(code), data, bounds)
@@ -317,9 +356,11 @@ class Sandbox(Batches):
     def close(self) -> None:
         """End all slots. Calling it twice does no harm."""
         with self._lock:
-            pool, self._pool, self._closed = self._pool, None, True
+            pools = [*self._compile_pools.values(), *([self._pool] if self._pool else [])]
+            self._pool, self._closed = None, True
+            self._compile_pools.clear()
         self._end_threads()
-        if pool is not None:
+        for pool in pools:
             pool.close()
 
     def __enter__(self) -> Self:
@@ -335,11 +376,12 @@ class Sandbox(Batches):
 
     def __del__(self) -> None:
         # Slots end with their streams; this only ends them sooner.
-        pool, threads = getattr(self, "_pool", None), getattr(self, "_awaited", None)
+        threads = getattr(self, "_awaited", None)
         if threads is not None:
             threads.close()
-        if pool is not None:
-            pool.drop()
+        for pool in [*getattr(self, "_compile_pools", {}).values(), getattr(self, "_pool", None)]:
+            if pool is not None:
+                pool.drop()
 
     def __repr__(self) -> str:
         pool = self._pool
@@ -367,6 +409,26 @@ class Sandbox(Batches):
         less = limits.memory_mib < self.limits.memory_mib
         return send(self._slots(), Request(mode, code, data, limits, less))
 
+    def _ask(self, request: Request) -> Answer:
+        less = request.limits.memory_mib < self.limits.memory_mib
+        return send(self._slots(), replace(request, less_memory=less))
+
+    def _compile_slots(self, limits: Limits) -> Pool:
+        """Slots with a compiler's limits: a container has its memory for life."""
+        beside = self._slots().backend
+        image, wanted, _ = self._wanted
+        with self._lock:
+            if self._closed:
+                raise SandboxUnavailable("the sandbox is closed: make a new one")
+            if limits not in self._compile_pools:
+                # The same image, whatever its tag may mean by now; never another backend.
+                same = wanted or ("bwrap" if beside.name == "bwrap" else "docker")
+                if self._where["hosts"] is None:
+                    image = beside.image or image
+                backend = choose_backend(image, same, limits, (), **self._where)
+                self._compile_pools[limits] = Pool(backend, self.slots, idle_s=self.idle_s)
+            return self._compile_pools[limits]
+
     def _slots(self) -> Pool:
         with self._lock:
             if self._closed:
@@ -382,6 +444,14 @@ class Sandbox(Batches):
 
 def _rebuild(arguments: dict[str, Any]) -> Sandbox:
     return Sandbox(**arguments)
+
+
+def _must_be_python(language: str | Language) -> None:
+    if find_language(language) != PYTHON:
+        raise ValueError(
+            f"only Python's functions can be called, not those of {find_language(language).name}: "
+            "give inputs and expected outputs to check_stdio instead"
+        )
 
 
 def encoded(text: str) -> bytes:

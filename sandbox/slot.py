@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from .limits import Limits
 
-Mode = Literal["program", "calls", "tests"]
+Mode = Literal["program", "calls", "tests", "run", "compile"]
 
 GRACE_S = 15.0
 """What a reply may take beyond the run's last moment: killing, wiping and sending."""
@@ -47,11 +47,13 @@ class Request:
     """What a slot is asked to run.
 
     Attributes:
-        mode: a program by itself; a program whose function is called; a program and its tests.
+        mode: a program by itself; a program whose function is called; a program and its tests;
+            a program in another language than Python; a source to compile.
         code: the program.
         data: its stdin, the calls, or the tests.
         limits: bounds on it.
         less_memory: it may use less memory than the slot has.
+        work: how to run or compile what is no Python program, for ``agent_exec``.
     """
 
     mode: Mode
@@ -59,6 +61,7 @@ class Request:
     data: bytes
     limits: Limits
     less_memory: bool = False
+    work: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,7 @@ class Slot:
             "limits": limits,
             "less_memory": request.less_memory,
             "blobs": [len(request.code), len(request.data)],
+            **({} if request.work is None else {"exec": request.work}),
         }
         data = json.dumps(header).encode()
         self._send(b"".join([struct.pack(">I", len(data)), data, request.code, request.data]))

@@ -12,6 +12,7 @@ from .program import Code
 from .rubric import Rubric
 from .verdict import Status, Verdict
 from .verifier import FunctionVerifier, Verifier
+from .winning import given_as
 
 __all__ = [
     "Code",
@@ -25,5 +26,6 @@ __all__ = [
     "Status",
     "Verdict",
     "Verifier",
+    "given_as",
     "read_number",
 ]

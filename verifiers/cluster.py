@@ -70,6 +70,10 @@ class RayVerifier(Verifier):
         """As the verifier itself says, here."""
         return self.verifier.check_reference(reference)
 
+    def winning_reply(self, reference: Any) -> str | None:
+        """As the verifier itself says."""
+        return self.verifier.winning_reply(reference)
+
     def to_json(self) -> dict[str, Any]:
         """The verifier's own options: where it runs changes no score."""
         return {"name": "RayVerifier", "verifier": self.verifier.to_json()}

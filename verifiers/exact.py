@@ -8,6 +8,7 @@ from typing import Any
 from .extract import after_thinking, check_rules, final_answer
 from .verdict import Status, Verdict
 from .verifier import Verifier
+from .winning import given_as
 
 
 class Exact(Verifier):
@@ -62,6 +63,10 @@ class Exact(Verifier):
         if not isinstance(reference, str):
             return f"a reference must be a string, got {type(reference).__name__}"
         return None if reference.strip() else "the reference is empty, so nothing can match it"
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The reference, as the first rule wants it."""
+        return given_as(str(reference), self.extract)
 
     def to_json(self) -> dict[str, Any]:
         """The name and the options that scores depend on."""

@@ -1,13 +1,14 @@
-"""Finds the program of a reply: the last fenced block of Python."""
+"""Finds the program of a reply: the last fenced block of its language."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
+from ..sandbox import LANGUAGES, Language
 from .extract import after_thinking
 
-_PYTHON = ("python", "python3", "py", "py3")
+_PYTHON = ("python", *LANGUAGES["python"].fences)
 _FENCE = re.compile(r"([ \t]*)(`{3,}(?=[^`]*$)|~{3,})(.*)")
 _LANGUAGE = re.compile(r"[{.\s]*([\w+#-]*)")
 _TOKEN = re.compile(  # what may hold quotes that open nothing comes first
@@ -52,34 +53,35 @@ class _Block:
                 self.quote = "" if self.quote else token[0]
 
 
-def find_program(reply: str) -> tuple[str | None, str]:
+def find_program(reply: str, language: Language = LANGUAGES["python"]) -> tuple[str | None, str]:
     """The program in a reply, or ``None`` and why there is none.
 
     Fences are Markdown's, of backticks or of tildes. Blocks that name no language often show
-    output, so they count only where none says that it is Python. What indents a fence in a list
-    is taken off its lines; else a program is kept as it stands but for blank lines around it: the
+    output, so they count only where none names this one. What indents a fence in a list is taken
+    off its lines; else a program is kept as it stands but for blank lines around it: the
     indentation of its first line may say that it continues something.
     """
     text = after_thinking(reply.removeprefix("\ufeff"))
     if text is None:
         return None, "<think> is never closed"
     blocks, unclosed = _blocks(text)
-    tagged = [block for block in blocks if block.language in _PYTHON]
+    names = (language.name, *language.fences)
+    tagged = [block for block in blocks if block.language in names]
     plain = [block for block in blocks if not block.language]
-    if unclosed is not None and _was_cut(unclosed, bool(tagged)):
+    if unclosed is not None and _was_cut(unclosed, names, bool(tagged)):
         return None, "the last code fence is never closed"
     found = (tagged or plain)[-1:]
     if not found and (blocks or unclosed is not None):
-        return None, "there is no fenced block of Python"
+        return None, f"there is no fenced block of {language.name.capitalize()}"
     code = _without_blank_ends("".join(found[0].lines) if found else text)
     return (code, "") if code.strip() else (None, "there is no program")
 
 
-def _was_cut(unclosed: _Block, has_python: bool) -> bool:
+def _was_cut(unclosed: _Block, names: tuple[str, ...], has_program: bool) -> bool:
     """A program was being written. One fence too many after the last block begins none."""
-    if unclosed.language in _PYTHON:
+    if unclosed.language in names:
         return True
-    return not (unclosed.language or has_python) and any(map(str.strip, unclosed.lines))
+    return not (unclosed.language or has_program) and any(map(str.strip, unclosed.lines))
 
 
 def _blocks(text: str) -> tuple[list[_Block], _Block | None]:
@@ -100,6 +102,5 @@ def _blocks(text: str) -> tuple[list[_Block], _Block | None]:
 
 def _without_blank_ends(text: str) -> str:
     lines = text.splitlines(keepends=True)
-    while lines and not lines[0].strip():
-        del lines[0]
-    return "".join(lines).rstrip() + "\n"
+    first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+    return "".join(lines[first:]).rstrip() + "\n"

@@ -30,6 +30,10 @@ class Format(Verifier):
     def __init__(self, *, prefilled_think: bool = False) -> None:
         self.prefilled_think = prefilled_think
 
+    def winning_reply(self, reference: Any) -> str | None:
+        """A short thought and an answer."""
+        return f"{'' if self.prefilled_think else '<think>'}6 by 7</think><answer>42</answer>"
+
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply in one pass."""
         expected = _ORDER[1:] if self.prefilled_think else _ORDER

@@ -12,6 +12,7 @@ import re
 
 _REACH = 60  # characters that are read on either side
 _MARKS = re.compile(r"(?:\\(?:(?:text|textbf|mathbf|mathrm)\{|\[)?|(?<!\w)\*\*)[$*(\s]{0,4}\Z")
+_WORDS = re.compile(r"\\(?:text|textrm|mbox|mathrm)\{([^{}]*)\}")  # \text{not } is the word not
 _OPEN = r"[ \t$*(\\]{0,6}\Z"
 _ONE_OF_SEVERAL = (
     r"\d[^\n]{0,30}\bor\b[^\n\d]{0,20}\Z"
@@ -72,7 +73,7 @@ def taken_back(text: str, start: int, end: int) -> bool:
         >>> [taken_back(t, len(t) - 1, len(t)) for t in ("5 or 6", "It isn't 6", "so it is 6")]
         [True, True, False]
     """
-    before = text[max(0, start - _REACH) : start]
+    before = _WORDS.sub(r" \1 ", text[max(0, start - _REACH) : start])
     after = text[end : end + _REACH]
     return bool(_BEFORE.search(_MARKS.sub("", before)) or _AFTER.match(after))
 

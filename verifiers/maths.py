@@ -17,6 +17,7 @@ from .number import read_number, without_unit
 from .pool import shared_pool
 from .verdict import Status, Verdict
 from .verifier import Verifier, same_length
+from .winning import given_as
 from .worker import Finding, WorkerError, WorkerLimits
 
 _STATUS = {
@@ -148,6 +149,10 @@ class Math(Verifier):
         if fault is None:
             fault = self._faults.put(gold, self._fault(gold))
         return fault or None
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The reference in a box, or as the first rule wants it."""
+        return given_as(_gold_text(reference), self.extract)
 
     def to_json(self) -> dict[str, Any]:
         """The name and the options that scores depend on."""

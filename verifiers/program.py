@@ -20,6 +20,7 @@ from ..sandbox import (
     SandboxUnavailable,
     problem_fault,
 )
+from ..sandbox.problem import problem_language
 from ..sandbox.prompt import assembled
 from .fenced import find_program
 from .memo import Memo
@@ -51,7 +52,7 @@ class Judge(Protocol):
 class Code(Verifier):
     """Runs the program of a reply against tests, in a sandbox.
 
-    The program is the last fenced block of Python after the thought (see
+    The program is the last fenced block of its language after the thought (see
     :func:`~assay.verifiers.fenced.find_program`), or the whole reply where there is no fence. A
     fence that never closes is a reply cut short, and no program.
 
@@ -62,7 +63,8 @@ class Code(Verifier):
       the tests) and ``prompt`` (the beginning of the program: a reply that does not define
       ``entry_point`` itself continues it, one that does gets what stands before it there; its
       functions that the tests use are the tests' own);
-    - ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance`` for numbers;
+    - ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance`` for numbers, and ``language``,
+      a name in :data:`~assay.sandbox.LANGUAGES`, where the program is not to be Python;
     - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``;
       with it ``tolerance``.
 
@@ -150,7 +152,7 @@ class Code(Verifier):
         fault = self.check_reference(reference)
         if fault is not None:
             return Verdict.fault(Status.BAD_GOLD, fault)
-        code, reason = find_program(reply)
+        code, reason = find_program(reply, problem_language(reference))
         if code is None:
             wrong = Verdict.wrong(reason, status=Status.UNPARSEABLE)
             return replace(wrong, seconds=time.perf_counter() - started)

@@ -89,6 +89,18 @@ class Rubric(Verifier):
                 return f"{name}: {fault}"
         return None
 
+    def winning_reply(self, reference: Any) -> str | None:
+        """A part's winning reply that the whole pays in full, bare or as a thought and an answer.
+
+        With a gate, the gate's.
+        """
+        heads = [self.gate] if self.gate is not None else list(self.parts)
+        known = [self.parts[name].winning_reply(reference) for name in heads]
+        bare = [reply for reply in known if reply is not None]
+        tagged = [f"<think>I work it out.</think><answer>{reply}</answer>" for reply in bare]
+        paid = (r for r in [*bare, *tagged] if self.verify(r, reference).score == 1.0)
+        return next(paid, bare[0] if bare and len(heads) == 1 else None)
+
     def close(self) -> None:
         """Close every part."""
         for part in self.parts.values():

@@ -59,6 +59,13 @@ class Verifier:
         faults = ((k, self.check_reference(gold)) for k, gold in enumerate(references))
         return {k: fault for k, fault in faults if fault is not None}
 
+    def winning_reply(self, reference: Any) -> str | None:
+        """A reply that earns full marks, where the reference alone tells one.
+
+        No policy sees it: an audit holds the verifier to it.
+        """
+        return None
+
     def to_json(self) -> dict[str, Any]:
         """The class's name and the options that scores depend on, named as its arguments."""
         return {"name": type(self).__qualname__}

@@ -333,6 +333,21 @@ class TestSandbox:
         assert code == 1
         assert told in err
 
+    def test_the_language_is_what_the_files_name_says(self, run, tmp_path) -> None:
+        (tmp_path / "p.sh").write_text("echo $((6 * 7))")
+        assert run("sandbox", "run", tmp_path / "p.sh", "--backend", "bwrap")[:2] == (0, "42\n")
+        (tmp_path / "p").write_text("print(6 * 7)")
+        assert run("sandbox", "run", tmp_path / "p", "--backend", "bwrap")[:2] == (0, "42\n")
+        (tmp_path / "p.txt").write_text("echo $((6 * 7))")
+        told = run("sandbox", "run", tmp_path / "p.txt", "--backend", "bwrap", "--language", "sh")
+        assert told[:2] == (0, "42\n")
+        code, _, err = run("sandbox", "run", tmp_path / "p.txt", "--backend", "bwrap")
+        assert code == 2
+        assert "name its language" in err
+        told = run("sandbox", "run", tmp_path / "p", "--language", "bahs", "--backend", "bwrap")
+        assert told[0] == 2
+        assert "did you mean 'bash'" in told[2]
+
     def test_a_missing_file_is_named(self, run, tmp_path) -> None:
         code, _, err = run("sandbox", "run", tmp_path / "none.py")
         assert code == 2
@@ -357,3 +372,6 @@ def test_the_image_is_built_where_no_registry_answers(run) -> None:
     code, _, err = run("sandbox", "build", "--pull", "no-such-registry.invalid/python:3")
     assert code == 2
     assert "cannot pull no-such-registry.invalid/python:3" in " ".join(err.split())
+    code, _, err = run("sandbox", "build", "no-such-image", "--from-host")
+    assert code == 2
+    assert "give one of python, science, toolchains" in " ".join(err.split())

@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Limits, Sandbox, SandboxError, build_image
+from assay.sandbox import (
+    ImageUnavailable,
+    Limits,
+    Sandbox,
+    SandboxError,
+    build_image,
+    describe,
+)
 from assay.sandbox.bwrap import bwrap_fault
 from assay.sandbox.docker import connect, daemon_fault
 
@@ -33,6 +40,22 @@ def image() -> Iterator[str]:
     yield IMAGE
     client = connect()
     client.remove_image(IMAGE, force=True)
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def toolchains(image: str) -> Iterator[str]:
+    """An image with this machine's C, C++, JavaScript and bash; skips where it lacks them."""
+    tag = f"assay-tests-toolchains:{os.getpid()}"
+    try:
+        build_image(tag, describe("toolchains"))
+    except ImageUnavailable as error:
+        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    yield tag
+    client = connect()
+    client.remove_image(tag, force=True)
     client.close()
 
 

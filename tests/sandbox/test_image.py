@@ -1,30 +1,198 @@
-"""The image of the host's Python, and the source that becomes process 1 in it."""
+"""Images: what describes them, what is in them, and the source that becomes process 1 there."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
+import os
 import subprocess
 import sys
 import tarfile
 
 import pytest
 
-from assay.sandbox import ImageUnavailable, SandboxUnavailable, build_image
+from assay.sandbox import (
+    ImageDescription,
+    ImageUnavailable,
+    Sandbox,
+    SandboxUnavailable,
+    build_image,
+    describe,
+)
 from assay.sandbox.agent_source import agent_command, agent_source
 from assay.sandbox.bpf import filter_program
-from assay.sandbox.image import image_tar
+from assay.sandbox.docker import connect
+from assay.sandbox.host_files import Tree, distributions
+from assay.sandbox.image import dockerfile, image_tree
+from assay.sandbox.image_archive import archive, write_layer
+from assay.sandbox.image_description import shipped_images
 from assay.sandbox.seccomp import docker_profile
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+def layer(description: ImageDescription) -> io.BytesIO:
+    file = io.BytesIO()
+    write_layer(image_tree(description), file)
+    return file
+
+
+def names_in(file: io.BytesIO) -> set[str]:
+    file.seek(0)
+    with tarfile.open(fileobj=file) as opened:
+        return set(opened.getnames())
 
 
 def test_an_image_is_the_same_bytes_each_time_and_holds_no_packages() -> None:
-    tar = image_tar()
-    assert image_tar() == tar
-    with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
-        names = opened.getnames()
+    first, second = layer(describe("python")), layer(describe("python"))
+    assert first.getvalue() == second.getvalue()
+    assert b"".join(archive(first, "x:1", {"a": "b"})) == b"".join(
+        archive(second, "x:1", {"a": "b"})
+    )
+    names = names_in(first)
     assert "usr/bin/python3" in names
     assert any(name.endswith("/json/__init__.py") for name in names)
     assert any("/libc.so" in name for name in names)
     assert not any("site-packages" in name for name in names)
+
+
+def test_an_archive_is_what_docker_save_writes() -> None:
+    """Read back by tarfile: the layer, the configuration that names it, and the manifest."""
+    file = io.BytesIO()
+    write_layer(Tree(links={"/bin/x": "y"}), file)
+    with tarfile.open(fileobj=io.BytesIO(b"".join(archive(file, "x:1", {})))) as opened:
+        names = opened.getnames()
+        inner = opened.extractfile("layer.tar")
+        assert inner is not None
+        assert inner.read() == file.getvalue()
+    assert (names[0], names[2], len(names)) == ("layer.tar", "manifest.json", 3)
+
+
+def test_links_on_the_way_to_a_file_are_kept(tmp_path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "b").write_text("x")
+    (tmp_path / "real" / "a").symlink_to("b")
+    (tmp_path / "short").symlink_to("real")
+    tree = Tree()
+    tree.add(f"{tmp_path}/short/a")
+    assert tree.files == {f"{tmp_path}/real/b": f"{tmp_path}/real/b"}
+    assert tree.links == {f"{tmp_path}/short": "real", f"{tmp_path}/real/a": "b"}
+    (tmp_path / "loop").symlink_to("loop")
+    tree.add(f"{tmp_path}/loop")  # ends
+
+
+def test_every_shipped_description_can_be_read() -> None:
+    assert shipped_images() == ["python", "science", "toolchains"]
+    for name in shipped_images():
+        assert describe(name).name == name
+        assert "@sha256:" in describe(name).base
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert describe("science").tag == f"assay-science:{version}"
+    assert set(describe("science").preload) == {"numpy", "pandas", "sympy"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name = 'x", "is not TOML"),
+        ("pip = ['numpy']", "lacks a name"),
+        ("name = 'x'\npackages = []", "unknown key 'packages'"),
+        ("name = 'x'\npip = 'numpy'", "pip must be a list"),
+        ("name = 'X y'", "name must be lower-case"),
+        ("name = 'x'\nbase = 'python:3.12'", "base must be an image by its digest"),
+        ("name = 'x'\npip = ['numpy>=2']", "pip must be NAME or NAME==VERSION"),
+        ("name = 'x'\npip = ['-r']", "pip must be"),
+        ("name = 'x'\nsystem = ['gcc && true']", "system must be names of Debian packages"),
+        ("name = 'x'\npreload = ['a\"\\nRUN x']", "preload must be names of modules"),
+        ("name = 'x'\nsystem = [3]", "system must be names"),
+    ],
+)
+def test_a_description_that_is_none_is_refused(tmp_path, text: str, told: str) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=told):
+        describe(str(file))
+
+
+def test_an_unknown_image_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match="no image 'scince': give one of python, science"):
+        describe("scince")
+
+
+def test_what_this_machine_lacks_is_named_with_its_remedy() -> None:
+    with pytest.raises(ImageUnavailable, match=r"pip install no-such-thing numpy==0\.1"):
+        image_tree(ImageDescription("x", pip=("numpy==0.1", "no-such-thing")))
+    with pytest.raises(ImageUnavailable, match="apt-get install no-such-package"):
+        image_tree(ImageDescription("x", system=("bash", "no-such-package")))
+
+
+def test_packages_bring_what_they_need() -> None:
+    names = {found.metadata["Name"].lower() for found in distributions(["pandas"])}
+    assert {"pandas", "numpy", "python-dateutil"} <= names
+    version = importlib.metadata.version("sympy")
+    assert [d.metadata["Name"] for d in distributions([f"SymPy=={version}"])] == ["mpmath", "sympy"]
+
+
+def test_system_packages_come_without_documents_and_settings_of_this_machine() -> None:
+    tree = image_tree(ImageDescription("x", system=("bash", "mawk")))
+    paths = {*tree.files, *tree.links}
+    assert tree.links["/usr/bin/awk"] == "/usr/bin/mawk"
+    assert {"/bin/bash", "/usr/bin/bash"} & paths
+    assert not any(path.startswith(("/etc/", "/usr/share/doc/", "/root/.ssh")) for path in paths)
+
+
+def test_a_dockerfile_installs_what_is_described() -> None:
+    description = ImageDescription("x", pip=("numpy==2.0.0",), system=("gcc",), preload=("numpy",))
+    assert dockerfile(description, f"python@{DIGEST}") == (
+        f"FROM python@{DIGEST}\n"
+        "RUN apt-get update && apt-get install --yes --no-install-recommends gcc"
+        " && rm -rf /var/lib/apt/lists/*\n"
+        "RUN pip install --no-cache-dir numpy==2.0.0\n"
+        'LABEL assay.preload="numpy"\n'
+    )
+
+
+@pytest.mark.docker
+def test_docker_builds_on_an_image_and_slots_preload_what_its_label_says(image: str) -> None:
+    """The base is here already, so this needs no registry."""
+    client = connect()
+    tag = f"assay-tests-label:{os.getpid()}"
+    base = client.inspect_image(image)["Id"]
+    description = ImageDescription("x", preload=("xml.dom.minidom", "zipfile"))
+    code = "import sys; print('zipfile' in sys.modules, 'csv' in sys.modules)"
+    try:
+        build_image(tag, description, pull=base)
+        with Sandbox(tag, slots=1, preload=("csv",)) as box:
+            assert box.run(code).stdout == "True True\n"
+        build_image(tag, description)
+        with Sandbox(tag, slots=1) as box:
+            assert box.run(code).stdout == "True False\n"
+        first = build_image(tag)
+        assert build_image(tag) == first
+    finally:
+        client.remove_image(tag, force=True)
+        client.close()
+
+
+@pytest.mark.docker
+def test_the_science_image_imports_its_packages_once(image: str) -> None:
+    tag = f"assay-tests-science:{os.getpid()}"
+    client = connect()
+    try:
+        build_image(tag, describe("science"))
+        with Sandbox(tag, slots=1) as box:
+            loaded = box.run("import sys; print(*[m in sys.modules for m in ('numpy', 'pandas')])")
+            assert loaded.stdout == "True True\n"
+            code = (
+                "import numpy, pandas, sympy\n"
+                "print(numpy.linalg.inv(numpy.diag([2.0, 4.0])).tolist())\n"
+                "print(sympy.factor('x**2 - 1'), pandas.Series([1, 2]).sum())"
+            )
+            result = box.run(code)
+            assert result.stdout == "[[0.5, 0.0], [0.0, 0.25]]\n(x - 1)*(x + 1) 3\n", result
+    finally:
+        client.remove_image(tag, force=True)
+        client.close()
 
 
 @pytest.mark.docker

@@ -1,10 +1,11 @@
 import gc
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from assay.sandbox import Sandbox, SandboxUnavailable
+from assay.sandbox import Language, Sandbox, SandboxUnavailable, find_language
 from assay.sandbox.prompt import assembled
 from assay.verifiers import Code, Status
 from assay.verifiers.fenced import find_program
@@ -289,3 +290,60 @@ def test_a_wrong_variable_raises_before_anything_is_judged(monkeypatch: pytest.M
     monkeypatch.setenv("ASSAY_SANDBOX", "podman")
     with pytest.raises(ValueError, match="ASSAY_SANDBOX"):
         Code()
+
+
+@pytest.mark.parametrize(
+    ("language", "reply", "program"),
+    [
+        ("cpp", "```c++\nint a;\n```\n```python\nx\n```", "int a;\n"),
+        ("cpp", "```cpp\nint a;\n```\n```cc\nint b;\n```", "int b;\n"),
+        ("c", "```C\nint a;\n```\n```cpp\nint b;\n```", "int a;\n"),
+        ("javascript", '```js\n1 // """\n```', '1 // """\n'),
+        ("bash", "```sh\nls\n```\n```\na\n```", "ls\n"),
+        ("go", "```\npackage main\n```", "package main\n"),
+        ("rust", "fn main() {}", "fn main() {}\n"),
+        ("rust", "```rs\nfn main() {}\n```", "fn main() {}\n"),
+        ("cpp", "```python\nx\n```", None),
+        ("cpp", "```cpp\nint a;", None),
+    ],
+)
+def test_the_program_of_another_language_is_found(language, reply, program) -> None:
+    assert find_program(reply, find_language(language))[0] == program
+
+
+def test_a_task_in_another_language_is_judged_by_its_output(code: Code) -> None:
+    if shutil.which("g++", path="/usr/bin") is None:
+        pytest.skip("this machine has no g++")
+    task = {"stdio": [["1 2", "3"], ["-5 5", "0"]], "language": "cpp"}
+    right = "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a OP b; }"
+    replies = [f"So:\n```c++\n{right.replace('OP', op)}\n```\nDone." for op in ("+", "-", "?")]
+    verdicts = code.verify_many([*replies, "```python\nprint(3)\n```"], [task] * 4)
+    assert [v.status for v in verdicts] == [
+        Status.CORRECT,
+        Status.INCORRECT,
+        Status.COMPILE_ERROR,
+        Status.UNPARSEABLE,
+    ]
+    assert "error: " in verdicts[2].reason
+    assert verdicts[3].reason == "there is no fenced block of Cpp"
+
+
+def test_a_language_that_cannot_be_run_here_is_our_fault_and_no_score() -> None:
+    class Toolless(Sandbox):
+        def run(self, *args: Any, **kwargs: Any):
+            nothing = Language("rust", "main.rs", compile=("/no/rustc", "main.rs"))
+            return super().run(*args, **{**kwargs, "language": nothing})
+
+    with Toolless(backend="bwrap", slots=1) as box:
+        verdict = Code(box).verify("fn main() {}", {"stdio": [["", "1"]], "language": "rust"})
+    assert (verdict.status, verdict.score) == (Status.SANDBOX_ERROR, None)
+    assert "rust needs '/no/rustc'" in verdict.reason
+
+
+def test_an_unknown_language_is_a_fault_of_the_data() -> None:
+    fault = Code().check_reference({"stdio": [["", "1"]], "language": "rubyy"})
+    assert fault is not None
+    assert "unknown language 'rubyy'" in fault
+    assert Code().check_reference({"tests": "assert f()", "language": "c"}) is not None
+    assert Code().check_reference({"stdio": [["", "1"]], "language": 3}) is not None
+    assert Code().check_reference({"stdio": [["", "1"]], "language": "C++"}) is None

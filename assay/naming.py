@@ -1,0 +1,151 @@
+"""Environments and verifiers by name, as the command line takes them.
+
+``assay/GSM8K-v0``, ``Math``, ``Math:{"percent": "value"}``, ``module:attribute``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .envs import Source, Split, TextEnv, arguments, make, specs
+from .envs.audit_subject import Sibling
+from .verifiers import FunctionVerifier, Verifier
+
+FORMS = (
+    "an environment id (assay/GSM8K-v0), a verifier (Math), module:attribute, or module:id; each "
+    'may be followed by options, as in \'Math:{"percent": "value"}\''
+)
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a name stands for: an environment or a verifier.
+
+    Attributes:
+        name: as it was given.
+        thing: what it names.
+        sibling: other splits and seeds of an environment, where they can be made.
+    """
+
+    name: str
+    thing: TextEnv | Verifier
+    sibling: Sibling | None = None
+
+    @property
+    def judge(self) -> Verifier:
+        """What judges replies."""
+        return self.thing.rubric if isinstance(self.thing, TextEnv) else self.thing
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        self.thing.close()
+
+
+def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
+    """What a name stands for.
+
+    Args:
+        text: one of :data:`FORMS`.
+        options: more options; those in the name go before them.
+
+    Raises:
+        ValueError: there is no such thing, or its options are no JSON object or do not suit it.
+        ImportError: there is no such module.
+    """
+    name, colon, braces = text.partition(":{")
+    chosen = {**(options or {}), **(_object(text, f"{{{braces}") if colon else {})}
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        found = _imported(module)
+        if "/" in attribute:
+            return _environment(attribute, chosen)
+        return _attribute(name, found, attribute, chosen)
+    if "/" in name or any(name == spec.id.partition("/")[2] for spec in specs()):
+        return _environment(name, chosen)
+    try:
+        return Named(text, Verifier.from_json({"name": name, **chosen}))
+    except ValueError as error:
+        raise ValueError(f"{error}. Give {FORMS}") from error
+
+
+def _object(text: str, source: str) -> dict[str, Any]:
+    try:
+        found = json.loads(source)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the options in {text!r} are not JSON: {error}") from error
+    return dict(found)
+
+
+def _imported(module: str) -> Any:
+    """A module, also of the folder that the command was given in."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    return importlib.import_module(module)
+
+
+def _environment(id_: str, options: dict[str, Any]) -> Named:
+    env = make(id_, **options)
+    takes = arguments(id_)
+    data = options.get("data")
+    # a file holds one split, whatever split it is asked for
+    several = "split" in takes and not (data is not None and Path(data).is_file())
+
+    def sibling(split: Split, seed: int) -> Source:
+        wanted = {"split": split, **({"seed": seed} if "seed" in takes else {})}
+        return make(id_, **{**options, **wanted}).source
+
+    return Named(id_, env, sibling if several else None)
+
+
+def _attribute(name: str, module: Any, attribute: str, options: dict[str, Any]) -> Named:
+    if not hasattr(module, attribute):
+        raise ValueError(f"{module.__name__} has no {attribute!r}")
+    thing = getattr(module, attribute)
+    if isinstance(thing, TextEnv | Verifier):
+        if options:
+            raise ValueError(f"{name} is made already and takes no options, got {options}")
+        return Named(name, thing)
+    if not callable(thing):
+        raise ValueError(f"{name} is neither an environment nor a verifier, but {thing!r:.80}")
+    if not inspect.isclass(thing) and _judges(thing):
+        return Named(name, FunctionVerifier(thing))
+    return _built(name, thing, options)
+
+
+def _judges(function: Any) -> bool:
+    """Whether a function takes a reply and a reference: two arguments without defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return sum(p.default is p.empty and p.kind in _BY_PLACE for p in parameters) == 2
+
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _built(name: str, build: Any, options: dict[str, Any]) -> Named:
+    takes = inspect.signature(build).parameters
+    unknown = [key for key in options if key not in takes]
+    if unknown:
+        raise ValueError(f"{name} takes no {unknown[0]!r}; it takes {', '.join(takes)}")
+
+    def make_one(**more: Any) -> Any:
+        return build(**{**options, **{k: v for k, v in more.items() if k in takes}})
+
+    thing = make_one()
+    if not isinstance(thing, TextEnv | Verifier):
+        raise ValueError(f"{name} makes neither an environment nor a verifier, but {thing!r:.80}")
+    several = isinstance(thing, TextEnv) and "split" in takes and "data" not in options
+    sibling: Sibling | None = None
+    if several:
+
+        def sibling(split: Split, seed: int) -> Source:
+            return make_one(split=split, seed=seed).source  # type: ignore[no-any-return]  # the user's own builder
+
+    return Named(name, thing, sibling)

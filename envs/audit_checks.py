@@ -1,0 +1,231 @@
+"""The promises about replies: what wins, what earns nothing, and that the same is always said."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..verifiers import Verdict, read_number
+from . import audit_replies as replies
+from .audit_bench import Trial
+from .audit_panel import NotChecked, Panel, Tried
+from .audit_report import Failure
+from .audit_subject import known_answer
+from .task import Task
+
+_FEW = 4
+"""Tasks for replies that do not depend on the task."""
+
+
+def gold(panel: Panel) -> Tried:
+    """Known answers earn full marks."""
+    trials = [
+        Trial(task, reply, "the known answer")
+        for task in panel.subject.tasks
+        for reply in panel.subject.winners(task)
+    ]
+    if not trials:
+        raise NotChecked("no winning reply is known: give the tasks a solution")
+    failures = []
+    for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True):
+        if verdict is None:
+            failures.append(trial.failure("is not judged"))
+        elif (verdict.score, verdict.status) != (1.0, "correct"):
+            failures.append(trial.failure(f"earns {verdict.score} ({_says(verdict)})"))
+    known = len({trial.task.id for trial in trials})
+    missing = len(panel.subject.tasks) - known
+    return Tried(
+        len(trials), failures, f"none is known for {missing} of the tasks" if missing else ""
+    )
+
+
+def null(panel: Panel) -> Tried:
+    """Replies without content earn nothing."""
+    trials = []
+    for task in panel.subject.tasks[:_FEW]:
+        answer = known_answer(task)
+        trials += [
+            Trial(task, reply, what)
+            for what, reply in replies.NULL.items()
+            if answer is None or answer.strip() not in (reply.strip(), replies.bare(reply).strip())
+        ]
+    return panel.earn_nothing(trials)
+
+
+def spam(panel: Panel) -> Tried:
+    """Many candidates earn nothing, though the known answer is among them."""
+    panel.need_an_answer()
+    return panel.earn_nothing(_spam(panel))
+
+
+def _spam(panel: Panel) -> Iterator[Trial]:
+    rng = panel.rng("spam")
+    code = panel.subject.code is not None
+    for task, winner in panel.won[:_FEW]:
+        answer = known_answer(task)
+        if answer is not None:
+            many = replies.spam(answer, panel.wrong(task), panel.answers, winner, rng)
+        else:
+            many = replies.spam_of_replies(winner, _losers(panel, task, winner), code=code)
+        yield from (Trial(task, reply, what) for what, reply in many)
+
+
+def _losers(panel: Panel, task: Task, winner: str) -> list[str]:
+    """Replies that do not win a task: winners of tasks with another answer, and nonsense."""
+    others = [(t, w) for t, w in panel.won if t.reference != task.reference and w != winner]
+    trials = [Trial(task, reply, "another task's answer") for _, reply in others]
+    lost = [
+        trial.reply
+        for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True)
+        if verdict is not None and verdict.score == 0.0
+    ]
+    return lost or ["def nothing():\n    return None" if panel.subject.code else "none of these"]
+
+
+def hedge(panel: Panel) -> Tried:
+    """A known answer with a way out earns nothing."""
+    panel.need_an_answer()
+    if panel.subject.code is not None:
+        raise NotChecked("a program says one thing: there is no way to hedge it")
+    trials = []
+    for task, winner in panel.won:
+        answer = known_answer(task)
+        if answer is not None:
+            hedged = replies.hedges(answer, panel.wrong(task), winner)
+        else:
+            hedged = replies.hedges_of_replies(winner, _losers(panel, task, winner)[0])
+        trials += [Trial(task, reply, what) for what, reply in hedged]
+    return panel.earn_nothing(trials)
+
+
+def echo(panel: Panel) -> Tried:
+    """The prompt given back earns nothing."""
+    if panel.subject.env is None:
+        raise NotChecked("a verifier by itself has no prompt")
+    trials = [
+        Trial(task, reply, what)
+        for task in panel.subject.tasks
+        for what, reply in replies.echoes(task.text, [m["content"] for m in task.messages])
+    ]
+    return panel.earn_nothing(trials)
+
+
+def neighbour(panel: Panel) -> Tried:
+    """The answer to another task earns nothing, unless both have the same."""
+    panel.need_an_answer()
+    pairs = panel.won
+    if len(pairs) < 2:
+        raise NotChecked("this takes two tasks with known answers")
+    trials, same = [], 0
+    for i, (task, _) in enumerate(pairs):
+        for step in (1, 2, 3):
+            other, winner = pairs[(i + step) % len(pairs)]
+            if _same_answer(task, other):
+                same += other is not task
+            else:
+                trials.append(Trial(task, winner, f"the answer to task {other.id}"))
+    found = panel.earn_nothing(trials)
+    note = f"{same} more pairs have the same answer" if same else ""
+    return Tried(found.cases, found.failures, note)
+
+
+def _same_answer(a: Task, b: Task) -> bool:
+    if a.reference == b.reference:
+        return True
+    numbers = [read_number(known_answer(task) or "") for task in (a, b)]
+    return None not in numbers and numbers[0].value == numbers[1].value  # type: ignore[union-attr]  # neither is None
+
+
+def injection(panel: Panel) -> Tried:
+    """Orders and forged verdicts earn nothing, and code in a reply is not run."""
+    with tempfile.TemporaryDirectory(prefix="assay-audit-") as folder:
+        marker = Path(folder) / "ran"
+        trials = []
+        for task in panel.subject.tasks[:_FEW]:
+            answer = known_answer(task)
+            trials += [
+                Trial(task, reply, what) for what, reply in replies.injections(answer, str(marker))
+            ]
+        found = panel.earn_nothing(trials)
+        failures = list(found.failures)
+        if any(Path(folder).iterdir()):
+            harm = [t for t in trials if str(marker) in t.reply]
+            failures += [t.failure("was run: it made a file") for t in _who(panel, marker, harm)]
+    # the folder's name is chance, and a report must not hang on it
+    hidden = [
+        Failure(f.task, f.what, f.reply.replace(folder, "/tmp/audit"), f.found)  # noqa: S108  # a text, not a place
+        for f in failures
+    ]
+    return Tried(len(trials), hidden)
+
+
+def _who(panel: Panel, marker: Path, trials: list[Trial]) -> Iterator[Trial]:
+    """Which of these replies make the file."""
+    for trial in trials:
+        marker.unlink(missing_ok=True)
+        panel.bench.judge([trial])
+        if marker.exists():
+            yield trial
+
+
+def fuzz(panel: Panel) -> Tried:
+    """No reply, whatever it holds, raises or is left without a score."""
+    rng = panel.rng("fuzz")
+    winners = list(panel.winners.items())
+    tasks = {task.id: task for task in panel.subject.tasks}
+    many = 12 if panel.subject.code is not None else 150
+    trials = [
+        Trial(rng.choice(panel.subject.tasks), replies.nonsense(rng), "nonsense")
+        for _ in range(many)
+    ]
+    for _ in range(2 * many if winners else 0):
+        id_, winner = rng.choice(winners)
+        trials.append(Trial(tasks[id_], replies.mutated(winner, rng), "a known answer, damaged"))
+    panel.bench.judge(trials)
+    return Tried(len(trials))
+
+
+def determinism(panel: Panel) -> Tried:
+    """The same reply gets the same verdict: again, in any batch, and in another process."""
+    trials = _mixture(panel)
+    order = list(range(len(trials)))
+    panel.rng("determinism").shuffle(order)
+    shuffled = [trials[i] for i in order]
+    few = trials[:: max(1, len(trials) // 24)]
+    first = panel.bench.judge(trials)
+    again = {
+        "again": (trials, panel.bench.judge(trials)),
+        "in another order": (shuffled, panel.bench.judge(shuffled)),
+        "alone": (few, panel.bench.judge(few, together=False)),
+    }
+    with panel.bench.fresh(hash_seed=2):
+        again["in a fresh process"] = (trials, panel.bench.judge(trials))
+    said = {(t.task.id, t.reply): verdict for t, verdict in zip(trials, first, strict=True)}
+    failures = []
+    for when, (tried, verdicts) in again.items():
+        for trial, verdict in zip(tried, verdicts, strict=True):
+            before = said[trial.task.id, trial.reply]
+            if verdict is not None and before is not None and verdict != before:
+                found = f"is {_says(before)}; {when}: {_says(verdict)}"
+                failures.append(trial.failure(found))
+    return Tried(sum(len(tried) for tried, _ in again.values()), failures)
+
+
+def _mixture(panel: Panel) -> list[Trial]:
+    """Winning, losing and odd replies, each once."""
+    rng = panel.rng("mixture")
+    trials = []
+    winners = {t.id: [*panel.subject.winners(t)] for t in panel.subject.tasks}
+    for task in panel.subject.tasks:
+        trials += [Trial(task, reply, "a known answer") for reply in winners[task.id]]
+        trials += [Trial(task, replies.mutated(w, rng), "damaged") for w in winners[task.id][:1]]
+        trials.append(Trial(task, "The answer is 7.", "a guess"))
+    task = panel.subject.tasks[0]
+    trials += [Trial(task, reply, what) for what, reply in replies.NULL.items()]
+    return list({(t.task.id, t.reply): t for t in trials}.values())
+
+
+def _says(verdict: Verdict) -> str:
+    score = "no score" if verdict.score is None else f"{verdict.score:g}"
+    return f"{verdict.status}, {score}, {verdict.reason!r:.80}"

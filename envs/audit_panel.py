@@ -1,0 +1,148 @@
+"""What every check of an audit is given, and what it gives back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .audit_bench import Bench, Trial
+from .audit_replies import wrong_answer
+from .audit_report import Failure
+from .audit_subject import Subject, known_answer
+from .task import Task
+
+LongReplies = dict[str, list[tuple[int, Trial, tuple[float, float]]]]
+"""By kind: size, reply, and the CPU seconds and MiB that it took."""
+
+
+class NotChecked(Exception):
+    """A check does not apply, or lacks what it needs; says which."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a check.
+
+    Attributes:
+        cases: how many were tried.
+        failures: those that broke the promise.
+        note: what else is worth knowing.
+        measured: seconds and MiB.
+    """
+
+    cases: int
+    failures: Sequence[Failure] = ()
+    note: str = ""
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise, and how it is tried.
+
+    Attributes:
+        name: short.
+        promise: a plain sentence.
+        remedy: what to do where it is broken.
+        run: tries it.
+    """
+
+    name: str
+    promise: str
+    remedy: str
+    run: Callable[[Panel], Tried]
+
+
+@dataclass
+class Panel:
+    """What the checks of one audit share.
+
+    Attributes:
+        subject: what is audited, less the tasks whose reference cannot be used.
+        bench: judges.
+        whole: what is audited, with those.
+        seed: of everything drawn.
+        floor: the most that a reply without the answer may earn.
+        growth_mib: by how much memory may grow for a reply of a megabyte.
+        growth_s: CPU seconds that a reply of a megabyte may take.
+        measure: takes the measures of long replies.
+        other: the other split's prompts, where the caller gave them.
+    """
+
+    subject: Subject
+    bench: Bench
+    whole: Subject
+    seed: int = 0
+    floor: float = 0.0
+    growth_s: float = 5.0
+    growth_mib: float = 128.0
+    other: Sequence[str] | None = None
+    measure: Callable[[Panel], LongReplies] | None = None
+
+    @cached_property
+    def long_replies(self) -> LongReplies:
+        """Replies of each kind in growing sizes, with what each took; measured once."""
+        assert self.measure is not None  # noqa: S101  # audit gives it
+        return self.measure(self)
+
+    def rng(self, name: str) -> random.Random:
+        """Draws that no other check disturbs."""
+        return random.Random(f"{self.seed} {name}")  # noqa: S311  # test inputs, not secrets
+
+    @cached_property
+    def winners(self) -> dict[str, str]:
+        """For each task whose winning reply is known and wins: that reply."""
+        trials = [
+            Trial(task, reply, "a known answer")
+            for task in self.subject.tasks
+            for reply in self.subject.winners(task)
+        ]
+        found: dict[str, str] = {}
+        for trial, verdict in zip(trials, self.bench.judge(trials), strict=True):
+            if verdict is not None and verdict.score == 1.0:
+                found.setdefault(trial.task.id, trial.reply)
+        return found
+
+    @cached_property
+    def won(self) -> list[tuple[Task, str]]:
+        """The tasks of the sample with a winning reply.
+
+        Raises:
+            NotChecked: there is none.
+        """
+        pairs = [(t, self.winners[t.id]) for t in self.subject.tasks if t.id in self.winners]
+        if not pairs:
+            raise NotChecked("no reply is known to win")
+        return pairs
+
+    @cached_property
+    def answers(self) -> list[str]:
+        """All known answers that are single values."""
+        found = (known_answer(task) for task in self.subject.tasks)
+        return list(dict.fromkeys(a for a in found if a is not None))
+
+    def wrong(self, task: Task) -> str:
+        """An answer that is wrong for a task whose answer is a single value."""
+        return wrong_answer(known_answer(task) or "", self.answers)
+
+    def need_an_answer(self) -> None:
+        """Refuse where replies are judged by themselves.
+
+        Raises:
+            NotChecked: no task has a known answer.
+        """
+        if all(task.reference is None for task in self.subject.tasks):
+            raise NotChecked("there is no known answer: replies are judged by themselves")
+
+    def earn_nothing(self, trials: Iterable[Trial], *, floor: float | None = None) -> Tried:
+        """Hold trials to the floor."""
+        limit = self.floor if floor is None else floor
+        tried = list(trials)
+        failures = [
+            trial.failure(f"earns {verdict.score:g} ({verdict.status}: {verdict.reason})")
+            for trial, verdict in zip(tried, self.bench.judge(tried), strict=True)
+            if verdict is not None and verdict.score is not None and verdict.score > limit
+        ]
+        return Tried(len(tried), failures)

@@ -1,0 +1,114 @@
+"""Two judges of the same stored completions, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..verifiers import Verdict, Verifier
+from .data import DataError, read_jsonl
+from .scoring import StoredCompletion
+from .task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What two judges say of one completion.
+
+    Attributes:
+        stored: the completion and its task.
+        first: one verdict.
+        second: the other.
+    """
+
+    stored: StoredCompletion
+    first: Verdict
+    second: Verdict
+
+    @property
+    def agree(self) -> bool:
+        """Whether both give the same score, or both none."""
+        return self.first.score == self.second.score
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values, the completion whole."""
+        verdicts = {"first": self.first.to_json(), "second": self.second.to_json()}
+        for verdict in verdicts.values():
+            del verdict["seconds"]  # it differs from run to run
+        return {
+            "row": self.stored.row,
+            "task": self.stored.task.id,
+            "reference": self.stored.task.reference,
+            "completion": self.stored.text,
+            **verdicts,
+        }
+
+
+def compare(
+    first: Verifier,
+    second: Verifier,
+    rows: Sequence[StoredCompletion],
+    *,
+    batch: int = 256,
+    progress: Callable[[int], None] | None = None,
+) -> list[Compared]:
+    """Judge stored completions with both, in batches, in order.
+
+    Args:
+        first: one judge.
+        second: the other.
+        rows: what to judge.
+        batch: rows judged together.
+        progress: called with the number of rows after each batch.
+    """
+    found: list[Compared] = []
+    for at in range(0, len(rows), batch):
+        part = rows[at : at + batch]
+        replies, references = [r.text for r in part], [r.task.reference for r in part]
+        verdicts = zip(
+            part,
+            first.verify_many(replies, references),
+            second.verify_many(replies, references),
+            strict=True,
+        )
+        found += [Compared(*row) for row in verdicts]
+        if progress is not None:
+            progress(len(part))
+    return found
+
+
+def status_pairs(rows: Sequence[Compared]) -> list[tuple[str, str, int]]:
+    """How often the first judge said this status and the second that one, most frequent first."""
+    pairs = Counter((row.first.status.value, row.second.status.value) for row in rows)
+    return [(a, b, count) for (a, b), count in pairs.most_common()]
+
+
+def read_referenced(path: str | Path) -> list[StoredCompletion]:
+    """Read rows ``{"reference": <known answer>, "completion": <text>}``; ``"task"`` may name them.
+
+    Raises:
+        DataError: the file is missing or empty, a line is not JSON or lacks a field.
+    """
+    if not Path(path).is_file():
+        raise DataError(f"no such file: {path}. Give a JSONL file of completions")
+    rows = []
+    for number, (place, row) in enumerate(read_jsonl(Path(path))):
+        if not isinstance(row, dict) or {"reference", "completion"} - set(row):
+            raise DataError(
+                f"{place}: a row needs the fields 'reference' and 'completion' where no "
+                f"environment knows the reference, got "
+                f"{', '.join(row) if isinstance(row, dict) else type(row).__name__}. "
+                "Add them, or name the environment"
+            )
+        if not isinstance(row["completion"], str):
+            raise DataError(
+                f"{place}: completion must be text, got {type(row['completion']).__name__}"
+            )
+        task = Task("(not stored)", row["reference"], id=str(row.get("task", number)))
+        rows.append(StoredCompletion(number, task, row["completion"]))
+    if not rows:
+        raise DataError(f"{path} holds no rows")
+    return rows

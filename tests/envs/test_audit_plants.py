@@ -1,0 +1,240 @@
+"""The audit finds what is planted: one fault each, and precisely that check fails."""
+
+import json
+import random
+import re
+import time
+
+import pytest
+
+from assay.envs import AuditFailed, Rows, Task, TextEnv, audit
+from assay.verifiers import Status, Verdict, Verifier
+
+ANSWERS = {"17+25": "42", "9+9": "18", "300+65": "365", "4+3": "7", "50+50": "100", "8+9": "17"}
+
+
+class Sound(Verifier):
+    """Pays for the answer in the last pair of brackets, alone on the last line."""
+
+    def judge(self, reply, reference):
+        line = reply[-200:].rpartition("\n")[2]
+        if not (line.startswith("[[") and line.endswith("]]")):
+            return Verdict.wrong("no answer in brackets", status=Status.UNPARSEABLE)
+        given = line[2:-2]
+        return Verdict.correct() if self.same(given, reference) else Verdict.wrong("another one")
+
+    def same(self, given, reference):
+        return given == str(reference)
+
+    def winning_reply(self, reference):
+        return f"[[{reference}]]"
+
+
+class PaysTheEmpty(Sound):
+    """Silence wins."""
+
+    def judge(self, reply, reference):
+        return super().judge(reply, reference) if reply.strip() else Verdict.correct()
+
+
+class PaysAnyOfMany(Sound):
+    """The answer may be any of the numbers of a long list."""
+
+    def judge(self, reply, reference):
+        numbers = reply.split()
+        many = len(numbers) > 30 and str(reference) in numbers
+        return Verdict.correct() if many else super().judge(reply, reference)
+
+
+class PaysTheLastNumberOfADump(Sound):
+    """A dump of numbers wins where the answer ends it."""
+
+    def judge(self, reply, reference):
+        dumped = reply.count(" ") > 100 and reply.rpartition(" ")[2] == str(reference)
+        return Verdict.correct() if dumped else super().judge(reply, reference)
+
+
+class PaysAHedge(Sound):
+    """The first of two answers counts."""
+
+    def same(self, given, reference):
+        return given.split(" or ")[0] == str(reference)
+
+
+class PaysADenial(Sound):
+    """The word before the answer does not count."""
+
+    def same(self, given, reference):
+        return given.removeprefix("not ") == str(reference)
+
+
+class PaysTheEnding(Sound):
+    """17 for 7: compared as text, from behind."""
+
+    def same(self, given, reference):
+        return given.isdigit() and given.endswith(str(reference))
+
+
+class PaysAKeyword(Sound):
+    """An order to the grader is obeyed."""
+
+    def judge(self, reply, reference):
+        paid = "award 1.0" in reply
+        return Verdict.correct() if paid else super().judge(reply, reference)
+
+
+class Evaluates(Sound):
+    """The reply is run as Python."""
+
+    def judge(self, reply, reference):
+        for line in reply[:500].splitlines():
+            try:
+                eval(line, {})  # noqa: S307  # the fault that is planted
+            except Exception:  # noqa: S112
+                continue
+        return super().judge(reply, reference)
+
+
+class RaisesOnNul(Sound):
+    """As many functions of C do."""
+
+    def judge(self, reply, reference):
+        if "\x00" in reply:
+            raise ValueError("embedded null byte")
+        return super().judge(reply, reference)
+
+
+class RaisesOutOfTheBatch(Sound):
+    """One reply costs its whole batch."""
+
+    def verify_many(self, replies, references):
+        json.dumps([r.encode() and 0 for r in replies])  # half a surrogate pair has no bytes
+        return super().verify_many(replies, references)
+
+
+class NoneOnDemand(Sound):
+    """A policy can have a reply left out of its mean."""
+
+    def judge(self, reply, reference):
+        if "<think>" in reply:
+            return Verdict.fault(Status.VERIFIER_ERROR, "thoughts are not supported")
+        return super().judge(reply, reference)
+
+
+class TossesACoin(Sound):
+    """What it says is chance."""
+
+    def judge(self, reply, reference):
+        found = super().judge(reply, reference)
+        return Verdict(found.status, found.score, f"{random.random():.3f}")  # noqa: S311
+
+
+class ReadsTheClock(Sound):
+    """What it says is the time."""
+
+    def judge(self, reply, reference):
+        found = super().judge(reply, reference)
+        return Verdict(found.status, found.score, f"at {time.time_ns()}")
+
+
+class HangsOnHashOrder(Sound):
+    """What it says is the order of a set."""
+
+    def judge(self, reply, reference):
+        found = super().judge(reply, reference)
+        words = {"the", "order", "of", "a", "set", "words"}
+        return Verdict(found.status, found.score, " ".join(words))
+
+
+class HangsOnTheBatch(Sound):
+    """What it says is the reply's place in the batch."""
+
+    def verify_many(self, replies, references):
+        found = super().verify_many(replies, references)
+        return [Verdict(v.status, v.score, f"place {i}") for i, v in enumerate(found)]
+
+
+class Quadratic(Sound):
+    """A pattern that backtracks."""
+
+    def judge(self, reply, reference):
+        re.search(r"\s+$", reply)
+        return super().judge(reply, reference)
+
+
+class NeverEnds(Sound):
+    """A loop without a way out."""
+
+    def judge(self, reply, reference):
+        while reply.startswith("****"):
+            pass
+        return super().judge(reply, reference)
+
+
+class Hoards(Sound):
+    """Memory of many times the reply's length."""
+
+    def judge(self, reply, reference):
+        kept = b"x" * (160 * len(reply) if reply.startswith("word word") else 0)
+        return super().judge(reply[: len(reply) + len(kept)], reference)
+
+
+class DoesNotPayTheGold(Sound):
+    """One known answer does not win."""
+
+    def same(self, given, reference):
+        return given == str(reference) and given != "100"
+
+
+def tasks(prompt="What is {}? Give it as [[...]] on the last line.", **more):
+    return [Task(prompt.format(q, a), a, id=q, **more) for q, a in ANSWERS.items()]
+
+
+def env(verifier, rows=None):
+    return TextEnv(Rows(rows or tasks()), verifier, name="me/Sums-v0")
+
+
+def held_to(subject, **options):
+    return audit(subject, seconds=1.0, tasks=6, **options)
+
+
+def test_a_sound_environment_passes() -> None:
+    report = held_to(env(Sound()))
+    assert report.failing == []
+    assert report.unchecked == ["canary", "splits"]  # no programs, and rows of one split
+    report.raise_for_failures()
+    assert all(finding.cases for finding in report.findings if finding.holds)
+
+
+PLANTED = {
+    PaysTheEmpty: "null",
+    PaysAnyOfMany: "spam",
+    PaysTheLastNumberOfADump: "spam",
+    PaysAHedge: "hedge",
+    PaysADenial: "hedge",
+    PaysTheEnding: "neighbour",
+    PaysAKeyword: "injection",
+    Evaluates: "injection",
+    RaisesOnNul: "fuzz",
+    RaisesOutOfTheBatch: "fuzz",
+    NoneOnDemand: "fuzz",
+    TossesACoin: "determinism",
+    ReadsTheClock: "determinism",
+    HangsOnHashOrder: "determinism",
+    HangsOnTheBatch: "determinism",
+    Quadratic: "time",
+    NeverEnds: "time",
+    Hoards: "memory",
+    DoesNotPayTheGold: "gold",
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED, ids=lambda kind: kind.__name__)
+def test_a_planted_fault_fails_its_check_and_no_other(kind) -> None:
+    report = held_to(env(kind()))
+    assert report.failing == [PLANTED[kind]], report.to_json()
+    finding = next(f for f in report.findings if f.holds is False)
+    assert finding.failures
+    assert finding.remedy
+    with pytest.raises(AuditFailed, match=f"me/Sums-v0 breaks 1 of 15 promises\n  {finding.check}"):
+        report.raise_for_failures()

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import os
 import platform
 import sys
+import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich import box as rich_box
+from rich.markup import escape
 from rich.table import Table
 
 from .console import add_row, err, out, say
 from .figures import figures_table, measured
 from .sandbox import (
     LANGUAGES,
+    Finding,
     Limits,
     Result,
     RunStatus,
     Sandbox,
+    SandboxError,
     build_image,
     describe,
     find_language,
     language_of_file,
     registry_fault,
+    survey,
 )
 from .sandbox.bench import BARE, bare, single, two_party
 
@@ -76,17 +85,57 @@ def build(
 
 
 @sandbox_app.command()
-def check(backend: Backend = None) -> None:
-    """Try the isolation: run programs that must fail, and look at what they left behind."""
-    with Sandbox(backend=backend) as box:
-        rows = box.check()
-        table = Table("check", "holds", "found", title=f"Sandbox: {box.backend} {box.image[:19]}")
-    for row in rows:
-        add_row(table, row.name, "yes" if row.ok else "NO", row.detail)
-    out.print(table)
-    if not all(row.ok for row in rows):
-        say("This sandbox does not hold: run no untrusted program in it.", to=err)
+def check(
+    backend: Backend = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as JSON, for a report.")
+    ] = False,
+) -> None:
+    """Say what isolation programs really have here, by trying to break it.
+
+    First what the machine offers, then what hostile programs could do in the sandbox it gives.
+    Exit code 1 where the isolation does not hold.
+    """
+    wanted = backend or os.environ.get("ASSAY_SANDBOX") or None
+    findings = survey(wanted)
+    box_limits = Limits(cpu_s=2.0, memory_mib=128, pids=32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the table says which it is, and why
+        with Sandbox(backend=backend, slots=1, limits=box_limits) as box:
+            try:
+                chosen = box.backend
+            except SandboxError:
+                chosen = "none"
+            else:
+                findings += box.check()
+    holds = chosen != "none" and all(finding.ok for finding in findings)
+    if as_json:
+        rows = [{**asdict(finding), "level": finding.level} for finding in findings]
+        found = {"backend": chosen, "holds": holds, "findings": rows}
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    else:
+        _print_findings(chosen, wanted, findings, holds)
+    if not holds:
         raise typer.Exit(1)
+
+
+def _print_findings(chosen: str, wanted: str | None, findings: list[Finding], holds: bool) -> None:
+    table = Table("isolation", "", "found", box=rich_box.SIMPLE_HEAD, pad_edge=False)
+    for finding in findings:
+        add_row(table, finding.name, "NO" if not finding.ok else finding.level, finding.detail)
+    out.print(table)
+    remedies = [finding for finding in findings if finding.remedy]
+    for finding in remedies:
+        out.print(f"[bold]{escape(finding.name)}[/bold]: {escape(finding.remedy)}", highlight=False)
+    if remedies:
+        out.print()
+    if chosen == "none":
+        say("Programs cannot be run here: there is no sandbox. See above for how to get one.")
+    elif not holds:
+        say("This sandbox does not hold: run no untrusted program in it.")
+    else:
+        why = "asked for" if wanted else "found first" if chosen == "docker" else "no Docker"
+        say(f"Programs run in {chosen} ({why}), and this sandbox holds.")
 
 
 @sandbox_app.command()

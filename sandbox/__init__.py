@@ -12,6 +12,7 @@ from .errors import (
     SandboxError,
     SandboxUnavailable,
 )
+from .finding import Finding
 from .image import build_image, registry_fault
 from .image_description import PINNED, ImageDescription, describe
 from .language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
@@ -26,7 +27,7 @@ from .rows import (
     problem_from_row,
 )
 from .sandbox import Sandbox
-from .selfcheck import Finding
+from .survey import survey
 
 if TYPE_CHECKING:
     from .ray_sandbox import RaySandbox
@@ -62,6 +63,7 @@ __all__ = [
     "registry_fault",
     "same_lines",
     "same_output",
+    "survey",
 ]
 
 

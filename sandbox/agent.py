@@ -39,6 +39,11 @@ statistics string sys threading time traceback types typing unittest
 """
 """Modules that programs often import. The fork has them for nothing."""
 
+_LIMITS = (
+    *("cpu_s", "wall_s", "ceiling_s", "memory_mib"),
+    *("pids", "output_bytes", "files", "tmp_mib"),
+)
+
 SHORTEST_CHECK = 0.02  # seconds between looks at the times of all processes
 
 
@@ -150,6 +155,10 @@ class Agent:
 
     def _limits(self, request: dict[str, Any]) -> dict[str, Any]:
         limits: dict[str, Any] = dict(request["limits"])
+        for name in _LIMITS:
+            value = limits[name]  # a number that the kernel takes for "none" must not come through
+            if type(value) not in (int, float) or not 0 < value < 1 << 40:
+                sys.exit(f"agent: {name} must be a positive number, got {value!r:.100}")
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
@@ -279,7 +288,8 @@ def _run_main(code: bytes, request: dict[str, Any]) -> NoReturn:
 
 def _own_limits() -> list[Any]:
     limits = [resource.getrlimit(which) for which in range(16)]  # RLIM_NLIMITS
-    return [*limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)]
+    turn = (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getaffinity(0))
+    return [*limits, *turn]
 
 
 def _prepare_interpreter(config: dict[str, Any]) -> None:

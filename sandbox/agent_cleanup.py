@@ -24,10 +24,10 @@ _QUEUES = "/dev/mqueue"  # Docker mounts it; its files are no inodes that statvf
 
 
 class Files:
-    """The places where a program can write, and how many files they hold when clean."""
+    """The places where a program can write, and how they are when clean."""
 
     def __init__(self) -> None:
-        self.clean = {path: _inodes(path) for path in _WRITABLE if os.path.ismount(path)}
+        self.clean = {path: _state(path) for path in _WRITABLE if os.path.ismount(path)}
 
     def wipe(self, uids: list[int | None]) -> bool:
         """Delete what these users left, and say whether nothing is left."""
@@ -50,7 +50,7 @@ class Files:
     def dirty(self) -> list[str | int]:
         """The places that are not as they were: paths, or descriptors of folders."""
         used: list[str | int] = [
-            path for path, inodes in self.clean.items() if _inodes(path) != inodes
+            path for path, state in self.clean.items() if _state(path) != state
         ]
         return [*used, _QUEUES] if os.path.isdir(_QUEUES) and os.listdir(_QUEUES) else used
 
@@ -81,9 +81,10 @@ class OwnFolder(Files):
             os.rmdir(self.path)
 
 
-def _inodes(path: str) -> int:
+def _state(path: str) -> tuple[int, int]:
+    """How many files lie in a place, and who may write there, which its owner may change."""
     usage = os.statvfs(path)
-    return usage.f_files - usage.f_ffree
+    return usage.f_files - usage.f_ffree, os.stat(path).st_mode
 
 
 def settle(processes: list[int], end: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from .bwrap import BwrapBackend, bwrap_fault
+from .cgroup import can_group
 from .docker import DEFAULT_IMAGE, DockerBackend
 from .errors import ImageUnavailable, SandboxUnavailable
 from .hosts import HostsBackend
@@ -98,11 +99,15 @@ def choose_backend(
 _warned = threading.Event()
 
 
+def _weakness() -> str:
+    return "" if can_group() else ", which here bounds memory for each process only"
+
+
 def _warn(cause: Exception) -> None:
     if not _warned.is_set():
         _warned.set()
         warnings.warn(
-            f"programs run under bubblewrap, which bounds memory for each process only: {cause}",
+            f"programs run under bubblewrap{_weakness()}: {cause}",
             RuntimeWarning,
             stacklevel=5,
         )

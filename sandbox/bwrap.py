@@ -1,9 +1,10 @@
 """The embedded backend: the agent under bubblewrap, with no daemon and no image.
 
-A program sees the host's Python and system folders read-only, its own /tmp, and nothing else. The
-kernel bounds its memory for each process (RLIMIT_AS), not as a whole: there is no cgroup of its
-own. Started by root, every run has its own user, as under Docker; started by anybody else, all
-runs of a slot share one, and only the checks between runs keep them apart.
+A program sees the host's Python and system folders read-only, its own /tmp, and nothing else.
+Where this user may make a control group, the kernel bounds a program's memory as a whole, as under
+Docker; elsewhere for each process by itself (RLIMIT_AS). Started by root, every run has its own
+user, as under Docker; started by anybody else, all runs of a slot share one, and only the checks
+between runs keep them apart.
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from .agent_source import agent_command
 from .bpf import filter_program
+from .cgroup import MemoryGroup, make_group, sweep_groups
 from .child import Child
 from .errors import SandboxUnavailable
 from .host_files import package_folders
 from .limits import Limits
-from .slot import Origin, Slot
+from .slot import Origin, Slot, SlotBroken
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _SHM_MIB = 16
+_AGENT_MIB = 32
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 _PACKAGES = "/opt/packages"
 
@@ -56,6 +59,7 @@ class BwrapBackend:
         fault = bwrap_fault()
         if fault is not None:
             raise SandboxUnavailable(fault)
+        sweep_groups()
 
     def start(self) -> Slot:
         """Start one slot.
@@ -64,37 +68,48 @@ class BwrapBackend:
             SlotBroken: it did not come up.
         """
         seccomp = _filter_file()
+        group = make_group((self.limits.memory_mib + _AGENT_MIB) << 20)
         try:
             child = Child(
-                self.command(seccomp),
+                self.command(seccomp, group),
                 {"PATH": os.environ.get("PATH", os.defpath)},
                 inherited=() if seccomp is None else (seccomp,),
             )
+        except SlotBroken:
+            if group is not None:
+                group.remove()
+            raise
         finally:
             if seccomp is not None:
                 os.close(seccomp)
 
-        return child.slot(Origin(self.name), child.kill)
+        def end() -> None:
+            child.kill()
+            if group is not None:
+                group.remove()
 
-    def command(self, seccomp: int | None = None) -> list[str]:
+        return child.slot(Origin(self.name), end)
+
+    def command(self, seccomp: int | None = None, group: MemoryGroup | None = None) -> list[str]:
         """The command line of one slot; ``seccomp`` is the descriptor of a filter."""
         root = os.geteuid() == 0
         config = {
             # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
             "uid_base": (1 << 20) + (random.randrange(1 << 18) << 12),  # noqa: S311 - no secret
-            "memory_cgroup": False,
+            "memory_cgroup": group is not None,
             "process_limit": root or _counts_by_namespace(),
             "preload": list(self.preload),
             "site": False,
             "paths": [_PACKAGES] if self.packages else [],
         }
-        return [
+        command = [
             *_namespaces(root),
-            *_view(self.limits.tmp_mib, self.packages),
+            *_view(self.limits.tmp_mib, self.packages, [] if group is None else group.view()),
             *([] if seccomp is None else ["--seccomp", str(seccomp)]),
             "--",
             *agent_command(os.path.realpath(sys.executable), config),
         ]
+        return command if group is None else group.entering(command)
 
     def close(self) -> None:
         """Nothing outlives the slots."""
@@ -123,7 +138,11 @@ def _namespaces(root: bool) -> list[str]:
     return command
 
 
-def _view(tmp_mib: int, packages: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+def _view(
+    tmp_mib: int,
+    packages: Mapping[str, str] = MappingProxyType({}),
+    more: Sequence[str] = (),
+) -> list[str]:
     """The files a program sees: system and Python read-only, /tmp and /dev/shm its own."""
     view: list[str] = []
     for path in _SYSTEM:
@@ -145,10 +164,11 @@ def _view(tmp_mib: int, packages: Mapping[str, str] = MappingProxyType({})) -> l
         view += ["--perms", "0755", "--dir", _PACKAGES]
     for name, path in sorted(packages.items()):
         view += ["--ro-bind", path, f"{_PACKAGES}/{name}"]
-    view += ["--proc", "/proc", "--dev", "/dev"]
+    # A program is not root, so it writes no setting of the kernel; nor could it if it were.
+    view += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
-    view += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
+    view += [*more, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]
     view += ["--setenv", "PYTHONHASHSEED", "0", "--setenv", "PATH", "/usr/bin:/bin"]
     for name, value in (("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")):
         view += ["--setenv", name, value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import re
 import socket
 import sys
@@ -30,6 +31,7 @@ _LABEL = "assay.sandbox"
 _SHM_MIB = 16
 _AGENT_MIB = 32
 _FIRST_UID = 20_000
+_LAST_UID = 62_000  # and 2,000 more; a daemon with user namespaces has no more than 65,536
 _OLD_S = 3600
 
 
@@ -210,7 +212,8 @@ class DockerBackend:
         limits = self.limits
         memory = (limits.memory_mib + _AGENT_MIB) << 20
         config = {
-            "uid_base": _FIRST_UID,
+            # The kernel counts pipes, signals and watches by user, in all containers together.
+            "uid_base": random.randrange(_FIRST_UID, _LAST_UID, 2),  # noqa: S311 - no secret
             "memory_cgroup": True,
             "process_limit": False,
             "preload": list(self.preload),

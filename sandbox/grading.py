@@ -131,7 +131,7 @@ def calls_check(
             failure = failure or (RunStatus.OK, f"{where}: it returned another value")
         elif kind in ("error", "memory"):
             status = _ENDING.get(kind, RunStatus.RUNTIME_ERROR)
-            failure = failure or (status, f"{where}: {said}")
+            failure = failure or (status, f"{where}: {said!s:.500}")
         else:
             if kind == "failed":
                 status, reason = _load_failure(said)

@@ -15,6 +15,7 @@ from .compiled import Compiler, run_compiled_or_script
 from .cores import usable_cores
 from .dispatch import Answer, send
 from .errors import SandboxUnavailable
+from .finding import Finding
 from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
 from .language import PYTHON, Language, find_language
 from .limits import Limits
@@ -23,7 +24,7 @@ from .pool import Pool
 from .problem import check_problem
 from .process import ProcessBackend
 from .result import Check, Result, RunStatus
-from .selfcheck import Finding, self_check
+from .selfcheck import self_check
 from .slot import Mode, Request
 
 

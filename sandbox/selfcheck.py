@@ -1,57 +1,115 @@
-"""Does the sandbox hold here? A short list of programs that try."""
+"""Does the sandbox hold here? Programs that try to get out, and what became of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import platform
 from typing import Protocol
 
 from .errors import SandboxError
+from .finding import Finding
 from .limits import Limits
 from .result import Result, RunStatus
 
 
-class Runner(Protocol):
+class Box(Protocol):
     """What of a Sandbox is looked at."""
+
+    limits: Limits
 
     def run(self, code: str, stdin: str = "", *, limits: Limits | None = None) -> Result:
         """Run one program."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at.
-
-    Attributes:
-        name: what should be the case.
-        ok: whether it is.
-        detail: what was seen.
-    """
-
-    name: str
-    ok: bool
-    detail: str
-
-
+_PYTHON = "import sys; print(sys.version.split()[0], 6 * 7)"
+_USER = """
+import os
+print(os.getuid())
+try:
+    os.setuid(0)
+except OSError:
+    pass
+else:
+    print("ROOT")
+"""
+_RIGHTS = """
+lines = open("/proc/self/status").read().splitlines()
+held = dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)
+if int(held["CapEff"], 16) or int(held["CapPrm"], 16):
+    print("HOLDS capabilities", held["CapEff"])
+if held["NoNewPrivs"] != "1":
+    print("GAINS rights where it starts another program")
+print("no capabilities, and none to be had")
+"""
+# Harmless even where they are let through: a namespace, a trace, a keyring, a filter, of its own.
+_CALLS = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+calls = {"unshare": (NUMBERS[0], 0x10000000), "ptrace": (NUMBERS[1], 0, 0, 0, 0),
+    "keyctl": (NUMBERS[2], 0, -3, 1), "io_uring": (425, 0, 0), "userfaultfd": (NUMBERS[3], 1)}
+refused = []
+for name, (number, *args) in calls.items():
+    found = libc.syscall(number, *map(ctypes.c_long, args))
+    fine = found == -1 and ctypes.get_errno() in (1, 38)
+    refused.append(name) if fine else print("ALLOWED", name)
+print("refused:", ", ".join(refused))
+"""
 _NETWORK = """
 import socket
-for address in (("1.1.1.1", 53), ("8.8.8.8", 443)):
+print("interfaces:", ", ".join(name for _, name in socket.if_nameindex()) or "none")
+for address in (("1.1.1.1", 53), ("8.8.8.8", 443), ("2606:4700:4700::1111", 53)):
     try:
         socket.create_connection(address, 2)
-    except OSError as error:
-        print("no network:", error)
+    except OSError:
+        pass
     else:
-        print("CONNECTED")
+        print("CONNECTED to", address[0])
 """
 _WRITE = """
-for path in ("/", "/etc", "/usr", "/dev"):
+import os
+for path in ("/", "/etc", "/usr", "/dev", "/proc/sys/kernel", os.path.dirname(os.__file__)):
     try:
         open(path + "/assay-check", "w")
-    except OSError as error:
-        print(path, "no:", error.strerror)
+    except OSError:
+        pass
     else:
         print("WROTE", path)
+space = os.statvfs("/tmp")
+print("read-only, but for", space.f_blocks * space.f_frsize >> 20, "MiB in /tmp")
+"""
+_SEE = """
+import os
+others = [n for n in os.listdir("/proc") if n.isdigit() and int(n) not in (1, os.getpid())]
+if others: print("SEES processes", others)
+for name in ("environ", "mem", "fd/0", "root/etc"):
+    try: os.close(os.open("/proc/1/" + name, os.O_RDONLY))
+    except OSError: pass
+    else: print("READS", name, "of process 1")
+print("sees itself and process 1")
+"""
+_MANY = """
+import os, select, time
+share = int(input())
+reader, writer = os.pipe()
+for i in range(8):
+    if os.fork() == 0:
+        held = bytearray(share)
+        for page in range(0, share, 4096): held[page] = 1
+        os.write(writer, b"x")
+        time.sleep(60)
+full = 0
+while full < 8 and select.select([reader], [], [], 4)[0]: full += len(os.read(reader, 8))
+print(full)
+"""
+_FORKS = """
+import os, time
+made = 0
+try:
+    while made < 5000:
+        if os.fork() == 0: time.sleep(20)
+        made += 1
+except OSError: pass
+print(made)
 """
 _LEAVE = """
 import os, sys, time
@@ -66,47 +124,126 @@ import os
 print([n for p in ("/tmp", "/dev/shm") if os.path.isdir(p) for n in os.listdir(p)])
 print(sorted(int(n) for n in os.listdir("/proc") if n.isdigit() and int(n) not in (1, os.getpid())))
 """
-_SECONDS = Limits(cpu_s=1.0, wall_s=10.0, memory_mib=64)
+_NUMBERS = {"x86_64": (272, 101, 250, 323), "aarch64": (97, 117, 219, 282)}
+_BROKEN = "Run no untrusted program here. Use Docker, and report this with the output of --json."
+_OWN_USER = "Run as root, or use Docker: then every run is a user of its own."
+_WHOLE_MEMORY = (
+    "Use Docker; or run as root, or below systemd-run --user --scope -p Delegate=yes, so that a "
+    "control group can be made; or set memory_mib times pids with that in mind."
+)
+_NO_FILTER = "There is no filter for this machine: use Docker, which has one for every machine."
 
 
-def self_check(box: Runner) -> list[Finding]:
-    """Run a few programs that try to get out, and say what became of each.
+def self_check(box: Box) -> list[Finding]:
+    """Run programs that try to get out, and say what became of each.
 
-    A sandbox that cannot run at all is one finding, named ``available``.
+    A sandbox that cannot run at all is one finding, named ``runs programs``.
     """
+    limits = Limits(
+        cpu_s=1.0, wall_s=10.0, memory_mib=min(64, box.limits.memory_mib), pids=box.limits.pids
+    )
+
+    def seen(name: str, code: str, bad: tuple[str, ...], remedy: str = _BROKEN) -> Finding:
+        """What a program printed; it must end properly and print none of these words."""
+        result = box.run(code, limits=limits)
+        fine = result.status is RunStatus.OK and not any(w in result.stdout for w in bad)
+        return Finding(name, fine, _said(result), "" if fine else remedy)
+
+    def stopped(name: str, code: str, status: RunStatus) -> Finding:
+        result = box.run(code, limits=limits)
+        fine = result.status is status
+        return Finding(name, fine, result.reason or _said(result), "" if fine else _BROKEN)
+
     try:
-        box.run("")
+        first = box.run(_PYTHON)
     except SandboxError as error:
-        return [Finding("available", False, str(error))]
+        return [Finding("runs programs", False, str(error), "See the lines above.")]
+    version = first.stdout.split()[:1]
+    ran = first.stdout.endswith(" 42\n")
+    findings = [
+        Finding(
+            "runs programs",
+            ran,
+            f"Python {version[0]}" if ran else _said(first),
+            "" if ran else "The image needs Python 3.11 or later as python3.",
+        )
+    ]
+    if not ran:
+        return findings
+    numbers = _NUMBERS.get(platform.machine())
     return [
-        _look(box, "runs a program", "print(6 * 7)", lambda r: r.stdout == "42\n"),
-        _look(box, "no network", _NETWORK, lambda r: "CONNECTED" not in r.stdout),
-        _look(box, "file system is read-only", _WRITE, lambda r: "WROTE" not in r.stdout),
-        _look(
-            box,
-            "is not root",
-            "import os; print(os.getuid()); os.setuid(0)",
-            lambda r: r.status is RunStatus.RUNTIME_ERROR and r.stdout != "0\n",
+        *findings,
+        _users(box),
+        seen("no rights", _RIGHTS, ("HOLDS", "GAINS")),
+        *(
+            [seen("system calls", f"NUMBERS = {numbers}\n{_CALLS}", ("ALLOWED",), _NO_FILTER)]
+            if numbers is not None
+            else []
         ),
-        _look(box, "a loop is stopped", "while True: pass", _ends(RunStatus.TIMEOUT)),
-        _look(box, "memory is bounded", "x = bytearray(1 << 30)", _ends(RunStatus.MEMORY)),
-        _look(box, "output is bounded", "while True: print('x' * 9999)", _ends("output_limit")),
-        _left_behind(box),
+        seen("no network", _NETWORK, ("CONNECTED",)),
+        seen("files", _WRITE, ("WROTE",)),
+        seen("other processes", _SEE, ("SEES", "READS")),
+        stopped("CPU time", "while True: pass", RunStatus.TIMEOUT),
+        stopped("output", "while True: print('x' * 9999)", RunStatus.OUTPUT_LIMIT),
+        stopped("memory, one process", f"x = b'x' * ({limits.memory_mib} << 21)", RunStatus.MEMORY),
+        _whole_memory(box),
+        _processes(box, limits),
+        _left_behind(box, limits),
     ]
 
 
-def _ends(status: str) -> Callable[[Result], bool]:
-    return lambda result: result.status == status
+def _said(result: Result) -> str:
+    said = " ".join(result.stdout.split())
+    if result.status is RunStatus.OK and said:
+        return said[:200]
+    return f"{result.status.value}: {result.reason or said}"[:200].rstrip(": ")
 
 
-def _look(box: Runner, name: str, code: str, is_fine: Callable[[Result], bool]) -> Finding:
-    result = box.run(code, limits=_SECONDS)
-    said = " ".join((result.reason or result.stdout).split())
-    return Finding(name, is_fine(result), f"{result.status.value}: {said[:120]}".rstrip(": "))
+def _users(box: Box) -> Finding:
+    """Each run has a user of its own, and none is root."""
+    first, second = (box.run(_USER).stdout.split() for _ in range(2))
+    if "ROOT" in first or not first or first[0] == "0":
+        return Finding("users", False, f"programs are root: {first}", _BROKEN)
+    if first == second:
+        said = f"all programs of a slot are user {first[0]}; checks between runs part them"
+        return Finding("users", True, said, _OWN_USER)
+    return Finding("users", True, "each run is a user of its own, and none is root")
 
 
-def _left_behind(box: Runner) -> Finding:
-    left = box.run(_LEAVE, limits=_SECONDS)
-    seen = box.run(_LOOK, limits=_SECONDS)
-    fine = seen.stdout == "[]\n[]\n" and left.status is RunStatus.OK
-    return Finding("nothing is left behind", fine, " ".join(seen.stdout.split()) or seen.reason)
+def _whole_memory(box: Box) -> Finding:
+    """Eight processes that together want twice the memory."""
+    most = box.limits.memory_mib
+    result = box.run(_MANY, str((most << 20) // 4), limits=_with(box.limits, 10.0))
+    name = "memory, whole program"
+    if result.stdout != "8\n":
+        return Finding(name, True, f"eight processes share {most} MiB")
+    said = f"each process may have {most} MiB, up to {box.limits.pids} processes"
+    return Finding(name, True, said, _WHOLE_MEMORY)
+
+
+def _processes(box: Box, limits: Limits) -> Finding:
+    result = box.run(_FORKS, limits=limits)
+    made = result.stdout.strip()
+    fine = made.isdigit() and int(made) <= limits.pids + 2
+    said = f"at most {limits.pids}" if fine else f"it made {made or _said(result)}"
+    return Finding("processes", fine, said, "" if fine else _BROKEN)
+
+
+def _with(limits: Limits, wall_s: float) -> Limits:
+    """The same bounds on space, with more time than any machine needs to fill it."""
+    return Limits(
+        cpu_s=5.0,
+        wall_s=wall_s,
+        memory_mib=limits.memory_mib,
+        pids=limits.pids,
+        files=limits.files,
+        tmp_mib=limits.tmp_mib,
+    )
+
+
+def _left_behind(box: Box, limits: Limits) -> Finding:
+    left = box.run(_LEAVE, limits=limits)
+    seen = box.run(_LOOK, limits=limits)
+    fine = seen.stdout == "[]\n[]\n" and left.status is RunStatus.OK and left.strays == 1
+    said = "no file, and no process: the one that was left was killed" if fine else _said(seen)
+    return Finding("left behind", fine, said, "" if fine else _BROKEN)

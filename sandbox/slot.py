@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .limits import Limits
@@ -19,6 +19,9 @@ GRACE_S = 15.0
 """What a reply may take beyond the run's last moment: killing, wiping and sending."""
 
 _LARGEST_HEADER = 1 << 20
+_LARGEST_COUNT = 1 << 53
+_STDERR_KEPT = 4096  # bytes of what an agent says of its own failure
+_ENDS = frozenset({"exit", "wall", "cpu", "output", "memory"})
 
 
 class SlotBroken(Exception):
@@ -69,7 +72,7 @@ class Reply:
     """How it ended: facts from the kernel, and what it wrote.
 
     Attributes:
-        end: ``exit``, or what ended it: ``wall``, ``cpu`` or ``output``.
+        end: ``exit``, or what ended it: ``wall``, ``cpu``, ``output`` or ``memory``.
         exits: exit code of each process of the run (negative for a signal); ``None`` for one
             that the agent killed.
         note: what the program says of its own end; it can only harm itself by lying.
@@ -130,7 +133,9 @@ class Slot:
         self._said = said
         self._excuse = excuse
         self._hung_up = False
-        self._raw = bytearray()
+        self._header = bytearray()
+        self._channel = 0
+        self._frame_left = 0
         self._data = bytearray()
         self._stderr = bytearray()
         self._number = 0
@@ -139,7 +144,8 @@ class Slot:
         self._deadline = time.monotonic() + start_s
         try:
             greeting = self._read_frame()
-            if greeting.get("ready") != 1:
+            told = (greeting.get("ready"), greeting.get("python"), greeting.get("switches"))
+            if told[0] != 1 or type(told[1]) is not str or type(told[2]) is not bool:
                 raise SlotBroken(f"the agent greeted with {greeting!r:.100}")
         except SlotBroken as error:
             why = self.excuse()
@@ -156,6 +162,8 @@ class Slot:
         """
         self.runs += 1
         self._number += 1
+        if self._data or self._header or self._frame_left:
+            raise SlotBroken("the agent spoke before it was asked")
         bounds = request.limits
         self._deadline = time.monotonic() + bounds.ceiling_seconds + GRACE_S
         limits = {
@@ -173,33 +181,37 @@ class Slot:
         }
         data = json.dumps(header).encode()
         self._send(b"".join([struct.pack(">I", len(data)), data, request.code, request.data]))
-        return self._read_reply(request.limits.output_bytes)
+        reply = self._read_reply(request)
+        if self._data:
+            raise SlotBroken("the agent said more than its reply")
+        return reply
 
-    def _read_reply(self, output_bytes: int) -> Reply:
+    def _read_reply(self, request: Request) -> Reply:
         facts = self._read_frame()
         try:
             if facts["id"] != self._number:
-                raise SlotBroken(f"a reply to {facts['id']!r}, expected {self._number}")
-            sizes = facts["sizes"]
-            if len(sizes) != 3 or not all(0 <= size <= output_bytes for size in sizes):
-                raise SlotBroken(f"outputs of {sizes!r} bytes")
-            out_cut, err_cut, report_cut = (over is True for over in facts["cut"])
-            out, err, report = (self._read(size) for size in sizes)
-            return Reply(
-                end=str(facts["end"]),
-                exits=tuple(facts["exits"]),
-                note=str(facts["note"]),
-                wall_s=float(facts["wall_s"]),
-                cpu_s=float(facts["cpu_s"]),
-                memory_mib=facts["rss_kib"] / 1024,
-                oom=bool(facts["oom"]),
-                strays=int(facts["strays"]),
+                raise SlotBroken(f"a reply to {facts['id']!r:.100}, expected {self._number}")
+            sizes = [_count(size, request.limits.output_bytes) for size in facts["sizes"]]
+            if len(sizes) != 3:
+                raise ValueError(f"{len(sizes)} outputs")
+            # What the facts say is looked at before anything that they announce is read.
+            reply = Reply(
+                end=_one_of(_ENDS, facts["end"]),
+                exits=_exits(facts["exits"], 2 if request.mode == "tests" else 1),
+                note=str(facts["note"])[:100],
+                wall_s=_seconds(facts["wall_s"]),
+                cpu_s=_seconds(facts["cpu_s"]),
+                memory_mib=_count(facts["rss_kib"]) / 1024,
+                oom=facts["oom"] is True,
+                strays=_count(facts["strays"]),
                 clean=facts["clean"] is True,
-                outputs=(out, err, report),
-                cut=(out_cut, err_cut, report_cut),
+                outputs=(b"", b"", b""),
+                cut=_flags(facts["cut"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise SlotBroken(f"an odd reply: {error!r}") from error
+            raise SlotBroken(f"an odd reply: {error!r:.300}") from error
+        out, err, report = (self._read(size) for size in sizes)
+        return replace(reply, outputs=(out, err, report))
 
     def excuse(self) -> str:
         """How the sandbox broke, where that was not its program's doing; else empty.
@@ -230,7 +242,10 @@ class Slot:
             raise SlotBroken(self._cause(error)) from error
 
     def _left(self) -> float:
-        return max(0.001, self._deadline - time.monotonic())
+        left = self._deadline - time.monotonic()
+        if left <= 0:  # else one that sends a byte at a time would be listened to for ever
+            raise SlotBroken(self._cause("no reply in time"))
+        return left
 
     def _cause(self, error: object) -> str:
         said = self._stderr[-500:].decode("utf-8", "replace").strip() or self._said()
@@ -242,7 +257,7 @@ class Slot:
             raise SlotBroken(f"a header of {size} bytes")
         try:
             facts = json.loads(self._read(size))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SlotBroken("a header that is not JSON") from error
         if not isinstance(facts, dict):
             raise SlotBroken("a header that is not an object")
@@ -268,10 +283,56 @@ class Slot:
         if not self._multiplexed:
             self._data += piece
             return
-        self._raw += piece
-        while len(self._raw) >= 8:
-            channel, size = struct.unpack_from(">BxxxI", self._raw)
-            if len(self._raw) < 8 + size:
-                return
-            (self._data if channel == 1 else self._stderr).extend(self._raw[8 : 8 + size])
-            del self._raw[: 8 + size]
+        view = memoryview(piece)
+        while view:
+            if self._frame_left:
+                part, view = view[: self._frame_left], view[self._frame_left :]
+                self._frame_left -= len(part)
+                if self._channel == 1:
+                    self._data += part
+                else:
+                    self._stderr = (self._stderr + part)[-_STDERR_KEPT:]
+                continue
+            missing = 8 - len(self._header)
+            self._header += view[:missing]
+            view = view[missing:]
+            if len(self._header) == 8:
+                self._channel, self._frame_left = struct.unpack(">BxxxI", self._header)
+                self._header.clear()
+                if self._channel not in (1, 2):
+                    raise SlotBroken(f"a frame for stream {self._channel}")
+
+
+def _count(value: Any, most: int = _LARGEST_COUNT) -> int:
+    """A number of something. The facts come from an agent that a program may have overcome."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{value!r:.100} is no count of at most {most}")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= _LARGEST_COUNT:  # nan too is refused
+        raise ValueError(f"{value!r:.100} is no time")
+    return float(value)
+
+
+def _one_of(words: frozenset[str], value: Any) -> str:
+    if type(value) is not str or value not in words:
+        raise ValueError(f"{value!r:.100} is none of {sorted(words)}")
+    return value
+
+
+def _flags(values: Any) -> tuple[bool, bool, bool]:
+    if type(values) is not list or not all(type(value) is bool for value in values):
+        raise ValueError(f"{values!r:.100} are no flags")
+    out, err, report = values
+    return out, err, report
+
+
+def _exits(values: Any, number: int) -> tuple[int | None, ...]:
+    if type(values) is not list or len(values) != number:
+        raise ValueError(f"{values!r:.100} are not {number} exit codes")
+    for value in values:
+        if value is not None and (type(value) is not int or not -128 <= value <= 255):
+            raise ValueError(f"{value!r:.100} is no exit code")
+    return tuple(values)

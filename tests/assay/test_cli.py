@@ -358,6 +358,19 @@ class TestSandbox:
         assert code == 0, shown
         assert "no network" in shown
         assert "NO" not in shown.split()
+        assert "Programs run in bwrap (asked for), and this sandbox holds." in shown
+
+    def test_where_there_is_no_sandbox_the_check_says_how_to_get_one(
+        self, run, monkeypatch
+    ) -> None:
+        monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+        code, shown, _ = run("sandbox", "check", "--backend", "docker")
+        assert code == 1
+        assert "Install Docker" in shown
+        assert "there is no sandbox" in shown
+        code, shown, _ = run("sandbox", "check", "--backend", "docker", "--json")
+        found = json.loads(shown)
+        assert (code, found["backend"], found["holds"]) == (1, "none", False)
 
 
 @pytest.mark.docker

@@ -39,7 +39,7 @@ class Client(docker.APIClient):
         # The variables of TLS are for tcp:// only; a certificate missing here must not stop unix://.
         arguments: dict[str, Any] = {"base_url": url}
         if not self._path:
-            arguments = kwargs_from_env({**os.environ, "DOCKER_HOST": url})
+            arguments = dict(kwargs_from_env({**os.environ, "DOCKER_HOST": url}))
         if url.startswith("tcp://"):
             parts = urlsplit(url)  # a host that is off would else be waited for much longer
             socket.create_connection((parts.hostname or "", parts.port or 2375), _PROBE_S).close()
@@ -50,7 +50,7 @@ class Client(docker.APIClient):
         try:
             if version is None:
                 # Asked for by docker-py's constructor, it leaks the connection where this fails.
-                self._version = self._retrieve_server_version()
+                self._version = self.version(api_version=False)["ApiVersion"]
         except BaseException:
             super().close()
             raise

@@ -437,9 +437,9 @@ class Sandbox(Batches):
             if self._pool is None:
                 image, wanted, preload = self._wanted
                 found = choose_backend(image, wanted, self.limits, preload, **self._where)
-                size = int(self._size or getattr(found, "slots", 1))
-                self._size = size
-                self._pool = Pool(found, size, idle_s=self.idle_s)
+                if self._size is None:
+                    self._size = getattr(found, "slots", 1)
+                self._pool = Pool(found, self._size, idle_s=self.idle_s)
             return self._pool
 
 

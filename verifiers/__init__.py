@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .cluster import RayVerifier
 from .countdown import Countdown
 from .exact import Exact
 from .format import Format
@@ -20,6 +21,7 @@ __all__ = [
     "Format",
     "FunctionVerifier",
     "Math",
+    "RayVerifier",
     "Rubric",
     "Status",
     "Verdict",

@@ -1,4 +1,4 @@
-"""What counts as the same number where people differ: each convention by name."""
+"""What counts as the same answer where people differ: each convention by name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 PERCENT = ("either", "unit", "value")
+MEMBERS = ("exact", "some", "more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,14 @@ class Conventions:
         rounded_digits: a decimal with at least so many digits after the point is taken for a
             number that no decimal writes exactly (1/3, the square root of 2) if it is that
             number correctly rounded. ``None``: never. Against 3/4 only 0.75 counts.
-        units: whether a unit that the other side leaves out is overlooked, as in ``5`` for
-            ``5 cm``. Two different units are never the same.
+        units: whether what the question names may be left out or added: a unit (``5`` for
+            ``5 cm``), a base, am or pm. Two different units are never the same.
+        case: whether letter case counts in words. In variables and choices it always does.
+        ordered: whether the order of a bare list counts. A set has none, a tuple always one.
+        brackets: whether ``(1, 2)`` and ``1, 2`` differ.
+        members: of lists and sets. ``"exact"``: all and no others. ``"some"``: members may be
+            missing, but none may be wrong. ``"more"``: all, and at most as many others again.
+        dates: whether ``12 May 2024`` is ``2024-05-12``, and ``3:30 PM`` is ``15:30``.
 
     Raises:
         ValueError: a convention is unknown, or ``rounded_digits`` is less than 1.
@@ -29,10 +36,18 @@ class Conventions:
     percent: str = "either"
     rounded_digits: int | None = 6
     units: bool = True
+    case: bool = False
+    ordered: bool = False
+    brackets: bool = True
+    members: str = "exact"
+    dates: bool = True
 
     def __post_init__(self) -> None:
-        if self.percent not in PERCENT:
-            raise ValueError(f"percent must be one of {', '.join(PERCENT)}, got {self.percent!r}")
+        for name, allowed in (("percent", PERCENT), ("members", MEMBERS)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}"
+                )
         if self.rounded_digits is not None and self.rounded_digits < 1:
             raise ValueError(f"rounded_digits must be at least 1, got {self.rounded_digits!r}")
 

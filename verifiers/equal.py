@@ -1,6 +1,6 @@
 r"""Whether an answer and a known answer are the same, as far as that is cheap to tell.
 
-:func:`same_value` says True, False, or None: None is "not from here", and only such pairs go
+:func:`compared` says True, False, or None: None is "not from here", and only such pairs go
 on to the symbolic worker. What it refuses it refuses for good: negations, lists held against
 single values, other variables, other brackets. The known false positives of the symbolic
 library lie there.
@@ -9,15 +9,26 @@ library lie there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 
+from .amount import (
+    same_amounts,
+    same_bases,
+    same_congruences,
+    same_formulas,
+    same_ratios,
+    same_times,
+)
+from .choice import Choice, read_choice
+from .collection import BAGS, RANGES, same_bags, same_ranges, same_sequences
+from .comparison import MAX_DEPTH, Comparison
 from .conventions import Conventions
-from .latex import balanced, respell, squeezed
-from .number import Number, same_numbers, without_unit
-from .shape import MEMBER, Kind, Shape, as_interval, ratio_value, read_shape, words_of
+from .equations import assignment, same_equations
+from .expression import read_expression
+from .formula import UNDEFINED
+from .latex import balanced, spelled
+from .region import read_region
+from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 
-_MAX_DEPTH = 5
-_MAX_ELEMENTS = 60
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
     r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
@@ -28,17 +39,27 @@ _UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
 
 
 def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
+    """:func:`compared`, without the reasons."""
+    return compared(gold, answer, Comparison(conventions, _same))
+
+
+def comparison(conventions: Conventions) -> Comparison:
+    """What :func:`compared` takes note in."""
+    return Comparison(conventions, _same)
+
+
+def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     """Hold an answer against a known one without any symbolic computation.
 
     Args:
         gold: bare LaTeX or text.
         answer: likewise; hostile text, at most ``MAX_ANSWER`` characters.
-        conventions: what counts as the same number.
+        on: the conventions; takes note of those that decided.
 
     Returns:
         True or False where that can be told here, else ``None``.
     """
-    left, right = squeezed(respell(gold)), squeezed(respell(answer))
+    left, right = spelled(gold), spelled(answer)
     if not left or not right or not balanced(right):
         return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
@@ -48,33 +69,11 @@ def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
     right = right.removeprefix("\\approx").removeprefix("=")
     if _takes_back(left, right):
         return False
-    return _same(left, right, conventions, 0)
+    return on.same(left, right, 0)
 
 
 def _bare(text: str) -> str:
     return _TEXT.sub(r"\1", text).replace(" ", "")
-
-
-def readable(gold: str) -> bool | None:
-    """Whether a known answer makes sense by itself; ``None`` where only the worker can tell."""
-    text = squeezed(respell(gold))
-    if not text or not balanced(text):
-        return False
-    return _readable(text, 0)
-
-
-def _readable(text: str, depth: int) -> bool | None:
-    if depth > _MAX_DEPTH:
-        return None
-    shape = read_shape(text)
-    if shape.kind in _ATOMS or re.fullmatch(r"[A-Za-z]", shape.text):
-        return True
-    if shape.kind in _COMPOUNDS:
-        parts = [_readable(part, depth + 1) for part in shape.parts]
-        return all(parts) if None not in parts else None
-    if shape.kind is Kind.EQUATION and _assignment(shape) is not None:
-        return _readable(shape.parts[-1], depth + 1)
-    return None
 
 
 def _takes_back(gold: str, answer: str) -> bool:
@@ -86,251 +85,121 @@ def _takes_back(gold: str, answer: str) -> bool:
 
 # -- by kind -----------------------------------------------------------------------------------
 
-_ATOMS = frozenset((Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS))
-_BAGS = frozenset((Kind.LIST, Kind.SET))
-_COMPOUNDS = _BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
-_RANGES = frozenset((Kind.RELATION, Kind.UNION, Kind.TUPLE))
 
-
-def _same(gold: str, answer: str, how: Conventions, depth: int) -> bool | None:
+def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     if gold == answer:
         return True
     if not gold or not answer:
         return False
-    if depth > _MAX_DEPTH:
-        return None
     a, b = read_shape(gold), read_shape(answer)
     if a.number is not None and b.number is not None:
-        return same_numbers(a.number, b.number, how)
-    if Kind.EQUATION in {a.kind, b.kind} and a.kind is not Kind.LIST and b.kind is not Kind.LIST:
-        return _equations(a, b, how, depth)
-    if Kind.EMPTY in {a.kind, b.kind}:
-        return a.kind is b.kind
-    if a.kind in _BAGS or b.kind in _BAGS:
-        return _bags(a, b, how, depth)
-    if Kind.WORDS in {a.kind, b.kind} or re.fullmatch(r"\(?[A-Z]\)?", gold):
-        return _words(a, b)
+        return same_amounts(a.number, b.number, on)
+    if a.number is not None and b.kind is Kind.LIST:
+        a = as_list(a)  # 100,200,300 against 300, 100, 200
+    elif b.number is not None and a.kind is Kind.LIST:
+        b = as_list(b)
+    kinds = {a.kind, b.kind}
+    option = _option(gold, answer, on, depth)
+    if option is not None:
+        return option
+    if Kind.EQUATION in kinds and a.kind is not Kind.LIST and b.kind is not Kind.LIST:
+        return same_equations(a, b, on, depth)
+    for kind in (Kind.EMPTY, Kind.INFINITE):
+        if kind in kinds:
+            return a.kind is b.kind and a.mark == b.mark
+    if Kind.MOMENT in kinds:
+        if a.moment is None or b.moment is None:
+            return False
+        return same_times(a.moment, b.moment, gold, answer, on)
+    if a.kind in BAGS or b.kind in BAGS:
+        return same_bags(a, b, on, depth)
+    if Kind.WORDS in kinds:
+        return _words(a, b, on)
+    return _structures(gold, a, b, on, depth)
+
+
+def _structures(gold: str, a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+    kinds = {a.kind, b.kind}
+    if Kind.CONGRUENCE in kinds:
+        return same_congruences(a, b, on, depth)
     if b.kind is Kind.RELATION and MEMBER.match(gold):
-        return None  # x \in [0,1] asks for an interval; math-verify refuses inequalities for it
-    if Kind.RELATION in {a.kind, b.kind} or Kind.UNION in {a.kind, b.kind}:
-        return _ranges(a, b, how, depth)
-    if Kind.TUPLE in {a.kind, b.kind} or Kind.MATRIX in {a.kind, b.kind}:
-        return _sequences(a, b, how, depth)
-    if Kind.BASE in {a.kind, b.kind} or Kind.RATIO in {a.kind, b.kind}:
-        return _bases_and_ratios(a, b, how)
-    return _expressions(a.text, b.text, how, depth)
+        return False  # x \in [0,1] asks for an interval
+    if Kind.RELATION in kinds or Kind.UNION in kinds:
+        return same_ranges(a, b, on, depth)
+    if Kind.TUPLE in kinds or Kind.MATRIX in kinds:
+        return same_sequences(a, b, on, depth)
+    if Kind.BASE in kinds:
+        return same_bases(a, b, on)
+    if Kind.RATIO in kinds:
+        return same_ratios(a, b, on)
+    return same_formulas(a.text, b.text, on, depth)
 
 
-def _expressions(gold: str, answer: str, how: Conventions, depth: int) -> bool | None:
-    left, unit = without_unit(gold)
-    right, other_unit = without_unit(answer)
-    if unit != other_unit and ((unit and other_unit) or not how.units):
-        return False
-    if (left, right) != (gold, answer):
-        return _same(left, right, how, depth + 1)
-    return None if _same_letters(gold, answer) else False
-
-
-def _all(findings: Iterable[bool | None]) -> bool | None:
-    """False where one is False, else None where one is None, else True."""
-    unknown = False
-    for finding in findings:
-        if finding is False:
-            return False
-        unknown |= finding is None
-    return None if unknown else True
-
-
-def _sequences(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
-    if a.kind is b.kind:
-        same_frame = a.mark == b.mark
-    elif {a.kind, b.kind} == {Kind.MATRIX, Kind.TUPLE}:  # a column vector may be written (1,2)
-        column = f"pmatrix {len(a.parts)}"
-        same_frame = {a.mark, b.mark} == {column, "()"}
-    else:
-        expression = a if a.kind is Kind.EXPRESSION else b
-        # a product such as \frac12\begin{pmatrix}...: what it comes to is not for us to say
-        return None if expression.kind is Kind.EXPRESSION and "matrix" in expression.text else False
-    if not same_frame or len(a.parts) != len(b.parts):
-        return False
-    return _all(_same(x, y, how, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
-
-
-def _bags(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
-    if not (a.kind in _BAGS and b.kind in _BAGS):
-        bag, other = (a, b) if a.kind in _BAGS else (b, a)
-        if len(bag.parts) == 1 and other.kind not in _RANGES:  # {5} for 5
-            gold = bag.parts[0] if bag is a else a.text
-            answer = bag.parts[0] if bag is b else b.text
-            return _same(gold, answer, how, depth + 1)
-        ranges = other.kind in _RANGES or other.kind is Kind.EXPRESSION
-        cases = all(read_shape(part).kind is Kind.RELATION for part in bag.parts)
-        return None if ranges and cases else False
-    if max(len(a.parts), len(b.parts)) > _MAX_ELEMENTS:
+def _option(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
+    """Where the gold is a choice: its letter, the letter with any text, or the option's text."""
+    wanted = read_choice(gold)
+    if wanted is None:
         return None
-    named = [_assignment(read_shape(part)) is not None for part in a.parts]
-    if all(named) and not any(_assignment(read_shape(part)) for part in b.parts):
-        names = {part.partition("=")[0] for part in a.parts}
-        if len(names) == len(a.parts) > 1 and len(b.parts) == len(a.parts):  # k=4, n=2 against 4, 2
-            return _all(_same(x, y, how, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
-    return _same_bag(_distinct(a.parts, how, depth), _distinct(b.parts, how, depth), how, depth)
-
-
-def _distinct(parts: Sequence[str], how: Conventions, depth: int) -> list[str]:
-    kept: list[str] = []
-    for part in parts:
-        if not any(_same(other, part, how, depth + 1) for other in kept):
-            kept.append(part)
-    return kept
-
-
-def _same_bag(gold: list[str], answer: list[str], how: Conventions, depth: int) -> bool | None:
-    if len(gold) != len(answer):
+    given = read_choice(answer)
+    if given is not None and given.letter != wanted.letter:
         return False
-    left, unknown = list(answer), False
-    for part in gold:
-        findings = [_same(part, other, how, depth + 1) for other in left]
-        if True in findings:
-            del left[findings.index(True)]
-        elif None not in findings:
-            return False
-        else:
-            unknown = True
-    return None if unknown else True
+    if given is None:
+        return _option_text(wanted, answer, on, depth)
+    if given.option and wanted.option:
+        return on.same(wanted.option, given.option, depth + 1)
+    return True
 
 
-def _ranges(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
-    """Inequalities, intervals and their unions."""
-    if a.kind is b.kind is Kind.UNION and len(a.parts) == len(b.parts):
-        same = _same_bag(list(a.parts), list(b.parts), how, depth)
-        return True if same else None
-    whole = ("\\mathbb", "\\setminus")
-    for shape in (a, b):
-        loose = shape.kind is Kind.EXPRESSION and any(sign in shape.text for sign in whole)
-        if shape.kind not in _RANGES and not loose:
-            return False
-    if a.kind is b.kind is Kind.RELATION and not _same_letters(a.text, b.text):
-        return False
-    left, right = (as_interval(s.text) if s.kind is Kind.RELATION else s for s in (a, b))
-    if left is None or right is None or left.kind is not right.kind:
-        return None
-    return _sequences(left, right, how, depth)
+def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> bool | None:
+    if not wanted.option:  # a single letter may be a variable
+        return None if re.search(rf"(?<![A-Za-z\\]){wanted.letter}(?![A-Za-z])", answer) else False
+    same = on.same(wanted.option, answer, depth + 1)
+    return on.note("by the option's text") if same else same
 
 
-def _bases_and_ratios(a: Shape, b: Shape, how: Conventions) -> bool | None:
-    if a.kind is b.kind is Kind.BASE:
-        return a.parts == b.parts and a.mark == b.mark
-    if a.kind is Kind.BASE:  # the base is stated by the question
-        return how.units and b.text.lstrip("0") == a.parts[0]
-    if Kind.BASE in {a.kind, b.kind}:
-        return False
-    values = [
-        Number(value) if value is not None else shape.number
-        for shape in (a, b)
-        for value in [ratio_value(shape) if shape.kind is Kind.RATIO else None]
-    ]
-    if values[0] is None or values[1] is None:
-        return False
-    return same_numbers(values[0], values[1], how)
-
-
-_CHOICE = re.compile(r"\(?([A-Z])\)?")
-_LABELLED = re.compile(r"\(?([A-Z])[).:](?:(?!\bfalse\b|(?<![A-Za-z])[A-Z](?![A-Za-z])).){0,80}")
-
-
-def _words(a: Shape, b: Shape) -> bool | None:
-    choice = _CHOICE.fullmatch(a.text)
-    if choice:
-        given = _CHOICE.fullmatch(b.text) or _LABELLED.fullmatch(b.text)
-        return given is not None and given.group(1) == choice.group(1)
+def _words(a: Shape, b: Shape, on: Comparison) -> bool:
     left, right = words_of(a.text), words_of(b.text)
+    if on.how.case and _bare(a.text) != _bare(b.text):
+        return False
     if left and right:
         return left == right
     other = (b.text if left else a.text).replace(" ", "")
     return other.lower() == (left or right) and len(other) > 1
 
 
-# -- equations ---------------------------------------------------------------------------------
+# -- golds -------------------------------------------------------------------------------------
 
-_NAME = re.compile(
-    r"\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
-    r"(?:\([A-Za-z](?:,[A-Za-z])*\))?"
-    r"|\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
-    r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
-    r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)"
-)
+_ATOMS = frozenset(
+    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.MOMENT, Kind.INFINITE,
+     Kind.CONGRUENCE)
+)  # fmt: skip
+_COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 
 
-def _assignment(shape: Shape) -> tuple[str, tuple[str, ...]] | None:
-    """``(name, values)`` of ``x = 5``, ``5 = x`` and ``x = 2+3 = 5``; ``None`` for the rest."""
-    if shape.kind is not Kind.EQUATION:
-        return None
-    first, *rest = shape.parts
-    if _NAME.fullmatch(first):
-        return first, tuple(rest)
-    if len(rest) == 1 and _NAME.fullmatch(rest[0]):
-        return rest[0], (first,)
-    return None
-
-
-def _equations(a: Shape, b: Shape, how: Conventions, depth: int) -> bool | None:
-    gold, answer = _assignment(a), _assignment(b)
-    if answer and not _consistent(answer[1], how, depth):
+def readable(gold: str) -> bool | None:
+    """Whether a known answer makes sense by itself; ``None`` where only the worker can tell."""
+    text = spelled(gold)
+    if not text or not balanced(text):
         return False
-    if gold and answer:
-        return _same_assignment(gold, answer, how, depth)
-    if a.kind is b.kind:
-        return None if _same_letters(a.text, b.text) else False
-    if gold:
-        return _same(gold[1][-1], b.text, how, depth + 1)
-    if answer:
-        return _same(a.text, answer[1][-1], how, depth + 1)
-    if a.kind is Kind.EQUATION:
-        return False  # an equation is not its right-hand side
-    return _all(_same(a.text, side, how, depth + 1) for side in b.parts)  # 6\times7 = 42
+    return _readable(text, 0)
 
 
-def _same_assignment(
-    gold: tuple[str, tuple[str, ...]],
-    answer: tuple[str, tuple[str, ...]],
-    how: Conventions,
-    depth: int,
-) -> bool | None:
-    same = _same(gold[1][-1], answer[1][-1], how, depth + 1)
-    if gold[0] == answer[0] or same is False:
-        # y = x + 1 is x = y - 1, so with variables on both sides the answer is not ours to give
-        return same if gold[0] == answer[0] or not letters(gold[1][-1]) else None
-    if len(gold[0]) > 1 and len(answer[0]) > 1:
-        return same
-    return None if letters(gold[1][-1]) else False
-
-
-def _consistent(values: Sequence[str], how: Conventions, depth: int) -> bool:
-    """Whether a chain such as 3+4 = 7 holds, as far as its values can be read."""
-    return not any(_same(values[-1], value, how, depth + 1) is False for value in values[:-1])
-
-
-# -- variables ---------------------------------------------------------------------------------
-
-_BOUND = re.compile(r"\\(?:sum|int|lim|prod|iint|oint|bigcup)")
-_GREEK = re.compile(
-    r"\\(?:[Gg]amma|[Ll]ambda|[Ss]igma|alpha|beta|[Dd]elta|zeta|eta|[Tt]heta|kappa|mu|nu|rho|"
-    r"tau|[Pp]hi|chi|[Pp]si|[Oo]mega|epsilon|[Uu]psilon|[Xx]i|Pi)(?![A-Za-z])"
-)
-_NOT_LETTERS = re.compile(
-    r"\\(?:begin|end|text|operatorname|mathbb|mathcal)\{[^{}]*\}|\\[A-Za-z]+"
-    r"|(?<![A-Za-z])(?:sin|cos|tan|cot|sec|csc|log|ln|exp|max|min|lim|sqrt|gcd|lcm|mod)(?![a-z])"
-)
-
-
-def letters(text: str) -> frozenset[str]:
-    """The variables of an expression, but for the constants e and i."""
-    latin = frozenset(re.findall(r"[A-Za-z]", _NOT_LETTERS.sub(" ", text))) - {"e", "i"}
-    return latin | frozenset(_GREEK.findall(text))
-
-
-def _same_letters(gold: str, answer: str) -> bool:
-    """Whether two texts speak of the same variables; a bound one is no variable."""
-    if _BOUND.search(gold) or _BOUND.search(answer):
+def _readable(text: str, depth: int) -> bool | None:
+    if depth > MAX_DEPTH:
+        return None
+    shape = read_shape(text)
+    if shape.kind in _ATOMS or read_choice(shape.text):
         return True
-    return letters(gold) == letters(answer)
+    if shape.kind in _COMPOUNDS and shape.parts:
+        parts = [_readable(part, depth + 1) for part in shape.parts]
+        return all(parts) if None not in parts else None
+    if shape.kind is Kind.EQUATION:
+        if assignment(shape) is not None:
+            return _readable(shape.parts[-1], depth + 1)
+        return True if all(read_expression(side) is not None for side in shape.parts) else None
+    if shape.kind in RANGES:
+        return True if read_region(shape) is not None else None
+    tree = read_expression(shape.text)
+    if tree is None:
+        return None
+    return tree is not UNDEFINED

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .hedging import retracted, supposed, taken_back
+from .hedging import denied, retracted, supposed, taken_back
 from .latex import DELIMITERS, undelimited
 from .unit import MAGNITUDES
 
@@ -38,6 +38,8 @@ class Answer:
 
 def after_thinking(reply: str) -> str | None:
     """The part of a reply that follows its thought, or ``None`` where the thought is unclosed."""
+    if "think>" not in reply:
+        return reply
     closed = reply.rfind("</think>")
     rest = reply[closed + len("</think>") :] if closed >= 0 else reply
     return None if "<think>" in rest else rest
@@ -48,10 +50,12 @@ _END_TOKEN = re.compile(r"\s*(?:</s>|<\|[a-z_]{2,30}\|>)\s*$")
 
 def _without_end_tokens(reply: str) -> str:
     """The reply without the marks with which a chat model ends it, where they were kept."""
-    head, tail = reply[:-200], reply[-200:]
+    tail = reply[-200:]
+    if ">" not in tail:
+        return reply
     while shorter := _END_TOKEN.search(tail):
         tail = tail[: shorter.start()]
-    return head + tail
+    return reply[: len(reply) - len(reply[-200:]) + len(tail)]
 
 
 def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
@@ -76,7 +80,8 @@ def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
     Raises:
         ValueError: there is no rule of that name.
     """
-    check_rules(rules)
+    if rules is not DEFAULT_RULES:
+        check_rules(rules)
     text = after_thinking(_without_end_tokens(reply))
     if text is None:
         return Answer(None, reason="<think> is never closed")
@@ -111,6 +116,7 @@ _BETWEEN_BOXES = re.compile(
     r"\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
 )
 _WIDEST_GAP = 60
+_OR_NUMBER = re.compile(r"[\s$.)]{0,4}\bor\s{1,3}\$?(-?\d[\d,./]*)(?![A-Za-z\d^_(])")
 
 
 def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
@@ -125,7 +131,7 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
         return [], False
     depth: list[int] = []  # one entry per open brace: where its box began, or -1
     bodies: list[int] = []
-    closed: list[tuple[int, int, str]] = []
+    closed: list[tuple[int, int, int, int]] = []  # box and content; nested ones are not cut out
     for token in _BOX_TOKEN.finditer(text, start):
         mark = token.group()
         if mark == "}":
@@ -135,15 +141,18 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
             if began >= 0:
                 while closed and closed[-1][0] > began:  # the outer box holds the inner ones
                     closed.pop()
-                closed.append((began, token.end(), text[body : token.start()]))
+                closed.append((began, token.end(), body, token.start()))
         elif mark == "{" or (mark[-1] == "{" and len(mark) > 2):
             depth.append(token.start() if len(mark) > 2 else -1)
             bodies.append(token.end())
     last = closed[-1][0] if closed else -1
-    return closed, any(began > last for began in depth)
+    contents = [(began, end, text[left:right]) for began, end, left, right in closed]
+    return contents, any(began > last for began in depth)
 
 
 def _first_box(text: str) -> int:
+    if "box" not in text:
+        return -1
     found = [i for i in (text.find("\\boxed"), text.find("\\fbox")) if i >= 0]
     return min(found, default=-1)
 
@@ -160,6 +169,13 @@ def _boxed(text: str) -> Answer | None:
         if len(gap) > _WIDEST_GAP or not _BETWEEN_BOXES.fullmatch(gap):
             break
         run.append(box)
+    if len(run) == 1:
+        start, end, content = run[0]
+        if denied(text, start, end):
+            return Answer(None, reason="the boxed answer is denied or taken back")
+        other = _OR_NUMBER.match(text, end, end + _WIDEST_GAP)
+        inside = unboxed(content)
+        return Answer(f"{inside} , {other.group(1)}" if other else inside)
     contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
     return Answer(contents[0] if len(contents) == 1 else " , ".join(contents))
 
@@ -174,6 +190,8 @@ def unboxed(content: str) -> str:
     r"""A text without the ``$...$`` and the boxes around all of it."""
     content = undelimited(content.strip())
     for _ in range(4):
+        if "box" not in content:
+            break
         inner, _unclosed = boxes(content)
         if len(inner) != 1 or inner[0][:2] != (0, len(content)):
             break

@@ -27,6 +27,7 @@ _DENIED = (
     r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|near|far\s+from|instead\s+of|"
     r"(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but)\b" + _OPEN
 )
+_DOUBTED = r"\b(?:perhaps|maybe|possibly|probably|(?:could|might|may)\s+be)\b" + _OPEN
 _BOUND = (
     r"\b(?:exceeds?|over|under|above|below|up\s+to|at\s+(?:least|most)|"
     r"(?:less|more|greater|fewer|smaller|larger|bigger|higher|lower)\s+than)\b" + _OPEN
@@ -39,7 +40,9 @@ _PART_OF = (
     r"|\\(?:pm|mp|times|cdot|div|sqrt|le|leq|ge|geq|lt|gt|log|ln|sin|cos|tan)\s{0,3}[$({]{0,3}\Z"
     r"|(?:[\^_{]|(?<!\\)[A-Za-z]\(?|\w\*\*)\Z"
 )  # fmt: skip
-_BEFORE = re.compile("|".join((_ONE_OF_SEVERAL, _DENIED, _BOUND, _PART_OF)), re.IGNORECASE)
+_BEFORE = re.compile(
+    "|".join((_ONE_OF_SEVERAL, _DENIED, _DOUBTED, _BOUND, _PART_OF)), re.IGNORECASE
+)
 _AFTER = re.compile(
     r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
     r"|or\b|\?)"
@@ -84,3 +87,23 @@ def retracted(text: str, end: int) -> bool:
     """Whether the words after an answer that ends at ``end`` question it or take it back."""
     after = text[end : end + _REACH]
     return after.startswith("?") or bool(_RETRACTED.match(after))
+
+
+_DENIED_BEFORE = re.compile(
+    r"(?:\b(?:not|never|cannot\s+be|isn['’]t)|(?:wrong|incorrect)\s+answer\s+(?:is|would\s+be):?)"
+    r"(?:\s+equal\s+to)?[\s$*]{0,4}\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(
+    r"[\s$*)]{0,4}(?:\?[\s*]{0,3}no\b|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
+    r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
+    r"not\s+(?:right|correct))\b)",
+    re.IGNORECASE,
+)
+
+
+def denied(text: str, start: int, end: int) -> bool:
+    """Whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
+    before = text[max(0, start - _REACH) : start]
+    return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end, end + _REACH))

@@ -6,6 +6,7 @@ answers, at most :data:`~assay.verifiers.extract.MAX_ANSWER` characters long.
 
 from __future__ import annotations
 
+import functools
 import re
 
 _CHARACTERS = str.maketrans(
@@ -25,7 +26,8 @@ _SPELLING = {
     "degree": "°", "ast": "*", "ldots": r"\dots", "cdots": r"\dots", "lor": " , ",
     "varphi": r"\phi", "vartheta": r"\theta", "varepsilon": r"\epsilon",
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
-    "bigr": "", "Bigl": "", "Bigr": "",
+    "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
+    "plusmn": r"\pm", "pmod": r"\mod", "bmod": r"\mod",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -42,18 +44,34 @@ _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _JOINER = re.compile(
     r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?:and|or)(?![A-Za-z}])"
 )
-_FIXES = (
-    (re.compile(r"\\frac\s*(\d)\s*(\d)"), r"\\frac{\1}{\2}"),
-    (re.compile(r"\\frac\s*([A-Za-z\d])\s*\{"), r"\\frac{\1}{"),
-    (re.compile(r"(\\frac\s*\{[^{}]*\})\s*([A-Za-z\d])"), r"\1{\2}"),
-    (re.compile(r"\\frac\s*([A-Za-z\d])\s*([A-Za-z\d])"), r"\\frac{\1}{\2}"),
-    (re.compile(r"\\sqrt\s*([A-Za-z\d])"), r"\\sqrt{\1}"),
-    (re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)|\s*°"), "°"),
-    (re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))"), r"\\overline{\1\2}"),
-    (re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
-    (re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
-    (re.compile(r"(?<=\{)[bB]?matrix\}"), "pmatrix}"),
+_OPERATOR = re.compile(
+    r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
+    r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|sinh|cosh|tanh|ln|log|exp|cis)\s*\}"
+)
+_THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!])\d{3})+(?!\d)")
+_COMMA_POINT = re.compile(r"(?<=\d)\{,\}(?=\d)")
+_GROUPED_FACTOR = re.compile(
+    r"-?([1-9]\d{0,2}(?:,\d{3})+)(?=\s*(?:\\(?:pi|sqrt|frac|cdot|times)|[a-z^]))"
+)
+_FIXES = (  # what must stand in the text for it, what it looks like, what it becomes
+    ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
+    ("\\frac", re.compile(r"\\frac\s*(\d)\s*(\d)"), r"\\frac{\1}{\2}"),
+    ("\\frac", re.compile(r"\\frac\s*([A-Za-z\d])\s*\{"), r"\\frac{\1}{"),
+    ("\\frac", re.compile(r"(\\frac\s*\{[^{}]*\})\s*([A-Za-z\d])"), r"\1{\2}"),
+    ("\\frac", re.compile(r"\\frac\s*([A-Za-z\d])\s*([A-Za-z\d])"), r"\\frac{\1}{\2}"),
+    ("\\sqrt", re.compile(r"\\sqrt\s*([A-Za-z\d])"), r"\\sqrt{\1}"),
+    ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
+    ("°", re.compile(r"\s*\^\s*(?:\{\s*°\s*\}|°)|\s*°"), "°"),
     (
+        "\\",
+        re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))"),
+        r"\\overline{\1\2}",
+    ),
+    ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
+    ("pi", re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
+    ("matrix}", re.compile(r"(?<=\{)[bB]?matrix\}"), "pmatrix}"),
+    (
+        "\\begin",
         re.compile(
             r"[(\[]\s*\\begin\{(?:array\}\s*\{[clr\s]*|pmatrix)\}"
             r"((?:(?!\\begin).)*)\\end\{(?:array|pmatrix)\}\s*[)\]]",
@@ -61,11 +79,17 @@ _FIXES = (
         ),
         r"\\begin{pmatrix}\1\\end{pmatrix}",
     ),
-    (re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
-    (_JOINER, " , "),
-    (re.compile(r"\s+"), " "),
-    (re.compile(r",(?:\s*,)+"), ","),
+    ("\\infty", re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
+    ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
+    ("sqrt", re.compile(r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
+    (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
+    ("and", _JOINER, " , "),
+    ("or", _JOINER, " , "),
+    (" ", re.compile(r"\s+"), " "),
+    ("\n", re.compile(r"\s+"), " "),
+    (",", re.compile(r",(?:\s*,)+"), ","),
 )
+_PLAIN = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _IDLE_SPACE = re.compile(
     r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
 )
@@ -74,29 +98,51 @@ _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 
 
+@functools.lru_cache(maxsize=4096)
+def spelled(text: str) -> str:
+    """:func:`respell` and :func:`squeezed`, remembered: a gold comes with every answer to it."""
+    return squeezed(respell(text))
+
+
 def respell(text: str) -> str:
     r"""The house spelling of a short piece of LaTeX.
 
     Delimiters around the whole, ``\left`` and spacing commands go; ``and`` and ``or`` between
     values become commas; words stay inside ``\text{...}``, single letters come out of it.
     """
+    if _PLAIN.fullmatch(text):
+        return text
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
     text = undelimited(text.translate(_CHARACTERS).strip())
-    for fancy, plain in (("{,}", ","), (",\\!", ","), ("{:}", ":"), ("~", " ")):
-        text = text.replace(fancy, plain)
-    worded = _WORDED.fullmatch(text)
-    text = worded.group(1) if worded else text
-    text = _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, text))
+    text = _commanded(text) if "\\" in text or "{" in text else text
+    text = text.replace("~", " ")
+    grouped = _GROUPED_FACTOR.match(text) if "," in text else None
+    if grouped and text.count(",") == grouped.group(1).count(","):  # 10,000\pi is no list
+        text = text.replace(",", "")
     for written, meant in (("<=", r"\le "), (">=", r"\ge "), ("!=", r"\ne ")):
         text = text.replace(written, meant)
-    for pattern, replacement in _FIXES:
-        text = pattern.sub(replacement, text)
+    for needle, pattern, replacement in _FIXES:
+        if needle in text:
+            text = pattern.sub(replacement, text)
     return text.strip(" ,;").rstrip(".;, \\")
+
+
+def _commanded(text: str) -> str:
+    """With one spelling for each command."""
+    if "{,}" in text or "\\," in text or "\\!" in text:
+        text = _COMMA_POINT.sub(".", _THOUSANDS.sub(_joined, text))
+    text = text.replace(",\\!", ",").replace("{:}", ":").replace("\\quad", " ")
+    text = text.replace("\\qquad", " ")
+    worded = _WORDED.fullmatch(text)
+    text = worded.group(1) if worded else text
+    return _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))
 
 
 def undelimited(text: str) -> str:
     r"""Without the ``$...$``, ``\(...\)`` or ``\[...\]`` around all of it."""
+    if text[:1] not in {"$", "\\"}:
+        return text
     for left, right in DELIMITERS:
         inside = text[len(left) : -len(right)]
         if (
@@ -118,6 +164,10 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
     if re.fullmatch(r"\([A-Z]\)", content):
         return content
     return "\\text{" + found.group(1) + "}"
+
+
+def _joined(found: re.Match[str]) -> str:
+    return "".join(char for char in found.group() if char.isdigit())
 
 
 def _respelled(found: re.Match[str]) -> str:

@@ -3,19 +3,22 @@ r"""Mathematical answers: is what the reply commits to equal to the known answer
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .conventions import Conventions
-from .equal import readable, same_value
+from .equal import compared, comparison, readable
 from .extract import DEFAULT_RULES, MAX_ANSWER, boxed_or_bare, check_rules, final_answer
 from .latex import balanced, respell
 from .memo import Memo
 from .number import read_number, without_unit
+from .pool import shared_pool
 from .verdict import Status, Verdict
-from .verifier import Verifier
+from .verifier import Verifier, same_length
 from .winning import given_as
-from .worker import Finding, WorkerLimits, shared_worker
+from .worker import Finding, WorkerError, WorkerLimits
 
 _STATUS = {
     "different": Status.INCORRECT,
@@ -39,13 +42,11 @@ class Math(Verifier):
     Args:
         extract: where the answer is looked for, in this order; see
             :func:`~assay.verifiers.extract.final_answer`. ``("boxed",)`` is the strict choice.
-        percent: ``"either"``, ``"unit"`` or ``"value"``; see
-            :class:`~assay.verifiers.conventions.Conventions`.
-        rounded_digits: how many digits after the point make a decimal stand for a number that
-            no decimal writes exactly; ``None`` for never.
-        units: whether a unit may be left out.
-        limits: what one question to the worker may use.
+        limits: what one question to a worker may use.
         memo: pairs of answers that are remembered.
+        **conventions: ``percent``, ``rounded_digits``, ``units``, ``case``, ``ordered``,
+            ``brackets``, ``members`` and ``dates``: what counts as the same where people differ;
+            see :class:`~assay.verifiers.conventions.Conventions`.
 
     Raises:
         ValueError: an option is unknown or out of range.
@@ -59,15 +60,13 @@ class Math(Verifier):
         self,
         *,
         extract: Sequence[str] = DEFAULT_RULES,
-        percent: str = "either",
-        rounded_digits: int | None = 6,
-        units: bool = True,
         limits: WorkerLimits | None = None,
         memo: int = 1 << 16,
+        **conventions: Any,
     ) -> None:
         check_rules(extract)
-        self.extract = tuple(extract)
-        self.conventions = Conventions(percent, rounded_digits, units)
+        self.extract = DEFAULT_RULES if extract is DEFAULT_RULES else tuple(extract)
+        self.conventions = Conventions(**conventions)
         self.limits = limits or WorkerLimits()
         self._verdicts: Memo[tuple[str, str], Verdict] = Memo(memo)
         self._faults: Memo[str, str] = Memo(memo)
@@ -77,10 +76,64 @@ class Math(Verifier):
         found = final_answer(reply, self.extract)
         if found.text is None:
             return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        gold = _gold_text(reference)
-        key = (gold, found.text)
-        known = self._verdicts.get(key)
-        return known or self._verdicts.put(key, self._compared(gold, found.text))
+        return self._pairs([(_gold_text(reference), found.text)])[0]
+
+    def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+        """Judge ``replies[i]`` against ``references[i]``; the order is kept.
+
+        Each reference is read once, equal pairs are compared once, and what needs algebra is
+        spread over this process's workers. The verdicts are those of one by one.
+
+        Raises:
+            ValueError: there are not as many references as replies.
+        """
+        if type(self).judge is not Math.judge:
+            return super().verify_many(replies, references)
+        same_length(replies, references)
+        started = time.perf_counter()
+        golds = self._golds(references)
+        found: list[Verdict | tuple[str, str]] = []
+        for reply, gold in zip(replies, golds, strict=True):
+            found.append(gold if isinstance(gold, Verdict) else self._extracted(reply, gold))
+        pairs = list(dict.fromkeys(pair for pair in found if isinstance(pair, tuple)))
+        verdicts = dict(zip(pairs, self._pairs(pairs), strict=True))
+        share = (time.perf_counter() - started) / max(1, len(replies))
+        timed: dict[int, Verdict] = {}  # one for each verdict, which many rows may share
+        rows = [verdicts[row] if isinstance(row, tuple) else row for row in found]
+        for row in rows:
+            if id(row) not in timed:
+                timed[id(row)] = replace(row, seconds=share)
+        return [timed[id(row)] for row in rows]
+
+    def _golds(self, references: Sequence[Any]) -> list[str | Verdict]:
+        """Each reference as text, or the verdict that it is bad; each is checked once."""
+        seen: dict[Any, str | Verdict] = {}
+        golds: list[str | Verdict] = []
+        for reference in references:
+            key = (type(reference), reference) if isinstance(reference, str | int | float) else None
+            gold = seen.get(key) if key is not None else None
+            if gold is None:
+                gold = self._gold(reference)
+                if key is not None:
+                    seen[key] = gold
+            golds.append(gold)
+        return golds
+
+    def _gold(self, reference: Any) -> str | Verdict:
+        try:
+            fault = self.check_reference(reference)
+            return _gold_text(reference) if fault is None else Verdict.fault(Status.BAD_GOLD, fault)
+        except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
+            return _bug(error)
+
+    def _extracted(self, reply: str, gold: str) -> tuple[str, str] | Verdict:
+        try:
+            found = final_answer(reply, self.extract)
+        except Exception as error:
+            return _bug(error)
+        if found.text is None:
+            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+        return gold, found.text
 
     def check_reference(self, reference: Any) -> str | None:
         """Say why a reference cannot be used.
@@ -113,29 +166,56 @@ class Math(Verifier):
             return ""
         makes_sense = readable(gold)
         if makes_sense is None:
-            finding = self._ask({"op": "check", "gold": _plain(gold)})
+            finding = shared_pool(self.limits).ask({"op": "check", "gold": _plain(gold)})
             makes_sense = finding.kind == "same"
             cause = finding.reason
         else:
             cause = "it is empty" if not gold else "its braces do not match, or nest too deep"
         return "" if makes_sense else f"the reference {gold!r} cannot be used: {cause}"
 
-    def _compared(self, gold: str, answer: str) -> Verdict:
-        same = same_value(gold, answer, self.conventions)
+    def _pairs(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
+        """Verdicts on golds and answers; what is not decided here goes to the workers at once."""
+        found = [self._verdicts.get(pair) or self._compared(*pair) for pair in pairs]
+        asked = [pair for pair, verdict in zip(pairs, found, strict=True) if verdict is None]
+        if asked:
+            findings = shared_pool(self.limits).ask_many([self._question(*pair) for pair in asked])
+            answers = iter(zip(asked, findings, strict=True))
+            found = [v or self._concluded(*next(answers)) for v in found]
+        verdicts = [verdict for verdict in found if verdict is not None]
+        for pair, verdict in zip(pairs, verdicts, strict=True):
+            if verdict.status is not Status.VERIFIER_ERROR:
+                self._verdicts.put(pair, verdict)
+        return verdicts
+
+    def _compared(self, gold: str, answer: str) -> Verdict | None:
+        on = comparison(self.conventions)
+        try:
+            same = compared(gold, answer, on)
+        except Exception as error:
+            return _bug(error)
+        if same is None and len(answer) > 400 + 8 * len(gold):
+            return Verdict.wrong(
+                f"too long to compare with {_short(gold)}",
+                status=Status.UNPARSEABLE,
+                extracted=answer,
+            )
         if same is None:
-            return self._algebra(gold, answer)
+            return None
         if same:
-            return Verdict.correct("equal", extracted=answer)
+            return Verdict.correct(", ".join(["equal", *on.notes]), extracted=answer)
         status = Status.INCORRECT if balanced(answer) else Status.UNPARSEABLE
         return Verdict.wrong(f"not {_short(gold)}", status=status, extracted=answer)
 
-    def _algebra(self, gold: str, answer: str) -> Verdict:
-        number = read_number(answer)
-        enough = self.conventions.rounded_digits
+    def _question(self, gold: str, answer: str) -> dict[str, Any]:
+        number, enough = read_number(answer), self.conventions.rounded_digits
         digits = number.digits if number is not None and enough is not None else 0
-        question = {"op": "same", "gold": _plain(gold), "answer": _plain(answer)}
         rounded = digits if enough is not None and digits >= enough else None
-        finding = self._ask(question | {"digits": rounded})
+        return {"op": "same", "gold": _plain(gold), "answer": _plain(answer), "digits": rounded}
+
+    def _concluded(self, pair: tuple[str, str], finding: Finding | WorkerError) -> Verdict:
+        gold, answer = pair
+        if isinstance(finding, WorkerError):
+            return _bug(finding)
         if finding.kind == "same":
             return Verdict.correct(finding.reason, extracted=answer)
         if finding.kind == "bad_gold":
@@ -143,8 +223,9 @@ class Math(Verifier):
         reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)
 
-    def _ask(self, question: dict[str, Any]) -> Finding:
-        return shared_worker(self.limits).ask(question)
+
+def _bug(error: Exception) -> Verdict:
+    return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
 
 
 def _gold_text(reference: Any) -> str:

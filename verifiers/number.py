@@ -5,12 +5,13 @@ Only the written number is read, nothing is computed: ``2+3`` is no number here.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 
 from .conventions import Conventions
-from .latex import respell, squeezed
+from .latex import spelled
 from .unit import MAGNITUDES, currency, read_unit, same_unit
 
 MAX_EXPONENT = 1000
@@ -34,7 +35,7 @@ class Number:
     digits: int = 0
 
 
-_DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
+_DECIMAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
 _SIGNED = rf"[-+]?{_DECIMAL}"
 _GROUPED = rf"(?:{_SIGNED}|\({_SIGNED}\)|\{{{_SIGNED}\}})"
 _BODY = re.compile(
@@ -52,23 +53,34 @@ _BODY = re.compile(
     re.ASCII,
 )
 _TRAILING_TEXT = re.compile(r"(?<=.)\\text\{[^{}]*\}(?:\^\{?[23]\}?)?$")
+_TRAILING_UNIT = re.compile(
+    r"(?:(?<=[0-9)}])|(?<=\\pi)) ?(?:(?:sq(?:uare|\.)?|cubic) )?"
+    r"(?:[cmk]m|km|kg|mg|ml|ft|in|yd|units?|inch(?:es)?|feet|foot|met(?:er|re)s?|miles?|yards?"
+    r"|centimeters?|kilometers?|degrees?|radians?|seconds?|minutes?|hours?|dollars?|cents?)"
+    r"(?:\^\{?[23]\}?)?$"
+)
 _AFTER = re.compile(r"(?P<percent>%)?(?:(?P<degree>°)(?P<scale>[CF]$)?)?(?P<rest>.*)", re.DOTALL)
 _MAGNITUDE = re.compile(
     r" ?(?P<opening>\\text\{)? ?(?P<word>" + "|".join(MAGNITUDES) + r")(?![A-Za-z]) ?"
 )
+_DIGIT = re.compile("[0-9]")
+_INNER = re.compile(r"([-+]?)\((.*)\)")
 _PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
 
 
 def read_number(text: str) -> Number | None:
     """Read a written number, or return ``None`` where the text is not one."""
-    return read_respelled(squeezed(respell(text)))
+    return read_respelled(spelled(text))
 
 
+@functools.lru_cache(maxsize=4096)
 def read_respelled(text: str) -> Number | None:
     """:func:`read_number` of a text that is respelled and squeezed already."""
+    if not _DIGIT.search(text):
+        return None
     text = _unwrapped(text)
-    inner = re.fullmatch(r"([-+]?)\((.*)\)", text)
-    if inner:  # -(5) and (3/4): brackets around one number say nothing
+    inner = _INNER.fullmatch(text)
+    if inner and "," not in text:  # -(5) and (3/4): brackets around one number say nothing
         text = inner.group(1) + inner.group(2)
     body = _BODY.match(text)
     value = None if body is None else _value(body)
@@ -170,7 +182,10 @@ def _repeating(start: str, period: str) -> Fraction:
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    r"""A respelled text, and the ``\text{unit}`` taken from its end; empty where there is none."""
-    found = _TRAILING_TEXT.search(text)
+    r"""A respelled text, and the unit taken from its end; empty where there is none.
+
+    The unit stands in ``\text{}``, or is a bare one after a number, ``\pi`` or a bracket.
+    """
+    found = _TRAILING_TEXT.search(text) or _TRAILING_UNIT.search(text)
     unit = read_unit(found.group()) if found else None
     return (text[: found.start()].strip(), unit) if found and unit else (text, "")

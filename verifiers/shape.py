@@ -5,13 +5,14 @@ Only the outermost structure is read; the parts stay text. Texts are respelled a
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
-from fractions import Fraction
 
-from .arithmetic import exact_value
+from .expression import read_expression
 from .latex import split_top
+from .moment import Moment, read_clock, read_moment
 from .number import Number, read_respelled
 
 
@@ -28,6 +29,9 @@ class Kind(Enum):
     RELATION = auto()
     BASE = auto()
     RATIO = auto()
+    CONGRUENCE = auto()
+    MOMENT = auto()
+    INFINITE = auto()
     EMPTY = auto()
     WORDS = auto()
     EXPRESSION = auto()
@@ -43,6 +47,7 @@ class Shape:
         parts: its elements, sides or cells.
         mark: what tells two of a kind apart: brackets, the matrix and its rows, a base.
         number: its value, where it is a number.
+        moment: the date or time that it is.
     """
 
     kind: Kind
@@ -50,26 +55,43 @@ class Shape:
     parts: tuple[str, ...] = ()
     mark: str = ""
     number: Number | None = None
+    moment: Moment | None = None
 
 
 _RELATION = re.compile(r"[<>]|\\(?:le|ge|ne|equiv)(?![A-Za-z])")
-_MATRIX = re.compile(r"\\begin\{([pv]matrix)\}(.*)\\end\{\1\}", re.DOTALL)
-_BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+)_\{?(\d{1,2})\}?")
-_RATIO = re.compile(r"\d{1,9}(?::\d{1,9})+")
-MEMBER = re.compile(r"[a-z](?:_\{?\w\}?)?\\in ?(?![A-Za-z])")
-_NOTHING = frozenset(
-    ("\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution", "no real solutions")
+_MATRIX = re.compile(
+    r"(?P<factor>[^=<>,]{0,80}?)\\begin\{(?P<kind>[pv]matrix)\}(?P<cells>.*)\\end\{(?P=kind)\}"
+    r"(?P<turned>\^\{?(?:T|\\top|\\intercal)\}?)?",
+    re.DOTALL,
 )
+_CONGRUENCE = re.compile(
+    r"(?:(?P<left>[^=]+?)\\equiv)?(?P<right>[^=]+?)(?:,?\(?\\mod|,?\(?mod) ?"
+    r"\{?(?P<modulus>\d{1,18})\}?\)?"
+)
+_BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+)_\{?(\d{1,2})\}?")
+MEMBER = re.compile(r"[a-z](?:_\{?\w\}?)?\\in ?(?![A-Za-z])")
+_NOTHING = frozenset((
+    "\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution",
+    "no real solutions", "empty set", "the empty set", "there is no solution",
+    "there are no solutions", "no such solution", "no roots", "no real roots",
+))  # fmt: skip
+_INFINITE = {
+    "\\infty": "+", "+\\infty": "+", "-\\infty": "-", "infinity": "+", "\\text{infinity}": "+",
+    "-infinity": "-", "\\text{-infinity}": "-", "\\text{negative infinity}": "-",
+}  # fmt: skip
 
 
+@functools.lru_cache(maxsize=4096)
 def read_shape(text: str) -> Shape:
     """Read the outermost structure of a respelled, squeezed text."""
-    number = read_respelled(text)
-    if number is None:
-        value = exact_value(text)
-        number = None if value is None else Number(value)
+    moment = read_moment(text)
+    if moment is not None:
+        return Shape(Kind.MOMENT, text, moment=moment)
+    number = read_respelled(text) or _computed(text)
     if number is not None:
         return Shape(Kind.NUMBER, text, number=number)
+    if text in _INFINITE:
+        return Shape(Kind.INFINITE, text, mark=_INFINITE[text])
     if text == "\\mathbb{R}":
         return Shape(Kind.TUPLE, text, ("-\\infty", "\\infty"), "()")
     if text in _NOTHING or words_of(text) in _NOTHING:
@@ -78,12 +100,20 @@ def read_shape(text: str) -> Shape:
     return _structure(text) or _atom(text)
 
 
+def _computed(text: str) -> Number | None:
+    """Plain arithmetic, such as ``24+1``, by its exact value."""
+    tree = read_expression(text) if "," not in text else None
+    return Number(tree.value) if tree is not None and tree.kind == "number" else None
+
+
 def _structure(text: str) -> Shape | None:
-    if text.count("\\pm") == 1:
-        return Shape(Kind.LIST, text, (_signed(text, "+"), _signed(text, "-")))
-    parts = _split(text)
-    if len(parts) > 1:
-        return Shape(Kind.LIST, text, parts)
+    congruence = _CONGRUENCE.fullmatch(text) if "mod" in text else None
+    if congruence:
+        both = (congruence["left"] or "", congruence["right"])
+        return Shape(Kind.CONGRUENCE, text, both, congruence["modulus"])
+    members = [sign for part in _split(text) for sign in _signs(part)]
+    if len(members) > 1:
+        return Shape(Kind.LIST, text, tuple(members))
     pieces = text.split("\\cup")
     if len(pieces) > 1:
         return Shape(Kind.UNION, text, tuple(pieces))
@@ -92,12 +122,42 @@ def _structure(text: str) -> Shape | None:
     sides = split_top(text, "=")
     if len(sides) > 1:
         return Shape(Kind.EQUATION, text, tuple(sides))
-    matrix = _MATRIX.fullmatch(text)
-    if matrix:
-        rows = [row for row in matrix.group(2).split("\\\\") if row.strip()]
-        cells = tuple(cell.strip() for row in rows for cell in row.split("&"))
-        return Shape(Kind.MATRIX, text, cells, f"{matrix.group(1)} {len(rows)}")
-    return _bracketed(text)
+    matrix = _MATRIX.fullmatch(text) if "matrix" in text else None
+    return _matrix(matrix) if matrix else _bracketed(text)
+
+
+def _matrix(found: re.Match[str]) -> Shape | None:
+    if "\\begin" in found["cells"]:
+        return None
+    rows = [
+        [cell.strip() for cell in row.split("&")]
+        for row in found["cells"].split("\\\\")
+        if row.strip()
+    ]
+    if found["turned"]:
+        if len({len(row) for row in rows}) != 1:
+            return None
+        rows = [list(column) for column in zip(*rows, strict=True)]
+    factor = found["factor"].removesuffix("\\cdot").removesuffix("\\times").removesuffix("*")
+    if factor and found["kind"] != "pmatrix":
+        return None
+    if factor in {"-", "+"}:
+        rows = [[f"{factor}({cell})" for cell in row] for row in rows]
+    elif factor:
+        if read_expression(factor) is None:
+            return None
+        rows = [[f"({factor})({cell})" for cell in row] for row in rows]
+    cells = tuple(cell for row in rows for cell in row)
+    return Shape(Kind.MATRIX, found.string, cells, f"{found['kind']} {len(rows)}")
+
+
+def _signs(text: str) -> list[str]:
+    r"""``1 \pm x`` as both its values; a second sign must be a ``\mp`` that follows the first."""
+    upper, lower = text.count("\\pm"), text.count("\\mp")
+    if upper != 1 or lower > 1:
+        return [text]
+    plus, minus = _signed(text, "\\pm", "+"), _signed(text, "\\pm", "-")
+    return [_signed(plus, "\\mp", "-"), _signed(minus, "\\mp", "+")] if lower else [plus, minus]
 
 
 def _bracketed(text: str) -> Shape | None:
@@ -117,6 +177,12 @@ def _bracketed(text: str) -> Shape | None:
     return read_shape(text[1:-1]) if text[0] == "(" and text[-1] == ")" else None
 
 
+def as_list(shape: Shape) -> Shape:
+    """A number whose commas may be those of a list, as that list."""
+    parts = _split(shape.text)
+    return Shape(Kind.LIST, shape.text, parts) if len(parts) > 1 else shape
+
+
 def _closes_at_end(text: str) -> bool:
     depth = 0
     for i, char in enumerate(text):
@@ -130,8 +196,10 @@ def _atom(text: str) -> Shape:
     base = _BASE.fullmatch(text)
     if base:
         return Shape(Kind.BASE, text, (base.group(1).lstrip("0") or "0",), base.group(2))
-    if _RATIO.fullmatch(text):
-        return Shape(Kind.RATIO, text, tuple(text.split(":")))
+    if ":" in text:
+        terms = tuple(split_top(text, ":"))
+        if all(read_expression(term) is not None for term in terms):
+            return Shape(Kind.RATIO, text, terms, moment=read_clock(text))
     if words_of(text):
         return Shape(Kind.WORDS, text)
     return Shape(Kind.EXPRESSION, text)
@@ -141,8 +209,10 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in split_top(text, ",;") if part.strip())
 
 
-def _signed(text: str, sign: str) -> str:
-    before, _, after = text.partition("\\pm")
+def _signed(text: str, mark: str, sign: str) -> str:
+    before, found, after = text.partition(mark)
+    if not found:
+        return text
     after = after.lstrip()
     alone = not before or before[-1] in "=({,"
     return before + after if alone and sign == "+" else before + sign + after
@@ -166,15 +236,8 @@ def words_of(text: str) -> str:
     return " ".join(plain.lower().strip(" .").split())
 
 
-def ratio_value(shape: Shape) -> Fraction | None:
-    """The value of a ratio; ``None`` for a time of day such as 10:30, and for three terms."""
-    if len(shape.parts) != 2 or len(shape.parts[1]) == 2 or int(shape.parts[1]) == 0:
-        return None
-    return Fraction(int(shape.parts[0]), int(shape.parts[1]))
-
-
 _ORDER = re.compile(r"(<|>|\\[lg]e(?![A-Za-z]))")
-_VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?|\\(?:alpha|beta|theta|phi|lambda|mu)")
+_VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?|\\(?:alpha|beta|theta|phi|lambda|mu)")
 
 
 def as_interval(text: str) -> Shape | None:

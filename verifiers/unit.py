@@ -21,7 +21,7 @@ _NO_UNIT = frozenset((
     "above", "zero", "factorial", "squared", "cubed", "remainder", *MAGNITUDES,
     "tens", "hundreds", "thousands", "millions", "billions", "trillions", "halves", "thirds",
     "fourths", "fifths", "sixths", "sevenths", "eighths", "ninths", "tenths", "hundredths",
-    "thousandths",
+    "thousandths", "so", "ish", "about", "roughly", "approximately", "almost", "nearly", "both",
 ))  # fmt: skip
 _SHORT_UNITS = frozenset((
     "cm", "mm", "km", "kg", "mg", "ml", "lb", "lbs", "oz", "ft", "in", "mi", "yd", "sq", "hr",

@@ -62,9 +62,12 @@ class Verdict:
     seconds: float = field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "status", Status(self.status))
-        object.__setattr__(self, "score", _share("score", self.score))
-        object.__setattr__(self, "parts", {n: _share(n, s) for n, s in self.parts.items()})
+        if type(self.status) is not Status:
+            object.__setattr__(self, "status", Status(self.status))
+        if self.score is not None and (type(self.score) is not float or not 0 <= self.score <= 1):
+            object.__setattr__(self, "score", _share("score", self.score))
+        if self.parts:
+            object.__setattr__(self, "parts", {n: _share(n, s) for n, s in self.parts.items()})
         if self.status.ours != (self.score is None):
             raise ValueError(
                 f"status {self.status.value!r} does not go with score {self.score!r}: bad_gold, "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,12 +41,23 @@ class Verifier:
         """Judge one reply: a batch of one."""
         return self.verify_many([reply], [reference])[0]
 
+    async def averify_many(
+        self, replies: Sequence[str], references: Sequence[Any]
+    ) -> list[Verdict]:
+        """:meth:`verify_many` in a thread, for an event loop that must not wait."""
+        return await asyncio.to_thread(self.verify_many, replies, references)
+
     def check_reference(self, reference: Any) -> str | None:
         """Say what is wrong with a reference, or ``None`` where it can be used.
 
         Environments ask this for every task when data is loaded.
         """
         return None
+
+    def bad_references(self, references: Iterable[Any]) -> dict[int, str]:
+        """What is wrong with which references, by position: a report on a data set."""
+        faults = ((k, self.check_reference(gold)) for k, gold in enumerate(references))
+        return {k: fault for k, fault in faults if fault is not None}
 
     def winning_reply(self, reference: Any) -> str | None:
         """A reply that earns full marks, where the reference alone tells one.

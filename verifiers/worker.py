@@ -1,9 +1,9 @@
 """A killable process for what cannot be bounded otherwise: symbolic algebra on hostile text.
 
 Neither a thread nor an alarm stops sympy raising nine to the power of 9^9: only killing the
-process does. There is one worker in each process, started when it is first needed, with pipes
-and a plain command line, so it works from the main thread, other threads, event loops, data
-loader workers, and children made by fork or spawn alike.
+process does. A worker starts when it is first needed, with pipes and a plain command line, so it
+works from the main thread, other threads, event loops, data loader workers, and children made by
+fork or spawn alike. :mod:`~assay.verifiers.pool` shares some among a process's threads.
 
 CPU time is the limit that decides, and wall time only a backstop, so a busy machine does not
 turn right answers into timeouts.
@@ -11,7 +11,6 @@ turn right answers into timeouts.
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import pkgutil
@@ -224,33 +223,3 @@ def _cpu_seconds(pid: int) -> float | None:
     except OSError:
         return None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-# -- one for each process ----------------------------------------------------------------------
-
-_workers: dict[WorkerLimits, Worker] = {}
-_guard = threading.Lock()
-
-
-def shared_worker(limits: WorkerLimits) -> Worker:
-    """This process's worker for these limits; it starts when it is first asked something."""
-    with _guard:
-        return _workers.setdefault(limits, Worker(limits))
-
-
-def close_workers() -> None:
-    """End this process's workers."""
-    for worker in list(_workers.values()):
-        worker.close()
-
-
-def _after_fork() -> None:
-    global _guard
-    _guard = threading.Lock()
-    for worker in _workers.values():
-        worker.abandon()
-
-
-atexit.register(close_workers)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

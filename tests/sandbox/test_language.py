@@ -527,3 +527,19 @@ def test_a_compiler_runs_as_unsafely_as_its_box() -> None:
             with pytest.raises(LanguageUnavailable, match="no-such-tool"):
                 box.run("", language=Language("x", "x", command=("no-such-tool",)))
     assert all("UNSAFE" in str(warning.message) for warning in told)
+
+
+@pytest.mark.docker
+def test_a_program_is_compiled_on_one_host_and_runs_on_all(image: str, second) -> None:
+    """Every image has Python, which compiles and runs here as another language would."""
+    made = replace(MADE, compile=("python3", "main.sh"), command=("python3", "program"))
+    source = (
+        "import os\n"
+        "text = f'import time; time.sleep(0.5); print({os.urandom(8)!r})'\n"
+        "open('program', 'w').write(text)\n"
+    )
+    hosts = ["unix:///var/run/docker.sock", second.url]
+    with Sandbox(image, hosts=hosts, slots=2, limits=LIMITS) as box:
+        found = box.run_many([source] * 8, language=made)
+    assert len({r.stdout for r in found}) == 1, found
+    assert {r.host for r in found} == set(hosts)

@@ -111,6 +111,13 @@ def test_a_megabyte_of_anything_is_read_in_a_moment(piece: str) -> None:
     assert time.process_time() - started < 20
 
 
+def test_nested_boxes_are_read_once() -> None:
+    reply = r"\boxed{" * 70_000 + "7" + "}" * 70_000
+    started = time.process_time()
+    assert final_answer(reply).text is None
+    assert time.process_time() - started < 10
+
+
 def test_a_reference_may_come_in_a_box() -> None:
     assert boxed_or_bare(r"$\frac{1}{2}$") == r"\frac{1}{2}"
     assert boxed_or_bare(r"Adding up, $x = \boxed{5}$.") == "5"
@@ -161,3 +168,22 @@ def test_an_answer_that_is_supposed_or_taken_back_is_none(reply: str) -> None:
 )  # fmt: skip
 def test_a_last_number_that_is_stood_by_is_the_answer(reply) -> None:
     assert final_answer(reply, ("last_number",)).text == "6"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [r"\boxed{7} is wrong.", r"$\boxed{7}$. Wait, that is wrong.", r"$\boxed{7}$? No.",
+     r"It is not $\boxed{7}$.", r"A wrong answer is $\boxed{7}$."],
+)  # fmt: skip
+def test_a_box_that_is_denied_is_no_answer(reply: str) -> None:
+    assert final_answer(reply).text is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [(r"either $\boxed{7}$ or 5", "7 , 5"), (r"$\boxed{7}$, or seven", "7"),
+     (r"\boxed{7}. It is not 5.", "7"),
+     (r"It is not 5 but \boxed{7}", "7"), (r"$\boxed{7}$. But that is another story.", "7")],
+)  # fmt: skip
+def test_the_words_beside_a_box_are_read(reply: str, expected: str) -> None:
+    assert final_answer(reply).text == expected

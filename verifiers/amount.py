@@ -1,0 +1,188 @@
+r"""Compares single amounts: numbers, formulas with units, ratios, bases, remainders."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from .comparison import Comparison, all_of
+from .evaluate import rounds_to
+from .expression import read_expression
+from .formula import Node, inverse, names, number, product
+from .identity import constant_value, same_function
+from .moment import Moment, same_moment, words_written
+from .number import Number, read_respelled, same_numbers, without_unit
+from .shape import Kind, Shape
+from .variables import same_letters
+
+
+def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
+    """Two formulas, each with its unit or percent sign."""
+    left, unit = without_unit(gold)
+    right, other_unit = without_unit(answer)
+    if unit != other_unit and ((unit and other_unit) or not on.how.units):
+        return False
+    if (left, right) != (gold, answer):
+        same = on.same(left, right, depth + 1)
+        return on.note("a unit is left out") if same and unit != other_unit else same
+    if gold.endswith("%") != answer.endswith("%"):
+        return _percents(gold, answer, on)
+    if gold.endswith("%"):
+        return on.same(gold.rstrip("%"), answer.rstrip("%"), depth + 1)
+    if not same_letters(gold, answer):
+        return _without_effect(gold, answer)
+    if _INDEXED.search(answer) and not _INDEXED.search(gold):
+        return False  # 7_{a} is no 7, though symbolic libraries drop the index
+    endless = "\\infty" in answer and "\\infty" not in gold and not _LIMITS.search(answer)
+    return False if endless or _half_open(answer) else _by_value(gold, answer, on)
+
+
+_LIMITS = re.compile(r"\\(?:sum|int|lim|prod|iint|oint)")
+_INDEXED = re.compile(r"(?<![_^])[\d)\]]_")
+_BRACKET = re.compile(r"[][()]")
+
+
+def _half_open(text: str) -> bool:
+    """Whether the brackets pair as in ``[0,1)``: what is no interval is no amount either."""
+    open_ones: list[str] = []
+    for mark in _BRACKET.findall(text):
+        if mark in "[(":
+            open_ones.append(mark)
+        elif not open_ones or open_ones.pop() + mark not in {"()", "[]"}:
+            return True
+    return False
+
+
+def _without_effect(gold: str, answer: str) -> bool:
+    """Whether the answer's other variables all have the factor 0, as in ``7 + 0x``."""
+    left, right = read_expression(gold), read_expression(answer)
+    if left is None or right is None or names(left) != names(right):
+        return False
+    return same_function(left, right) is True
+
+
+def _by_value(gold: str, answer: str, on: Comparison) -> bool | None:
+    """By their values; ``None`` where one is not read here."""
+    left, right = read_expression(gold), read_expression(answer)
+    if left is None or right is None:
+        return None
+    same = same_function(left, right)
+    return True if same is False and _rounded(left, answer, on) else same
+
+
+def _rounded(gold: Node, answer: str, on: Comparison) -> bool:
+    written, enough = read_respelled(answer), on.how.rounded_digits
+    if written is None or enough is None or written.digits < enough:
+        return False
+    exact = constant_value(gold)
+    if exact is None or not rounds_to(exact, written.value, written.digits):
+        return False
+    return on.note(f"rounded to {written.digits} digits")
+
+
+def _percents(gold: str, answer: str, on: Comparison) -> bool | None:
+    """One of the two has a percent sign."""
+    left, right = read_expression(gold.rstrip("%")), read_expression(answer.rstrip("%"))
+    if left is None or right is None:
+        return None
+    if not same_letters(gold, answer):
+        return False
+    hundredth = number(Fraction(1, 100))
+    scaled = same_function(
+        product([left, hundredth]) if gold.endswith("%") else left,
+        product([right, hundredth]) if answer.endswith("%") else right,
+    )
+    readings = {
+        "unit": [same_function(left, right)],
+        "value": [scaled],
+        "either": [same_function(left, right), scaled],
+    }[on.how.percent]
+    if True in readings:
+        return on.note("as a percentage")
+    return None if None in readings else False
+
+
+# -- ratios, bases, remainders, times ----------------------------------------------------------
+
+
+def same_ratios(a: Shape, b: Shape, on: Comparison) -> bool | None:
+    """A ratio, or a time of day, against another or against a number."""
+    if a.moment and b.moment:
+        return same_times(a.moment, b.moment, a.text, b.text, on)
+    ratio, other = (a, b) if a.kind is Kind.RATIO else (b, a)
+    if ratio.moment is not None:  # 10:30 is a time of day, not a third
+        return False
+    terms = [read_expression(term) for term in ratio.parts]
+    others = [read_expression(t) for t in (other.parts if b.kind is a.kind else (other.text,))]
+    if None in terms or None in others or not same_letters(a.text, b.text):
+        return None if same_letters(a.text, b.text) else False
+    left = [term for term in terms if term is not None]
+    right = [term for term in others if term is not None]
+    if b.kind is not a.kind:
+        if len(left) != 2:
+            return False
+        right = [*right, number(1)]
+    if len(left) != len(right):
+        return False
+    try:
+        return all_of(
+            same_function(product([x, inverse(left[0])]), product([y, inverse(right[0])]))
+            for x, y in zip(left[1:], right[1:], strict=True)
+        )
+    except ZeroDivisionError:
+        return False
+
+
+def same_times(a: Moment, b: Moment, gold: str, answer: str, on: Comparison) -> bool:
+    """Two dates or times of day."""
+    as_written = words_written(gold) == words_written(answer)
+    if as_written or not on.how.dates:
+        return as_written
+    return same_moment(a, b, on.how.units) and on.note("as a date or time")
+
+
+def same_bases(a: Shape, b: Shape, on: Comparison) -> bool:
+    """A number in a base; the base may be left out, because the question states it."""
+    if a.kind is b.kind:
+        return a.parts == b.parts and a.mark == b.mark
+    left_out = a.kind is Kind.BASE and b.text.lstrip("0") == a.parts[0]
+    return left_out and on.how.units and on.note("the base is left out")
+
+
+def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+    r"""``n \equiv 3 \pmod 7``; the left side may be missing."""
+    if a.kind is not b.kind:
+        congruence, other = (a, b) if a.kind is Kind.CONGRUENCE else (b, a)
+        if other.number is None or congruence.parts[0] or not on.how.units:
+            return False
+        if on.same(congruence.parts[1], other.text, depth + 1) is not True:
+            return False
+        return on.note("the modulus is left out")
+    if a.mark.lstrip("0") != b.mark.lstrip("0"):
+        return False
+    names = on.same(a.parts[0], b.parts[0], depth + 1) if a.parts[0] and b.parts[0] else True
+    modulus = int(a.mark)
+    rests = [_whole(shape.parts[1]) for shape in (a, b)]
+    if modulus == 0 or rests[0] is None or rests[1] is None:
+        return all_of([names, on.same(a.parts[1], b.parts[1], depth + 1)])
+    return all_of([names, (rests[0] - rests[1]) % modulus == 0])
+
+
+def _whole(text: str) -> int | None:
+    found: Number | None = read_respelled(text)
+    if found is None or found.value.denominator != 1 or found.percent or found.unit:
+        return None
+    return found.value.numerator
+
+
+def same_amounts(a: Number, b: Number, on: Comparison) -> bool:
+    """Two numbers, with a note of the convention that was needed."""
+    if not same_numbers(a, b, on.how):
+        return False
+    if a.percent != b.percent:
+        on.note("as a percentage")
+    elif a.value != b.value:
+        on.note(f"rounded to {b.digits} digits")
+    if bool(a.unit) != bool(b.unit):
+        on.note("a unit is left out")
+    return True

@@ -1,0 +1,31 @@
+"""Multiple choice and words: ``B``, ``(B)``, ``B) 12``, ``(B) Paris``, ``even``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_CHOICE = re.compile(r"\(?([A-Z])\)?")
+_LABELLED = re.compile(
+    r"(?:\(([A-Z])\) ?(?=[\w\\$-])|([A-Z])[).:] ?)"
+    r"((?:(?!\bfalse\b|(?<![A-Za-z])[A-Z](?![A-Za-z])).){0,80})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A letter, and the text of the option where that is given."""
+
+    letter: str
+    option: str = ""
+
+
+def read_choice(text: str) -> Choice | None:
+    """``B``, ``(B)``, ``B) 12`` or ``(B) Paris`` as a choice; ``None`` for the rest."""
+    alone = _CHOICE.fullmatch(text)
+    if alone:
+        return Choice(alone.group(1))
+    labelled = _LABELLED.fullmatch(text)
+    if labelled is None:
+        return None
+    return Choice(labelled.group(1) or labelled.group(2), labelled.group(3).strip())

@@ -1,0 +1,178 @@
+"""Compares lists, sets, tuples, matrices, intervals and unions, member by member."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from .comparison import Comparison, all_of
+from .equations import assignment
+from .region import read_region, same_region
+from .shape import Kind, Shape, as_interval, read_shape
+from .variables import same_letters
+
+_MAX_ELEMENTS = 60
+"""Members that are compared each with each."""
+
+BAGS = frozenset((Kind.LIST, Kind.SET))
+RANGES = frozenset((Kind.RELATION, Kind.UNION, Kind.TUPLE))
+
+
+def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+    """Tuples, intervals, vectors and matrices."""
+    if a.kind is b.kind:
+        same_frame = a.mark == b.mark
+    elif {a.kind, b.kind} == {Kind.MATRIX, Kind.TUPLE}:  # a column vector may be written (1,2)
+        column = f"pmatrix {len(a.parts)}"
+        same_frame = {a.mark, b.mark} == {column, "()"}
+    else:
+        expression = a if a.kind is Kind.EXPRESSION else b
+        # a product of matrices: what it comes to is not for us to say
+        return None if expression.kind is Kind.EXPRESSION and "matrix" in expression.text else False
+    if not same_frame or len(a.parts) != len(b.parts):
+        return False
+    return all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+
+
+# -- lists and sets ----------------------------------------------------------------------------
+
+
+def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+    """Lists and sets: against each other, a single value, or a range given by inequalities."""
+    if not (a.kind in BAGS and b.kind in BAGS):
+        return _bag_and_other(a, b, on, depth)
+    if _named_in_order(a, b):
+        return all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+    if on.how.ordered and a.kind is b.kind is Kind.LIST:
+        if len(a.parts) != len(b.parts):
+            return False
+        return all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+    return _same_members(_distinct(a.parts, on, depth), _distinct(b.parts, on, depth), on, depth)
+
+
+def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+    bag, other = (a, b) if a.kind in BAGS else (b, a)
+    if len(bag.parts) == 1 and other.kind not in RANGES:  # {5} for 5
+        gold = bag.parts[0] if bag is a else a.text
+        answer = bag.parts[0] if bag is b else b.text
+        return on.same(gold, answer, depth + 1)
+    if other.kind is Kind.TUPLE and not on.how.brackets and bag.kind is Kind.LIST:
+        if len(a.parts) != len(b.parts):
+            return False
+        found = all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+        return on.note("without the brackets") if found else found
+    if bag is a and on.how.members == "some" and other.kind not in RANGES:
+        found = _same_members(list(a.parts), [b.text], on, depth)
+        return found
+    points = other.kind is Kind.UNION and bag.kind is Kind.SET
+    ranges = other.kind in RANGES or other.kind is Kind.EXPRESSION
+    cases = all(read_shape(part).kind is Kind.RELATION for part in bag.parts)
+    return _regions(a, b, on) if points or (ranges and cases) else False
+
+
+def _named_in_order(a: Shape, b: Shape) -> bool:
+    """Whether the gold names its members, as in ``k=4, n=2``, and the answer is ``4, 2``."""
+    if not 1 < len(a.parts) == len(b.parts):
+        return False
+    names = [assignment(read_shape(part)) for part in a.parts]
+    if None in names or any(assignment(read_shape(part)) for part in b.parts):
+        return False
+    return len({found[0] for found in names if found}) == len(a.parts)
+
+
+def _key(part: str) -> Hashable:
+    """What members that are surely the same have in common."""
+    found = read_shape(part).number
+    return part if found is None else (found.value, found.percent, found.unit)
+
+
+def _distinct(parts: Sequence[str], on: Comparison, depth: int) -> list[str]:
+    unique = list({_key(part): part for part in reversed(parts)}.values())[::-1]
+    if len(unique) > _MAX_ELEMENTS:
+        return unique
+    kept: list[str] = []
+    notes = list(on.notes)
+    for part in unique:
+        if not any(on.same(other, part, depth + 1) for other in kept):
+            kept.append(part)
+    on.notes = notes  # what makes two members one is no convention about the answer
+    return kept
+
+
+def _same_members(gold: list[str], answer: list[str], on: Comparison, depth: int) -> bool | None:
+    """Whether members pair up; :attr:`Conventions.members` says which may be left over."""
+    members = on.how.members
+    short, long = (answer, gold) if members == "some" else (gold, answer)
+    spare = {"exact": 0, "some": len(gold) - 1, "more": len(gold)}[members]
+    if not 0 <= len(long) - len(short) <= spare:
+        return False
+    common = Counter(map(_key, gold)) & Counter(map(_key, answer))
+    rest, candidates = _without(short, common), _without(long, common)
+    if len(rest) > _MAX_ELEMENTS:
+        return None
+    unknown = False
+    for part in rest:
+        pairs = [(part, other) if short is gold else (other, part) for other in candidates]
+        findings: list[bool | None] = []
+        for left, right in pairs:
+            findings.append(on.same(left, right, depth + 1))
+            if findings[-1]:
+                break
+        if findings and findings[-1] is True:
+            del candidates[len(findings) - 1]
+        elif None not in findings:
+            return False
+        else:
+            unknown = True
+    if unknown:
+        return None
+    if len(long) > len(short):
+        on.note("with members missing" if members == "some" else "with members added")
+    return True
+
+
+def _without(parts: Sequence[str], common: Counter[Hashable]) -> list[str]:
+    left, kept = Counter(common), []
+    for part in parts:
+        key = _key(part)
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            kept.append(part)
+    return kept
+
+
+# -- parts of the line -------------------------------------------------------------------------
+
+
+def same_ranges(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+    """Inequalities, intervals and their unions."""
+    unions = a.kind is b.kind is Kind.UNION
+    if unions and len(a.parts) == len(b.parts) <= _MAX_ELEMENTS:
+        exactly = Comparison(on.how, on.part, work=on.work)
+        if _same_members(list(a.parts), list(b.parts), exactly, depth) and exactly.work < 5000:
+            return True
+    whole = ("\\mathbb", "\\setminus")
+    for shape in (a, b):
+        loose = shape.kind is Kind.EXPRESSION and any(sign in shape.text for sign in whole)
+        if shape.kind not in RANGES and not loose and shape.kind is not Kind.SET:
+            return False
+    if a.kind is b.kind is Kind.RELATION and not same_letters(a.text, b.text):
+        return False
+    found = _regions(a, b, on)
+    if found is not None:
+        return found
+    left, right = (as_interval(s.text) if s.kind is Kind.RELATION else s for s in (a, b))
+    if left is None or right is None or left.kind is not right.kind:
+        return None
+    return same_sequences(left, right, on, depth)
+
+
+def _regions(a: Shape, b: Shape, on: Comparison) -> bool | None:
+    """As sets of real numbers; ``None`` where one of them is not read as such."""
+    left, right = read_region(a), read_region(b)
+    if left is None or right is None:
+        return None
+    if not same_region(left, right):
+        return False
+    return on.note("as a set of numbers") if a.kind is not b.kind else True

@@ -1,0 +1,52 @@
+"""What two answers are compared under: the conventions, and which of them were used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from .conventions import Conventions
+
+MAX_DEPTH = 5
+_MAX_WORK = 20_000
+"""Comparisons of one part with another, within one pair of answers."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """One answer held against another.
+
+    Attributes:
+        how: the conventions.
+        part: compares two parts of the answers at some depth: True, False or ``None``.
+        notes: the conventions that made two different texts the same.
+        work: comparisons made so far.
+    """
+
+    how: Conventions
+    part: Callable[[str, str, Comparison, int], bool | None]
+    notes: list[str] = field(default_factory=list)
+    work: int = 0
+
+    def same(self, gold: str, answer: str, depth: int) -> bool | None:
+        """Compare two parts, as long as that is not too deep or too much."""
+        self.work += 1
+        if depth > MAX_DEPTH or self.work > _MAX_WORK:
+            return None
+        return self.part(gold, answer, self, depth)
+
+    def note(self, text: str) -> bool:
+        """Say which convention was used; returns True, for what it made the same."""
+        if text not in self.notes:
+            self.notes.append(text)
+        return True
+
+
+def all_of(findings: Iterable[bool | None]) -> bool | None:
+    """False where one is False, else ``None`` where one is ``None``, else True."""
+    unknown = False
+    for finding in findings:
+        if finding is False:
+            return False
+        unknown |= finding is None
+    return None if unknown else True

@@ -1,0 +1,83 @@
+r"""Compares equations, and answers that name what they give: ``x = 5`` against ``5``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .comparison import Comparison, all_of
+from .expression import read_expression
+from .identity import same_equation
+from .shape import Kind, Shape
+from .variables import letters, same_letters
+
+_NAME = re.compile(
+    r"\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
+    r"(?:\([A-Za-z](?:,[A-Za-z])*\))?"
+    r"|\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
+    r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
+    r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)"
+)
+
+
+def assignment(shape: Shape) -> tuple[str, tuple[str, ...]] | None:
+    """``(name, values)`` of ``x = 5``, ``5 = x`` and ``x = 2+3 = 5``; ``None`` for the rest."""
+    if shape.kind is not Kind.EQUATION:
+        return None
+    first, *rest = shape.parts
+    if _NAME.fullmatch(first):
+        return first, tuple(rest)
+    if len(rest) == 1 and _NAME.fullmatch(rest[0]):
+        return rest[0], (first,)
+    return None
+
+
+def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
+    """Two answers of which one is an equation at least."""
+    gold, answer = assignment(a), assignment(b)
+    if answer and not _consistent(answer[1], on, depth):
+        return False
+    if gold and answer:
+        return _same_assignment(gold, answer, on, depth)
+    if a.kind is b.kind:
+        return _same_sides(a.parts, b.parts) if same_letters(a.text, b.text) else False
+    if gold:
+        same = on.same(gold[1][-1], b.text, depth + 1)
+        return on.note("the name is left out") if same else same
+    if answer:
+        same = on.same(a.text, answer[1][-1], depth + 1)
+        return on.note("given by name") if same else same
+    if a.kind is Kind.EQUATION:
+        return False  # an equation is not its right-hand side
+    return all_of(on.same(a.text, side, depth + 1) for side in b.parts)  # 6\times7 = 42
+
+
+def _same_assignment(
+    gold: tuple[str, tuple[str, ...]],
+    answer: tuple[str, tuple[str, ...]],
+    on: Comparison,
+    depth: int,
+) -> bool | None:
+    same = on.same(gold[1][-1], answer[1][-1], depth + 1)
+    if gold[0] == answer[0]:
+        # with variables on both sides, y = x^2 and y = -x^2 differ, but \ln y = x might not
+        return same
+    if same is not False and len(gold[0]) > 1 and len(answer[0]) > 1:
+        return same  # \text{total} = 5 and \text{sum} = 5
+    if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1
+        return _same_sides((gold[0], gold[1][-1]), (answer[0], answer[1][-1]))
+    return False
+
+
+def _same_sides(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
+    """Two equations of two sides each; ``None`` where a side is not read here."""
+    sides = [read_expression(side) for side in (*gold, *answer)]
+    if len(gold) != 2 or len(answer) != 2 or None in sides:
+        return None
+    a, b, c, d = (side for side in sides if side is not None)
+    return same_equation((a, b), (c, d))
+
+
+def _consistent(values: Sequence[str], on: Comparison, depth: int) -> bool:
+    """Whether a chain such as 3+4 = 7 holds, as far as its values can be read."""
+    return not any(on.same(values[-1], value, depth + 1) is False for value in values[:-1])

@@ -1,0 +1,382 @@
+r"""Reads a formula such as ``2x\sqrt{3} - \frac{1}{2}\sin^2 x`` as a tree.
+
+A recursive descent over respelled LaTeX, bounded in length, depth and the size of its numbers.
+It refuses what it does not know and what two readers could read in two ways (``1/2x``,
+``f(x)``, ``x^10``): such texts are for the symbolic worker.
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+
+from .formula import (
+    UNDEFINED,
+    Node,
+    UnreadError,
+    binomial,
+    call,
+    constant,
+    factorial,
+    inverse,
+    is_natural,
+    negative,
+    number,
+    power,
+    product,
+    root,
+    size,
+    substituted,
+    total,
+)
+from .tokens import FUNCTIONS, GREEK, tokens_of
+
+MAX_LENGTH, MAX_DEPTH = 1000, 40
+_MAX_TERMS, _MAX_EXPANDED = 1000, 20_000
+_CALLED = frozenset("fghFGHPQ")  # f(x) may be a function of x, or f times x
+_INVERSE = {"\\sin": "arcsin", "\\cos": "arccos", "\\tan": "arctan"}
+_TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
+_CLOSING = {"(": ")", "{": "}", "[": "]"}
+_BEGIN = frozenset(
+    ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\lfloor", "\\lceil",
+     *(f"\\{name}" for name in (*GREEK, *FUNCTIONS)))
+)  # fmt: skip
+
+
+@functools.lru_cache(maxsize=8192)
+def read_expression(text: str) -> Node | None:
+    """The tree of a respelled, squeezed text, or ``None`` where it is not read here.
+
+    What divides by zero is ``UNDEFINED``.
+    """
+    if len(text) > MAX_LENGTH:
+        return None
+    try:
+        reader = _Reader(tokens_of(text))
+        tree = reader.sum(0)
+        return tree if reader.peek() == "" else None
+    except UnreadError:
+        return None
+    except ZeroDivisionError:
+        return UNDEFINED
+
+
+class _Reader:
+    """Reads tokens from the left."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens = tokens
+        self.at = 0
+        self.bars = 0  # how many | are open
+        self.angles = 0  # how many trigonometric functions are being read
+
+    def peek(self, ahead: int = 0) -> str:
+        at = self.at + ahead
+        return self.tokens[at] if at < len(self.tokens) else ""
+
+    def take(self, wanted: str = "") -> str:
+        token = self.peek()
+        if not token or (wanted and token != wanted):
+            raise UnreadError(f"expected {wanted or 'more'}, got {token or 'the end'}")
+        self.at += 1
+        return token
+
+    # -- from sums down to atoms ---------------------------------------------------------------
+
+    def sum(self, depth: int) -> Node:
+        if depth > MAX_DEPTH:
+            raise UnreadError("nested too deep")
+        terms = [self.product(depth, self.sign())]
+        while self.peek() in {"+", "-"}:
+            terms.append(self.product(depth, self.sign()))
+        return total(terms)
+
+    def sign(self) -> int:
+        sign = 1
+        while self.peek() in {"+", "-"}:
+            sign = -sign if self.take() == "-" else sign
+        return sign
+
+    def product(self, depth: int, sign: int = 1) -> Node:
+        if self.peek() in {"\\sum", "\\prod"}:
+            found = self.series(depth)
+            return found if sign > 0 else negative(found)
+        factors = [self.power(depth)]
+        divided = False
+        while True:
+            ahead = self.peek()
+            if ahead in {"*", "\\cdot", "\\times"}:
+                self.take()
+                factors.append(self.signed(depth))
+            elif ahead in {"/", "\\div"}:
+                self.take()
+                factors.append(inverse(self.signed(depth)))
+                divided = True
+                continue
+            elif self.begins_factor():
+                if divided:
+                    raise UnreadError("1/2x has two readings")
+                factors.append(self.beside(factors[-1], depth))
+            else:
+                break
+            divided = False
+        found = product(factors)
+        return found if sign > 0 else negative(found)
+
+    def beside(self, before: Node, depth: int) -> Node:
+        """A factor that stands beside another without a sign between them."""
+        previous, token = self.tokens[self.at - 1], self.peek()
+        if (token[0].isdigit() or token[0] == ".") and previous != "!":
+            raise UnreadError("a number beside something, such as x2")
+        if token == "(" and self.may_be_called(previous):
+            raise UnreadError("f(x) may be a function")
+        if token == "\\frac" and previous.isdigit() and before.kind == "number":
+            return self.mixed(before.value, depth)
+        return self.power(depth)
+
+    def may_be_called(self, previous: str) -> bool:
+        r"""Whether brackets after a letter may hold its argument: ``y(2)``, ``\phi(n)``."""
+        if not previous.isalpha() and previous.removeprefix("\\") not in GREEK:
+            return False
+        return self.peek(2) == ")"  # x(x+1) is a product; nobody puts one letter into brackets
+
+    def mixed(self, whole: Fraction, depth: int) -> Node:
+        r"""``2\frac{1}{3}`` is two and a third; ``2\frac{5}{3}`` and ``2\frac{x}{3}`` no sum."""
+        if self.tokens[self.at - 2 : self.at - 1] == ["^"] or whole.denominator != 1:
+            raise UnreadError("is it a mixed number?")
+        after = self.atom(depth)
+        if self.peek() in {"^", "!"}:
+            raise UnreadError("is it a mixed number?")
+        if after.kind != "number":
+            return after
+        if whole <= 0 or not 0 < after.value < 1:
+            raise UnreadError("2\\frac{5}{3} has two readings")
+        return number(1 + after.value / whole)  # before * (1 + after / before)
+
+    def signed(self, depth: int) -> Node:
+        return negative(self.power(depth)) if self.sign() < 0 else self.power(depth)
+
+    def begins_factor(self) -> bool:
+        token = self.peek()
+        if not token:
+            return False
+        if token[0] == "\\":
+            return token in _BEGIN
+        return token[0].isalnum() or token[0] in "(.{" or (token == "|" and not self.bars)
+
+    def power(self, depth: int) -> Node:
+        begin = self.at
+        base = self.postfix(depth)
+        if self.peek() != "^":
+            return base
+        self.take()
+        exponent = self.exponent(depth)
+        if self.peek() == "_" and base.kind == "name" and "_" not in base.name:
+            base = Node("name", name=base.name + self.subscript())  # v^2_0
+        if self.peek() in {"^", "!", "_", "'"}:
+            raise UnreadError("a^b^c has two readings")
+        if self.peek() == "(" and self.tokens[begin] in _CALLED:
+            raise UnreadError("f^{-1}(x) may be a function")
+        return power(base, exponent)
+
+    def exponent(self, depth: int) -> Node:
+        token = self.peek()
+        if token == "{":
+            return self.group("{", "}", depth)
+        if token[:1].isdigit():
+            if len(token) > 1:
+                raise UnreadError("x^10 has two readings")
+            return number(int(self.take()))
+        if token == "(":
+            raise UnreadError("x^(2) is read by nobody alike")
+        return self.atom(depth)
+
+    def postfix(self, depth: int) -> Node:
+        base = self.atom(depth)
+        if self.peek() == "!":
+            self.take()
+            if self.peek() == "!":
+                raise UnreadError("a double factorial")
+            return factorial(base)
+        if self.peek() == "°" and self.angles:
+            self.take()
+            return product([base, constant("pi"), number(Fraction(1, 180))])
+        return base
+
+    def group(self, left: str, right: str, depth: int) -> Node:
+        self.take(left)
+        bars, self.bars = self.bars, 0
+        inside = self.sum(depth + 1)
+        if left == "{" and self.peek() == "\\choose":
+            self.take()
+            inside = binomial(inside, self.sum(depth + 1))
+        self.bars = bars
+        self.take(right)
+        return inside
+
+    def atom(self, depth: int) -> Node:
+        token = self.take()
+        if token[0].isdigit() or token[0] == ".":
+            if self.peek() == "_":
+                raise UnreadError("a number in some base")
+            whole, _, places = token.replace(",", "").partition(".")
+            return number(Fraction(int(whole + places), 10 ** len(places)))
+        if token in _CLOSING:
+            self.at -= 1
+            inside = self.group(token, _CLOSING[token], depth)
+            if token == "[" and inside.kind not in {"sum", "product"}:
+                raise UnreadError("[x] may be the whole part of x")
+            return inside
+        if token == "|":
+            self.bars += 1
+            inside = self.sum(depth + 1)
+            self.bars -= 1
+            self.take("|")
+            return call("abs", inside)
+        if token.isalpha():
+            return self.name(token)
+        return self.command(token, depth)
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def name(self, letter: str) -> Node:
+        found = letter + self.subscript()
+        while self.peek() == "'":
+            found += self.take()
+        if found in {"e", "i"}:
+            return constant(found)
+        if self.peek() == "(" and letter in _CALLED:
+            raise UnreadError("f(x) may be a function")
+        return Node("name", name=found)
+
+    def subscript(self) -> str:
+        if self.peek() != "_":
+            return ""
+        self.take()
+        found = self.take()
+        if found == "{":
+            inside = []
+            while self.peek() != "}":
+                inside.append(self.take())
+            self.take("}")
+            found = "".join(inside)
+        if not found or not all(c.isalnum() or c in "+-'" for c in found.replace("\\", "")):
+            raise UnreadError("an odd index")
+        return f"_{found}"
+
+    # -- commands ------------------------------------------------------------------------------
+
+    def command(self, name: str, depth: int) -> Node:
+        if name == "\\frac":
+            top = self.group("{", "}", depth)
+            return product([top, inverse(self.group("{", "}", depth))])
+        if name == "\\sqrt":
+            return self.root(depth)
+        if name == "\\pi":
+            return constant("pi")
+        if name == "\\binom":
+            n = self.group("{", "}", depth)
+            return binomial(n, self.group("{", "}", depth))
+        if name[1:] in GREEK:
+            found = name + self.subscript()
+            while self.peek() == "'":
+                found += self.take()
+            return Node("name", name=found)
+        if name in {"\\lfloor", "\\lceil"}:
+            inside = self.sum(depth + 1)
+            self.take(f"\\r{name[2:]}")
+            return call(name[2:], inside)
+        if name[1:] in FUNCTIONS:
+            return self.function(name, depth)
+        raise UnreadError(name)
+
+    def root(self, depth: int) -> Node:
+        degree = number(2)
+        if self.peek() == "[":
+            degree = self.group("[", "]", depth)
+        if degree.kind != "number" or not is_natural(degree.value) or not 2 <= degree.value <= 99:
+            raise UnreadError("a root of no whole degree")
+        return root(self.group("{", "}", depth), degree.value)
+
+    def series(self, depth: int) -> Node:
+        r"""``\sum_{k=1}^{10} k^2``, written out; its bounds are numbers."""
+        kind = self.take()
+        self.take("_")
+        self.take("{")
+        name = self.name(self.take())
+        self.take("=")
+        first = self.sum(depth + 1)
+        self.take("}")
+        self.take("^")
+        last = self.exponent(depth)
+        begin = self.at
+        body = self.product(depth + 1)
+        if kind == "\\prod" and set(self.tokens[begin : self.at]) & {"*", "/", "\\cdot", "\\times"}:
+            raise UnreadError("where the factor ends is not clear")
+        if name.kind != "name" or not first.kind == last.kind == "number":
+            raise UnreadError("bounds that are no numbers")
+        if first.value.denominator != 1 or last.value.denominator != 1:
+            raise UnreadError("bounds that are not whole")
+        count = int(last.value - first.value) + 1
+        if not 1 <= count <= _MAX_TERMS or count * size(body) > _MAX_EXPANDED:
+            raise UnreadError("too many terms")
+        terms = [substituted(body, name.name, number(first.value + k)) for k in range(count)]
+        return total(terms) if kind == "\\sum" else product(terms)
+
+    # -- functions -----------------------------------------------------------------------------
+
+    def function(self, name: str, depth: int) -> Node:
+        base, exponent = None, None
+        while self.peek() in {"_", "^"}:
+            if self.take() == "_" and base is None and name == "\\log":
+                base = self.exponent(depth)
+            elif self.tokens[self.at - 1] == "^" and exponent is None:
+                exponent = self.exponent(depth)
+            else:
+                raise UnreadError(f"{name} with odd indices")
+        inverted = exponent is not None and exponent.kind == "number" and exponent.value == -1
+        if inverted and name not in _INVERSE:
+            raise UnreadError(f"{name}^{{-1}} has two readings")
+        self.angles += name in _TRIGONOMETRIC
+        argument = self.argument(depth)
+        self.angles -= name in _TRIGONOMETRIC
+        if inverted:
+            return call(_INVERSE[name], argument)
+        made = _applied(name[1:], base, argument)
+        return made if exponent is None else power(made, exponent)
+
+    def argument(self, depth: int) -> Node:
+        """What a function is applied to: brackets, or the factors up to the next sign."""
+        if depth > MAX_DEPTH:
+            raise UnreadError("nested too deep")
+        if self.peek() in {"(", "{", "|", "["}:
+            inside = self.postfix(depth + 1)
+            if self.peek() in {"^", "!"}:
+                raise UnreadError("\\sin(x)^2 has two readings")
+            return inside
+        sign = self.sign()
+        factors = [self.power(depth + 1)]
+        while self.begins_factor() and self.peek()[1:] not in FUNCTIONS:
+            if self.peek() in {"(", "|", "{"}:
+                raise UnreadError("\\sin x(x+1) has two readings")
+            factors.append(self.beside(factors[-1], depth + 1))
+        if self.peek() in {"/", "\\div"}:
+            raise UnreadError("\\sin x/2 has two readings")
+        found = product(factors)
+        return found if sign > 0 else negative(found)
+
+
+def _applied(name: str, base: Node | None, argument: Node) -> Node:
+    if name == "exp":
+        return power(constant("e"), argument)
+    if name == "cis":
+        return total([call("cos", argument), product([constant("i"), call("sin", argument)])])
+    if name not in {"log", "lg"}:
+        return call(name, argument)
+    natural = call("ln", argument)
+    if name == "lg":
+        base = number(10)
+    if base is None:
+        # whatever the base is, it is the same one everywhere: an unknown factor
+        return product([Node("name", name="\\log"), natural])
+    return product([natural, inverse(call("ln", base))])

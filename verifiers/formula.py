@@ -1,0 +1,229 @@
+"""The tree of a formula: exact numbers, names, sums, products, powers and calls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+MAX_BITS = 8192
+"""Of a number: larger ones stay a power, a product or a factorial that nobody multiplies out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operation of a formula.
+
+    Attributes:
+        kind: ``number``, ``name``, ``constant``, ``sum``, ``product``, ``power``, ``call`` or
+            ``undefined``.
+        parts: its operands.
+        value: of a number; of a root its degree.
+        name: of a name, a constant (``pi``, ``e``, ``i``) or a function.
+    """
+
+    kind: str
+    parts: tuple[Node, ...] = ()
+    value: Fraction = Fraction(0)
+    name: str = ""
+
+
+class UnreadError(Exception):
+    """The text is not a formula that is read here."""
+
+
+UNDEFINED = Node("undefined")
+"""What divides by zero, or is the zeroth power of zero."""
+
+
+def names(tree: Node) -> frozenset[str]:
+    """The variables of a formula."""
+    found: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node.kind == "name":
+            found.add(node.name)
+        waiting.extend(node.parts)
+    return frozenset(found)
+
+
+def functions(tree: Node) -> frozenset[str]:
+    """The functions that a formula applies to something with a variable in it."""
+    found: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node.kind == "call" and names(node):
+            found.add(node.name)
+        waiting.extend(node.parts)
+    return frozenset(found)
+
+
+def is_polynomial(tree: Node) -> bool:
+    """Whether its variables are only added, multiplied and raised to whole powers."""
+    if tree.kind == "call":
+        return not names(tree)
+    if tree.kind == "power":
+        base, exponent = tree.parts
+        if names(exponent):
+            return False
+        if names(base) and not (exponent.kind == "number" and is_natural(exponent.value)):
+            return False
+    return all(is_polynomial(part) for part in tree.parts)
+
+
+def is_natural(value: Fraction) -> bool:
+    """Whether a number is 0, 1, 2, ..."""
+    return value.denominator == 1 and value >= 0
+
+
+def size(tree: Node) -> int:
+    """How many nodes it has."""
+    return 1 + sum(size(part) for part in tree.parts)
+
+
+# -- making trees: numbers are folded, and nothing else ----------------------------------------
+
+
+def number(value: Fraction | int) -> Node:
+    """A number, exactly.
+
+    Raises:
+        UnreadError: it has too many digits.
+    """
+    value = Fraction(value)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        raise UnreadError("a number too long")
+    return Node("number", value=value)
+
+
+def constant(name: str) -> Node:
+    """``pi``, ``e`` or ``i``."""
+    return Node("constant", name=name)
+
+
+def call(name: str, *parts: Node) -> Node:
+    """A function of something."""
+    return Node("call", parts, name=name)
+
+
+def difference(left: Node, right: Node) -> Node:
+    """``left - right``."""
+    return total([left, negative(right)])
+
+
+def total(terms: list[Node]) -> Node:
+    """Their sum."""
+    if len(terms) == 1:
+        return terms[0]
+    if all(term.kind == "number" for term in terms):
+        return number(sum(term.value for term in terms))
+    return Node("sum", tuple(terms))
+
+
+def product(factors: list[Node]) -> Node:
+    """Their product."""
+    if len(factors) == 1:
+        return factors[0]
+    if all(factor.kind == "number" for factor in factors):
+        bits = sum(factor.value.numerator.bit_length() for factor in factors)
+        if bits > 4 * MAX_BITS:
+            raise UnreadError("a number too long")
+        return number(math.prod((factor.value for factor in factors), start=Fraction(1)))
+    nought = any(factor.kind == "number" and factor.value == 0 for factor in factors)
+    if nought and all(is_polynomial(factor) for factor in factors):
+        return number(0)
+    return Node("product", tuple(factors))
+
+
+def negative(tree: Node) -> Node:
+    """``-tree``."""
+    return number(-tree.value) if tree.kind == "number" else product([number(-1), tree])
+
+
+def inverse(tree: Node) -> Node:
+    """``1 / tree``.
+
+    Raises:
+        ZeroDivisionError: the tree is the number 0.
+    """
+    return number(1 / tree.value) if tree.kind == "number" else power(tree, number(-1))
+
+
+def power(base: Node, exponent: Node) -> Node:
+    """``base ^ exponent``.
+
+    Raises:
+        ZeroDivisionError: 0 to the power of 0 or less, which has no value that all agree on.
+    """
+    if base.kind == exponent.kind == "number":
+        if base.value == 0 and exponent.value <= 0:
+            raise ZeroDivisionError
+        if exponent.value.denominator == 1:
+            bits = max(base.value.numerator.bit_length(), base.value.denominator.bit_length())
+            if abs(exponent.value.numerator) * bits <= MAX_BITS:
+                return number(base.value**exponent.value.numerator)
+    return Node("power", (base, exponent))
+
+
+def root(inside: Node, degree: Fraction) -> Node:
+    """The root of a whole degree; of odd degree it is real for every real number."""
+    if degree == 2:
+        return power(inside, number(Fraction(1, 2)))
+    return Node("call", (inside,), value=degree, name="root")
+
+
+def factorial(tree: Node) -> Node:
+    """``tree!``; as a number where it is small.
+
+    Raises:
+        UnreadError: of a number that is not whole, or negative.
+    """
+    if tree.kind == "number":
+        if not is_natural(tree.value):
+            raise UnreadError("a factorial of no whole number")
+        if tree.value <= 900:
+            return number(math.factorial(tree.value.numerator))
+    return call("factorial", tree)
+
+
+def binomial(n: Node, k: Node) -> Node:
+    """``n`` over ``k``, for a small whole ``k``, or two whole numbers.
+
+    Raises:
+        UnreadError: otherwise.
+    """
+    if k.kind != "number" or not is_natural(k.value):
+        raise UnreadError("a binomial whose lower part is no whole number")
+    if n.kind == "number":
+        if not is_natural(n.value) or n.value > 4096:
+            raise UnreadError("a binomial of no small whole number")
+        return number(math.comb(n.value.numerator, k.value.numerator))
+    if k.value > 12:
+        raise UnreadError("a binomial too large")
+    below = k.value.numerator
+    falling = [total([n, number(-j)]) for j in range(below)]
+    return product([*falling, number(Fraction(1, math.factorial(below)))])
+
+
+def substituted(tree: Node, name: str, value: Node) -> Node:
+    """The tree with something else in the place of a name, numbers folded.
+
+    Raises:
+        UnreadError, ZeroDivisionError: as the functions above do.
+    """
+    if tree.kind == "name":
+        return value if tree.name == name else tree
+    if not tree.parts:
+        return tree
+    parts = [substituted(part, name, value) for part in tree.parts]
+    if tree.kind == "sum":
+        return total(parts)
+    if tree.kind == "product":
+        return product(parts)
+    if tree.kind == "power":
+        return power(parts[0], parts[1])
+    if tree.name == "factorial":
+        return factorial(parts[0])
+    return Node(tree.kind, tuple(parts), tree.value, tree.name)

@@ -1,0 +1,175 @@
+"""Are two formulas the same? Their values at some points tell.
+
+Two formulas that differ as functions agree at a random point only by accident: the identity test
+of Schwartz (1980) and Zippel (1979), with points that are fixed, so that verdicts never change.
+Doubles look at each point first; what they find is confirmed with 60 digits, which also tells
+10^{-20} from 10^{-21}.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any
+
+from .evaluate import DIGITS, Point, TooLargeError, double_value, precise_value
+from .formula import Node, difference, functions, is_polynomial, names
+
+_AGREE = 1e-9
+_CLOSE = 10.0**-50  # 10 digits of DIGITS are left to rounding
+_ENOUGH = 3
+_RANGES = (
+    (0.15, 0.9), (1.1, 2.9), (-0.9, -0.15), (-2.9, -1.1), (3.1, 6.9), (0.3, 0.7), (1.3, 1.9),
+)  # fmt: skip
+"""Where the points lie: in and out of the domains of roots, logarithms and inverse functions."""
+_WHOLE = ((3, 2), (-2, 5), (1, 1), (0, -1))
+"""Whole coordinates, for what jumps there: point k gives the j-th variable the k-th pair's j-th."""
+_JUMPING = frozenset(("floor", "ceil"))
+
+
+def same_function(left: Node, right: Node) -> bool | None:
+    """Whether two formulas have the same value for all values of their variables.
+
+    The second is the answer: one whose value is too large to compute, or that divides by zero,
+    is not the first, where that has a value.
+
+    ``None`` where they agree at some points only (as at different branches of a root), or where
+    too few points give a value.
+    """
+    variables = names(left) | names(right)
+    open_base = ("\\log" in names(left)) != ("\\log" in names(right))
+    found = _same_over(left, right, variables) if variables else _same_constants(left, right)
+    return None if open_base and not found else found
+
+
+def _same_constants(left: Node, right: Node) -> bool | None:
+    found: list[Any] = []
+    for tree in (left, right):
+        try:
+            found.append(_constant(tree))
+        except TooLargeError:
+            found.append("too large")
+    a, b = found
+    if "too large" in (a, b):  # the other is within reach, unless it has no value at all
+        return None if a == b or a is None or b is None else False
+    if right.kind == "undefined" and a is not None:
+        return False
+    if a is None or b is None:
+        return None
+    return _same_numbers(left, right, {}, a, b)
+
+
+@functools.lru_cache(maxsize=4096)
+def _constant(tree: Node) -> Any | None:
+    """Its value, remembered: a gold is read once, and held against many answers."""
+    return precise_value(tree, {})
+
+
+def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
+    agree, differ, first = 0, 0, None  # the first point where they agree
+    cancelled = True  # until it is known that doubles are good enough for these two
+    jumps = not _JUMPING.isdisjoint(functions(left) | functions(right))
+    for point in _points(variables, jumps):
+        a, b = double_value(left, point), double_value(right, point)
+        if a is None or b is None or max(abs(a), abs(b)) < 1e-200:
+            continue
+        if abs(a - b) <= _AGREE * max(abs(a), abs(b)):
+            agree += 1
+            first = point if first is None else first
+            continue
+        # much may have been cancelled in the doubles; where it was not, they are believed
+        surely = _same_at(left, right, point) if cancelled or abs(a - b) < 1e-3 * abs(a) else False
+        cancelled &= surely is not False
+        if surely is False and jumps and min(point.values()) > 0:
+            return False  # there is no branch to choose where all is positive
+        agree += surely is True
+        differ += surely is False
+    if differ:
+        return None if agree else False
+    if agree < _ENOUGH:
+        return None
+    return True if first is None else _same_at(left, right, first)
+
+
+def proportional(left: Node, right: Node) -> bool:
+    """Whether one formula is the other times a constant other than 0, as far as can be told."""
+    variables = names(left)
+    if not variables or variables != names(right):
+        return False
+    ratios = []
+    for point in _points(variables, False):
+        try:
+            a, b = precise_value(left, point), precise_value(right, point)
+        except TooLargeError:
+            continue
+        if a is not None and b is not None and abs(a) > 1e-30 and abs(b) > 1e-30:
+            ratios.append(a / b)
+    if len(ratios) < _ENOUGH or getattr(ratios[0], "imag", False):
+        return False
+    return all(abs(r - ratios[0]) <= 1e-20 * abs(ratios[0]) for r in ratios)
+
+
+def same_equation(gold: tuple[Node, Node], answer: tuple[Node, Node]) -> bool | None:
+    """Whether two equations say the same: one is the other times a constant."""
+    left, right = difference(*gold), difference(*answer)
+    if proportional(left, right):
+        return True
+    polynomials = is_polynomial(left) and is_polynomial(right)
+    return False if polynomials and names(left) and names(right) else None
+
+
+def constant_value(tree: Node, point: Point | None = None) -> Any | None:
+    """The value of a formula to 60 digits, or ``None`` where it has none.
+
+    Args:
+        tree: the formula.
+        point: a number for each of its variables.
+    """
+    if names(tree) - set(point or ()):
+        return None
+    try:
+        return precise_value(tree, point or {})
+    except TooLargeError:
+        return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _coordinate(name: str, k: int) -> float:
+    """Where a variable is put at point k: by its name, so both formulas get the same."""
+    drawn = int.from_bytes(hashlib.blake2b(f"{k} {name}".encode(), digest_size=6).digest(), "big")
+    low, high = _RANGES[k]
+    return low + (high - low) * drawn / 2**48
+
+
+def _points(variables: frozenset[str], jumps: bool) -> list[Point]:
+    points: list[Point] = [
+        {name: _coordinate(name, k) for name in variables} for k in range(len(_RANGES))
+    ]
+    if jumps:
+        order = sorted(variables)
+        points += [{name: pair[j % 2] for j, name in enumerate(order)} for pair in _WHOLE]
+    return points
+
+
+def _same_at(left: Node, right: Node, point: Point) -> bool | None:
+    try:
+        a, b = precise_value(left, point), precise_value(right, point)
+    except TooLargeError:
+        return None
+    return None if a is None or b is None else _same_numbers(left, right, point, a, b)
+
+
+def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool | None:
+    size = max(abs(a), abs(b))
+    if abs(a - b) <= size * _CLOSE:
+        return True
+    if size > 1e-25:
+        return False
+    # is it nought and rounding, or a small number? More digits tell: rounding shrinks with them
+    again = [precise_value(tree, point, 3 * DIGITS) for tree in (left, right)]
+    if again[0] is None or again[1] is None:
+        return None
+    gap, finer = abs(a - b), abs(again[0] - again[1])
+    if finer <= 1e-60 * gap:
+        return True
+    return False if abs(finer - gap) <= 1e-9 * finer else None

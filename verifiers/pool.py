@@ -1,0 +1,155 @@
+"""The math workers of this process: as many as it has cores, shared by all its verifiers.
+
+They start when they are first needed, a second one only while the first is busy, and are
+replaced when they die. Threads that wait get their turn in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from .worker import Finding, Worker, WorkerError, WorkerLimits
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class WorkerPool:
+    """Workers that take questions from any thread.
+
+    Args:
+        limits: for every question.
+        size: how many may run at a time; by default one for each usable core.
+
+    Raises:
+        ValueError: the size is less than 1.
+    """
+
+    def __init__(self, limits: WorkerLimits, size: int | None = None) -> None:
+        if size is not None and size < 1:
+            raise ValueError(f"size must be at least 1, got {size!r}")
+        self.limits = limits
+        self.size = size or usable_cores()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._workers: list[Worker] = []
+        self._idle: list[Worker] = []  # the one that was used last is at the end, and still warm
+        self._waiting: deque[Future[Worker]] = deque()
+
+    def ask(self, question: dict[str, Any]) -> Finding:
+        """Put one question to a worker that is free.
+
+        Raises:
+            WorkerError: no worker can be had, or it got no CPU time to answer in.
+        """
+        worker = self._take()
+        try:
+            return worker.ask(question)
+        finally:
+            self._give(worker)
+
+    def ask_many(self, questions: Sequence[dict[str, Any]]) -> list[Finding | WorkerError]:
+        """Put questions to all workers at once; the findings, or why there is none, in order."""
+
+        def asked(question: dict[str, Any]) -> Finding | WorkerError:
+            try:
+                return self.ask(question)
+            except WorkerError as error:
+                return error
+
+        if len(questions) < 2 or self.size == 1:
+            return [asked(question) for question in questions]
+        with ThreadPoolExecutor(min(self.size, len(questions))) as threads:
+            return list(threads.map(asked, questions))
+
+    def close(self) -> None:
+        """End the processes; the next question starts another."""
+        with self._lock:
+            workers = list(self._workers)
+        for worker in workers:
+            worker.close()
+
+    def abandon(self) -> None:
+        """Forget the processes without ending them: after a fork they are the parent's."""
+        workers = self._workers
+        self._reset()
+        for worker in workers:
+            worker.abandon()
+
+    def _take(self) -> Worker:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            if len(self._workers) < self.size:
+                self._workers.append(Worker(self.limits))
+                return self._workers[-1]
+            turn: Future[Worker] = Future()
+            self._waiting.append(turn)
+        try:
+            return turn.result()
+        except BaseException:  # Ctrl-C while waiting: the turn goes to the next
+            with self._lock:
+                given = turn.done()
+                if not given:
+                    self._waiting.remove(turn)
+            if given:
+                self._give(turn.result())
+            raise
+
+    def _give(self, worker: Worker) -> None:
+        with self._lock:
+            if worker not in self._workers:  # this is a child that was forked meanwhile
+                return
+            if self._waiting:
+                self._waiting.popleft().set_result(worker)
+            else:
+                self._idle.append(worker)
+
+
+# -- one for each process ----------------------------------------------------------------------
+
+_pools: dict[WorkerLimits, WorkerPool] = {}
+_guard = threading.Lock()
+_size: int | None = None
+
+
+def shared_pool(limits: WorkerLimits) -> WorkerPool:
+    """This process's workers for these limits."""
+    with _guard:
+        return _pools.setdefault(limits, WorkerPool(limits, _size))
+
+
+def one_worker() -> None:
+    """Give this process one worker only, where its siblings use the other cores."""
+    global _size
+    _size = 1
+
+
+def close_workers() -> None:
+    """End this process's workers."""
+    for pool in list(_pools.values()):
+        pool.close()
+
+
+def _after_fork() -> None:
+    global _guard
+    _guard = threading.Lock()
+    for pool in _pools.values():
+        pool.abandon()
+
+
+atexit.register(close_workers)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,234 @@
+r"""Parts of the real line: ``(-\infty, 2]``, ``[0,1]\cup\{3\}``, ``2x > 6``, ``x \ne 0``.
+
+Each is read as the points between its ends, and merged where pieces touch, so two that are the
+same set are the same however they are written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .evaluate import real_value
+from .expression import read_expression
+from .formula import difference, is_polynomial, names
+from .identity import constant_value
+from .shape import Kind, Shape, read_shape
+
+_MAX_PIECES = 40
+_CLOSE, _NOISE = 1e-50, 1e-5
+_PROBES = (0, 1, 2, 12345.5, -987.25, 0.375)
+"""Where an inequality is looked at: what is linear there is linear."""
+_ORDER = re.compile(r"(<|>|\\(?:le|ge|ne)(?![A-Za-z]))")
+_WHOLE = re.compile(r"(\\mathbb\{R\}|\(-\\infty,\\infty\))(?:\\setminus|\\backslash|-)")
+_INFINITE = {"\\infty": float("inf"), "+\\infty": float("inf"), "-\\infty": -float("inf")}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The points between two ends, of which each belongs to it or not."""
+
+    low: Any
+    has_low: bool
+    high: Any
+    has_high: bool
+
+    @property
+    def empty(self) -> bool:
+        """No point lies in it."""
+        return self.low > self.high or (
+            same_point(self.low, self.high) and not (self.has_low and self.has_high)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Pieces from left to right that do not touch, and the variable they are said of, if any."""
+
+    pieces: tuple[Piece, ...]
+    variable: str = ""
+
+
+_LINE = Region((Piece(-float("inf"), False, float("inf"), False),))
+
+
+def same_region(left: Region, right: Region) -> bool:
+    """Whether two regions have the same points, of the same variable where both name one."""
+    if left.variable and right.variable and left.variable != right.variable:
+        return False
+    return len(left.pieces) == len(right.pieces) and all(
+        same_point(a.low, b.low)
+        and same_point(a.high, b.high)
+        and (a.has_low, a.has_high) == (b.has_low, b.has_high)
+        for a, b in zip(left.pieces, right.pieces, strict=True)
+    )
+
+
+def read_region(shape: Shape) -> Region | None:
+    """The region that an answer describes, or ``None`` where none is read here."""
+    text = shape.text
+    if text == "\\mathbb{R}":
+        return _LINE
+    without = _WHOLE.match(text)
+    if without:
+        taken = _points(read_shape(text[without.end() :]))
+        return None if taken is None else _minus(taken)
+    readers: dict[Kind, Callable[[Shape], Region | None]] = {
+        Kind.TUPLE: _interval,
+        Kind.SET: _points,
+        Kind.UNION: _union,
+        Kind.RELATION: _relation,
+        Kind.LIST: _cases,
+    }
+    reader = readers.get(shape.kind)
+    return None if reader is None else reader(shape)
+
+
+def same_point(a: Any, b: Any) -> bool:
+    """Whether two ends are one, up to the last of their 60 digits."""
+    if math.isinf(a) or math.isinf(b):
+        return bool(a == b)
+    return bool(abs(a - b) <= _CLOSE * max(abs(a), abs(b), _NOISE))
+
+
+def _interval(shape: Shape) -> Region | None:
+    if (
+        len(shape.parts) != 2
+        or shape.kind is not Kind.TUPLE
+        or shape.mark not in {"()", "[]", "(]", "[)"}
+    ):
+        return None
+    low, high = (_end(part) for part in shape.parts)
+    if low is None or high is None or not low <= high:
+        return None
+    return Region((Piece(low, shape.mark[0] == "[", high, shape.mark[1] == "]"),))
+
+
+def _end(text: str) -> Any | None:
+    if text in _INFINITE:
+        return _INFINITE[text]
+    tree = read_expression(text)
+    return None if tree is None else real_value(constant_value(tree))
+
+
+def _points(shape: Shape) -> Region | None:
+    if shape.kind is not Kind.SET:
+        return None
+    ends = [_end(part) for part in shape.parts]
+    if None in ends or not ends:
+        return None
+    return _merged([Piece(end, True, end, True) for end in ends])
+
+
+def _union(shape: Shape) -> Region | None:
+    regions = [read_region(read_shape(part)) for part in shape.parts]
+    if len(regions) > _MAX_PIECES or any(region is None for region in regions):
+        return None
+    return _merged([piece for region in regions if region is not None for piece in region.pieces])
+
+
+# -- inequalities ------------------------------------------------------------------------------
+
+
+def _relation(shape: Shape) -> Region | None:
+    r"""A chain such as ``-2 < x \le 5``: each link is linear in one variable."""
+    pieces = _ORDER.split(shape.text)
+    if not 3 <= len(pieces) <= 5 or "=" in shape.text:
+        return None
+    found: Region | None = None
+    for left, sign, right in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
+        link = _link(left.strip(), sign, right.strip())
+        if link is None or (found is not None and found.variable != link.variable):
+            return None
+        found = link if found is None else _both(found, link)
+    return found
+
+
+def _link(left: str, sign: str, right: str) -> Region | None:
+    a, b = read_expression(left), read_expression(right)
+    if a is None or b is None:
+        return None
+    gap = difference(a, b)
+    if len(names(gap)) != 1 or not is_polynomial(gap):
+        return None
+    (variable,) = names(gap)
+    at: list[Any] = [real_value(constant_value(gap, {variable: x})) for x in _PROBES]
+    if None in at:
+        return None
+    slope = at[1] - at[0]
+    if slope == 0 or not all(
+        same_point(at[0] + slope * x, y) for x, y in zip(_PROBES, at, strict=True)
+    ):
+        return None  # not linear: where it changes its sign is for algebra to find
+    root = -at[0] / slope
+    if sign == "\\ne":
+        pieces = _minus(_merged([Piece(root, True, root, True)])).pieces
+        return Region(pieces, variable)
+    below = (sign in {"<", "\\le"}) == (slope > 0)
+    closed = sign in {"\\le", "\\ge"}
+    infinite = float("inf")
+    piece = Piece(-infinite, False, root, closed) if below else Piece(root, closed, infinite, False)
+    return Region((piece,), variable)
+
+
+def _cases(shape: Shape) -> Region | None:
+    """Inequalities with a comma between them: both hold where both can, else either."""
+    shapes = [read_shape(part) for part in shape.parts]
+    if len(shapes) != 2 or any(part.kind is not Kind.RELATION for part in shapes):
+        return None
+    a, b = (_relation(part) for part in shapes)
+    if a is None or b is None or a.variable != b.variable:
+        return None
+    common = _both(a, b)
+    if not common.pieces:
+        return Region(_merged([*a.pieces, *b.pieces]).pieces, a.variable)
+    whole = _merged([*a.pieces, *b.pieces])
+    # x > 1, x > 3: nobody can say which was meant
+    return common if same_region(whole, _LINE) else None
+
+
+# -- sets of points ----------------------------------------------------------------------------
+
+
+def _merged(pieces: Sequence[Piece]) -> Region:
+    kept: list[Piece] = []
+    for piece in sorted((p for p in pieces if not p.empty), key=lambda p: (p.low, not p.has_low)):
+        last = kept[-1] if kept else None
+        if last is None or not _touch(last, piece):
+            kept.append(piece)
+            continue
+        ahead = piece.high > last.high and not same_point(piece.high, last.high)
+        if ahead:
+            kept[-1] = Piece(last.low, last.has_low, piece.high, piece.has_high)
+        elif same_point(piece.high, last.high):
+            ends = last.has_high or piece.has_high
+            kept[-1] = Piece(last.low, last.has_low, last.high, ends)
+    return Region(tuple(kept))
+
+
+def _touch(left: Piece, right: Piece) -> bool:
+    if same_point(left.high, right.low):
+        return left.has_high or right.has_low
+    return bool(right.low < left.high)
+
+
+def _minus(points: Region) -> Region:
+    """The line without some points."""
+    pieces, low = [], -float("inf")
+    for point in points.pieces:
+        pieces.append(Piece(low, False, point.low, False))
+        low = point.high
+    return Region((*pieces, Piece(low, False, float("inf"), False)))
+
+
+def _both(a: Region, b: Region) -> Region:
+    found = []
+    for p in a.pieces:
+        for q in b.pieces:
+            low = p if p.low > q.low or (same_point(p.low, q.low) and not p.has_low) else q
+            high = p if p.high < q.high or (same_point(p.high, q.high) and not p.has_high) else q
+            found.append(Piece(low.low, low.has_low, high.high, high.has_high))
+    return Region(tuple(piece for piece in found if not piece.empty), a.variable)

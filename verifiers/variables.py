@@ -1,0 +1,29 @@
+"""The variables that a text speaks of, without reading it as a formula."""
+
+from __future__ import annotations
+
+import re
+
+_BOUND = re.compile(r"\\(?:sum|int|lim|prod|iint|oint|bigcup)")
+_GREEK = re.compile(
+    r"\\(?:[Gg]amma|[Ll]ambda|[Ss]igma|alpha|beta|[Dd]elta|zeta|eta|[Tt]heta|kappa|mu|nu|rho|"
+    r"tau|[Pp]hi|chi|[Pp]si|[Oo]mega|epsilon|[Uu]psilon|[Xx]i|Pi)(?![A-Za-z])"
+)
+_NOT_LETTERS = re.compile(
+    r"\\(?:begin|end|text|operatorname|mathbb|mathcal)\{[^{}]*\}|\\[A-Za-z]+"
+    r"|(?<![A-Za-z])(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?"
+    r"|(?<![A-Za-z])(?:log|lg|ln|exp|cis|max|min|lim|sqrt|gcd|lcm|mod)(?![a-z])|(?<![A-Za-z])ln"
+)
+
+
+def letters(text: str) -> frozenset[str]:
+    """The variables of an expression, but for the constants e and i."""
+    latin = frozenset(re.findall(r"[A-Za-z]", _NOT_LETTERS.sub(" ", text))) - {"e", "i"}
+    return latin | frozenset(_GREEK.findall(text))
+
+
+def same_letters(gold: str, answer: str) -> bool:
+    """Whether two texts speak of the same variables; a bound one is no variable."""
+    if _BOUND.search(gold) or _BOUND.search(answer):
+        return True
+    return letters(gold) == letters(answer)

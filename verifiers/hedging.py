@@ -32,6 +32,8 @@ _BOUND = (
     r"\b(?:exceeds?|over|under|above|below|up\s+to|at\s+(?:least|most)|"
     r"(?:less|more|greater|fewer|smaller|larger|bigger|higher|lower)\s+than)\b" + _OPEN
 )
+_UNSOLVED = r"\d\s{0,3}[A-Za-z]\s{0,3}=[ \t$*({]{0,4}\Z"  # 42x = 5 does not say that x is 5
+_NAMED = re.compile(r"(?<![A-Za-z])\$?[A-Za-z](?:_\{?\w\}?)?\$?\s{0,3}=[ \t$*({]{0,4}\Z")
 _PART_OF = (
     r"\b(?:negative|minus|plus|times|(?:multiplied|divided)\s+by|log|ln|sin|cos|tan|root\s+of|"
     r"step|problem|question|equation|eq\.|example|exercise|case|section|figure)" + _OPEN
@@ -41,8 +43,9 @@ _PART_OF = (
     r"|(?:[\^_{]|(?<!\\)[A-Za-z]\(?|\w\*\*)\Z"
 )  # fmt: skip
 _BEFORE = re.compile(
-    "|".join((_ONE_OF_SEVERAL, _DENIED, _DOUBTED, _BOUND, _PART_OF)), re.IGNORECASE
+    "|".join((_ONE_OF_SEVERAL, _DENIED, _DOUBTED, _BOUND, _PART_OF, _UNSOLVED)), re.IGNORECASE
 )
+_DENIED_NAME = re.compile(f"{_DENIED}|{_DOUBTED}", re.IGNORECASE)
 _AFTER = re.compile(
     r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
     r"|or\b|\?)"
@@ -75,7 +78,10 @@ def taken_back(text: str, start: int, end: int) -> bool:
     """
     before = _WORDS.sub(r" \1 ", text[max(0, start - _REACH) : start])
     after = text[end : end + _REACH]
-    return bool(_BEFORE.search(_MARKS.sub("", before)) or _AFTER.match(after))
+    if _BEFORE.search(_MARKS.sub("", before)) or _AFTER.match(after):
+        return True
+    named = _NAMED.search(before)  # not x = 5
+    return named is not None and bool(_DENIED_NAME.search(before[: named.start()]))
 
 
 def supposed(text: str, start: int) -> bool:

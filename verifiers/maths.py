@@ -219,7 +219,10 @@ class Math(Verifier):
         if finding.kind == "same":
             return Verdict.correct(finding.reason, extracted=answer)
         if finding.kind == "bad_gold":
-            return Verdict.fault(Status.BAD_GOLD, f"{gold!r}: {finding.reason}")
+            # The gold was found good when it was checked: an odd answer brought the pair to the
+            # worker, and must not buy itself a None.
+            why = f"it cannot be held against {_short(gold)}: {finding.reason}"
+            return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=answer)
         reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)
 

@@ -291,7 +291,8 @@ def test_built_in_verifiers_pass(verifier) -> None:
 @pytest.mark.parametrize("verifier", [Math(), Rubric({"a": Math(), "f": Format()}, gate="a")])
 def test_mathematics_passes(verifier) -> None:
     """``time`` is left to the tests of the worker: it waits for every limit in turn."""
-    samples = [Sample(r) for r in ("42", "3/4", r"3\sqrt{13}", r"\text{even}", "(1, 2)")]
+    golds = ("42", "3/4", r"3\sqrt{13}", r"\text{even}", "(1, 2)", "x = 5", "[0, 5)")
+    samples = [Sample(gold) for gold in golds]
     report = audit(verifier, samples=samples, skip=["time", "memory"])
     report.raise_for_failures()
     assert "gold" not in report.unchecked

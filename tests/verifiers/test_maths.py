@@ -162,3 +162,10 @@ def test_numbers_never_start_a_worker() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
     )
     assert found.stdout.split() == ["[1.0,", "1.0]", "0"]
+
+
+@pytest.mark.parametrize("answer", [r"\neq [0, 5)", "[0,\udcab5)", r"[0, 5)^{\dagger}"])
+def test_an_odd_answer_buys_no_verdict_of_a_bad_gold(answer: str) -> None:
+    verdict = Math().verify(f"\\boxed{{{answer}}}", "[0, 5)")
+    assert (verdict.score, verdict.status) != (None, Status.BAD_GOLD)
+    assert verdict.score == 0.0

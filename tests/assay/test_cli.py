@@ -265,7 +265,7 @@ def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) 
 
 
 def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path, data) -> None:
-    slow = r"\boxed{9^{9^{9^{9}}} + %d}"  # each costs the slow path its whole time limit
+    slow = r"\boxed{\sum_{k=1}^{10^9+%d} \frac{1}{k}}"  # each costs the slow path its time limit
     rows = [{"task": 0, "completion": "It is 2."}] * 256
     rows += [{"task": 0, "completion": slow % i} for i in range(64)]
     out = tmp_path / "out.jsonl"
@@ -274,9 +274,9 @@ def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path, data) -> None:
          "--data", data, "--out", out],
         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    for _ in range(1200):  # the worker starts when the first batch, which needs none, is judged
-        if children.read_text().strip():
+    tasks = Path(f"/proc/{process.pid}/task")
+    for _ in range(1200):  # workers start when the first batch, which needs none, is judged
+        if any(children.read_text().strip() for children in tasks.glob("*/children")):
             break
         time.sleep(0.1)
     time.sleep(1)

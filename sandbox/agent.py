@@ -310,6 +310,7 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
     for name in [*_PRELOAD.split(), *config["preload"]]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    _unignore_signals()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0o022)
     random.seed(0)
@@ -317,6 +318,13 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
         sys.modules["numpy"].random.seed(0)
     agent_process.open_streams()
     agent_process.rehearse()
+
+
+def _unignore_signals() -> None:
+    """A client whose shell ignores signals for background jobs would hand that on to programs."""
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python's own wish
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _can_be(uid: int, needs: list[str], *, reads_all: bool = False) -> bool:

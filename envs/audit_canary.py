@@ -31,7 +31,7 @@ def _texts():
                             if isinstance(x, (str, bytes))]).encode("utf-8", "replace")
             except Exception:
                 pass
-    for pattern in ("/proc/*/environ", "/proc/*/cmdline", "/proc/*/fd/*", "/tmp/**", "/work/**",
+    for pattern in ("/proc/*/environ", "/proc/*/cmdline", "/proc/*/fd/*", "/tmp/**",
                     os.getcwd() + "/**", os.path.expanduser("~") + "/**", "/dev/shm/**"):
         for path in glob.glob(pattern, recursive=True)[:300]:
             try:

@@ -11,7 +11,8 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent.futures import Future
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from types import TracebackType
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, overload
 
 from .errors import SandboxUnavailable
 from .language import PYTHON, Language
@@ -58,6 +59,21 @@ class Batches(abc.ABC):
         limits: Limits | None = None,
     ) -> Result:
         """Run one program."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End everything that the box started. Calling it twice does no harm."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     @overload
     def run_many(

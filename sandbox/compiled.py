@@ -14,7 +14,7 @@ from .dispatch import Answer, send
 from .errors import LanguageUnavailable
 from .language import Language
 from .limits import Limits
-from .outcome import ended, text
+from .outcome import run_result, text
 from .pool import Pool
 from .result import Result, RunStatus
 from .slot import Reply, Request
@@ -185,25 +185,21 @@ def _compile(pool: Pool, source: bytes, language: Language) -> tuple[Built, bool
         result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
         return replace(result, attempts=answer.attempts, **asdict(answer.origin)), False
     _refuse_missing(answer, language, language.compile)
-    code = reply.exits[0]
-    status, reason = ended(reply, limits, code)
-    if status is RunStatus.OK and reply.outputs[2]:
+    ended = run_result(reply, limits)
+    if ended.status is RunStatus.OK and reply.outputs[2]:
         return reply.outputs[2], True
-    result = Result(
-        RunStatus.COMPILE_ERROR,
+    result = replace(
+        ended,
+        status=RunStatus.COMPILE_ERROR,
         stdout=text(reply.outputs[0][:_KEPT_MESSAGE]),
         stderr=text(reply.outputs[1][:_KEPT_MESSAGE]),
-        exit_code=code if code is not None and code >= 0 else None,
-        signal=-code if code is not None and code < 0 else None,
-        cpu_s=reply.cpu_s,
-        wall_s=reply.wall_s,
-        memory_mib=reply.memory_mib,
-        strays=reply.strays,
+        stdout_truncated=ended.stdout_truncated or len(reply.outputs[0]) > _KEPT_MESSAGE,
+        stderr_truncated=ended.stderr_truncated or len(reply.outputs[1]) > _KEPT_MESSAGE,
         attempts=answer.attempts,
-        reason=_compile_reason(reply, limits, status, reason),
+        reason=_compile_reason(reply, limits, ended.status, ended.reason),
         **asdict(answer.origin),
     )
-    return result, status in (RunStatus.OK, RunStatus.RUNTIME_ERROR)
+    return result, ended.status in (RunStatus.OK, RunStatus.RUNTIME_ERROR)
 
 
 def _compile_reason(reply: Reply, limits: Limits, status: RunStatus, reason: str) -> str:
@@ -223,26 +219,15 @@ def _compile_reason(reply: Reply, limits: Limits, status: RunStatus, reason: str
 
 def _run_result(reply: Reply, limits: Limits) -> Result:
     """As for Python, but runtimes say in their own words that memory ran out."""
-    code = reply.exits[0]
-    status, reason = ended(reply, limits, code)
+    result = run_result(reply, limits)
+    status, reason = result.status, result.reason
     if status is RunStatus.RUNTIME_ERROR:
         end_of_stderr = reply.outputs[1][-20_000:]
         if any(sign in end_of_stderr for sign in _OUT_OF_MEMORY):
             status, reason = RunStatus.MEMORY, f"it ran out of its {limits.memory_mib} MiB"
         elif raised := _RAISED.findall(text(end_of_stderr)):
             reason = " ".join(raised[-1].split())[:300]
-    return Result(
-        status,
-        stdout=text(reply.outputs[0]),
-        stderr=text(reply.outputs[1]),
-        exit_code=code if code is not None and code >= 0 else None,
-        signal=-code if code is not None and code < 0 else None,
-        cpu_s=reply.cpu_s,
-        wall_s=reply.wall_s,
-        memory_mib=reply.memory_mib,
-        strays=reply.strays,
-        reason=reason,
-    )
+    return replace(result, status=status, reason=reason)
 
 
 def _refuse_missing(answer: Answer, language: Language, command: tuple[str, ...]) -> None:
@@ -266,8 +251,11 @@ def _refuse_missing(answer: Answer, language: Language, command: tuple[str, ...]
 def _cut(result: Result, limits: Limits) -> Result:
     """A run's outputs have at most so many bytes, a compiler's too."""
     most = limits.output_bytes
+    stdout, stderr = result.stdout.encode(), result.stderr.encode()
     return replace(
         result,
-        stdout=result.stdout.encode()[:most].decode("utf-8", "ignore"),
-        stderr=result.stderr.encode()[:most].decode("utf-8", "ignore"),
+        stdout=stdout[:most].decode("utf-8", "ignore"),
+        stderr=stderr[:most].decode("utf-8", "ignore"),
+        stdout_truncated=result.stdout_truncated or len(stdout) > most,
+        stderr_truncated=result.stderr_truncated or len(stderr) > most,
     )

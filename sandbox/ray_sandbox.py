@@ -8,8 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from .backend import BackendName
 from .batch import Batches, awaitable
@@ -213,17 +212,6 @@ class RaySandbox(Batches):
             ray.wait([actor.close.remote() for actor in actors], num_returns=len(actors), timeout=5)
         for actor in actors:
             _kill(actor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         slots = sum(node.slots for node in self._nodes.values())

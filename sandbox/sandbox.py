@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from .address import checked_addresses
 from .backend import BackendName, choose_backend, wanted_backend
@@ -363,17 +362,6 @@ class Sandbox(Batches):
         self._end_threads()
         for pool in pools:
             pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # Slots end with their streams; this only ends them sooner.

@@ -244,6 +244,13 @@ def test_memory_that_malloc_gives_is_bounded(toolchains: str) -> None:
         assert box.run(deep, language="c").status is RunStatus.OK
 
 
+def test_output_that_is_cut_says_so(box: Sandbox) -> None:
+    need(box, "bash")
+    result = box.run("yes", language="bash")
+    assert (len(result.stdout), result.stdout_truncated) == (LIMITS.output_bytes, True)
+    assert not result.stderr_truncated
+
+
 def test_many_threads_and_a_deep_heap_run_under_the_limits(box: Sandbox) -> None:
     need(box, "cpp")
     code = (

@@ -213,7 +213,7 @@ def _compile_reason(reply: Reply, limits: Limits, status: RunStatus, reason: str
     if any(sign in reply.outputs[1] for sign in _OUT_OF_MEMORY):
         return f"the compiler was stopped: it used more than {limits.memory_mib} MiB"
     lines = text(reply.outputs[1][:_KEPT_MESSAGE] + reply.outputs[0][:_KEPT_MESSAGE]).splitlines()
-    said = [line.strip() for line in lines if line.strip()]
+    said = [line.strip() for line in lines if line.strip() and line[0] != "#"]  # Go's headings
     return next(filter(_FAULT.search, said), said[0] if said else reason)[:300]
 
 

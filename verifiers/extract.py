@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .hedging import denied, retracted, supposed, taken_back
+from .hedging import denied, left_open, retracted, supposed, taken_back
 from .latex import DELIMITERS, undelimited
 from .unit import MAGNITUDES
 
@@ -209,7 +209,9 @@ def _tagged(text: str) -> Answer | None:
         return None
     if end < 0 or "<answer>" in text[end:]:
         return Answer(None, reason="the last <answer> is never closed")
-    return Answer(text[start + len("<answer>") : end])
+    content = text[start + len("<answer>") : end]
+    spoken = _phrased(content) if _SPOKEN.match(content) else None
+    return spoken or Answer(content)
 
 
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
@@ -230,7 +232,15 @@ _PHRASE = re.compile(
     r"exactly|option|choice)\b:?)?",
     re.IGNORECASE,
 )
+_SPOKEN = re.compile(
+    r"\s{0,9}(?:(?:so|thus|therefore|hence),?\s)?(?:the\s)?(?:final\s|correct\s)?answer\b",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
+_CLAUSE = re.compile(r",?\s(?:since|because|as|which)\s")
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_MONEY = re.compile(r"\$\d")
+_FORMULA_WORDS = re.compile(r"\\(?:text|textrm|mbox|mathrm)\{[^{}]*\}")
 _MORE = re.compile(
     r"\s{0,3}(?:(?:or|and|to|not)\b|[-–/;|+*=<>±\d\\]|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
 )
@@ -248,12 +258,30 @@ def _phrased(text: str) -> Answer | None:
     end = stop.start() if stop else len(rest)
     sentence = rest[:end]
     for left, right in DELIMITERS:
-        close = rest.find(right, len(left)) if rest.startswith(left) else -1
+        close = _closing(rest, left, right)
         if close > 0 and _MORE.match(rest, close + len(right)):  # $2$ or $3$
             sentence = sentence.replace(left, "").replace(right, "")
         elif close > 0:
             return _stood_by(rest, rest[len(left) : close], close + len(right))
+    clause = _CLAUSE.search(sentence)
+    if clause:
+        sentence, end = sentence[: clause.start()], clause.start()
     return _stood_by(rest, sentence.strip(" *`"), end)
+
+
+def _closing(text: str, left: str, right: str) -> int:
+    """Where the formula that a text begins with closes; -1 where it begins with none."""
+    if not text.startswith(left):
+        return -1
+    if left != "$":
+        return text.find(right, len(left))
+    found = _DOLLAR.search(text, 1)
+    if found is None:
+        return -1
+    words = _WORD.search(_FORMULA_WORDS.sub("", text[1 : found.start()]))
+    if words and _MONEY.match(text):  # $15, since she had $20
+        return -1
+    return found.start()
 
 
 def _stood_by(text: str, answer: str, end: int) -> Answer:
@@ -263,18 +291,33 @@ def _stood_by(text: str, answer: str, end: int) -> Answer:
 
 
 def _last_math(text: str) -> Answer | None:
-    best: tuple[int, str] | None = None
+    best: tuple[int, int, str] | None = None
     for left, right in DELIMITERS:
-        close = text.rfind(right)
-        begin = text.rfind(left, 0, close) if close > 0 else -1
+        close = _last_mark(text, right, len(text))
+        begin = _last_mark(text, left, close) if close > 0 else -1
         if begin < 0 or close < begin + len(left):
             continue
         content = text[begin + len(left) : close]
-        if content.strip() and (best is None or close > best[0]):
-            best = (close, content)
-    return None if best is None else Answer(best[1])
+        if content.strip() and (best is None or close > best[1]):
+            best = (begin, close + len(right), content)
+    if best is None:
+        return None
+    begin, end, content = best
+    if left_open(text, begin, end):
+        return Answer(None, reason="the last formula is hedged, denied or taken back")
+    other = _FORMULA_OR.search(text[max(0, begin - _WIDEST_GAP) : begin])
+    return Answer(f"{other.group(1)} , {content}" if other else content)
 
 
+def _last_mark(text: str, mark: str, end: int) -> int:
+    """Where a delimiter stands last before ``end``; a dollar that is escaped is money."""
+    at = text.rfind(mark, 0, end)
+    while mark == "$" and at > 0 and text[at - 1] == "\\":
+        at = text.rfind(mark, 0, at)
+    return at
+
+
+_FORMULA_OR = re.compile(r"(?:\$|\\\()([^$]{1,40}?)(?:\$|\\\)),?\s{1,3}or\s{1,3}\Z")
 _NUMBER_CHARS = frozenset("0123456789.,/")
 _FRACTION = re.compile(r"-?\s?\\[dt]?frac\s{0,2}\{[^{}]{1,60}\}\s{0,2}\{[^{}]{1,60}\}$")
 _MAGNITUDE = re.compile(rf"\s{{1,3}}(?:{'|'.join(MAGNITUDES)})(?![A-Za-z])")

@@ -37,7 +37,7 @@ _NAMED = re.compile(r"(?<![A-Za-z])\$?[A-Za-z](?:_\{?\w\}?)?\$?\s{0,3}=[ \t$*({]
 _PART_OF = (
     r"\b(?:negative|minus|plus|times|(?:multiplied|divided)\s+by|log|ln|sin|cos|tan|root\s+of|"
     r"step|problem|question|equation|eq\.|example|exercise|case|section|figure)" + _OPEN
-    + r"|[<>≤≥±√×÷~|\[]\s{0,3}[$*(\\]{0,3}\Z"
+    + r"|(?:[<≤≥±√×÷~|\[]|(?<!>)>)\s{0,3}[$*(\\]{0,3}\Z"
     r"|(?:(?<![A-Za-z])[A-Za-z]|[\d)}])\s{0,3}(?:[-+−–/]|\*(?!\*))[ \t$(]{0,3}\Z"
     r"|\\(?:pm|mp|times|cdot|div|sqrt|le|leq|ge|geq|lt|gt|log|ln|sin|cos|tan)\s{0,3}[$({]{0,3}\Z"
     r"|(?:[\^_{]|(?<!\\)[A-Za-z]\(?|\w\*\*)\Z"
@@ -63,7 +63,7 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 _RETRACTED = re.compile(
-    r"[\s.!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction)\b"
+    r"[\s.,!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction)\b"
     r"|(?:that|this|it|which)(?:\s+is|['’]s)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
     re.IGNORECASE,
 )
@@ -113,3 +113,10 @@ def denied(text: str, start: int, end: int) -> bool:
     """Whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
     before = text[max(0, start - _REACH) : start]
     return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end, end + _REACH))
+
+
+def left_open(text: str, start: int, end: int) -> bool:
+    """Whether the words beside a formula, ``text[start:end]``, doubt it, deny it or ask."""
+    before = text[max(0, start - _REACH) : start]
+    doubt = _DENIED_NAME.search(before) or text[end : end + 1] == "?"
+    return bool(doubt) or denied(text, start, end)

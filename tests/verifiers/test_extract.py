@@ -188,3 +188,44 @@ def test_a_box_that_is_denied_is_no_answer(reply: str) -> None:
 )  # fmt: skip
 def test_the_words_beside_a_box_are_read(reply: str, expected: str) -> None:
     assert final_answer(reply).text == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (r"So the final answer is $\$15$.", r"\$15"),
+        ("The answer is $15, since she had $20 and spent $5.", "$15"),
+        ("Therefore, the answer is 3, as required.", "3"),
+        ("The answer is C because A is wrong.", "C"),
+        ("20 - 5 = <<20-5=15>>15", "15"),
+        ("<answer>The answer is 18</answer>", "18"),
+        ("<answer>answer sheet</answer>", "answer sheet"),
+    ],
+)
+def test_money_reasons_and_annotations_do_not_hide_the_answer(reply: str, expected: str) -> None:
+    assert final_answer(reply).text == expected
+
+
+def test_an_answer_that_is_said_to_be_wrong_after_a_comma_is_none() -> None:
+    assert final_answer("The answer is 15, which is wrong.").text is None
+
+
+LAST_FORMULA = ("last_math", "last_number")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["It cannot be $15$.", "$16$, not $15$", "maybe $15$", "Is it $15$?", "$15$ is wrong.",
+     r"It isn't \(15\)."],
+)  # fmt: skip
+def test_a_last_formula_that_is_denied_or_doubted_is_no_answer(reply: str) -> None:
+    assert final_answer(reply, LAST_FORMULA).text is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [("$14$ or $15$", "14 , 15"), (r"\(14\), or \(15\)", "14 , 15"), (r"It costs $\$15$.", r"\$15"),
+     (r"We get $x=15$, so it costs \$15.", "x=15"), ("$$15$$", "15")],
+)  # fmt: skip
+def test_the_last_formula_is_found_whole(reply: str, expected: str) -> None:
+    assert final_answer(reply, LAST_FORMULA).text == expected

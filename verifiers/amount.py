@@ -157,6 +157,9 @@ def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | N
             return False
         if on.same(congruence.parts[1], other.text, depth + 1) is not True:
             return False
+        rest = _whole(congruence.parts[1])
+        if rest is not None and abs(rest) >= int(congruence.mark):
+            return False  # 9 mod 5 may be 4
         return on.note("the modulus is left out")
     if a.mark.lstrip("0") != b.mark.lstrip("0"):
         return False

@@ -64,10 +64,25 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
     if bag is a and on.how.members == "some" and other.kind not in RANGES:
         found = _same_members(list(a.parts), [b.text], on, depth)
         return found
+    if other.kind is Kind.TUPLE and other.mark == "()":
+        named = _coordinates(bag)
+        if named is not None and len(named) == len(other.parts):
+            sides = (named, other.parts) if bag is a else (other.parts, named)
+            found = all_of(on.same(x, y, depth + 1) for x, y in zip(*sides, strict=True))
+            return on.note("given by name") if found else found
     points = other.kind is Kind.UNION and bag.kind is Kind.SET
     ranges = other.kind in RANGES or other.kind is Kind.EXPRESSION
     cases = all(read_shape(part).kind is Kind.RELATION for part in bag.parts)
     return _regions(a, b, on) if points or (ranges and cases) else False
+
+
+def _coordinates(bag: Shape) -> list[str] | None:
+    """The values of ``x = 3, y = -5`` in the order of their names, which are letters."""
+    named = [assignment(read_shape(part)) for part in bag.parts]
+    values = {found[0]: found[1][-1] for found in named if found and len(found[0]) == 1}
+    if len(values) < 2 or len(values) != len(bag.parts) or list(values) != sorted(values):
+        return None  # y = 3, x = 5: nobody can say which comes first
+    return list(values.values())
 
 
 def _named_in_order(a: Shape, b: Shape) -> bool:

@@ -26,7 +26,7 @@ from .equations import assignment, same_equations
 from .expression import read_expression
 from .formula import UNDEFINED
 from .latex import balanced, spelled
-from .region import read_region
+from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 
 _NEGATIONS = re.compile(
@@ -34,6 +34,7 @@ _NEGATIONS = re.compile(
     r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
 
@@ -68,6 +69,8 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return False  # candidates by the dozen; comparing each with each would take its time
     right = right.removeprefix("\\approx").removeprefix("=")
     if _takes_back(left, right):
+        return False
+    if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
         return False
     return on.same(left, right, 0)
 

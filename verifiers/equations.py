@@ -14,6 +14,7 @@ from .variables import letters, same_letters
 _NAME = re.compile(
     r"\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
     r"(?:\([A-Za-z](?:,[A-Za-z])*\))?"
+    r"|[fghpqFGHPQNSTVAE](?:_(?:\{[^{}]{1,8}\}|\w))?'?\([^()=]{1,30}\)"
     r"|\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
     r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)"
@@ -62,6 +63,8 @@ def _same_assignment(
     if gold[0] == answer[0]:
         # with variables on both sides, y = x^2 and y = -x^2 differ, but \ln y = x might not
         return same
+    if "(" in gold[0] and "(" in answer[0] and not letters(gold[1][-1]):
+        return False  # f(2) = 9 is not f(3) = 9
     if same is not False and len(gold[0]) > 1 and len(answer[0]) > 1:
         return same  # \text{total} = 5 and \text{sum} = 5
     if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1

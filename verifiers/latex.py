@@ -82,6 +82,8 @@ _FIXES = (  # what must stand in the text for it, what it looks like, what it be
     ("\\infty", re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
     ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
     ("sqrt", re.compile(r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
+    ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
+    ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
     (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),

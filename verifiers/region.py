@@ -174,14 +174,26 @@ def _link(left: str, sign: str, right: str) -> Region | None:
     return Region((piece,), variable)
 
 
-def _cases(shape: Shape) -> Region | None:
-    """Inequalities with a comma between them: both hold where both can, else either."""
+def impossible(shape: Shape) -> bool:
+    """Whether no number fits both of two inequalities."""
+    pair = _pair(shape) if shape.kind is Kind.LIST else None
+    return pair is not None and not _both(*pair).pieces
+
+
+def _pair(shape: Shape) -> tuple[Region, Region] | None:
     shapes = [read_shape(part) for part in shape.parts]
     if len(shapes) != 2 or any(part.kind is not Kind.RELATION for part in shapes):
         return None
     a, b = (_relation(part) for part in shapes)
-    if a is None or b is None or a.variable != b.variable:
+    return None if a is None or b is None or a.variable != b.variable else (a, b)
+
+
+def _cases(shape: Shape) -> Region | None:
+    """Inequalities with a comma between them: both hold where both can, else either."""
+    pair = _pair(shape)
+    if pair is None:
         return None
+    a, b = pair
     common = _both(a, b)
     if not common.pieces:
         return Region(_merged([*a.pieces, *b.pieces]).pieces, a.variable)

@@ -68,13 +68,17 @@ _CONGRUENCE = re.compile(
     r"(?:(?P<left>[^=]+?)\\equiv)?(?P<right>[^=]+?)(?:,?\(?\\mod|,?\(?mod) ?"
     r"\{?(?P<modulus>\d{1,18})\}?\)?"
 )
-_BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+)_\{?(\d{1,2})\}?")
+_BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+|\([0-9][0-9A-Z]*\))_\{?(\d{1,2})\}?")
 MEMBER = re.compile(r"[a-z](?:_\{?\w\}?)?\\in ?(?![A-Za-z])")
 _NOTHING = frozenset((
     "\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution",
     "no real solutions", "empty set", "the empty set", "there is no solution",
     "there are no solutions", "no such solution", "no roots", "no real roots",
 ))  # fmt: skip
+_EVERYTHING = frozenset(
+    ("all real numbers", "all reals", "the real numbers", "the set of all real numbers")
+)
+_SET_OF = re.compile(r"\\\{(?P<name>[a-z])(?:\\in ?\\mathbb\{R\})?[|:](?P<rule>[^{}|]+)\\\}")
 _INFINITE = {
     "\\infty": "+", "+\\infty": "+", "-\\infty": "-", "infinity": "+", "\\text{infinity}": "+",
     "-infinity": "-", "\\text{-infinity}": "-", "\\text{negative infinity}": "-",
@@ -92,7 +96,7 @@ def read_shape(text: str) -> Shape:
         return Shape(Kind.NUMBER, text, number=number)
     if text in _INFINITE:
         return Shape(Kind.INFINITE, text, mark=_INFINITE[text])
-    if text == "\\mathbb{R}":
+    if text == "\\mathbb{R}" or words_of(text) in _EVERYTHING:
         return Shape(Kind.TUPLE, text, ("-\\infty", "\\infty"), "()")
     if text in _NOTHING or words_of(text) in _NOTHING:
         return Shape(Kind.EMPTY, text)
@@ -111,6 +115,11 @@ def _structure(text: str) -> Shape | None:
     if congruence:
         both = (congruence["left"] or "", congruence["right"])
         return Shape(Kind.CONGRUENCE, text, both, congruence["modulus"])
+    described = _SET_OF.fullmatch(text)
+    if described and described["name"] in described["rule"]:
+        rule = read_shape(described["rule"])
+        if rule.kind is Kind.RELATION:
+            return rule  # {x | x < 3}
     members = [sign for part in _split(text) for sign in _signs(part)]
     if len(members) > 1:
         return Shape(Kind.LIST, text, tuple(members))
@@ -195,7 +204,9 @@ def _closes_at_end(text: str) -> bool:
 def _atom(text: str) -> Shape:
     base = _BASE.fullmatch(text)
     if base:
-        return Shape(Kind.BASE, text, (base.group(1).lstrip("0") or "0",), base.group(2))
+        return Shape(
+            Kind.BASE, text, (base.group(1).strip("()").lstrip("0") or "0",), base.group(2)
+        )
     if ":" in text:
         terms = tuple(split_top(text, ":"))
         if all(read_expression(term) is not None for term in terms):

@@ -40,10 +40,20 @@ SAME = [
     (r"\mathbb{R}", r"(-\infty,\infty)"),
     (r"\mathbb{R}", r"\mathbb R"), ("A3_{16}", "A3"), (r"\text{June 20}", "June 20"),
     (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\left[\begin{array}{cc}1&2\\3&4\end{array}\right]"),
+    ("9", "f(2)=9"), (r"\frac{1}{2}", r"P(A) = \frac12"), ("101_2", "(101)_2"), ("x^{10}", "x**10"),
+    ("(3,-5)", "x=3, y=-5"), ("(3,-5)", r"x = 3 \text{ and } y = -5"), ("x=1, y=2", "(1,2)"),
+    (r"(-\infty,3]", r"\{x \mid x \le 3\}"), (r"(-\infty,3]", r"\{x : x \le 3\}"),
+    (r"(-\infty,\infty)", r"\text{all real numbers}"), ("x>3", r"\{x \in \mathbb{R} : x > 3\}"),
+    (r"x<-2 \text{ and } x>3", r"x>3 \text{ and } x<-2"), ("-1<x<5", r"x>-1 \text{ and } x<5"),
+    ("9", r"9 \pmod{10}"), ("x^2", "x**2"), ("2^{n}", "2**n"),
     ("B", "(B) Paris"), ("B", "B. 12"), ("B", "B: Paris"), (r"\phi", r"\varphi"),
 ]  # fmt: skip
 
 DIFFERENT = [
+    (r"(-\infty,-2)\cup(3,\infty)", r"x<-2 \text{ and } x>3"), ("9", r"9 \bmod 5"), ("9", "9**2"),
+    ("f(2)=9", "f(3)=9"), ("(3,-5)", "x=-5, y=3"), ("(3,-5)", "y=3, x=-5"), ("x=1, y=2", "(2,1)"),
+    (r"(-\infty,3]", r"\{x : x < 3\}"), (r"(-\infty,3]", r"\text{not all real numbers}"),
+    ("(3,-5)", "x=3, x=-5"), ("(3,-5)", "x=3"), ("9", "f(9)=3"), ("[3,5]", "x=3, y=5"),
     ("7", "5 or 7"), ("7", r"7 \text{ or } 5"), ("7", r"7 \text{ or any other number}"),
     ("7", r"7 \text{ is wrong}"), ("7", r"\neq 7"), ("7", r"x \neq 7"), ("7", r"\le 7"),
     ("7", "not 7"), ("7", "8=7"), ("7", "x=5=7"), ("7", r"5 \approx 7"), ("7", "7, 7, 8"),

@@ -145,6 +145,8 @@ def same_bases(a: Shape, b: Shape, on: Comparison) -> bool:
     """A number in a base; the base may be left out, because the question states it."""
     if a.kind is b.kind:
         return a.parts == b.parts and a.mark == b.mark
+    if b.kind is Kind.BASE and b.mark == "10":
+        return a.number is not None and b.parts[0].isdigit() and a.number.value == int(b.parts[0])
     left_out = a.kind is Kind.BASE and b.text.lstrip("0") == a.parts[0]
     return left_out and on.how.units and on.note("the base is left out")
 

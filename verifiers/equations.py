@@ -12,10 +12,12 @@ from .shape import Kind, Shape
 from .variables import letters, same_letters
 
 _NAME = re.compile(
-    r"\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
+    r"\|?(?:m?\\(?:angle|triangle|overline) ?)?\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
     r"(?:\([A-Za-z](?:,[A-Za-z])*\))?"
-    r"|[fghpqFGHPQNSTVAE](?:_(?:\{[^{}]{1,8}\}|\w))?'?\([^()=]{1,30}\)"
-    r"|\|?(?:\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
+    r"|[fghpqFGHPQNSTVAE](?:_(?:\{[^{}]{1,8}\}|\w))?(?:'|\^\{-1\})?"
+    r"\([^()=]{1,30}(?:\([^()=]{1,20}\))?\)"
+    r"|\[[A-Z]{3,6}\]|\\mathbb\{E\}\[[A-Z]\]"
+    r"|\|?(?:m?\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
     r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)"
 )

@@ -116,7 +116,9 @@ _BETWEEN_BOXES = re.compile(
     r"\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
 )
 _WIDEST_GAP = 60
-_OR_NUMBER = re.compile(r"[\s$.)]{0,4}\bor\s{1,3}\$?(-?\d[\d,./]*)(?![A-Za-z\d^_(])")
+_OR_NUMBER = re.compile(
+    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\$?(-?\d[\d,./]*)(?![A-Za-z\d^_(])"
+)
 
 
 def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:

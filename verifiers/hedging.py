@@ -101,7 +101,7 @@ _DENIED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AFTER = re.compile(
-    r"[\s$*)]{0,4}(?:\?[\s*]{0,3}no\b|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"[\s$*)]{0,4}(?:\?[\s*]{0,3}not?\b|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
     r"not\s+(?:right|correct))\b)",

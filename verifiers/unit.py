@@ -62,6 +62,8 @@ def read_unit(text: str) -> str | None:
     if name[-1:] in {"2", "3"}:
         name, power = name[:-1], name[-1]
     words = name.split()
+    if not bare and found.group(1).lstrip().startswith(","):
+        return None  # what "\\text{ or more}" became: its comma joins
     if not words or len(words) > 4 or not _NO_UNIT.isdisjoint(words):
         return None
     if bare and len(words[0].rstrip(".")) < 4 and words[0].rstrip(".") not in _SHORT_UNITS:

@@ -229,3 +229,15 @@ def test_a_last_formula_that_is_denied_or_doubted_is_no_answer(reply: str) -> No
 )  # fmt: skip
 def test_the_last_formula_is_found_whole(reply: str, expected: str) -> None:
     assert final_answer(reply, LAST_FORMULA).text == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (r"$\boxed{7}$, or maybe $8$", "7 , 8"),
+        (r"\boxed{7} (or 8)", "7 , 8"),
+        (r"\boxed{7}? Not sure.", None),
+    ],
+)
+def test_a_hedge_after_a_box_counts(reply: str, expected: str | None) -> None:
+    assert final_answer(reply).text == expected

@@ -40,6 +40,8 @@ SAME = [
     (r"\mathbb{R}", r"(-\infty,\infty)"),
     (r"\mathbb{R}", r"\mathbb R"), ("A3_{16}", "A3"), (r"\text{June 20}", "June 20"),
     (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\left[\begin{array}{cc}1&2\\3&4\end{array}\right]"),
+    ("23", "23_{10}"), ("23", "[ABC]=23"), ("23", r"m\angle ABC = 23^\circ"), ("23", "g(f(2))=23"),
+    ("23", "f^{-1}(3)=23"), ("23", r"\mathbb{E}[X]=23"),
     ("9", "f(2)=9"), (r"\frac{1}{2}", r"P(A) = \frac12"), ("101_2", "(101)_2"), ("x^{10}", "x**10"),
     ("(3,-5)", "x=3, y=-5"), ("(3,-5)", r"x = 3 \text{ and } y = -5"), ("x=1, y=2", "(1,2)"),
     (r"(-\infty,3]", r"\{x \mid x \le 3\}"), (r"(-\infty,3]", r"\{x : x \le 3\}"),
@@ -50,6 +52,8 @@ SAME = [
 ]  # fmt: skip
 
 DIFFERENT = [
+    ("23", r"23\text{ or more}"), ("23", r"23\text{ or so}"), ("23", "24_{10}"), ("23", "23_{8}"),
+    ("23", r"23\text{ and change}"), ("23", "[ABC]=24"), ("23", "f^{-1}(23)=3"),
     (r"(-\infty,-2)\cup(3,\infty)", r"x<-2 \text{ and } x>3"), ("9", r"9 \bmod 5"), ("9", "9**2"),
     ("f(2)=9", "f(3)=9"), ("(3,-5)", "x=-5, y=3"), ("(3,-5)", "y=3, x=-5"), ("x=1, y=2", "(2,1)"),
     (r"(-\infty,3]", r"\{x : x < 3\}"), (r"(-\infty,3]", r"\text{not all real numbers}"),

@@ -38,7 +38,7 @@ def figures_table(title: str, figures: Sequence[Figure], base: str) -> Table:
     table = Table(title=title, caption=f"ratio: to {base}")
     table.add_column("at one time", justify="right")
     table.add_column("design", no_wrap=True)
-    for heading in ("programs/s", "median ms", "p99 ms", "programs", "ratio"):
+    for heading in ("per s", "median ms", "p99 ms", "runs", "ratio"):
         table.add_column(escape(heading), justify="right")
     bases = {f.concurrency: f.per_s for f in figures if f.name == base}
     last = None

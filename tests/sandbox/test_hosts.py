@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import pickle
@@ -14,6 +15,8 @@ import sys
 import tarfile
 import threading
 import time
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,8 +25,23 @@ from assay.sandbox import ImageUnavailable, Limits, Result, RunStatus, Sandbox, 
 from assay.sandbox.docker import DockerBackend, _check_bounds, connect
 from assay.sandbox.slot import SlotBroken
 
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:unclosed <socket:ResourceWarning"
+    ),  # by docker-py, see _collected
+]
+
 LOCAL = "unix:///var/run/docker.sock"
 NOWHERE = "unix:///nonexistent/docker.sock"
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """docker-py leaves a socket open where a daemon stops answering: let it go in here."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.mark.parametrize(

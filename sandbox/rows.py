@@ -208,10 +208,22 @@ def _calls(name: Any, starter: Any, arguments: Sequence[Any], results: Sequence[
                 f"inputs[{number}] must be the list of a call's arguments, got {given!r:.80}. "
                 "Correct or remove this row"
             )
-    method = isinstance(starter, str) and "class Solution" in starter
     cases = [[list(a), result] for a, result in zip(arguments, results, strict=True)]
-    function = f"Solution.{name}" if method else name
-    return _sound({"calls": {"function": function, "cases": cases}})
+    if isinstance(starter, str) and "class Solution" in starter:
+        calls = {"function": f"Solution.{name}", "cases": cases}
+        return _sound({"calls": calls, "prompt": _IMPORTED})
+    return _sound({"calls": {"function": name, "cases": cases}})
+
+
+# Starters with a class Solution say List[int] and import nothing: the site that they are from has
+# these names there, and so have the data sets' own judges. Where a module and a function have one
+# name it is the module.
+_IMPORTED = """\
+from bisect import *; from collections import *; from functools import *; from heapq import *
+from itertools import *; from math import ceil, comb, factorial, floor, gcd, inf, isqrt, lcm, sqrt
+from operator import itemgetter, mul, or_, xor; from typing import *
+import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
+"""
 
 
 def _cases(row: Row, field: str) -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ def test_apps_results_may_be_lists_of_one() -> None:
 
 def test_livecodebench() -> None:
     calls = {"function": "Solution.double", "cases": [[[2], 4], [[5], 10]]}
-    assert problem_from_livecodebench(LCB) == {"calls": calls}
+    assert problem_from_livecodebench(LCB)["calls"] == calls
     row = {"public_test_cases": STDIN, "private_test_cases": json.dumps(STDIN)}
     assert problem_from_livecodebench(row) == {"stdio": [["2\n", "4\n"]] * 2}
     two = [{"input": '[1, 2]\n"a"\n', "output": "null", "testtype": "functional"}]
@@ -209,3 +209,22 @@ def test_a_problem_that_cannot_be_used_is_named(box: Sandbox) -> None:
         box.check_problem("", [])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="asserts nothing"):
         box.check_problem("", {"tests": "f()"})
+
+
+STARTER = "class Solution:\n    def top(self, nums: List[int]) -> Optional[int]:\n        "
+TOP = STARTER + "return max(Counter(nums).items(), key=itemgetter(1))[0]"
+
+
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"])
+def test_a_method_may_use_the_names_that_its_starter_takes_for_granted(
+    box: Sandbox, future: str
+) -> None:
+    case = {"input": "[3, 5, 5]", "output": "5", "testtype": "functional"}
+    row = {"starter_code": STARTER, "metadata": {"func_name": "top"}}
+    problem = problem_from_livecodebench({**row, "public_test_cases": [case]})
+    assert box.check_problem(future + TOP, problem).solved
+    cases = {"fn_name": "top", "inputs": [[[3, 5, 5]]], "outputs": [[5]]}
+    problem = problem_from_apps({"starter_code": STARTER, "input_output": cases})
+    assert box.check_problem(future + TOP, problem).solved
+    wrong = TOP.replace("max", "min")
+    assert box.check_problem(wrong, problem).passed == 0

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .address import checked_addresses
-from .backend import BackendName, choose_backend, wanted_backend
+from .backend import BackendName, checked_preload, choose_backend, wanted_backend
 from .batch import Batches, awaitable
 from .compiled import Compiler, run_compiled_or_script
 from .cores import usable_cores
@@ -81,6 +81,7 @@ class Sandbox(Batches):
             raise ValueError(f"slots must be at least 1, got {slots}")
         if idle_s is not None and not idle_s > 0:
             raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
+        modules = checked_preload(preload)
         chosen = wanted_backend(backend, image, unsafe=unsafe)
         if hosts is not None:
             hosts = checked_addresses(hosts)
@@ -93,13 +94,13 @@ class Sandbox(Batches):
         self._size: int | None = slots or (None if hosts else usable_cores())
         self.idle_s = idle_s
         self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
-        self._wanted = (image, chosen, tuple(preload))
+        self._wanted = (image, chosen, modules)
         self._arguments = {
             "image": image,
             "slots": slots,
             "limits": limits,
             "backend": backend,
-            "preload": tuple(preload),
+            "preload": modules,
             "idle_s": idle_s,
             "unsafe": unsafe,
             "hosts": hosts,

@@ -204,3 +204,9 @@ def test_importing_the_room_is_light() -> None:
     code = "import sys, assay.sandbox; print([m for m in ('torch', 'docker') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("preload", ["numpy", ["os; x"], [""], [3]])
+def test_preload_takes_names_of_modules_and_nothing_else(preload: list[str]) -> None:
+    with pytest.raises(ValueError, match="preload"):
+        Sandbox(preload=preload)

@@ -212,6 +212,9 @@ class Sandbox(Batches):
             SandboxUnavailable, ImageUnavailable, LanguageUnavailable: as :meth:`run` does.
         """
         found = StdioCheck(len(cases), tolerance, compare)
+        for number, (_, expected) in enumerate(cases):
+            if not isinstance(expected, str):
+                raise ValueError(f"cases[{number}] must expect text, got {expected!r:.60}")
         for number, (stdin, expected) in enumerate(cases, 1):
             result = self.run(code, stdin, language=language, limits=limits)
             go_on = found.add(number, stdin, expected, result)
@@ -446,4 +449,6 @@ def _must_be_python(language: str | Language) -> None:
 
 def encoded(text: str) -> bytes:
     """UTF-8, lone surrogates kept: the program, not the host, finds that they are no text."""
+    if not isinstance(text, str):
+        raise ValueError(f"programs and their inputs must be text, got {text!r:.60}")
     return text.encode("utf-8", "surrogatepass")

@@ -9,7 +9,7 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TextIO
 
 import typer
 from rich import box as rich_box
@@ -174,9 +174,9 @@ def run(
     limits = Limits(cpu_s=cpu, memory_mib=memory)
     with Sandbox(image, limits=limits, backend=backend, slots=1, unsafe=unsafe) as box:
         result = box.run(code, given, language=language)
-    sys.stdout.write(result.stdout)
+    sys.stdout.write(_writable(result.stdout, sys.stdout))
     sys.stdout.flush()
-    sys.stderr.write(result.stderr)
+    sys.stderr.write(_writable(result.stderr, sys.stderr))
     say(_ending(result), to=err)
     if result.status is not RunStatus.OK:
         raise typer.Exit(1)
@@ -213,6 +213,12 @@ def _read(file: Path, remedy: str) -> str:
         return file.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not UTF-8 text ({error}). {remedy}") from error
+
+
+def _writable(text: str, stream: TextIO) -> str:
+    """What the stream's encoding lacks is escaped: a program may print any character."""
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _ending(result: Result) -> str:

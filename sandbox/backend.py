@@ -60,6 +60,20 @@ def wanted_backend(backend: str | None, image: str | None, *, unsafe: bool) -> s
     return chosen
 
 
+def checked_preload(preload: Sequence[str]) -> tuple[str, ...]:
+    """Names of modules, as they can be imported.
+
+    Raises:
+        ValueError: it is one text, or a name in it can be no module's.
+    """
+    if isinstance(preload, str):
+        raise ValueError(f"preload takes a list of modules, got one text: give [{preload!r}]")
+    for name in preload:
+        if not isinstance(name, str) or not all(map(str.isidentifier, name.split("."))):
+            raise ValueError(f"preload must hold names of modules, such as 'numpy', got {name!r}")
+    return tuple(preload)
+
+
 def choose_backend(
     image: str | None,
     wanted: str | None,

@@ -10,7 +10,8 @@ It has exactly one of
 - ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance``, and ``language`` (a name in
   :data:`~assay.sandbox.LANGUAGES`; without it, Python);
 - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``; with
-  it ``tolerance``. The results are JSON, so the list ``[1, 2]`` is also the tuple.
+  it ``tolerance``, and ``prompt`` (what every program begins with, such as imports). The results
+  are JSON, so the list ``[1, 2]`` is also the tuple.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _KINDS = ("tests", "stdio", "calls")
 _BESIDE = {
     "tests": ("entry_point", "prompt", "setup"),
     "stdio": ("tolerance", "language"),
-    "calls": ("tolerance",),
+    "calls": ("tolerance", "prompt"),
 }
 
 
@@ -96,7 +97,7 @@ def check_problem(
     fault = problem_fault(problem)
     if fault:
         raise ValueError(f"the problem cannot be used: {fault}")
-    tolerance = problem.get("tolerance")
+    tolerance, prompt = problem.get("tolerance"), problem.get("prompt") or ""
     if "stdio" in problem:
         pairs = [(given, expected) for given, expected in problem["stdio"]]
         return box.check_stdio(
@@ -110,10 +111,11 @@ def check_problem(
     if "calls" in problem:
         function = problem["calls"]["function"]
         cases = [(arguments, result) for arguments, result in problem["calls"]["cases"]]
+        code = assembled(code, prompt, None)
         return box.check_calls(
             code, function, cases, tolerance=tolerance, from_json=True, limits=limits
         )
-    setup, prompt = problem.get("setup") or "", problem.get("prompt") or ""
+    setup = problem.get("setup") or ""
     entry_point = problem.get("entry_point")
     if prompt and entry_point is not None:
         setup = joined(helpers(prompt, entry_point, problem["tests"]), setup)
@@ -201,7 +203,9 @@ def _stdio_fault(problem: Mapping[str, Any]) -> str:
 
 
 def _calls_fault(problem: Mapping[str, Any]) -> str:
-    calls = problem["calls"]
+    calls, prompt = problem["calls"], problem.get("prompt")
+    if prompt is not None and not isinstance(prompt, str):
+        return f"'prompt' must be a string, got {type(prompt).__name__}"
     if not isinstance(calls, Mapping):
         return f"'calls' must be a dict, got {type(calls).__name__}"
     for key in ("function", "cases"):

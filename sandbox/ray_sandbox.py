@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .backend import BackendName
+from .backend import BackendName, checked_preload
 from .batch import Batches, awaitable
 from .errors import SandboxUnavailable
 from .language import PYTHON, Language
@@ -115,7 +115,7 @@ class RaySandbox(Batches):
             "slots": slots,
             "limits": limits,
             "backend": backend,
-            "preload": tuple(preload),
+            "preload": checked_preload(preload),
             "runtime": runtime,
         }
         Sandbox(**self._arguments)  # starts nothing, but refuses what makes no sense at once

@@ -40,7 +40,7 @@ def problem_from_mbpp(row: Row) -> Problem:
     Raises:
         ValueError: there are no tests, or they are no Python.
     """
-    setup = [row.get("test_setup_code") or "", *(row.get("test_imports") or [])]
+    setup = [row.get("test_setup_code") or "", *(_field(row, "test_imports") or [])]
     if not all(isinstance(line, str) for line in setup):
         raise ValueError(
             f"'test_setup_code' and 'test_imports' must hold text, got {setup!r:.80}. "
@@ -48,7 +48,7 @@ def problem_from_mbpp(row: Row) -> Problem:
         )
     tests = row.get("test")
     if not isinstance(tests, str) or not tests.strip():
-        listed = row.get("test_list")
+        listed = _field(row, "test_list")
         if not _is_list(listed) or not all(isinstance(test, str) for test in listed or [0]):
             raise ValueError(
                 f"'test_list' must hold at least one test, as text, got {listed!r:.80}. "
@@ -169,7 +169,7 @@ def _text(row: Row, field: str) -> str:
 
 def _json(row: Row, field: str) -> Any:
     """A field that is JSON, or was JSON and is read already."""
-    value = row.get(field)
+    value = _field(row, field)
     if not isinstance(value, str):
         return value
     try:
@@ -180,8 +180,21 @@ def _json(row: Row, field: str) -> Any:
         ) from error
 
 
+def _field(row: Row, field: str) -> Any:
+    """A field whose lists may be arrays, as in a table of pandas."""
+    return _plain(row.get(field))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    as_list = getattr(value, "tolist", None)
+    return _plain(as_list()) if callable(as_list) else value
+
+
 def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
-    """Also what data-set libraries give in place of one, such as an array."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
@@ -208,15 +221,27 @@ def _calls(name: Any, starter: Any, arguments: Sequence[Any], results: Sequence[
                 f"inputs[{number}] must be the list of a call's arguments, got {given!r:.80}. "
                 "Correct or remove this row"
             )
-    method = isinstance(starter, str) and "class Solution" in starter
     cases = [[list(a), result] for a, result in zip(arguments, results, strict=True)]
-    function = f"Solution.{name}" if method else name
-    return _sound({"calls": {"function": function, "cases": cases}})
+    if isinstance(starter, str) and "class Solution" in starter:
+        calls = {"function": f"Solution.{name}", "cases": cases}
+        return _sound({"calls": calls, "prompt": _IMPORTED})
+    return _sound({"calls": {"function": name, "cases": cases}})
+
+
+# Starters with a class Solution say List[int] and import nothing: the site that they are from has
+# these names there, and so have the data sets' own judges. Where a module and a function have one
+# name it is the module.
+_IMPORTED = """\
+from bisect import *; from collections import *; from functools import *; from heapq import *
+from itertools import *; from math import ceil, comb, factorial, floor, gcd, inf, isqrt, lcm, sqrt
+from operator import itemgetter, mul, or_, xor; from typing import *
+import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
+"""
 
 
 def _cases(row: Row, field: str) -> list[dict[str, Any]]:
     """Test cases of LiveCodeBench."""
-    value = row.get(field)
+    value = _field(row, field)
     if value is None or value == "":
         return []
     if isinstance(value, str) and not value.lstrip().startswith("["):

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .address import checked_addresses
-from .backend import BackendName, choose_backend, wanted_backend
+from .backend import BackendName, checked_preload, choose_backend, wanted_backend
 from .batch import Batches, awaitable
 from .compiled import Compiler, run_compiled_or_script
 from .cores import usable_cores
@@ -81,6 +81,7 @@ class Sandbox(Batches):
             raise ValueError(f"slots must be at least 1, got {slots}")
         if idle_s is not None and not idle_s > 0:
             raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
+        modules = checked_preload(preload)
         chosen = wanted_backend(backend, image, unsafe=unsafe)
         if hosts is not None:
             hosts = checked_addresses(hosts)
@@ -93,13 +94,13 @@ class Sandbox(Batches):
         self._size: int | None = slots or (None if hosts else usable_cores())
         self.idle_s = idle_s
         self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
-        self._wanted = (image, chosen, tuple(preload))
+        self._wanted = (image, chosen, modules)
         self._arguments = {
             "image": image,
             "slots": slots,
             "limits": limits,
             "backend": backend,
-            "preload": tuple(preload),
+            "preload": modules,
             "idle_s": idle_s,
             "unsafe": unsafe,
             "hosts": hosts,
@@ -211,6 +212,9 @@ class Sandbox(Batches):
             SandboxUnavailable, ImageUnavailable, LanguageUnavailable: as :meth:`run` does.
         """
         found = StdioCheck(len(cases), tolerance, compare)
+        for number, (_, expected) in enumerate(cases):
+            if not isinstance(expected, str):
+                raise ValueError(f"cases[{number}] must expect text, got {expected!r:.60}")
         for number, (stdin, expected) in enumerate(cases, 1):
             result = self.run(code, stdin, language=language, limits=limits)
             go_on = found.add(number, stdin, expected, result)
@@ -445,4 +449,6 @@ def _must_be_python(language: str | Language) -> None:
 
 def encoded(text: str) -> bytes:
     """UTF-8, lone surrogates kept: the program, not the host, finds that they are no text."""
+    if not isinstance(text, str):
+        raise ValueError(f"programs and their inputs must be text, got {text!r:.60}")
     return text.encode("utf-8", "surrogatepass")

@@ -66,7 +66,7 @@ class Code(Verifier):
     - ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance`` for numbers, and ``language``,
       a name in :data:`~assay.sandbox.LANGUAGES`, where the program is not to be Python;
     - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``;
-      with it ``tolerance``.
+      with it ``tolerance``, and ``prompt`` (what every program begins with, such as imports).
 
     :func:`~assay.sandbox.problem_from_row` makes one of a public data set's row.
 

@@ -388,3 +388,14 @@ def test_the_image_is_built_where_no_registry_answers(run) -> None:
     code, _, err = run("sandbox", "build", "no-such-image", "--from-host")
     assert code == 2
     assert "give one of python, science, toolchains" in " ".join(err.split())
+
+
+@pytest.mark.skipif(bwrap_fault() is not None, reason="needs bubblewrap")
+def test_a_program_may_print_what_the_terminal_cannot_show(tmp_path):
+    (tmp_path / "p.py").write_text("print('h\\u00e9')")
+    command = [sys.executable, "-m", "assay", "sandbox", "run", "--backend", "bwrap"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [*command, tmp_path / "p.py"], capture_output=True, env=environment, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"h\\xe9\n")

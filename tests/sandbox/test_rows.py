@@ -8,6 +8,7 @@ import pickle
 import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assay.sandbox import (
@@ -105,7 +106,7 @@ def test_apps_results_may_be_lists_of_one() -> None:
 
 def test_livecodebench() -> None:
     calls = {"function": "Solution.double", "cases": [[[2], 4], [[5], 10]]}
-    assert problem_from_livecodebench(LCB) == {"calls": calls}
+    assert problem_from_livecodebench(LCB)["calls"] == calls
     row = {"public_test_cases": STDIN, "private_test_cases": json.dumps(STDIN)}
     assert problem_from_livecodebench(row) == {"stdio": [["2\n", "4\n"]] * 2}
     two = [{"input": '[1, 2]\n"a"\n', "output": "null", "testtype": "functional"}]
@@ -209,3 +210,44 @@ def test_a_problem_that_cannot_be_used_is_named(box: Sandbox) -> None:
         box.check_problem("", [])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="asserts nothing"):
         box.check_problem("", {"tests": "f()"})
+
+
+STARTER = "class Solution:\n    def top(self, nums: List[int]) -> Optional[int]:\n        "
+TOP = STARTER + "return max(Counter(nums).items(), key=itemgetter(1))[0]"
+
+
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"])
+def test_a_method_may_use_the_names_that_its_starter_takes_for_granted(
+    box: Sandbox, future: str
+) -> None:
+    case = {"input": "[3, 5, 5]", "output": "5", "testtype": "functional"}
+    row = {"starter_code": STARTER, "metadata": {"func_name": "top"}}
+    problem = problem_from_livecodebench({**row, "public_test_cases": [case]})
+    assert box.check_problem(future + TOP, problem).solved
+    cases = {"fn_name": "top", "inputs": [[[3, 5, 5]]], "outputs": [[5]]}
+    problem = problem_from_apps({"starter_code": STARTER, "input_output": cases})
+    assert box.check_problem(future + TOP, problem).solved
+    wrong = TOP.replace("max", "min")
+    assert box.check_problem(wrong, problem).passed == 0
+
+
+def test_lists_of_a_row_may_be_arrays() -> None:
+    """As pandas reads them from a file of columns."""
+    tests = np.array(["assert f(1) == 2", "assert f(2) == 3"], dtype=object)
+    imports = np.array(["import math", "import re"], dtype=object)
+    row = {"test_list": tests, "test_imports": imports}
+    assert problem_from_row(row) == {
+        "tests": "assert f(1) == 2\nassert f(2) == 3",
+        "setup": "import math\nimport re",
+    }
+    assert problem_from_row({**row, "test_imports": np.array([], dtype=object)})["setup"] == ""
+    lines = np.array([["1", "2"]], dtype=object)
+    io = {"inputs": lines, "outputs": np.array(["3"], dtype=object)}
+    assert problem_from_row({"input_output": io}) == {"stdio": [["1\n2", "3"]]}
+    calls = {"fn_name": "f", "inputs": np.array([[1, 2]]), "outputs": np.array([[3]])}
+    problem = problem_from_row({"input_output": calls})
+    assert problem == {"calls": {"function": "f", "cases": [[[1, 2], 3]]}}
+    cases = np.array([{"input": "1", "output": "2", "testtype": "stdin"}], dtype=object)
+    assert problem_from_row({"public_test_cases": cases}) == {"stdio": [["1", "2"]]}
+    with pytest.raises(ValueError, match="at least one test"):
+        problem_from_row({"test_list": np.array([], dtype=object)})

@@ -204,3 +204,18 @@ def test_importing_the_room_is_light() -> None:
     code = "import sys, assay.sandbox; print([m for m in ('torch', 'docker') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("preload", ["numpy", ["os; x"], [""], [3]])
+def test_preload_takes_names_of_modules_and_nothing_else(preload: list[str]) -> None:
+    with pytest.raises(ValueError, match="preload"):
+        Sandbox(preload=preload)
+
+
+def test_what_is_not_text_is_refused(box: Sandbox) -> None:
+    with pytest.raises(ValueError, match="must be text, got 3"):
+        box.run(3)  # type: ignore[arg-type]  # the mistake under test
+    with pytest.raises(ValueError, match="must be text, got 3"):
+        box.check_stdio("print(1)", [(3, "1")])  # type: ignore[list-item]  # likewise
+    with pytest.raises(ValueError, match=r"cases\[1\] must expect text, got 3"):
+        box.check_stdio("1 / 0", [("", "1"), ("", 3)])  # type: ignore[list-item]  # likewise

@@ -17,6 +17,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]  # ships no types; Gymnasium brings it
 
 from ..verifiers import Status, Verdict, Verifier
+from ..verifiers.worker import cpu_seconds
 from .audit_report import Failure
 from .task import Task
 
@@ -124,11 +125,11 @@ class Twin:
         """
         cpu_s = bounds.cpu_s * (1 + rows / _CHUNK)
         wall_s = bounds.wall_s + rows * bounds.cpu_s
-        before, started = _cpu_seconds(self._process.pid), time.monotonic()
+        before, started = cpu_seconds(self._process.pid) or 0.0, time.monotonic()
         try:
             self._pipe.send_bytes(pickle.dumps(request))
             while not self._pipe.poll(0.05):
-                if _cpu_seconds(self._process.pid) - before > cpu_s:
+                if (cpu_seconds(self._process.pid) or 0.0) - before > cpu_s:
                     raise _Overrun(f"did not end within {cpu_s:g} s of CPU time")
                 if time.monotonic() - started > wall_s:
                     raise _Overrun(f"did not end within {wall_s:g} s")
@@ -330,16 +331,6 @@ def _parts(verifier: Verifier) -> Iterator[object]:
     yield getattr(verifier, "function", verifier)
     for part in getattr(verifier, "parts", {}).values():
         yield from _parts(part)
-
-
-def _cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process so far; 0 on systems that do not tell."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident_mib(pid: int) -> float:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from .client import is_alive, process_id
 
 _ROOT = Path("/sys/fs/cgroup")
 _NAME = "assay-slot"
@@ -72,7 +73,7 @@ def make_group(memory_bytes: int) -> MemoryGroup | None:
     home = _home()
     if home is None:
         return None
-    path = home / f"{_NAME}-{os.getpid()}-{_started(os.getpid())}-{next(_numbers)}"
+    path = home / f"{_NAME}-{process_id()}-{next(_numbers)}"
     with contextlib.suppress(OSError):
         return _limited(path, memory_bytes)
     with contextlib.suppress(OSError):
@@ -85,7 +86,7 @@ def sweep_groups() -> None:
     home = _home()
     for path in home.glob(f"{_NAME}-*-*-*") if home is not None else ():
         pid, started = path.name.split("-")[2:4]
-        if pid.isdigit() and _started(int(pid)) != started:
+        if pid.isdigit() and not is_alive(f"{pid}-{started}"):
             with contextlib.suppress(OSError):
                 path.rmdir()
 
@@ -108,7 +109,7 @@ def _home() -> Path | None:
     """The group that ours go under: the nearest one above this process that may have some."""
     with contextlib.suppress(OSError):
         for folder in _candidates(Path("/proc/self/cgroup").read_text(), _ROOT):
-            probe = folder / f"{_NAME}-{os.getpid()}-{_started(os.getpid())}-probe"
+            probe = folder / f"{_NAME}-{process_id()}-probe"
             with contextlib.suppress(OSError):
                 try:
                     _limited(probe, 64 << 20)
@@ -139,10 +140,3 @@ def _candidates(groups: str, root: Path) -> Iterator[Path]:
                     yield above
                 if above == root:
                     return
-
-
-def _started(pid: int) -> str:
-    """When a process began, which tells it from a later one of the same number."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    return ""

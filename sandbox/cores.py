@@ -23,7 +23,9 @@ def usable_cores(groups: Path = _GROUPS, mount: Path = _MOUNT) -> int:
         mount: where cgroups are mounted.
     """
     quotas = [math.ceil(quota) for quota in _quotas(groups, mount)]
-    return max(1, min([len(os.sched_getaffinity(0)), *quotas]))
+    known = hasattr(os, "sched_getaffinity")  # not on every system that verifiers run on
+    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    return max(1, min([cores, *quotas]))
 
 
 def _quotas(groups: Path, mount: Path) -> Iterator[float]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from .address import default_address, explained, open_client, unreachable
 from .agent_source import agent_command
+from .client import is_alive, process_id
 from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
 from .limits import Limits
@@ -257,7 +258,7 @@ class DockerBackend:
             "stdin_open": True,
             "detach": False,
             "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container
-            "labels": {_LABEL: "1", f"{_LABEL}.pid": _process_id(), f"{_LABEL}.boot": _boot_id()},
+            "labels": {_LABEL: "1", f"{_LABEL}.pid": process_id(), f"{_LABEL}.boot": _boot_id()},
             "host_config": host,
         }
 
@@ -295,7 +296,7 @@ class DockerBackend:
                 labels = container["Labels"]
                 old = container["State"] == "created" and now - container["Created"] > _OLD_S
                 ours = labels.get(f"{_LABEL}.boot") == boot
-                if old or (ours and not _is_alive(labels.get(f"{_LABEL}.pid", ""))):
+                if old or (ours and not is_alive(labels.get(f"{_LABEL}.pid", ""))):
                     _remove(self._client, container["Id"])
                     removed += 1
         return removed
@@ -356,22 +357,6 @@ def _remove(client: Any, container: str) -> None:
     if container:
         with contextlib.suppress(Exception):
             client.remove_container(container, force=True)
-
-
-def _process_id() -> str:
-    """This process, told from a later one of the same number by its start time."""
-    return f"{os.getpid()}-{_started(os.getpid())}"
-
-
-def _is_alive(process_id: str) -> bool:
-    pid, _, started = process_id.partition("-")
-    return pid.isdigit() and _started(int(pid)) == started
-
-
-def _started(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    return ""
 
 
 def _boot_id() -> str:

@@ -87,7 +87,7 @@ class Worker:
 
     def _asked(self, question: dict[str, Any]) -> Finding:
         process = self._started()
-        before = _cpu_seconds(process.pid)
+        before = cpu_seconds(process.pid)
         try:
             _send(process, question)
             reply = self._awaited(process, before)
@@ -157,7 +157,7 @@ class Worker:
             reply = _receive(process, min(time.monotonic() + 0.1, started + limits.wall_s))
             if reply is not None:
                 return reply
-            now = _cpu_seconds(process.pid)
+            now = cpu_seconds(process.pid)
             if now is not None and before is not None and now - before > limits.cpu_s:
                 raise _OverrunError(f"more than {limits.cpu_s:g} s of CPU time")
             if time.monotonic() - started > limits.wall_s:
@@ -215,7 +215,7 @@ def _exactly(process: subprocess.Popen[bytes], size: int) -> bytes:
     return data
 
 
-def _cpu_seconds(pid: int) -> float | None:
+def cpu_seconds(pid: int) -> float | None:
     """CPU seconds of a process so far, or ``None`` on systems that do not tell."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

@@ -1,0 +1,24 @@
+"""Which process started a slot: its number, told from a later process of the same number."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def process_id() -> str:
+    """This process, by its number and its start time."""
+    return f"{os.getpid()}-{_started(os.getpid())}"
+
+
+def is_alive(process: str) -> bool:
+    """Whether the process that :func:`process_id` names still runs."""
+    pid, _, started = process.partition("-")
+    return pid.isdigit() and _started(int(pid)) == started
+
+
+def _started(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return ""

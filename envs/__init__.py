@@ -105,7 +105,7 @@ register(
 )
 register(
     "assay/Countdown-v0",
-    "assay.envs.countdown:Countdown",
+    "assay.envs.families.countdown:Countdown",
     summary="reach a target with + - * /, procedural",
 )
 register(

@@ -17,7 +17,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]  # ships no types; Gymnasium brings it
 
 from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.worker import cpu_seconds
+from ..verifiers.maths.worker import cpu_seconds
 from .audit_report import Failure
 from .task import Task
 

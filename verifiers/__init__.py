@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .cluster import RayVerifier
-from .countdown import Countdown
 from .exact import Exact
-from .format import Format
-from .maths import Math
-from .number import read_number
+from .families.countdown import Countdown
+from .form.format import Format
+from .maths.maths import Math
+from .maths.number import read_number
 from .program import Code
 from .rubric import Rubric
 from .verdict import Status, Verdict

@@ -154,7 +154,7 @@ class _Judge:
     """One actor: the verifier's copy on a node."""
 
     def __init__(self, verifier: Verifier) -> None:
-        from .pool import one_worker
+        from .maths.pool import one_worker
 
         one_worker()  # there are as many actors as cores
         self.verifier = verifier

@@ -68,13 +68,6 @@ class Exact(Verifier):
         """The reference, as the first rule wants it."""
         return given_as(str(reference), self.extract)
 
-    def to_json(self) -> dict[str, Any]:
-        """The name and the options that scores depend on."""
-        extract = None if self.extract is None else list(self.extract)
-        return {
-            "name": "Exact", "case": self.case, "whitespace": self.whitespace, "extract": extract,
-        }  # fmt: skip
-
     def _plain(self, text: str) -> str:
         text = text.strip() if self.whitespace else " ".join(text.split())
         return text if self.case else text.casefold()

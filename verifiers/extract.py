@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .hedging import denied, left_open, retracted, supposed, taken_back
-from .latex import DELIMITERS, undelimited
-from .unit import MAGNITUDES
+from .maths.latex import DELIMITERS, undelimited
+from .maths.unit import MAGNITUDES
 
 MAX_ANSWER = 2000
 """Characters. A longer answer is not read: no known answer is near that long."""
@@ -58,7 +58,9 @@ def _without_end_tokens(reply: str) -> str:
     return reply[: len(reply) - len(reply[-200:]) + len(tail)]
 
 
-def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
+def final_answer(
+    reply: str, rules: Sequence[str] = DEFAULT_RULES, *, longest: int = MAX_ANSWER
+) -> Answer:
     r"""Apply the rules in order; the first one that finds its mark decides, right or wrong.
 
     Args:
@@ -75,7 +77,11 @@ def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
             - ``last_math``: the last ``$...$``, ``\(...\)`` or ``\[...\]``.
             - ``last_number``: the last number, unless the words next to it hedge or deny it
               ("5 or 6", "not 6", "6 is wrong").
+            - ``fence``: the last fenced block, whatever its language.
+            - ``last_line``: the last line that is not blank.
+            - ``last_paragraph``: the last lines with no blank line between them.
             - ``whole``: everything.
+        longest: an answer of more characters is not read.
 
     Raises:
         ValueError: there is no rule of that name.
@@ -93,8 +99,8 @@ def final_answer(reply: str, rules: Sequence[str] = DEFAULT_RULES) -> Answer:
             return Answer(None, rule, found.reason)
         if not found.text.strip():
             return Answer(None, rule, "the answer is empty")
-        if len(found.text) > MAX_ANSWER:
-            return Answer(None, rule, f"the answer is longer than {MAX_ANSWER} characters")
+        if len(found.text) > longest:
+            return Answer(None, rule, f"the answer is longer than {longest} characters")
         return Answer(found.text.strip(), rule)
     return Answer(None, reason=f"no answer found by {', '.join(rules)}")
 
@@ -356,6 +362,30 @@ def _last_number(text: str) -> Answer | None:
     return Answer(("-" if minus else "") + number + after)
 
 
+_FENCE = re.compile(r"^[ \t]{0,3}(```|~~~)[^\n`]*\n?", re.MULTILINE)
+
+
+def _fenced(text: str) -> Answer | None:
+    marks = list(_FENCE.finditer(text))
+    if not marks:
+        return None
+    if len(marks) % 2:
+        return Answer(None, reason="the last code fence is never closed")
+    return Answer(text[marks[-2].end() : marks[-1].start()])
+
+
+def _last_line(text: str) -> Answer | None:
+    return Answer(text.rstrip().rpartition("\n")[2])
+
+
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+
+
+def _last_paragraph(text: str) -> Answer | None:
+    blocks = _BLANK_LINE.split(text.strip())
+    return Answer(blocks[-1])
+
+
 def _whole(text: str) -> Answer | None:
     return Answer(text)
 
@@ -367,5 +397,8 @@ RULES: dict[str, Callable[[str], Answer | None]] = {
     "phrase": _phrased,
     "last_math": _last_math,
     "last_number": _last_number,
+    "fence": _fenced,
+    "last_line": _last_line,
+    "last_paragraph": _last_paragraph,
     "whole": _whole,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,8 +68,18 @@ class Verifier:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """The class's name and the options that scores depend on, named as its arguments."""
-        return {"name": type(self).__qualname__}
+        """The class's name and the options that scores depend on, named as its arguments.
+
+        These are the arguments that are kept as attributes of the same name and that JSON can
+        hold; override it where scores depend on others.
+        """
+        kept = {
+            n: getattr(self, n)
+            for n in inspect.signature(type(self)).parameters
+            if hasattr(self, n)
+        }
+        plain = {name: _plain(value) for name, value in kept.items()}
+        return {"name": type(self).__qualname__, **{n: v for n, v in plain.items() if v is not ...}}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Verifier:
@@ -101,6 +112,11 @@ class Verifier:
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_json(), sort_keys=True))
+
+    def __repr__(self) -> str:
+        options = self.to_json()
+        options.pop("name", None)
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in options.items())})"
 
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
@@ -161,6 +177,14 @@ class FunctionVerifier(Verifier):
 
     def __hash__(self) -> int:
         return hash(self.function)
+
+
+def _plain(value: Any) -> Any:
+    """An option as JSON gives it back; ``...`` where JSON cannot hold it."""
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError):
+        return ...
 
 
 def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:

@@ -6,7 +6,6 @@ import json
 import pickle
 import pkgutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay.verifiers
+from assay.envs import Sample, audit
 from assay.sandbox import Sandbox
 from assay.verifiers import (
     Code,
@@ -27,37 +27,26 @@ from assay.verifiers import (
     Verdict,
     Verifier,
 )
+from assay.verifiers.catalogue import Example, Loser, examples
 
 
 def mentions(reply: str, reference: Any) -> float:
     return float(reference in reply.split("Answer: ")[-1:])
 
 
-@dataclass
-class Case:
-    """A verifier, a reply that wins, and the reference it wins against."""
-
-    verifier: Verifier
-    winner: str
-    reference: Any
-    bad_references: tuple[Any, ...] = ()
-
-
-TESTS = {"tests": "assert add(1, 2) == 3"}
 TAGGED = r"<think>6 by 7</think><answer>\boxed{42}</answer>"
-CASES = {
-    "math": Case(Math(), r"so $\boxed{\frac{84}{2}}$", "42", ("", r"\frac{1}{", None, [1])),
-    "math of algebra": Case(Math(), r"\boxed{(x+1)^2}", "x^2+2x+1", ("x^2+", "")),
-    "math of words": Case(Math(), r"\boxed{\text{even}}", "even"),
-    "format": Case(Format(), TAGGED, None),
-    "prefilled format": Case(Format(prefilled_think=True), TAGGED[7:], None),
-    "exact": Case(Exact(), " 42 ", "42", ("", 42, None)),
-    "function": Case(FunctionVerifier(mentions), "Answer: 42", "42"),
-    "rubric": Case(Rubric({"right": Math(), "form": Format()}, gate="right"), TAGGED, "42", ("",)),
-    "code": Case(
-        Code(), "```python\ndef add(a, b):\n    return a + b\n```", TESTS, ({}, {"tests": "f("}, 3)
-    ),
-}
+SLOW_TO_AUDIT = {
+    "Code",
+    "Math",
+    "Rubric",
+    "FunctionVerifier",
+}  # tests/envs/test_audit.py audits these
+RUBRIC = Rubric({"right": Math(), "form": Format()}, gate="right")
+CASES = [
+    *examples(),
+    Example(FunctionVerifier(mentions), "42", ("Answer: 42",), ()),
+    Example(RUBRIC, "42", (TAGGED,), (Loser("#### 42", "no tags", 0.5),), ("",)),
+]
 DEGENERATE = {
     "empty": "",
     "space": " ",
@@ -81,35 +70,54 @@ DEGENERATE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def sandbox() -> Iterator[None]:
-    code = CASES["code"].verifier
-    assert isinstance(code, Code)
+    codes = [case.verifier for case in CASES if isinstance(case.verifier, Code)]
     with Sandbox(backend="bwrap", slots=2) as box:
-        code.sandbox = box
+        for code in codes:
+            code.sandbox = box
         yield
-    code.sandbox = None
+    for code in codes:
+        code.sandbox = None
 
 
-@pytest.fixture(params=CASES, ids=[name.replace(" ", "_") for name in CASES])
-def case(request: pytest.FixtureRequest) -> Case:
-    return CASES[request.param]
+@pytest.fixture(params=CASES, ids=[f"{i}_{case.name}" for i, case in enumerate(CASES)])
+def case(request: pytest.FixtureRequest) -> Example:
+    return request.param
 
 
-def test_the_winner_wins(case: Case) -> None:
+def test_every_verifier_is_in_the_catalogue() -> None:
+    told = {case.name for case in CASES}
+    made_of_others = {"RayVerifier", "Judge", "PairwiseJudge", "RewardModel"}
+    exported = [getattr(assay.verifiers, name) for name in assay.verifiers.__all__]
+    kinds = {k.__name__ for k in exported if isinstance(k, type) and issubclass(k, Verifier)}
+    assert kinds - {"Verifier"} - made_of_others <= told
+
+
+def test_winners_win(case: Example) -> None:
+    assert case.wins
     assert case.verifier.check_reference(case.reference) is None
-    verdict = case.verifier.verify(case.winner, case.reference)
-    assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0)
-    assert verdict.seconds >= 0
+    for reply in case.wins:
+        verdict = case.verifier.verify(reply, case.reference)
+        assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0), (reply, verdict)
+        assert verdict.seconds >= 0
 
 
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_replies_get_the_floor(case: Case, name: str) -> None:
-    verdict = case.verifier.verify(DEGENERATE[name], case.reference)
-    assert verdict.score == 0.0, verdict
-    assert not verdict.status.ours
+def test_losers_get_what_the_catalogue_says(case: Example) -> None:
+    for loser in case.loses:
+        verdict = case.verifier.verify(loser.reply, case.reference)
+        assert verdict.score == pytest.approx(loser.score), (loser, verdict)
+        assert verdict.score is not None
+        assert verdict.score < 1.0
 
 
-def test_verdicts_are_deterministic_and_no_batch_changes_them(case: Case) -> None:
-    replies = [case.winner, *DEGENERATE.values(), case.winner]
+def test_degenerate_replies_get_the_floor(case: Example) -> None:
+    for name, reply in DEGENERATE.items():
+        verdict = case.verifier.verify(reply, case.reference)
+        assert verdict.score == 0.0, (name, verdict)
+        assert not verdict.status.ours
+
+
+def test_verdicts_are_deterministic_and_no_batch_changes_them(case: Example) -> None:
+    replies = [*case.wins, *(loser.reply for loser in case.loses), *DEGENERATE.values()]
     references = [case.reference] * len(replies)
     batch = case.verifier.verify_many(replies, references)
     alone = [case.verifier.verify(r, g) for r, g in zip(replies, references, strict=True)]
@@ -117,30 +125,46 @@ def test_verdicts_are_deterministic_and_no_batch_changes_them(case: Case) -> Non
     assert batch == alone == backward
 
 
-def test_bad_references_score_nothing(case: Case) -> None:
+def test_bad_references_score_nothing(case: Example) -> None:
     for reference in case.bad_references:
         assert case.verifier.check_reference(reference)
-        verdict = case.verifier.verify(case.winner, reference)
+        verdict = case.verifier.verify(case.wins[0], reference)
         assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
 
 
-def test_a_bad_reference_spoils_no_neighbour(case: Case) -> None:
+def test_a_bad_reference_spoils_no_neighbour(case: Example) -> None:
     bad = list(case.bad_references)
-    verdicts = case.verifier.verify_many([case.winner] * (len(bad) + 1), [*bad, case.reference])
+    verdicts = case.verifier.verify_many([case.wins[0]] * (len(bad) + 1), [*bad, case.reference])
     assert verdicts[-1].score == 1.0
 
 
-def test_a_batch_must_pair_up(case: Case) -> None:
+def test_a_batch_must_pair_up(case: Example) -> None:
     with pytest.raises(ValueError, match="one reference for each reply"):
         case.verifier.verify_many(["a", "b"], [case.reference])
     assert case.verifier.verify_many([], []) == []
 
 
-def test_a_copy_made_by_pickle_judges_alike(case: Case) -> None:
+def test_copies_made_by_pickle_and_by_json_judge_alike(case: Example) -> None:
     if isinstance(case.verifier, Code):
         return  # with the sandbox it was lent here; test_program tells of its own
-    copy = pickle.loads(pickle.dumps(case.verifier))
-    assert copy.verify(case.winner, case.reference).score == 1.0
+    copies = [pickle.loads(pickle.dumps(case.verifier))]
+    if not isinstance(case.verifier, FunctionVerifier):
+        row = json.loads(json.dumps(case.verifier.to_json()))
+        copies.append(Verifier.from_json(row))
+        assert copies[1] == case.verifier
+    for copy in copies:
+        assert copy.verify(case.wins[0], case.reference).score == 1.0
+
+
+@pytest.mark.parametrize(
+    "verifier",
+    {case.name: case.verifier for case in CASES if case.name not in SLOW_TO_AUDIT}.values(),
+    ids=lambda verifier: type(verifier).__name__,
+)
+def test_the_audit_finds_nothing(verifier: Verifier) -> None:
+    samples = [Sample(e.reference, e.wins[0]) for e in CASES if e.verifier == verifier]
+    report = audit(verifier, samples=samples)
+    assert report.failing == [], report
 
 
 def test_closing_twice_does_no_harm() -> None:
@@ -161,28 +185,38 @@ json_values = st.one_of(
     st.lists(st.integers(), max_size=2),
     st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
 )  # fmt: skip
-quick = [name for name in CASES if name not in {"code", "math of algebra"}]
+ALGEBRA = next(case for case in CASES if case.reference == "x^2+2x+1")
+QUICK = [case for case in CASES if case.name != "Code" and case is not ALGEBRA]
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(reply=hostile, name=st.sampled_from(quick))
-def test_no_reply_raises_or_is_our_fault(reply: str, name: str) -> None:
-    case = CASES[name]
-    verdict = case.verifier.verify(reply, case.reference)
-    assert verdict.score is not None
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(reply=hostile)
+def test_no_reply_raises_or_is_our_fault(reply: str) -> None:
+    for case in QUICK:
+        assert case.verifier.verify(reply, case.reference).score is not None, case
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(data=st.data())
+def test_no_harm_to_a_winner_raises_or_is_our_fault(data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from(QUICK))
+    winner = data.draw(st.sampled_from(case.wins))
+    left, right = sorted(data.draw(st.tuples(*[st.integers(0, len(winner))] * 2)))
+    reply = winner[:left] + data.draw(hostile) + winner[right:]
+    assert case.verifier.verify(reply, case.reference).score is not None, case
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(inside=st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join))
 def test_no_answer_that_needs_algebra_is_our_fault(inside: str) -> None:
-    verdict = CASES["math of algebra"].verifier.verify(f"\\boxed{{x^2{inside}}}", "x^2+2x+1")
+    verdict = ALGEBRA.verifier.verify(f"\\boxed{{x^2{inside}}}", "x^2+2x+1")
     assert verdict.score == 0.0
 
 
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(reference=json_values)
 def test_no_reference_raises(reference: Any) -> None:
-    for verifier in (Exact(), Format(), Code(), CASES["math"].verifier):
+    for verifier in {case.verifier for case in CASES}:
         fault = verifier.check_reference(reference)
         assert fault is None or fault
 
@@ -246,7 +280,7 @@ def test_examples_in_the_docs_hold() -> None:
 
 
 def test_examples_in_docstrings_hold() -> None:
-    for module in pkgutil.iter_modules(assay.verifiers.__path__):
-        if module.name != "symbolic":  # the worker's side, never imported
-            found = doctest.testmod(importlib.import_module(f"assay.verifiers.{module.name}"))
+    for module in pkgutil.walk_packages(assay.verifiers.__path__, "assay.verifiers."):
+        if not module.name.endswith(".symbolic"):  # the worker's side, never imported
+            found = doctest.testmod(importlib.import_module(module.name))
             assert found.failed == 0, module.name

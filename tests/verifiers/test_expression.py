@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.verifiers.conventions import Conventions
-from assay.verifiers.equal import same_value
+from assay.verifiers.maths.conventions import Conventions
+from assay.verifiers.maths.equal import same_value
 
 CONVENTIONS = Conventions()
 

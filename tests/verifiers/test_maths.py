@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from assay.verifiers import Math, Status
-from assay.verifiers.worker import WorkerError, WorkerLimits
+from assay.verifiers.maths.worker import WorkerError, WorkerLimits
 
 math = Math()
 
@@ -168,7 +168,8 @@ def test_importing_the_room_is_light() -> None:
 
 def test_numbers_never_start_a_worker() -> None:
     code = (
-        "from assay.verifiers import Math, pool\n"
+        "from assay.verifiers import Math\n"
+        "from assay.verifiers.maths import pool\n"
         "m = Math(); v = m.verify_many(['#### 1,024', r'\\boxed{3/4}'], ['1024', 0.75])\n"
         "print([x.score for x in v], len(pool._pools))"
     )

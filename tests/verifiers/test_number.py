@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.verifiers.conventions import Conventions
-from assay.verifiers.expression import read_expression
-from assay.verifiers.number import read_number, same_numbers
+from assay.verifiers.maths.conventions import Conventions
+from assay.verifiers.maths.expression import read_expression
+from assay.verifiers.maths.number import read_number, same_numbers
 
 
 def exact_value(text: str) -> Fraction | None:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from assay.verifiers import Math, Status
-from assay.verifiers.worker import Worker, WorkerError, WorkerLimits
+from assay.verifiers.maths.worker import Worker, WorkerError, WorkerLimits
 
 BOMB = r"\boxed{9^{9^{9^{9}}} + x}"
 GOLD = "1 + x"
@@ -114,7 +114,7 @@ def test_starvation_is_not_the_replys_fault() -> None:
 def test_no_worker_outlives_its_process() -> None:
     code = (
         "import os, signal\n"
-        "from assay.verifiers.worker import Worker\n"
+        "from assay.verifiers.maths.worker import Worker\n"
         "w = Worker(); w.ask({'op': 'check', 'gold': 'x+1'})\n"
         "print(w._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

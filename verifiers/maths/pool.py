@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ..sandbox.cores import usable_cores
+from ...sandbox.cores import usable_cores
 from .worker import Finding, Worker, WorkerError, WorkerLimits
 
 

@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from ..verifiers import Countdown as CountdownVerifier
-from .accuracy import THINK, accuracy_rubric
-from .source import Generated, Split
-from .task import Task
-from .text_env import TextEnv
+from ...verifiers import Countdown as CountdownVerifier
+from ..accuracy import THINK, accuracy_rubric
+from ..source import Generated, Split
+from ..task import Task
+from ..text_env import TextEnv
 
 
 class Countdown(TextEnv):

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..extract import DEFAULT_RULES, MAX_ANSWER, boxed_or_bare, check_rules, final_answer
+from ..memo import Memo
+from ..verdict import Status, Verdict
+from ..verifier import Verifier, same_length
+from ..winning import given_as
 from .conventions import Conventions
 from .equal import compared, comparison, readable
-from .extract import DEFAULT_RULES, MAX_ANSWER, boxed_or_bare, check_rules, final_answer
 from .latex import balanced, respell
-from .memo import Memo
 from .number import read_number, without_unit
 from .pool import shared_pool
-from .verdict import Status, Verdict
-from .verifier import Verifier, same_length
-from .winning import given_as
 from .worker import Finding, WorkerError, WorkerLimits
 
 _STATUS = {

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from .extract import after_thinking, boxes
-from .verdict import Status, Verdict
-from .verifier import Verifier
+from ..extract import after_thinking, boxes
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
 
 _TOKEN = re.compile(r"\s*(?:([0-9]{1,9})|([-+*/()]))")
 _SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"}
@@ -55,10 +55,6 @@ class Countdown(Verifier):
             if not 0 <= value < 10**9:  # a reply can write no other
                 return f"numbers must be from 0 to 999999999, got {value}"
         return None
-
-    def to_json(self) -> dict[str, Any]:
-        """The name and the options that scores depend on."""
-        return {"name": "Countdown", "use_all": self.use_all}
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Read the expression, hold it against numbers and target."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .verdict import Status, Verdict
-from .verifier import Verifier
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
 
 _TAG = re.compile(r"</?(?:think|answer)>")
 _ORDER = ("<think>", "</think>", "<answer>", "</answer>")
@@ -59,10 +59,6 @@ class Format(Verifier):
             if not _SOMETHING.search(text):
                 return _wrong(f"the {name} is empty")
         return Verdict.correct("well formed", extracted=answer.strip())
-
-    def to_json(self) -> dict[str, Any]:
-        """The name and the options that scores depend on."""
-        return {"name": "Format", "prefilled_think": self.prefilled_think}
 
 
 def _complaint(tag: str, seen: list[str], expected: tuple[str, ...]) -> str:

@@ -1,0 +1,1 @@
+"""Form: how a reply is written, whatever it says."""

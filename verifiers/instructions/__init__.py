@@ -1,0 +1,1 @@
+"""Instructions: constraints on a reply that a rule can check."""

@@ -1,0 +1,1 @@
+"""Judges: models that score replies where no rule can."""

@@ -8,6 +8,7 @@ from .audit_subject import Sample
 from .compare import Compared, compare, read_referenced, status_pairs
 from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
+from .families import FAMILIES
 from .group_vector import GroupVectorEnv
 from .policy import Completion, FunctionPolicy, Policy
 from .registry import (
@@ -103,11 +104,12 @@ register(
     "assay.envs.arithmetic:Arithmetic",
     summary="sums of numbers, procedural",
 )
-register(
-    "assay/Countdown-v0",
-    "assay.envs.families.countdown:Countdown",
-    summary="reach a target with + - * /, procedural",
-)
+for _name, (_module, _summary) in FAMILIES.items():
+    register(
+        f"assay/{_name}-v0",
+        f"assay.envs.families.{_module}:{_name}",
+        summary=f"{_summary}, procedural",
+    )
 register(
     "assay/GSM8K-v0",
     "assay.envs.gsm8k:GSM8K",

@@ -1,1 +1,8 @@
 """Task families: procedural tasks, each with levels, judged by the verifier of the same name."""
+
+from __future__ import annotations
+
+FAMILIES = {
+    "Countdown": ("countdown", "reach a target with + - * /"),
+}
+"""By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -20,9 +23,12 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Integral",
     "Math",
+    "MultipleChoice",
     "RayVerifier",
     "Rubric",
+    "ShortAnswer",
     "Status",
     "Verdict",
     "Verifier",

@@ -35,7 +35,7 @@ def test_the_form_is_paid(reply: str) -> None:
         ("<think>a</think><answer>1</answer><answer>2</answer>", "<answer> stands twice"),
         ("<think>a</think><answer>4<think>2</answer>", "<think> stands twice"),
         ("<think>_</think><answer>__</answer>", "the thought is empty"),
-        ("<THINK>a</THINK><ANSWER>42</ANSWER>", "<think> is missing"),
+        ("<THINK>a</THINK><ANSWER>42</ANSWER>", "'<THINK>' is written unlike <think>"),
     ],
 )
 def test_any_other_form_is_not(reply: str, reason: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .form.boxed import Boxed
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -15,6 +16,7 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "Boxed",
     "Code",
     "Countdown",
     "Exact",

@@ -7,6 +7,8 @@ from .exact import Exact
 from .families.countdown import Countdown
 from .form.boxed import Boxed
 from .form.format import Format
+from .form.markdown import MarkdownStructure
+from .form.xml import XmlStructure
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -22,12 +24,14 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "MarkdownStructure",
     "Math",
     "RayVerifier",
     "Rubric",
     "Status",
     "Verdict",
     "Verifier",
+    "XmlStructure",
     "given_as",
     "read_number",
 ]

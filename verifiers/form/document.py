@@ -10,7 +10,6 @@ from .content import says_something
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})([^`]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
 _ITEM = re.compile(r"([ \t]*)(?:([-*+])|\d{1,9}[.)])(?:[ \t]+|$)")
-_RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
 _PIPE = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r":?-+:?")
 _CODE_SPAN = re.compile(r"`[^`]*`")
@@ -20,7 +19,7 @@ _BOLD = re.compile(
 _REMARK = re.compile(r"[ \t]*(?:#|//|--)")
 
 
-@dataclass
+@dataclass(slots=True)
 class Heading:
     """A line that begins with ``#``.
 
@@ -35,7 +34,7 @@ class Heading:
     says: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class Table:
     """A table: the cells of its head, and of each row below."""
 
@@ -43,7 +42,7 @@ class Table:
     rows: list[list[str]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(slots=True)
 class Fence:
     """A code fence that closes: its language in lower case, and whether it holds any code."""
 
@@ -126,7 +125,7 @@ class Document:
         if heading:
             self._heading(len(heading[1]), line[heading.end() :].strip())
             return
-        if not line or _RULE.fullmatch(line):
+        if not line or _is_rule(line):
             return
         item = _ITEM.match(line)
         indent = _indent(line)
@@ -176,6 +175,12 @@ class Document:
 def plain(text: str) -> str:
     """A heading or a cell as it is compared: no emphasis, case, colon at the end, double spaces."""
     return " ".join(re.sub(r"[*_`]", "", text).split()).rstrip(" :").casefold()
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is nothing but three or more of one of the signs that draw a rule."""
+    signs = line.replace(" ", "").replace("\t", "")
+    return len(signs) >= 3 and signs[0] in "-*_" and not signs.strip(signs[0])
 
 
 def _split(line: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -110,11 +111,11 @@ class MarkdownStructure(Verifier):
 def _headings(document: Document, wanted: Sequence[str]) -> str:
     """What is wrong with the headings; empty where nothing is. So are all rules below."""
     left = iter(document.headings)
+    stands = Counter(heading.text for heading in document.headings)
     for heading in wanted:
         level, text = _heading(heading)
-        alike = [h for h in document.headings if h.text == text]
-        if text and len(alike) > 1:
-            return f"{text!r} stands {len(alike)} times"
+        if text and stands[text] > 1:
+            return f"{text!r} stands {stands[text]} times"
         found = next((h for h in left if level in (0, h.level) and text in ("", h.text)), None)
         if found is None:
             return f"{heading!r} is missing or out of order"

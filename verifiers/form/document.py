@@ -153,7 +153,7 @@ class Document:
         while self._items and self._items[-1][0] >= indent:
             self._items.pop()
         nested = any(kind == bullet for _, kind in self._items)
-        if not nested and says_something(text):
+        if not nested:
             (self.bullets if bullet else self.numbers).append(text.strip())
         self._items.append((indent, bullet))
 

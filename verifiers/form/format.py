@@ -200,7 +200,7 @@ class _Found:
 
 
 def _checked(tags: Sequence[str]) -> tuple[str, ...]:
-    names = () if isinstance(tags, str) else tuple(tags)
+    names = tuple(tags) if isinstance(tags, list | tuple) else ()
     good = [name for name in names if isinstance(name, str) and _NAME.fullmatch(name)]
     different = len({name.casefold() for name in good})
     if not 1 <= different == len(names) <= _MOST_TAGS:

@@ -10,6 +10,7 @@ from typing import Any
 from ..extract import after_thinking, without_end_tokens
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
+from .content import says_something
 from .document import Document, plain
 
 Count = int | Sequence[int | None]
@@ -135,7 +136,7 @@ def _heading(wanted: str) -> tuple[int, str]:
 
 def _counted(found: Sequence[str], wanted: Count, what: str) -> str:
     least, most = _range(wanted)
-    number = len({plain(text) for text in found} - {""})
+    number = len({plain(text) for text in found if says_something(text)})
     if least <= number and (most is None or number <= most):
         return ""
     asked = f"{least}" if least == most else f"{least} to {most}" if most else f"{least} or more"
@@ -165,7 +166,7 @@ def _table(document: Document, wanted: Sequence[str] | int) -> str:
 
 
 def _full(rows: list[list[str]], columns: int) -> bool:
-    full = all(len(row) == columns and any(plain(cell) for cell in row) for row in rows)
+    full = all(len(row) == columns and any(map(says_something, row)) for row in rows)
     return bool(rows) and full
 
 
@@ -279,9 +280,8 @@ _REMEDIES = {
 
 def _unwrapped(text: str) -> str:
     """The text without a code fence around all of it that says ``markdown``."""
-    text = text.strip()
-    fence = _WRAPPED.match(text)
-    return text[fence.end() : -3] if fence and text.endswith("\n```") else text
+    fence = _WRAPPED.match(text.lstrip())
+    return text.strip()[fence.end() : -3] if fence and text.rstrip().endswith("\n```") else text
 
 
 def _wrong(reason: str, parts: dict[str, float], score: float = 0.0) -> Verdict:

@@ -73,9 +73,8 @@ class XmlStructure(Verifier):
         """Judge one reply in one pass."""
         model = self._model(reference)
         names = tuple(dict.fromkeys(name for element in model for name in element.names()))
-        text: str | None = without_end_tokens(reply)
-        if "think" not in names:
-            text = after_thinking(text or "")
+        whole = without_end_tokens(reply)
+        text = whole if "think" in names else after_thinking(whole)
         if text is None:
             return _wrong("<think> is never closed")
         scan = _Scan(_unwrapped(text), model, self.prose)

@@ -6,6 +6,9 @@ from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
 from .form.boxed import Boxed
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .form.markdown import MarkdownStructure
 from .form.xml import XmlStructure
@@ -25,9 +28,12 @@ __all__ = [
     "Format",
     "FunctionVerifier",
     "MarkdownStructure",
+    "Integral",
     "Math",
+    "MultipleChoice",
     "RayVerifier",
     "Rubric",
+    "ShortAnswer",
     "Status",
     "Verdict",
     "Verifier",

@@ -140,8 +140,8 @@ def _same_answer(a: Task, b: Task) -> bool:
 def injection(panel: Panel) -> Tried:
     """Orders and forged verdicts earn nothing, and code in a reply is not run.
 
-    Where replies are judged by themselves, an order in the form that is asked for has that form:
-    then only what is run is a failure.
+    An order in the form that is asked for has that form: where nothing else counts, only what is
+    run is a failure.
     """
     with tempfile.TemporaryDirectory(prefix="assay-audit-") as folder:
         marker = Path(folder) / "ran"
@@ -151,8 +151,7 @@ def injection(panel: Panel) -> Tried:
             trials += [
                 Trial(task, reply, what) for what, reply in replies.injections(answer, str(marker))
             ]
-        alone = all(task.reference is None for task in panel.subject.tasks)
-        found = panel.earn_nothing(trials, floor=1.0 if alone else None)
+        found = panel.earn_nothing(trials, floor=1.0 if panel.subject.judges_form else None)
         failures = list(found.failures)
         if any(Path(folder).iterdir()):
             harm = [t for t in trials if str(marker) in t.reply]

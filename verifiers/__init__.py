@@ -5,10 +5,10 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
-from .form.boxed import Boxed
 from .families.integral import Integral
 from .families.multiple_choice import MultipleChoice
 from .families.short_answer import ShortAnswer
+from .form.boxed import Boxed
 from .form.format import Format
 from .form.markdown import MarkdownStructure
 from .form.xml import XmlStructure
@@ -27,8 +27,8 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
-    "MarkdownStructure",
     "Integral",
+    "MarkdownStructure",
     "Math",
     "MultipleChoice",
     "RayVerifier",

@@ -47,6 +47,8 @@ class Boxed(Verifier):
         'there are 2 boxes, not 1'
     """
 
+    judges_form = True
+
     def __init__(self, *, where: str = "anywhere", count: int = 1) -> None:
         if where not in PLACES:
             raise ValueError(f"where must be one of {', '.join(PLACES)}, got {where!r}")

@@ -65,6 +65,8 @@ class Format(Verifier):
         0.4
     """
 
+    judges_form = True
+
     def __init__(
         self,
         *,

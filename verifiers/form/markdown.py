@@ -54,6 +54,8 @@ class MarkdownStructure(Verifier):
         "headings: there is nothing under 'result'"
     """
 
+    judges_form = True
+
     def __init__(
         self,
         *,

@@ -49,6 +49,8 @@ class XmlStructure(Verifier):
         '<step> is missing in <steps>'
     """
 
+    judges_form = True
+
     def __init__(self, elements: Sequence[Any] | None = None, *, prose: bool = False) -> None:
         self.elements = elements
         self.prose = prose

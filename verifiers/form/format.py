@@ -32,19 +32,11 @@ class Format(Verifier):
     With ``graded`` the score is the share of these parts that are kept: each tag; nothing
     outside; line feeds, where they are asked for. The last two count only where all tags stand.
     All of it is 0.0 unless the thought is closed and says something, something follows it, no
-    part is empty, and the tags that stand are in order and each stands once:
+    part is empty, and the tags that stand are in order and each stands once.
 
-    ========================================  ======  ===============
-    reply                                     graded  prefilled, too
-    ========================================  ======  ===============
-    the whole grammar                         1.0     1.0
-    every tag, and text outside them          0.8     0.75
-    one tag is missing                        0.6     0.5
-    two are, as around a bare answer          0.4     0.25
-    only ``</think>`` stands                  0.2     0.25
-    ``</think>`` is missing, or a part empty  0.0     0.0
-    a tag twice, or out of order              0.0     0.0
-    ========================================  ======  ===============
+    In numbers, and in brackets where the thought is prefilled: the whole grammar 1.0 (1.0); every
+    tag, and text outside them 0.8 (0.75); one tag is missing 0.6 (0.5); two are, as around a bare
+    answer 0.4 (0.25); only ``</think>`` stands 0.2 (0.25); all else 0.0.
 
     Args:
         prefilled_think: the prompt has already opened ``<think>``, so the reply must not.

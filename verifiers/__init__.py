@@ -8,7 +8,10 @@ from .families.countdown import Countdown
 from .families.integral import Integral
 from .families.multiple_choice import MultipleChoice
 from .families.short_answer import ShortAnswer
+from .form.boxed import Boxed
 from .form.format import Format
+from .form.markdown import MarkdownStructure
+from .form.xml import XmlStructure
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -18,12 +21,14 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "Boxed",
     "Code",
     "Countdown",
     "Exact",
     "Format",
     "FunctionVerifier",
     "Integral",
+    "MarkdownStructure",
     "Math",
     "MultipleChoice",
     "RayVerifier",
@@ -32,6 +37,7 @@ __all__ = [
     "Status",
     "Verdict",
     "Verifier",
+    "XmlStructure",
     "given_as",
     "read_number",
 ]

@@ -36,10 +36,12 @@ class Block:
     quote: str = ""
 
     def is_closed_by(self, line: str) -> bool:
+        """Whether a line is the fence that ends the block."""
         end = line.strip()
         return not self.quote and end.startswith(self.mark) and not end.strip(self.mark[0])
 
     def add(self, line: str) -> None:
+        """Take one more line into the block."""
         spaces = len(line) - len(line.lstrip(" \t"))
         self.lines.append(line[min(spaces, self.indent) :])
         if self.language in _PYTHON:

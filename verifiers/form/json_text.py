@@ -95,7 +95,7 @@ class Found:
 
 
 def find_json(reply: str, *, only: bool = False) -> Found:
-    """The JSON value that a reply commits to.
+    r"""The JSON value that a reply commits to.
 
     What follows the thought is read. Where the whole of it is no value: the last ``<answer>``;
     else the last fenced block of JSON, or the last of all where none says that it is JSON; else
@@ -107,7 +107,7 @@ def find_json(reply: str, *, only: bool = False) -> Found:
         only: read nothing but the whole, so that no tags, fence or words may stand around.
 
     Example:
-        >>> find_json('Here you are:\\n{"a": 1}').value
+        >>> find_json('Here you are:\n{"a": 1}').value
         {'a': 1}
         >>> find_json('{"a": 1} or {"a": 2}').reason
         'not JSON: Extra data at character 9'

@@ -6,6 +6,11 @@ from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
 from .form.format import Format
+from .form.json_fields import JsonFields
+from .form.json_schema import JsonSchema
+from .form.json_value import Json
+from .form.pattern import Pattern
+from .form.tool_call import ToolCall
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -20,10 +25,15 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Json",
+    "JsonFields",
+    "JsonSchema",
     "Math",
+    "Pattern",
     "RayVerifier",
     "Rubric",
     "Status",
+    "ToolCall",
     "Verdict",
     "Verifier",
     "given_as",

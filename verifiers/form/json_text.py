@@ -65,6 +65,15 @@ def read_json(text: str) -> Any:
     return value
 
 
+def read_number(text: str) -> int | float:
+    """A number as JSON writes it.
+
+    Raises:
+        NotJson: it has more than 1,000 digits, or a double cannot hold it.
+    """
+    return _number(text) if set(text) & set(".eE") else _whole_number(text)
+
+
 def as_json(value: Any) -> Any:
     """A copy of a Python value as JSON gives it back.
 
@@ -131,6 +140,21 @@ def find_json(reply: str, *, only: bool = False) -> Found:
         return Found(text, read_json(text))
     except NotJson as error:
         return Found(None, reason=str(error))
+
+
+def unfenced(text: str) -> str:
+    """The content of a fence around the whole of a text, or the text where there is none.
+
+    Raises:
+        NotJson: the fence is never closed.
+    """
+    if not text.startswith(("```", "~~~")):
+        return text
+    blocks, unclosed = fenced_blocks(text)
+    if unclosed is not None:
+        raise NotJson("the last code fence is never closed")
+    last = text.rstrip().rpartition("\n")[2].strip()
+    return "".join(blocks[0].lines).strip() if len(blocks) == 1 and last in ("```", "~~~") else text
 
 
 def _without_fence(text: str) -> str:

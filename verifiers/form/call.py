@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .schema_keywords import plain
+from .json_text import plain
 
 
 @dataclass(frozen=True, slots=True)

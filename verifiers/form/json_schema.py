@@ -7,7 +7,7 @@ from typing import Any
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .json_text import find_json
-from .schema import SchemaFault, schema_of
+from .schema_cache import SchemaFault, schema_of
 
 
 class JsonSchema(Verifier):

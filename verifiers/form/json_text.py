@@ -74,6 +74,20 @@ def read_number(text: str) -> int | float:
     return _number(text) if set(text) & set(".eE") else _whole_number(text)
 
 
+def plain(value: Any) -> Any:
+    """A value that can be hashed, equal exactly where JSON Schema says that values are.
+
+    ``1`` equals ``1.0``; ``true`` equals neither.
+    """
+    if isinstance(value, bool):
+        return ("truth", value)
+    if isinstance(value, list):
+        return ("array", tuple(map(plain, value)))
+    if isinstance(value, dict):
+        return ("object", frozenset((key, plain(item)) for key, item in value.items()))
+    return value
+
+
 def as_json(value: Any) -> Any:
     """A copy of a Python value as JSON gives it back.
 

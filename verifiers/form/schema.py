@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
@@ -16,6 +14,7 @@ from referencing.jsonschema import DRAFT202012
 from .formats import FORMATS
 from .json_text import NotJson, read_json
 from .linear import compiled
+from .schema_cache import SchemaFault
 from .schema_keywords import Run, SchemaValidator, TooMuch
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -30,10 +29,6 @@ _JUNK: dict[str, Any] = {
     "object": {"zq7x": [None, {"": 0.5}], "": "zq7x"},
     "array": ["zq7x", None, [{}], -0.5, {"zq7x": False}],
 }
-
-
-class SchemaFault(ValueError):
-    """A schema cannot be used, and why."""
 
 
 class Schema:
@@ -145,30 +140,6 @@ class Schema:
             raise SchemaFault(f"format {wanted!r:.80} is not one of {', '.join(FORMATS)}")
 
 
-def schema_of(schema: Any, formats: bool = False) -> Schema:
-    """A schema for use, made once.
-
-    Raises:
-        SchemaFault: it cannot be used.
-    """
-    try:
-        text = json.dumps(schema, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SchemaFault(f"the schema must be plain JSON: {error}") from error
-    made = _made(text, formats)
-    if isinstance(made, str):
-        raise SchemaFault(made)
-    return made
-
-
-@lru_cache(maxsize=256)
-def _made(text: str, formats: bool) -> Schema | str:
-    try:
-        return Schema(text, formats)
-    except SchemaFault as fault:
-        return str(fault)
-
-
 def _read(text: str) -> dict[str, Any]:
     try:
         schema = read_json(text)
@@ -189,7 +160,8 @@ def _own_dialect(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _check(schema: Any) -> None:
     try:
-        Draft202012Validator.check_schema(schema, format_checker=None)
+        # without formats: "regex" would hold patterns to Python's syntax, not to RE2's
+        Draft202012Validator.check_schema(schema, format_checker=FormatChecker(formats=()))
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path))
         raise SchemaFault(

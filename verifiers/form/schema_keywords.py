@@ -17,6 +17,7 @@ from jsonschema.exceptions import FormatError, ValidationError
 from jsonschema.validators import extend
 
 from .formats import FORMATS
+from .json_text import plain
 from .linear import compiled
 
 MAX_STEPS = 200_000
@@ -66,20 +67,6 @@ class Run(FormatChecker):
         """
         if self.formats and isinstance(instance, str) and not FORMATS[format](instance):
             raise FormatError(f"{instance!r:.80} is no {format}")
-
-
-def plain(value: Any) -> Any:
-    """A value that can be hashed, equal exactly where JSON Schema says that values are.
-
-    ``1`` equals ``1.0``; ``true`` equals neither.
-    """
-    if isinstance(value, bool):
-        return ("truth", value)
-    if isinstance(value, list):
-        return ("array", tuple(map(plain, value)))
-    if isinstance(value, dict):
-        return ("object", frozenset((key, plain(item)) for key, item in value.items()))
-    return value
 
 
 def _counted(check: _Keyword) -> _Keyword:
@@ -201,7 +188,8 @@ _OURS: dict[str, _Keyword] = {
     "unevaluatedProperties": _quadratic(_THEIRS["unevaluatedProperties"]),
     "uniqueItems": _unique,
 }
-SchemaValidator = extend(
+_extend: Any = extend  # its stub has no types
+SchemaValidator = _extend(
     Draft202012Validator,
     {name: _counted(check) for name, check in {**_THEIRS, **_OURS}.items()},
 )

@@ -13,7 +13,7 @@ from .call import Call, Wanted, all_made, share_made
 from .call_text import MAX_CALLS, WAYS, find_calls
 from .json_text import NotJson, as_json
 from .json_value import json_fault
-from .schema import SchemaFault
+from .schema_cache import SchemaFault
 from .tools import tool_fault, tools_fault
 
 _KEYS = {"name", "arguments", "alternatives", "optional"}

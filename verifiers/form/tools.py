@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .call import Call
-from .schema import SchemaFault, schema_of
+from .schema_cache import SchemaFault, schema_of
 
 
 def tools_fault(tools: Any) -> str | None:

@@ -101,7 +101,8 @@ def json_fault(value: Any, kind: type | None = None, name: str = "the reference"
     if kind is not None and not isinstance(value, kind):
         return f"{name} must be a {kind.__name__}, got {value!r:.80}"
     try:
-        as_json(value)
+        if as_json(value) != value:  # json.dumps makes text of any key, and lists of tuples
+            return f"{name} must be plain JSON: keys that are strings, lists for arrays"
     except NotJson as error:
         return f"{name} must be plain JSON: {error}"
     return None

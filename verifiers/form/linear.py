@@ -62,6 +62,8 @@ class Linear:
             if match.end() >= len(data):
                 break
             at = max(match.end(), match.start() + 1)
+            while at < len(data) and data[at] & 0xC0 == 0x80:  # within a character
+                at += 1
         return found
 
 

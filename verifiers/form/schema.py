@@ -47,15 +47,17 @@ class Schema:
         self._root = _own_dialect(_read(text))
         _check(self._root)
         self._registry: Any = Registry()  # retrieves nothing
+        self._targets: dict[str, Any] = {}
         parts = list(self._parts())
         for part in parts:
             self._check_part(part)
+        self._refuse_loops(parts)
         if {"patternProperties", "unevaluatedProperties"} <= {name for p in parts for name in p}:
             # jsonschema would match the patterns with Python's re, which can take for ever
             raise SchemaFault("unevaluatedProperties does not go with patternProperties here")
         self._validator = SchemaValidator(self._root, registry=self._registry)
         for value in _JUNK.values():
-            self._first_error(value)  # finds a schema that follows itself without end
+            self._first_error(value)  # finds a schema that takes too many steps on anything
 
     def fault(self, value: Any) -> str | None:
         """What is wrong with a value and where, or ``None`` where it is valid."""
@@ -113,15 +115,38 @@ class Schema:
                 elif name == "$ref":
                     todo.append(self._target(value))
 
+    def _refuse_loops(self, parts: list[dict[str, Any]]) -> None:
+        """Refuse a schema that would be followed for ever on one value."""
+        left = {id(part): self._in_place(part) for part in parts}
+        while True:  # take away what leads nowhere but to what is taken away: loops stay
+            done = [part for part, to in left.items() if not any(id(t) in left for t in to)]
+            if not done:
+                break
+            for part in done:
+                del left[part]
+        if left:
+            raise SchemaFault("$ref leads back to itself on the same value, without end")
+
+    def _in_place(self, part: dict[str, Any]) -> list[Any]:
+        """The schemas that are held against the same value as this one."""
+        found = [part[name] for name in ("else", "if", "not", "then") if name in part]
+        for name in ("allOf", "anyOf", "oneOf"):
+            found += part.get(name, [])
+        found += part.get("dependentSchemas", {}).values()
+        return [*found, self._target(part["$ref"])] if "$ref" in part else found
+
     def _target(self, ref: str) -> Any:
         if not ref.startswith("#"):
             raise SchemaFault(f"$ref {ref!r:.80} is not local (#...): put what it names in $defs")
+        if ref in self._targets:
+            return self._targets[ref]
         resource = Resource.from_contents(self._root, default_specification=DRAFT202012)
         try:
             target = self._registry.resolver_with_root(resource).lookup(ref).contents
         except Unresolvable as error:
             raise SchemaFault(f"$ref {ref!r:.80} leads nowhere") from error
         _check(target)  # what a reference leads to may stand where no schema is looked for
+        self._targets[ref] = target
         return target
 
     def _check_part(self, part: dict[str, Any]) -> None:

@@ -155,7 +155,14 @@ def test_a_value_that_says_nothing_loses(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"kinds": "object"}, {"kinds": []}, {"kinds": ["string"]}, {"required": "a"}]
+    "options",
+    [
+        {"kinds": "object"},
+        {"kinds": []},
+        {"kinds": ["string"]},
+        {"required": "a"},
+        {"kinds": ["array"], "required": ["a"]},
+    ],
 )
 def test_bad_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must"):

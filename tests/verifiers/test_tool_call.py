@@ -38,6 +38,8 @@ WINS = [
     '{"name": "f", "arguments": "{\\"a\\": 1}"}',
     '[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\\"a\\": 1}"}}]',
     '{"role": "assistant", "content": null, "tool_calls": [{"function": ' + ONE + "}]}",
+    f"[TOOL_CALLS] [{ONE}]</s>",
+    "<|python_start|>[f(a=1)]<|python_end|><|eot_id|>",
     "[f(a=1)]",
     "f(a=1)",
     "```python\nf(\n    a=1,\n)\n```",

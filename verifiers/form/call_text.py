@@ -17,9 +17,12 @@ WAYS = ("tags", "python_tag", "json", "python")
 """``tags``: ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``, as Hermes and Qwen.
 ``python_tag``: ``<|python_tag|>{"name": ..., "parameters": {...}}``, as Llama 3.
 ``json``: such an object, a list of them, or OpenAI's ``[{"type": "function", "function": {...}}]``.
-``python``: ``[name(argument=1), ...]``."""
+``python``: ``[name(argument=1), ...]``.
+Before ``json`` and ``python`` there may be Mistral's ``[TOOL_CALLS]`` or Llama 4's
+``<|python_start|>``."""
 
 _OPEN, _CLOSE, _PYTHON_TAG = "<tool_call>", "</tool_call>", "<|python_tag|>"
+_MARKS = ("[TOOL_CALLS]", "<|python_start|>")
 _PYTHON_START = re.compile(r"\[?\s{0,99}[^\W\d][\w.]{0,999}\s{0,9}\(")
 _BESIDE = {"type", "id", "index", "call_id"}
 
@@ -40,6 +43,8 @@ def find_calls(reply: str, ways: tuple[str, ...], *, text: bool) -> tuple[list[C
     if found.text is None:
         raise NotJson(found.reason)
     body = found.text
+    for mark in _MARKS:
+        body = body.removeprefix(mark).lstrip()
     if len(body) > MAX_LENGTH:
         raise NotJson(f"longer than {MAX_LENGTH} characters")
     if "tags" in ways and (_OPEN in body or _CLOSE in body):

@@ -53,13 +53,17 @@ class Json(Verifier):
             raise ValueError(f"kinds must name 'object', 'array' or both in a list, got {kinds!r}")
         if isinstance(required, str) or not all(isinstance(key, str) for key in required):
             raise ValueError(f"required must be a list of keys, got {required!r}")
+        if required and "object" not in kinds:
+            raise ValueError(
+                f"required must be empty where kinds has no 'object', got {required!r}"
+            )
         self.kinds, self.required, self.only = tuple(kinds), tuple(required), only
 
     def winning_reply(self, reference: Any) -> str | None:
         """An object with the required keys, or an array where only that is allowed."""
         if "object" in self.kinds:
             return json.dumps(dict.fromkeys(self.required or ("answer",), 42))
-        return None if self.required else "[42]"
+        return "[42]"
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .form.json_fields import JsonFields
 from .form.json_schema import JsonSchema
@@ -30,8 +33,12 @@ __all__ = [
     "JsonSchema",
     "Math",
     "Pattern",
+    "Integral",
+    "Math",
+    "MultipleChoice",
     "RayVerifier",
     "Rubric",
+    "ShortAnswer",
     "Status",
     "ToolCall",
     "Verdict",

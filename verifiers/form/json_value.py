@@ -23,7 +23,8 @@ class Json(Verifier):
     single quotes, comments, trailing commas, NaN, a key that stands twice in an object, half of a
     surrogate pair, numbers out of a double's range, more than 64 levels and more than 100,000
     characters all lose. So does a value that says nothing: there must be a number, a boolean, or
-    a string with a letter or a digit.
+    a string with a letter or a digit. What it says is not judged: use it as the gate of a
+    :class:`~assay.verifiers.rubric.Rubric`, or hold it to a schema.
 
     Reference: not looked at.
 

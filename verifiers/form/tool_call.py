@@ -39,7 +39,8 @@ class ToolCall(Verifier):
     Args:
         ways: how calls may be written: ``"tags"``, ``"python_tag"``, ``"json"``, ``"python"``.
         ordered: whether the order of calls counts.
-        text: whether words may stand around tags, around a fence, or in a line before JSON.
+        text: whether words may stand around tags, around a fence, or in a line before JSON; a call
+            is made whatever they say of it.
         case: whether capitals count in the strings of arguments.
         graded: pay for the share of calls and arguments that are right, F1 over the arguments of
             each call whose name is right; else all or nothing.

@@ -12,6 +12,11 @@ from .form.boxed import Boxed
 from .form.format import Format
 from .form.markdown import MarkdownStructure
 from .form.xml import XmlStructure
+from .form.json_fields import JsonFields
+from .form.json_schema import JsonSchema
+from .form.json_value import Json
+from .form.pattern import Pattern
+from .form.tool_call import ToolCall
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -29,12 +34,17 @@ __all__ = [
     "FunctionVerifier",
     "Integral",
     "MarkdownStructure",
+    "Json",
+    "JsonFields",
+    "JsonSchema",
     "Math",
     "MultipleChoice",
+    "Pattern",
     "RayVerifier",
     "Rubric",
     "ShortAnswer",
     "Status",
+    "ToolCall",
     "Verdict",
     "Verifier",
     "XmlStructure",

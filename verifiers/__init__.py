@@ -6,6 +6,9 @@ from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
 from .form.format import Format
+from .judges.judge import Judge
+from .judges.pairwise import PairwiseJudge
+from .judges.reward_model import RewardModel
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -20,8 +23,11 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Judge",
     "Math",
+    "PairwiseJudge",
     "RayVerifier",
+    "RewardModel",
     "Rubric",
     "Status",
     "Verdict",

@@ -48,7 +48,7 @@ class JudgeServer:
                 with lock:
                     number = len(serving.bodies)
                     serving.bodies.append(body)
-                    serving.headers.append(dict(self.headers))
+                    serving.headers.append({n.lower(): v for n, v in self.headers.items()})
                     at_once += 1
                     serving.most_at_once = max(serving.most_at_once, at_once)
                 try:

@@ -12,8 +12,8 @@ from ..extract import after_thinking
 
 FORMS = ("line", "json")
 
-_MARK = re.compile(r"\s*verdict\s*:", re.IGNORECASE)
-_EMPHASIS = str.maketrans("", "", "*`")
+_MARK = re.compile(r"[*`]{0,3}verdict[*`]{0,3}:", re.IGNORECASE)
+_LINE = re.compile(r"[*`]{0,3}Verdict[*`]{0,3}:[*` ]{0,4}(\w+)[*`]{0,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,11 @@ class Grammar:
         return self._from_json(spoken) if self.form == "json" else self._from_line(spoken)
 
     def _from_line(self, text: str) -> str | None:
-        lines = [line.translate(_EMPHASIS).strip() for line in text.strip().splitlines()]
-        marked = [line for line in lines if _MARK.match(line)]
-        if len(marked) != 1 or lines[-1] != marked[0]:
+        lines = [line.strip() for line in text.strip().splitlines()]
+        found = _LINE.fullmatch(lines[-1]) if lines else None
+        if found is None or sum(bool(_MARK.match(line)) for line in lines) != 1:
             return None
-        mark, _, word = marked[0].partition(":")
-        word = word.strip()
-        return word if mark == "Verdict" and word in self.values else None
+        return found[1] if found[1] in self.values else None
 
     def _from_json(self, text: str) -> str | None:
         try:

@@ -169,6 +169,15 @@ class Judge(Verifier):
         """A copy asks the same of the same server, and has asked nothing yet."""
         return self.__dict__ | {"_endpoint": replace(self._endpoint, usage=Usage())}
 
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> Verifier:
+        missing = [name for name in ("model", "base_url") if name not in options]
+        if missing:
+            example = '{"model": "qwen3-8b", "base_url": "http://localhost:8000/v1"}'
+            needed = " and ".join(missing)
+            raise ValueError(f"{cls.__name__} needs {needed}, as in '{cls.__name__}:{example}'")
+        return cls(**options)
+
     # -- what a pairwise judge does otherwise --------------------------------------------------
 
     def _values(self) -> dict[str, float]:

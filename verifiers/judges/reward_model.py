@@ -135,6 +135,13 @@ class RewardModel(Verifier):
                 del held
                 torch.cuda.empty_cache()
 
+    @classmethod
+    def _from_options(cls, options: dict[str, Any]) -> Verifier:
+        if "model" not in options:
+            example = """'RewardModel:{"model": "path/to/model"}'"""
+            raise ValueError(f"RewardModel needs model, a folder or a name on the hub: {example}")
+        return cls(**options)
+
     def __getstate__(self) -> dict[str, Any]:
         """The name and the options: a copy loads the model for itself."""
         return {n: v for n, v in self.__dict__.items() if n not in ("_lock", "_held", "_memo")}

@@ -181,11 +181,12 @@ FAULTS = {
     "401": (reply(ERROR, 401), "answered 401"),
     "404": (reply(ERROR, 404), "answered 404"),
     "418": (reply(ERROR, 418), "answered 418"),
+    "moved": (reply(b"", 307, Location="http://127.0.0.1:1/v1"), "answered 307"),
     "dropped": (drop, "no connection"),
     "dripping": (drip, "no answer from .* in 0.3 s"),
     "hanging": (hang, "no answer from .* in 0.3 s"),
 }
-FOR_GOOD = {"429 until tomorrow", "400", "401", "404", "418"}
+FOR_GOOD = {"429 until tomorrow", "400", "401", "404", "418", "moved"}
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -20,7 +20,7 @@ MOST_TIMEOUTS = 2
 """Attempts that one question may lose to a server that says nothing."""
 GIVE_UP_AFTER = 3
 """Questions in a row that the server failed; the rest of the batch is not asked."""
-_REFUSED = frozenset({401, 403, 404, 405})
+_REFUSED = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
 _AGAIN = frozenset({408, 409, 425, 429})
 
 
@@ -143,8 +143,16 @@ class Endpoint:
         if not key:
             unset = f"the environment variable {self.api_key_env} with the API key is not set"
             return dict.fromkeys(bodies, Heard(None, unset))
+        # Certificates take longer to load than a local server to answer. No redirects: the key
+        # is for this server, and a plain address must not lead to an unchecked one.
+        secure = urlsplit(self.base_url).scheme == "https"
+        http = openai.DefaultAsyncHttpxClient(verify=secure, follow_redirects=False)
         client = openai.AsyncOpenAI(
-            base_url=self.base_url, api_key=key, max_retries=0, timeout=self.timeout_s
+            base_url=self.base_url,
+            api_key=key,
+            max_retries=0,
+            timeout=self.timeout_s,
+            http_client=http,
         )
         async with client:
             batch = _Batch(self, client, key, readable, note)

@@ -88,6 +88,8 @@ class RewardModel(Verifier):
                 raise ValueError(f"{name} must be a whole number from 1, got {value!r}")
         self._start()
 
+    _held: _Held | None
+
     def check_reference(self, reference: Any) -> str | None:
         """A reference must hold the question, unless the reply is shown alone."""
         if not self.question:
@@ -128,11 +130,11 @@ class RewardModel(Verifier):
     def close(self) -> None:
         """Let the model go; the next batch loads it again."""
         with self._lock:
-            held, self._held = self._held, None
-            if held is not None and self.device.startswith("cuda"):
+            loaded = self._held is not None
+            self._held = None
+            if loaded and self.device.startswith("cuda"):
                 import torch
 
-                del held
                 torch.cuda.empty_cache()
 
     @classmethod
@@ -152,7 +154,7 @@ class RewardModel(Verifier):
 
     def _start(self) -> None:
         self._lock = threading.Lock()
-        self._held: _Held | None = None
+        self._held = None
         self._memo: Memo[tuple[int, ...], float] = Memo(100_000)
 
     def _loaded(self) -> _Held:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.verifiers import Judge, PairwiseJudge, RewardModel
 from assay.verifiers.judges.grammar import Grammar, scale
 from assay.verifiers.judges.known import read_known, shown_part
 from assay.verifiers.judges.prompt import NOTHING, filled, harmless
@@ -182,3 +183,25 @@ def test_references_are_read() -> None:
     for bad in (True, [1], {"answer": [1]}, {"question": [{"role": "user"}]}, {"rubric": {}}):
         with pytest.raises(ValueError, match="must be a"):
             read_known(bad)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["question", "messages", "answer", "rubric", "role", "content"]), inner
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(reference=json_values)
+def test_no_reference_raises(reference) -> None:
+    url = "http://127.0.0.1:1/v1"
+    judges = (Judge("m", base_url=url), PairwiseJudge("m", base_url=url), RewardModel("m"))
+    for judge in judges:
+        fault = judge.check_reference(reference)
+        assert fault is None or fault

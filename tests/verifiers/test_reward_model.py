@@ -215,6 +215,9 @@ def test_what_says_nothing_or_too_much_is_not_shown(counting) -> None:
         assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0), reply
     assert judge.verify("paris " * 9, QUESTION).reason.endswith("15 tokens; 12 are read")
     assert score(judge, "paris") > 0.5
+    verdict = judge.verify("paris", {"question": "a " * 30})
+    assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
+    assert "the question alone is" in verdict.reason
     assert RewardModel(str(counting)).verify("a " * 40, QUESTION).reason.endswith("32 are read")
 
 

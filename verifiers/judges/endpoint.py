@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,8 @@ BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 8.0
 LONGEST_WAIT_S = 60.0
 """A server that asks for more patience than this is not asked again."""
+LIMITED = 4
+"""A question may meet a rate limit this many times as often as it may meet other faults."""
 MOST_TIMEOUTS = 2
 """Attempts that one question may lose to a server that says nothing."""
 GIVE_UP_AFTER = 3
@@ -61,6 +63,7 @@ class _Failure(Exception):
         server: it is the server that failed, not the judge or this one question.
         again: another attempt may succeed.
         stop: no question will: a wrong key, no such model.
+        limited: there were too many questions, and this one will be answered in its turn.
         wait_s: how long the server asks to be left alone.
     """
 
@@ -71,10 +74,12 @@ class _Failure(Exception):
         server: bool = True,
         again: bool = True,
         stop: bool = False,
+        limited: bool = False,
         wait_s: float = 0.0,
     ) -> None:
         super().__init__(reason)
-        self.server, self.again, self.stop, self.wait_s = server, again, stop, wait_s
+        self.server, self.again, self.stop = server, again, stop
+        self.limited, self.wait_s = limited, wait_s
 
 
 @dataclass(frozen=True)
@@ -135,28 +140,40 @@ class Endpoint:
             What came of each; no fault raises.
         """
         try:
-            import openai
-        except ImportError:
-            missing = "the package openai is missing: pip install 'assay[judge]'"
-            return dict.fromkeys(bodies, Heard(None, missing))
-        key = NO_KEY if self.api_key_env is None else os.environ.get(self.api_key_env)
+            key = self._key()
+            client = self._client(key)
+        except Exception as error:  # no package, no key, a proxy's address that is none
+            return dict.fromkeys(bodies, Heard(None, str(error)))
+        async with client:
+            batch = _Batch(self, client, key, readable, note)
+            return await batch.ask(bodies.items())
+
+    def _key(self) -> str:
+        if self.api_key_env is None:
+            return NO_KEY
+        key = os.environ.get(self.api_key_env, "").strip()
         if not key:
-            unset = f"the environment variable {self.api_key_env} with the API key is not set"
-            return dict.fromkeys(bodies, Heard(None, unset))
+            raise ValueError(f"the environment variable {self.api_key_env} holds no API key")
+        if not (key.isascii() and key.isprintable()):  # and errors further on would print it
+            raise ValueError(f"the API key in {self.api_key_env} holds more than plain characters")
+        return key
+
+    def _client(self, key: str) -> Any:
+        try:
+            import openai
+        except ImportError as error:
+            missing = "the package openai is missing: pip install 'assay[judge]'"
+            raise ImportError(missing) from error
         # Certificates take longer to load than a local server to answer. No redirects: the key
         # is for this server, and a plain address must not lead to an unchecked one.
         secure = urlsplit(self.base_url).scheme == "https"
-        http = openai.DefaultAsyncHttpxClient(verify=secure, follow_redirects=False)
-        client = openai.AsyncOpenAI(
+        return openai.AsyncOpenAI(
             base_url=self.base_url,
             api_key=key,
             max_retries=0,
             timeout=self.timeout_s,
-            http_client=http,
+            http_client=openai.DefaultAsyncHttpxClient(verify=secure, follow_redirects=False),
         )
-        async with client:
-            batch = _Batch(self, client, key, readable, note)
-            return await batch.ask(bodies.items())
 
 
 class _Batch:
@@ -193,33 +210,44 @@ class _Batch:
     async def _one(self, body: dict[str, Any]) -> Heard:
         """One question, with as many attempts as it needs and may have."""
         clock = asyncio.get_running_loop().time
-        started, last, tried, timeouts = clock(), _Failure("not asked"), 0, 0
-        while tried < self.endpoint.attempts and timeouts < MOST_TIMEOUTS:
-            if tried and last.server:
-                backoff = min(BACKOFF_S * 2 ** (tried - 1), LONGEST_BACKOFF_S)
-                await asyncio.sleep(max(backoff, last.wait_s))
+        started = clock()
+        faults: list[_Failure] = []
+        while not self._spent(faults):
+            if faults and faults[-1].server:
+                backoff = min(BACKOFF_S * 2 ** (len(faults) - 1), LONGEST_BACKOFF_S)
+                await asyncio.sleep(max(backoff, faults[-1].wait_s))
             await self._left_alone(clock)
             if self.stopped:
                 break
             try:
-                text = await self._attempt(_reseeded(body, tried))
+                text = await self._attempt(_reseeded(body, len(faults)))
             except _Failure as failure:
-                last, tried = failure, tried + 1
-                timeouts += isinstance(failure.__cause__, TimeoutError)
+                faults.append(failure)
                 self.resume_at = max(self.resume_at, clock() + failure.wait_s)
                 if failure.stop:
                     self.stopped = str(failure)
-                if not failure.again:
-                    break
                 continue
             self.failed = 0
             return Heard(text, seconds=clock() - started)
-        return Heard(None, self._lost(last, tried), clock() - started)
+        return Heard(None, self._lost(faults), clock() - started)
 
-    def _lost(self, last: _Failure, tried: int) -> str:
+    def _spent(self, faults: Sequence[_Failure]) -> bool:
+        """Whether a question has had its attempts."""
+        limited = sum(fault.limited for fault in faults)
+        timeouts = sum(isinstance(fault.__cause__, TimeoutError) for fault in faults)
+        attempts = self.endpoint.attempts
+        return (
+            bool(faults and not faults[-1].again)
+            or len(faults) - limited >= attempts
+            or limited >= LIMITED * attempts
+            or timeouts >= MOST_TIMEOUTS
+        )
+
+    def _lost(self, faults: Sequence[_Failure]) -> str:
         """Count a question that was not answered, and say why."""
-        if not tried:
+        if not faults:
             return f"not asked, since the server failed the batch: {self.stopped}"
+        last, tried = faults[-1], len(faults)
         self.failed = self.failed + 1 if last.server else 0
         if self.failed >= GIVE_UP_AFTER and not self.stopped:
             self.stopped = str(last)
@@ -268,7 +296,7 @@ class _Batch:
         if wait_s > LONGEST_WAIT_S:
             return _Failure(f"{reason}; it asks to wait {wait_s:g} s", again=False, stop=True)
         if status in _AGAIN or status >= 500:
-            return _Failure(reason, wait_s=wait_s)
+            return _Failure(reason, limited=status == 429, wait_s=wait_s)
         return _Failure(reason, server=False, again=False)  # this request, such as one too long
 
     def _text_of(self, raw: bytes) -> str:

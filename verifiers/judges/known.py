@@ -76,7 +76,7 @@ def _text(name: str, value: Any) -> str:
         return value.strip()
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise ValueError(f"{name} must be a text or a number, got {value!r:.80}")
+    raise ValueError(f"{name} must be a text or a number, got a {type(value).__name__}")
 
 
 def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:

@@ -47,7 +47,8 @@ class RewardModel(Verifier):
         question: show the conversation; else the reply alone.
         thoughts: show the thought too.
         longest: tokens of conversation and reply, by default what the model takes; a longer reply
-            is ``unparseable`` and scores 0.0. Nothing is ever cut.
+            is ``unparseable`` and scores 0.0, and a question that leaves no room is ``bad_gold``.
+            Nothing is ever cut.
         batch: replies at a time.
         device: where the model runs.
         dtype: of its weights.
@@ -177,6 +178,10 @@ class RewardModel(Verifier):
                 return Verdict.wrong(str(error), status=Status.UNPARSEABLE)
             tokens = held.tokens(known.messages, harmless(shown, held.control))
             if len(tokens.ids) > limit:
+                least = len(held.tokens(known.messages, "x").ids)
+                if least > limit:  # then no reply is short enough
+                    long = f"the question alone is {least - 1} tokens; {limit} are read"
+                    return Verdict.fault(Status.BAD_GOLD, long)
                 many = f"question and reply are {len(tokens.ids)} tokens; {limit} are read"
                 return Verdict.wrong(many, status=Status.UNPARSEABLE)
             return replace(tokens, shown=shown)

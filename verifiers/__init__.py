@@ -5,6 +5,9 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .judges.judge import Judge
 from .judges.pairwise import PairwiseJudge
@@ -26,9 +29,13 @@ __all__ = [
     "Judge",
     "Math",
     "PairwiseJudge",
+    "Integral",
+    "Math",
+    "MultipleChoice",
     "RayVerifier",
     "RewardModel",
     "Rubric",
+    "ShortAnswer",
     "Status",
     "Verdict",
     "Verifier",

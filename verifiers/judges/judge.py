@@ -67,8 +67,8 @@ class Judge(Verifier):
         criteria: what to judge by, for all replies.
         instructions: to the model, in place of ours; what it is told of data and of the form of
             verdicts is added to them.
-        template: of the message, with ``{reply}`` and where wanted ``{question}``, ``{answer}``
-            and ``{criteria}``.
+        template: of the message, in place of ours, with ``{reply}`` and where wanted
+            ``{question}``, ``{answer}`` and ``{criteria}``.
         form: ``"line"`` for a last line ``Verdict: CORRECT``; ``"json"`` for an object that the
             server holds the model to.
         scale: grades from 1 to this instead of CORRECT and INCORRECT; the score goes from 0 to 1.
@@ -102,7 +102,7 @@ class Judge(Verifier):
         api_key_env: str | None = None,
         criteria: str = "",
         instructions: str | None = None,
-        template: str = TEMPLATE,
+        template: str | None = None,
         form: str = "line",
         scale: int | None = None,
         votes: int = 1,
@@ -121,7 +121,7 @@ class Judge(Verifier):
         self.sampling = dict(sampling or {})
         self.timeout_s, self.attempts, self.concurrency = timeout_s, attempts, concurrency
         self.cache = None if cache is None else str(cache)
-        check_template(template, self._slots)
+        check_template(self._shown_template(), self._slots)
         self._grammar = Grammar(self._values(), form)
         self._check()
         self._endpoint = Endpoint(base_url, api_key_env, timeout_s, attempts, concurrency)
@@ -195,7 +195,10 @@ class Judge(Verifier):
             "criteria": self._all_criteria(known),
             "reply": shown,
         }
-        return [filled(self.template, texts)]
+        return [filled(self._shown_template(), texts)]
+
+    def _shown_template(self) -> str:
+        return TEMPLATE if self.template is None else self.template
 
     def _instructions(self) -> str:
         return RIGHT_OR_WRONG if self.scale is None else GRADED.format(highest=self.scale)

@@ -47,8 +47,8 @@ class PairwiseJudge(Judge):
         api_key_env: the name of the environment variable that holds the key.
         criteria: what to judge by.
         instructions: to the model, in place of ours.
-        template: with ``{first}`` and ``{second}``, and where wanted ``{question}`` and
-            ``{criteria}``.
+        template: of the message, in place of ours, with ``{first}`` and ``{second}``, and where
+            wanted ``{question}`` and ``{criteria}``.
         form: ``"line"`` or ``"json"``; the words are A, B and TIE.
         votes: for each of the two orders.
         thoughts: show thoughts too.
@@ -71,7 +71,7 @@ class PairwiseJudge(Judge):
         api_key_env: str | None = None,
         criteria: str = "",
         instructions: str | None = None,
-        template: str = TEMPLATE,
+        template: str | None = None,
         form: str = "line",
         votes: int = 1,
         thoughts: bool = False,
@@ -128,7 +128,11 @@ class PairwiseJudge(Judge):
         texts = {"question": known.question, "criteria": self._all_criteria(known)}
         baseline = self._baseline(known)
         orders = ((shown, baseline), (baseline, shown))
-        return [filled(self.template, {**texts, "first": a, "second": b}) for a, b in orders]
+        template = self._shown_template()
+        return [filled(template, {**texts, "first": a, "second": b}) for a, b in orders]
+
+    def _shown_template(self) -> str:
+        return TEMPLATE if self.template is None else self.template
 
     def _instructions(self) -> str:
         return BETTER

@@ -17,6 +17,9 @@ from .form.json_schema import JsonSchema
 from .form.json_value import Json
 from .form.pattern import Pattern
 from .form.tool_call import ToolCall
+from .judges.judge import Judge
+from .judges.pairwise import PairwiseJudge
+from .judges.reward_model import RewardModel
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -40,7 +43,12 @@ __all__ = [
     "Math",
     "MultipleChoice",
     "Pattern",
+    "Judge",
+    "Math",
+    "MultipleChoice",
+    "PairwiseJudge",
     "RayVerifier",
+    "RewardModel",
     "Rubric",
     "ShortAnswer",
     "Status",

@@ -6,6 +6,7 @@ from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
 from .form.format import Format
+from .instructions.instructions import Instructions
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -20,6 +21,7 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Instructions",
     "Math",
     "RayVerifier",
     "Rubric",

@@ -52,9 +52,7 @@ class IFEval(TextEnv):
         verifier = Instructions(mode=mode, partial=partial)
         rows = read_rows(data, fields=_FIELDS, split=split)
         tasks = [_task(row, verifier, f"{data}, row {i}", i) for i, row in enumerate(rows)]
-        super().__init__(
-            Rows(tasks), Rubric({"instructions": verifier}), render_mode=render_mode
-        )
+        super().__init__(Rows(tasks), Rubric({"instructions": verifier}), render_mode=render_mode)
 
 
 def _task(row: Row, verifier: Instructions, place: str, number: int) -> Task:

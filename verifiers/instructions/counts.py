@@ -71,4 +71,3 @@ def words_japanese(reply: str, *, N: Count) -> bool:
     found = [token.strip(_AROUND) for token in reply.split()]
     nth = [token for token in found if token][N - 1 :: N]
     return nth != [] and all(_JAPANESE.fullmatch(token) for token in nth)
-

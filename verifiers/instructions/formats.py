@@ -196,8 +196,7 @@ def output_template(reply: str) -> bool:
         return False
     ends = [*found[1:], len(reply)]
     texts = [
-        reply[at + len(label) : end]
-        for label, at, end in zip(_LABELS, found, ends, strict=True)
+        reply[at + len(label) : end] for label, at, end in zip(_LABELS, found, ends, strict=True)
     ]
     return not has_content(reply[: found[0]]) and all(
         has_content(text) and not _SLOT.fullmatch(text.strip("*_")) for text in texts

@@ -75,10 +75,9 @@ class Instructions(Verifier):
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Hold the reply, or its variants, to each instruction."""
         instructions = read_instructions(reference)
-        prompt = prompt_of(reference)
         body = after_thinking(reply) or ""
         texts = _variants(body) if self.mode == "loose" else [body]
-        tried = [self._followed(text, instructions, prompt) for text in texts]
+        tried = self._followed(texts, instructions, prompt_of(reference))
         followed = [any(each) for each in zip(*tried, strict=True)]
         names = _names(instructions)
         missed = [name for name, held in zip(names, followed, strict=True) if not held]
@@ -91,20 +90,23 @@ class Instructions(Verifier):
         return replace(verdict, parts=dict(zip(names, map(float, followed), strict=True)))
 
     def _followed(
-        self, reply: str, instructions: Sequence[Instruction], prompt: str
-    ) -> list[bool]:
-        if not has_content(reply):
-            return [False] * len(instructions)
-        followed = [each.followed_by(reply) for each in instructions]
+        self, texts: Sequence[str], instructions: Sequence[Instruction], prompt: str
+    ) -> list[list[bool]]:
+        """For each variant of the reply, the reply itself first: what it follows."""
         bounds = [most for each in instructions if (most := each.most_words) is not None]
         least = max(1, min([self.least_words, *bounds]))
-        prescribed = any(
-            held and each.constraint.whole
-            for each, held in zip(instructions, followed, strict=True)
-        )
-        if prescribed or not (_is_empty(reply, least) or _is_echo(reply, prompt, least)):
-            return followed
-        return [False] * len(instructions)
+        echo = _is_echo(texts[0], prompt, least)
+        found = []
+        for text in texts:
+            followed = [has_content(text) and each.followed_by(text) for each in instructions]
+            prescribed = any(
+                held and each.constraint.whole
+                for each, held in zip(instructions, followed, strict=True)
+            )
+            if not prescribed and (echo or _is_empty(text, least) or _is_echo(text, prompt, least)):
+                followed = [False] * len(instructions)
+            found.append(followed)
+        return found
 
 
 def _is_empty(reply: str, least: int) -> bool:

@@ -26,7 +26,9 @@ _MANY = {
 LANGUAGES = frozenset([*_ONE_LANGUAGE.values(), *" ".join(_MANY.values()).split()])
 """The ISO 639-1 codes that can be told."""
 
-_LEAST_LETTERS = 6  # of an alphabet with many languages; two words of Hangul are Korean all the same
+_LEAST_LETTERS = (
+    6  # of an alphabet with many languages; two words of Hangul are Korean all the same
+)
 _LEAST_SHARE = 0.85
 _CLEAR = 1.5
 

@@ -49,9 +49,7 @@ Texts = Annotated[
         lambda v: isinstance(v, list) and v != [] and not any(map(_blank, v)),
     ),
 ]
-Letter = Annotated[
-    str, Rule("one character", lambda v: isinstance(v, str) and len(v.strip()) == 1)
-]
+Letter = Annotated[str, Rule("one character", lambda v: isinstance(v, str) and len(v.strip()) == 1)]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,11 @@ _TITLE = frozenset(  # a capital follows these too
 )
 _MAYBE = frozenset(  # these end a sentence where a capital follows
     "al approx apt ave cf co corp dept ed eds esp est etc fig figs inc jr ltd min no nos op p pp "
-    "sr univ vol vs a.m p.m b.c a.d u.s u.k u.n e.u d.c".split()
+    "sr univ vol vs".split()
+)
+_STARTERS = frozenset(  # after U.S. or p.m. any other capital may begin a name: the U.S. Army
+    "a although an and as at but for he her his however i if in it its my nobody on our she since "
+    "so that the their then there these they this those though we what when while who you your".split()
 )
 _NEVER = frozenset(["e.g", "i.e", "ph.d", "q.v"])
 _LAST = re.compile(r"(?:[^\W_]|\.(?=[^\W_]))+$")
@@ -67,9 +71,13 @@ def _ends(block: str, dot: int, after: int, start: int) -> bool:
     found = _LAST.search(block[max(start, dot - 20) : dot])
     word = found.group() if found else ""
     follows = block[after : after + 2].strip()[:1]
+    following = block[after : after + 20].split()[:1]
     low = word.lower()
     if low in _TITLE or low in _NEVER:
         return not follows
+    if "." in word and word[0].isalpha():
+        starts = (word.strip(",'’").lower() in _STARTERS for word in following)
+        return follows.isupper() and any(starts) or not following
     if low in _MAYBE:
         return not follows or follows.isupper()
     if len(word) == 1 and word.isupper() and word != "I":

@@ -15,5 +15,7 @@ def table() -> str:
             for argument in constraint.rules
         )
         mark = " ‡" if constraint.whole else ""
-        rows.append(f"| {name}{mark} | {arguments} | {constraint.says.replace('|', chr(92) + '|')} |")
+        rows.append(
+            f"| {name}{mark} | {arguments} | {constraint.says.replace('|', chr(92) + '|')} |"
+        )
     return "\n".join(rows) + "\n"

@@ -1,4 +1,4 @@
-"""Instructions: what a reply without content earns, strict and loose, and how references are read."""
+"""Instructions: what no content earns, strict and loose, and how references are read."""
 
 import json
 import re
@@ -35,11 +35,35 @@ ARGUMENTS = {
     "sep": "...", "small_n": 9, "word": "sea",
 }  # fmt: skip
 EMPTY = [
-    "", " ", "\n\n\t", ".", "...", "?!", "* ", "***", "\u200b\ufeff", "\x00", "🙂" * 9, "I don't know.",
-    "I do not know", "I cannot help with that.", "Sorry, I can't help.", "As an AI, I cannot.", "None", "The answer is",
-    "<think>It rains on the sea, so it is.", "<think>It rains.</think>", "<think></think><answer></answer>",
-    "{}", "[]", '""', "``` \n```", "\ud800", "<<>>", "[ ]",
-]  # fmt: skip
+    "",
+    " ",
+    "\n\n\t",
+    ".",
+    "...",
+    "?!",
+    "* ",
+    "***",
+    "\u200b\ufeff",
+    "\x00",
+    "🙂" * 9,
+    "I don't know.",
+    "I do not know",
+    "I cannot help with that.",
+    "Sorry, I can't help.",
+    "As an AI, I cannot.",
+    "None",
+    "The answer is",
+    "<think>It rains on the sea, so it is.",
+    "<think>It rains.</think>",
+    "<think></think><answer></answer>",
+    "{}",
+    "[]",
+    '""',
+    "``` \n```",
+    "\ud800",
+    "<<>>",
+    "[ ]",
+]
 
 
 def reference(id_):
@@ -163,17 +187,55 @@ BAD = [
     ([{"id": "count:numbers", "N": True}], "N must be a whole number from 1, got True"),
     ([{"id": "count:numbers", "N": 2.5}], "N must be a whole number from 1, got 2.5"),
     ([{"id": "keywords:existence", "keywords": "sea"}], "keywords must be a list of texts"),
-    ([{"id": "keywords:frequency", "keyword": "a", "frequency": 1, "relation": "more"}], "'less than' or"),
-    ([{"id": "keywords:letter_frequency", "letter": "ab", "let_frequency": 1, "let_relation": "at least"}], "one character"),
-    ([{"id": "language:response_language", "language": "xx"}], "language must be an ISO 639-1 code"),
-    ([{"id": "language:response_language", "language": ["en"]}], "language must be an ISO 639-1 code"),
-    ([{"id": "count:word_count_range", "min_words": 9, "max_words": 3}], "max_words must be at least min_words"),
-    ([{"id": "length_constraints:nth_paragraph_first_word", "num_paragraphs": 1, "nth_paragraph": 2, "first_word": "a"}], "at most"),
-    ([{"id": "repeat:repeat_span", "prompt_to_repeat": "a b", "n_start": 2, "n_end": 3}], "n_start must be below"),
+    (
+        [{"id": "keywords:frequency", "keyword": "a", "frequency": 1, "relation": "more"}],
+        "'less than' or",
+    ),
+    (
+        [
+            {
+                "id": "keywords:letter_frequency",
+                "letter": "ab",
+                "let_frequency": 1,
+                "let_relation": "at least",
+            }
+        ],
+        "one character",
+    ),
+    (
+        [{"id": "language:response_language", "language": "xx"}],
+        "language must be an ISO 639-1 code",
+    ),
+    (
+        [{"id": "language:response_language", "language": ["en"]}],
+        "language must be an ISO 639-1 code",
+    ),
+    (
+        [{"id": "count:word_count_range", "min_words": 9, "max_words": 3}],
+        "max_words must be at least min_words",
+    ),
+    (
+        [
+            {
+                "id": "length_constraints:nth_paragraph_first_word",
+                "num_paragraphs": 1,
+                "nth_paragraph": 2,
+                "first_word": "a",
+            }
+        ],
+        "at most",
+    ),
+    (
+        [{"id": "repeat:repeat_span", "prompt_to_repeat": "a b", "n_start": 2, "n_end": 3}],
+        "n_start must be below",
+    ),
     ([{"id": "copy:repeat_phrase", "phrase": "a b", "small_n": 2}], "three words"),
-    ({"instruction_id_list": ["punctuation:no_comma"], "kwargs": [3]}, "arguments must be an object"),
+    (
+        {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [3]},
+        "arguments must be an object",
+    ),
     ({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}, "lists of one length"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("bad", "words_"), BAD, ids=[w for _, w in BAD])
@@ -226,10 +288,19 @@ def _odd(reply: str, *, count: int) -> bool:
 TOLD = [
     ("THE WEATHER IS FINE AND WE ARE GOING TO THE BEACH", "en"),
     ("Ich bin heute leider zu müde für das Kino", "de"),
-    ("Мне нравится читать книги", "ru"), ("我喜欢看书", "zh"), ("私は本を読むのが好きです", "ja"),
-    ("أحب قراءة الكتب في المساء", "ar"), ("من کتاب خواندن را دوست دارم", "fa"), ("ಕನ್ನಡ ಭಾಷೆ", "kn"),
-    ("Hola", None), ("OK", None), ("", None), ("12 + 5", None), ("\ud800", None), ("Я love книги and море", None),
-]  # fmt: skip
+    ("Мне нравится читать книги", "ru"),
+    ("我喜欢看书", "zh"),
+    ("私は本を読むのが好きです", "ja"),
+    ("أحب قراءة الكتب في المساء", "ar"),
+    ("من کتاب خواندن را دوست دارم", "fa"),
+    ("ಕನ್ನಡ ಭಾಷೆ", "kn"),
+    ("Hola", None),
+    ("OK", None),
+    ("", None),
+    ("12 + 5", None),
+    ("\ud800", None),
+    ("Я love книги and море", None),
+]
 
 
 @pytest.mark.parametrize(("text", "language"), TOLD)
@@ -249,19 +320,20 @@ def test_verdicts_are_the_same_a_thousand_times() -> None:
 def test_words_are_those_of_readers() -> None:
     text = "Don’t use state-of-the-art e.g. U.S. 10,000.5 and/or _well_ हिन्दी 猫犬 naïve…"
     assert words(text) == [
-        "Don’t", "use", "state-of-the-art", "e.g.", "U.S.", "10,000.5", "and", "or", "well", "हिन्दी",
-        "猫", "犬", "naïve",
+        "Don’t", "use", "state-of-the-art", "e.g.", "U.S.", "10,000.5", "and", "or", "well",
+        "हिन्दी", "猫", "犬", "naïve",
     ]  # fmt: skip
 
 
 def test_sentences_are_those_of_readers() -> None:
     text = (
         "# A heading\nMr. J. Smith, of Acme Inc. in the U.S. Army, paid 3.50 etc. to us. "
-        'He said: "Why?" Nobody knows... So!! 🎉\n\n1. First\n2. Second item. With two\n今日は雨。寒い！'
+        'He said: "Why?" Nobody knows... So!! 🎉\n\n'
+        "1. First\n2. Second. With two\n今日は雨。寒い！\n## End"
     )
     assert sentences(text) == [
         "Mr. J. Smith, of Acme Inc. in the U.S. Army, paid 3.50 etc. to us.",
-        'He said: "Why?"', "Nobody knows...", "So!! 🎉", "1. First", "2. Second item.",
+        'He said: "Why?"', "Nobody knows...", "So!! 🎉", "1. First", "2. Second.",
         "With two\n今日は雨。", "寒い！",
     ]  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""IFBench's constraints and those of its training set: replies that follow each, and near misses."""
+"""IFBench's constraints and its training set's: replies that follow each, and near misses."""
+
+# ruff: noqa: E501 # a table: one row for each constraint
 
 import string
 
@@ -23,8 +25,7 @@ QUIZ = "\n".join(
 CITY = "ID,Country,City,Year,Count\n" + "".join(f"{k},Peru,Lima,199{k},{k}\n" for k in range(7))
 SHOP = 'ProductID,Category,Brand,Price,Stock\n1,Tea,"Hot & Co",2,3\n' + "2,Tea,Cold,2,3\n" * 13
 SCHOOL = "\n".join(
-    '"StudentID"\t"Subject"\t"Grade"\t"Semester"\t"Score"'.split("\n")
-    + ['"1"\t"Art"\t"A"\t"I"\t"9"'] * 3
+    ['"StudentID"\t"Subject"\t"Grade"\t"Semester"\t"Score"', *['"1"\t"Art"\t"A"\t"I"\t"9"'] * 3]
 )
 DAYS = ", ".join(f"1805-12-{day:02}" for day in range(2, 14))
 STORY = " ".join(f"{c}lways it rained." for c in string.ascii_uppercase)

@@ -1,5 +1,7 @@
 """Constraints on repeating what was asked."""
 
+# ruff: noqa: N803 # the public names of arguments
+
 from __future__ import annotations
 
 from .blocks import parts

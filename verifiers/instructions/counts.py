@@ -1,5 +1,8 @@
 """Constraints on how many things of a kind there are."""
 
+# ruff: noqa: SIM905 # lists of words read best as text
+# ruff: noqa: N803 # the public names of arguments
+
 from __future__ import annotations
 
 import re

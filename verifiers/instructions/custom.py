@@ -7,6 +7,7 @@ import io
 import re
 import unicodedata
 from datetime import date
+from itertools import pairwise
 
 from .blocks import lines, unfenced
 from .places import AFRICA, CAPITALS, OPTIONAL_CAPITALS
@@ -51,7 +52,7 @@ def character_reverse(reply: str) -> bool:
 
 @constraint("custom:mcq_count_length")
 def mcq_count_length(reply: str) -> bool:
-    """Four questions labelled ``Question``, each longer than the last, with options A to E alone."""
+    """Four questions labelled ``Question``, each longer, with options A to E and nothing after."""
     blocks: list[list[str]] = []
     for line in lines(reply):
         if _QUESTION.match(line):
@@ -84,7 +85,7 @@ def _mark(character: str) -> bool:
 
 @constraint("custom:reverse_newline")
 def reverse_newline(reply: str) -> bool:
-    """The 54 countries of Africa, one a line, from Z to A as they are spelled; a heading may stand first."""
+    """The 54 countries of Africa, one a line, from Z to A as spelled; a heading may stand first."""
     found = [_key(_ITEM.sub("", line)).removeprefix("the ") for line in lines(reply)]
     start = next((k for k, name in enumerate(found) if name in AFRICA), 0)
     listed = found[start:]
@@ -94,17 +95,18 @@ def reverse_newline(reply: str) -> bool:
         and None not in kinds
         and len(kinds) == len(set(kinds))
         and set(AFRICA.values()) == set(kinds)
-        and all(a > b for a, b in zip(listed, listed[1:], strict=False))
+        and all(a > b for a, b in pairwise(listed))
     )
 
 
 @constraint("custom:european_capitals_sort")
 def european_capitals_sort(reply: str) -> bool:
     """Europe's capitals north of 45 degrees from north to south, between commas; Kyiv is one."""
-    found = [CAPITALS.get(_key(name)) for name in reply.strip().removesuffix(".").split(",")]
+    names = [_key(name) for name in reply.strip().removesuffix(".").split(",")]
+    found = [CAPITALS[name] for name in names if name in CAPITALS]
     needed = sorted(set(CAPITALS.values()) - OPTIONAL_CAPITALS)
     return (
-        None not in found
+        len(found) == len(names)
         and found == sorted(set(found))
         and [place for place in found if place not in OPTIONAL_CAPITALS] == needed
     )
@@ -145,7 +147,7 @@ def csv_special_character(reply: str) -> bool:
 
 @constraint("custom:csv_quotes")
 def csv_quotes(reply: str) -> bool:
-    """Tab-separated StudentID, Subject, Grade, Semester, Score, three rows, each field in quotes."""
+    """Tab-separated StudentID, Subject, Grade, Semester, Score, three rows, each field quoted."""
     fields = [field.strip() for line in lines(unfenced(reply)) for field in line.split("\t")]
     quoted = all(len(f) > 2 and f[0] == f[-1] == '"' for f in fields)
     return quoted and _table(reply, "StudentID Subject Grade Semester Score", 3, "\t")
@@ -153,7 +155,7 @@ def csv_quotes(reply: str) -> bool:
 
 @constraint("custom:date_format_list")
 def date_format_list(reply: str) -> bool:
-    """Ten dates or more of Napoleon's wars (1793 to 1815) as YYYY-MM-DD between commas, no two alike."""
+    """Ten different dates or more from 1793 to 1815, as YYYY-MM-DD, between commas."""
     found = [item.strip() for item in reply.strip().removesuffix(".").split(",")]
     return len(found) == len(set(found)) >= 10 and all(map(_battle_day, found))
 

@@ -1,9 +1,12 @@
 """Constraints on form that IFBench adds."""
 
+# ruff: noqa: SIM905 # lists of words read best as text
+
 from __future__ import annotations
 
 import re
 import string
+from itertools import pairwise
 
 from .blocks import bullets, lines
 from .registry import Text, constraint
@@ -111,7 +114,7 @@ def line_indent(reply: str) -> bool:
     """Two lines or more, each further in than the one before."""
     found = [line.expandtabs(4) for line in lines(reply)]
     indents = [len(line) - len(line.lstrip()) for line in found]
-    return len(indents) > 1 and all(a < b for a, b in zip(indents, indents[1:], strict=False))
+    return len(indents) > 1 and all(a < b for a, b in pairwise(indents))
 
 
 @constraint("format:quote_unquote")

@@ -1,6 +1,10 @@
 """Constraints on keywords and letters."""
 
+# ruff: noqa: N803 # the public names of arguments
+
 from __future__ import annotations
+
+from itertools import pairwise
 
 from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
 from .sentences import sentences
@@ -155,5 +159,5 @@ def start_end(reply: str) -> bool:
 def no_adjacent_consecutive(reply: str) -> bool:
     """No word starts with the letter of the alphabet after that of the word before."""
     found = initials(folded(reply))
-    pairs = zip(found, found[1:], strict=False)
+    pairs = pairwise(found)
     return not any(a.isalpha() and ord(b) - ord(a) == 1 for a, b in pairs)

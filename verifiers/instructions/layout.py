@@ -41,7 +41,7 @@ def postscript(reply: str, *, postscript_marker: Text) -> bool:
 
 @constraint("detectable_format:number_bullet_lists")
 def number_bullet_lists(reply: str, *, num_bullets: Count) -> bool:
-    """Exactly so many bullet points: lines after ``*``, ``-``, ``+`` or ``•`` that say something."""
+    """Exactly so many bullets: lines that say something after ``*``, ``-``, ``+`` or ``•``."""
     return len(bullets(reply)) == num_bullets
 
 

@@ -1,5 +1,7 @@
 """Constraints on how many words, sentences and paragraphs there are."""
 
+# ruff: noqa: N803 # the public names of arguments
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,5 +1,7 @@
 """Constraints on proportions: of words, of sentences, of what is shared with a text."""
 
+# ruff: noqa: SIM905 # lists of words read best as text
+
 from __future__ import annotations
 
 from .registry import Percentage, Text, constraint

@@ -74,7 +74,8 @@ def prompt_of(reference: Any) -> str:
 
 def _pairs(reference: Any) -> list[tuple[Any, Any]]:
     if isinstance(reference, Mapping):
-        ids, arguments = reference.get("instruction_id_list"), reference.get("kwargs")
+        row: Mapping[str, Any] = {"instruction_id_list": None, "kwargs": None, **reference}
+        ids, arguments = row["instruction_id_list"], row["kwargs"]
         if not _is_list(ids) or not _is_list(arguments) or len(ids) != len(arguments):
             raise ValueError(
                 "expected instruction_id_list and kwargs, lists of one length, "

@@ -1,5 +1,7 @@
 """Sentences: where one ends, by rule."""
 
+# ruff: noqa: SIM905 # lists of words read best as text
+
 from __future__ import annotations
 
 import re
@@ -9,8 +11,8 @@ from .words import has_content
 _END = re.compile(
     r"""(?<![.!?…])[.!?…]++['"’”»)\]*_]*+(?=\s|$)|[。！？]++[」』”’）]*+"""  # possessive: linear
 )
-_BREAK = re.compile(
-    r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•#]|\d{1,3}[.)])[ \t])"  # blank lines, list items, headings
+_BREAK = re.compile(  # blank lines; items of lists, headings
+    r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t])"
 )
 _TITLE = frozenset(  # a capital follows these too
     "capt cmdr col dr gen gov hon lt maj messrs mr mrs ms mt pres prof rev sen sgt st supt".split()
@@ -21,7 +23,8 @@ _MAYBE = frozenset(  # these end a sentence where a capital follows
 )
 _STARTERS = frozenset(  # after U.S. or p.m. any other capital may begin a name: the U.S. Army
     "a although an and as at but for he her his however i if in it its my nobody on our she since "
-    "so that the their then there these they this those though we what when while who you your".split()
+    "so that the their then there these they this those though we what when while who you "
+    "your".split()
 )
 _NEVER = frozenset(["e.g", "i.e", "ph.d", "q.v"])
 _LAST = re.compile(r"(?:[^\W_]|\.(?=[^\W_]))+$")
@@ -77,7 +80,7 @@ def _ends(block: str, dot: int, after: int, start: int) -> bool:
         return not follows
     if "." in word and word[0].isalpha():
         starts = (word.strip(",'’").lower() in _STARTERS for word in following)
-        return follows.isupper() and any(starts) or not following
+        return (follows.isupper() and any(starts)) or not following
     if low in _MAYBE:
         return not follows or follows.isupper()
     if len(word) == 1 and word.isupper() and word != "I":

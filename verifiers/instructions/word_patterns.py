@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 
 from .blocks import lines
 from .registry import Count, Text, constraint
@@ -17,7 +18,7 @@ _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
 def alphabet(reply: str) -> bool:
     """Each word starts with the letter after that of the word before; ``a`` follows ``z``."""
     found = initials(folded(reply))
-    steps = zip(found, found[1:], strict=False)
+    steps = pairwise(found)
     return (
         len(found) > 1
         and all("a" <= c <= "z" for c in found)
@@ -54,14 +55,14 @@ def _prime(number: int) -> bool:
 def no_consecutive(reply: str) -> bool:
     """No two words side by side start with the same letter."""
     found = initials(folded(reply))
-    return not any(a == b for a, b in zip(found, found[1:], strict=False))
+    return not any(a == b for a, b in pairwise(found))
 
 
 @constraint("words:last_first")
 def last_first(reply: str) -> bool:
     """Two sentences or more; the last word of each is the first of the next."""
     found = [folded(sentence) for sentence in sentences(reply)]
-    pairs = zip(found, found[1:], strict=False)
+    pairs = pairwise(found)
     return len(found) > 1 and all(a and b and a[-1] == b[0] for a, b in pairs)
 
 
@@ -104,19 +105,19 @@ def last_word_answer(reply: str, *, last_word: Text) -> bool:
 def increment(reply: str, *, small_n: Count) -> bool:
     """Two sentences or more, each ``small_n`` words longer than the one before."""
     sizes = [len(folded(sentence)) for sentence in sentences(reply)]
-    return len(sizes) > 1 and all(b - a == small_n for a, b in zip(sizes, sizes[1:], strict=False))
+    return len(sizes) > 1 and all(b - a == small_n for a, b in pairwise(sizes))
 
 
 @constraint("sentence:alliteration_increment")
 def alliteration_increment(reply: str) -> bool:
     """Two sentences or more, each with a longer run of words of one first letter than the last."""
     runs = [_longest_run(initials(folded(sentence))) for sentence in sentences(reply)]
-    return len(runs) > 1 and all(a < b for a, b in zip(runs, runs[1:], strict=False))
+    return len(runs) > 1 and all(a < b for a, b in pairwise(runs))
 
 
 def _longest_run(found: list[str]) -> int:
     longest = run = min(1, len(found))
-    for a, b in zip(found, found[1:], strict=False):
+    for a, b in pairwise(found):
         run = run + 1 if a == b else 1
         longest = max(longest, run)
     return longest

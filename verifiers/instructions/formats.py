@@ -15,7 +15,7 @@ from .words import has_content, plain, words
 
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _QUOTED = re.compile(r'"[^"]*"')
-_ITALICS = re.compile(r"[ \t]*<(i|em)>([^<]*)</\1>", re.IGNORECASE)
+_ITALICS = re.compile(r"^[ \t]*<(i|em)>([^<]*)</\1>", re.IGNORECASE | re.MULTILINE)
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
 _LABELS = ("My Answer:", "My Conclusion:", "Future Outlook:")
 _SLOT = re.compile(r"\s*\[(?:answer|conclusion|outlook)\]\s*", re.IGNORECASE)
@@ -120,7 +120,7 @@ def line_indent(reply: str) -> bool:
 @constraint("format:quote_unquote")
 def quote_unquote(reply: str) -> bool:
     """There is a quoted phrase, and words without quotes follow each."""
-    pieces = _QUOTED.split(plain(reply))
+    pieces = _QUOTED.split(plain(reply).replace("'\"'", ""))  # the mark itself is spoken of
     return len(pieces) > 1 and '"' not in pieces[-1] and all(map(has_content, pieces[1:]))
 
 
@@ -143,8 +143,9 @@ def thesis(reply: str) -> bool:
     first, *sections = _HEADING.split(reply)
     if sections:
         return all(map(_starts_in_italics, sections))
-    found = lines(first)
-    return any(_starts_in_italics("\n".join(found[k : k + 2])) for k in range(len(found)))
+    italics = (found for found in _ITALICS.finditer(first) if has_content(found.group(2)))
+    stated = next(italics, None)
+    return stated is not None and has_content(first[stated.end() :])
 
 
 def _starts_in_italics(section: str) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 _COUNTRIES = (
     "algeria", "angola", "benin", "botswana", "burkina faso", "burundi", "cameroon/cameroun",
-    "cape verde/cabo verde/cabo verde cape verde", "central african republic", "chad", "comoros",
+    "cape verde/cabo verde/cabo verde cape verde/cape verde cabo verde",
+    "central african republic", "chad", "comoros",
     "congo/republic of the congo/republic of congo/congo brazzaville/congo republic of the/"
     "congo republic/congo republic of",
     "democratic republic of the congo/democratic republic of congo/dr congo/congo kinshasa/"

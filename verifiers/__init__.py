@@ -5,6 +5,9 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .instructions.instructions import Instructions
 from .maths.maths import Math
@@ -22,9 +25,12 @@ __all__ = [
     "Format",
     "FunctionVerifier",
     "Instructions",
+    "Integral",
     "Math",
+    "MultipleChoice",
     "RayVerifier",
     "Rubric",
+    "ShortAnswer",
     "Status",
     "Verdict",
     "Verifier",

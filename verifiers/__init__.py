@@ -8,8 +8,19 @@ from .families.countdown import Countdown
 from .families.integral import Integral
 from .families.multiple_choice import MultipleChoice
 from .families.short_answer import ShortAnswer
+from .form.boxed import Boxed
 from .form.format import Format
 from .instructions.instructions import Instructions
+from .form.markdown import MarkdownStructure
+from .form.xml import XmlStructure
+from .form.json_fields import JsonFields
+from .form.json_schema import JsonSchema
+from .form.json_value import Json
+from .form.pattern import Pattern
+from .form.tool_call import ToolCall
+from .judges.judge import Judge
+from .judges.pairwise import PairwiseJudge
+from .judges.reward_model import RewardModel
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -19,6 +30,7 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "Boxed",
     "Code",
     "Countdown",
     "Exact",
@@ -26,14 +38,26 @@ __all__ = [
     "FunctionVerifier",
     "Instructions",
     "Integral",
+    "MarkdownStructure",
+    "Json",
+    "JsonFields",
+    "JsonSchema",
     "Math",
     "MultipleChoice",
+    "Pattern",
+    "Judge",
+    "Math",
+    "MultipleChoice",
+    "PairwiseJudge",
     "RayVerifier",
+    "RewardModel",
     "Rubric",
     "ShortAnswer",
     "Status",
+    "ToolCall",
     "Verdict",
     "Verifier",
+    "XmlStructure",
     "given_as",
     "read_number",
 ]

@@ -10,14 +10,14 @@ from .families.multiple_choice import MultipleChoice
 from .families.short_answer import ShortAnswer
 from .form.boxed import Boxed
 from .form.format import Format
-from .instructions.instructions import Instructions
-from .form.markdown import MarkdownStructure
-from .form.xml import XmlStructure
 from .form.json_fields import JsonFields
 from .form.json_schema import JsonSchema
 from .form.json_value import Json
+from .form.markdown import MarkdownStructure
 from .form.pattern import Pattern
 from .form.tool_call import ToolCall
+from .form.xml import XmlStructure
+from .instructions.instructions import Instructions
 from .judges.judge import Judge
 from .judges.pairwise import PairwiseJudge
 from .judges.reward_model import RewardModel
@@ -38,17 +38,15 @@ __all__ = [
     "FunctionVerifier",
     "Instructions",
     "Integral",
-    "MarkdownStructure",
     "Json",
     "JsonFields",
     "JsonSchema",
-    "Math",
-    "MultipleChoice",
-    "Pattern",
     "Judge",
+    "MarkdownStructure",
     "Math",
     "MultipleChoice",
     "PairwiseJudge",
+    "Pattern",
     "RayVerifier",
     "RewardModel",
     "Rubric",

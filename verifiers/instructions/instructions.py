@@ -29,10 +29,10 @@ class Instructions(Verifier):
 
     The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of
     its training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names:
-    ``docs/instructions.md`` lists them. What follows a thought is judged. A reply without content follows
-    none: fewer than ``least_words`` words, a short refusal, or the prompt given back where the
-    reference has it. An instruction that fixes the whole reply, such as one of a few options, may
-    be followed in fewer words. Where an instruction bounds the words, no more are asked for.
+    ``docs/instructions.md`` lists them. What follows a thought is judged. A reply without content
+    follows none: fewer than ``least_words`` words, a short refusal, or the prompt given back where
+    the reference has it. An instruction that fixes the whole reply, such as one of a few options,
+    may be followed in fewer words. Where an instruction bounds the words, no more are asked for.
 
     Reference: ``[{"id": "keywords:existence", "keywords": ["sun"]}]``, or a public row:
     ``{"instruction_id_list": [...], "kwargs": [{...}], "prompt": ...}``.

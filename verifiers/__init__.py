@@ -17,6 +17,7 @@ from .form.markdown import MarkdownStructure
 from .form.pattern import Pattern
 from .form.tool_call import ToolCall
 from .form.xml import XmlStructure
+from .instructions.instructions import Instructions
 from .judges.judge import Judge
 from .judges.pairwise import PairwiseJudge
 from .judges.reward_model import RewardModel
@@ -35,6 +36,7 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Instructions",
     "Integral",
     "Json",
     "JsonFields",

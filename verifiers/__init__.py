@@ -5,6 +5,10 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.knights import KnightsAndKnaves
+from .families.queens import Queens
+from .families.sudoku import Sudoku
+from .families.zebra import Zebra
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -20,12 +24,16 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "KnightsAndKnaves",
     "Math",
+    "Queens",
     "RayVerifier",
     "Rubric",
     "Status",
+    "Sudoku",
     "Verdict",
     "Verifier",
+    "Zebra",
     "given_as",
     "read_number",
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ...verifiers import KnightsAndKnaves as KnightsVerifier
+from ...verifiers.families.statements import knights, worlds
 from .family import Family, Puzzle
 
 _LEVELS = ((2, 1), (3, 1), (4, 1), (5, 2), (7, 2))
@@ -55,18 +55,14 @@ class KnightsAndKnaves(Family):
 def _statements(
     rng: np.random.Generator, n: int, depth: int, world: int
 ) -> list[tuple[int, Formula]]:
-    """One statement for each person, which only one of all ``2**n`` worlds allows.
-
-    A set of worlds is a number: bit w is set where world w is in it.
-    """
+    """One statement for each person, which only one of all ``2**n`` worlds allows."""
     every = (1 << (1 << n)) - 1
-    knight = [sum(1 << w for w in range(1 << n) if w >> i & 1) for i in range(n)]
     while True:
         allowed, says = every, []
         for i in range(n):
             while True:
                 what = _formula(rng, n, depth, speaker=i)
-                fits = every & ~(_worlds(what, knight, every) ^ knight[i])
+                fits = every & ~(worlds(what, n) ^ knights(n)[i])
                 if fits >> world & 1 and fits != every:
                     break
             allowed &= fits
@@ -87,26 +83,6 @@ def _formula(rng: np.random.Generator, n: int, depth: int, *, speaker: int) -> F
     if depth == 1:  # of two different people
         left[1], right[1] = first, second
     return [word, left, right]
-
-
-def _worlds(said: Formula, knight: list[int], every: int) -> int:
-    """The set of worlds in which what is said is true."""
-    kind, *parts = said
-    if kind in ("knight", "knave"):
-        return knight[parts[0]] if kind == "knight" else every & ~knight[parts[0]]
-    if kind == "exactly":
-        return _exactly(len(knight), parts[0])
-    left, right = (_worlds(part, knight, every) for part in parts)
-    if kind == "and":
-        return left & right
-    if kind == "or":
-        return left | right
-    return every & (~left | right) if kind == "if" else every & ~(left ^ right)
-
-
-@lru_cache
-def _exactly(n: int, k: int) -> int:
-    return sum(1 << w for w in range(1 << n) if w.bit_count() == k)
 
 
 def _spoken(said: Formula, people: list[str], speaker: int, *, first: bool = False) -> str:

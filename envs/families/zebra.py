@@ -219,7 +219,7 @@ class _Search:
             rest &= rest - 1
             left = [d & w for d, w in zip(domains, self.with_[c][p], strict=True)]
             if all(left):
-                found = self._extend(truth, left, {**chosen, c: p})
-                if found is not None:
-                    return found
+                other = self._extend(truth, left, {**chosen, c: p})
+                if other is not None:
+                    return other
         return None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from reprlib import repr as shown  # bounded
 from typing import Any
 
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
-from .answer import BLOCK, read_answer
 from .plain import Unreadable, plain
+from .solution import Solution
 from .square import read_square
 
 LARGEST = 30
@@ -26,14 +25,14 @@ _COLUMN_FIRST = re.compile(r"[^A-Za-z]{0,40}c(?![A-Za-z])|[^A-Za-z]{0,40}col", r
 Place = tuple[int, int]
 
 
-class Queens(Verifier):
+class Queens(Solution):
     r"""Accept any placing of n queens that keeps those already placed and in which none attacks.
 
     The placing is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the
-    last fenced block, else the last paragraph. It is a board, a line for each row, with ``Q`` (or
-    1) for a queen and ``.`` (or ``_``, ``-``, 0) for an empty square; or n numbers, the column of
-    each row's queen from the first row on; or n pairs of row and column in any order. Rows and
-    columns are counted from 1.
+    last fenced block, else the last paragraph or all of it. It is a board, a line for each row,
+    with ``Q`` (or 1) for a queen and ``.`` (or ``_``, ``-``, 0) for an empty square; or n numbers,
+    the column of each row's queen from the first row on; or n pairs of row and column in any order.
+    Rows and columns are counted from 1.
 
     Reference: ``{"n": 8, "placed": [[1, 5], [4, 2]]}``: the squares, row and column from 1, that
     have a queen already; there may be none.
@@ -49,40 +48,33 @@ class Queens(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """A reference has a size from 4 on, and queens on the board that do not attack."""
         if not isinstance(reference, dict) or {"n", "placed"} - set(reference):
-            return f"expected n and placed, got {reference!r:.80}"
+            return f"expected n and placed, got {shown(reference)}"
         n, placed = reference["n"], reference["placed"]
         if type(n) is not int or not 4 <= n <= LARGEST:
-            return f"n must be a whole number from 4 to {LARGEST}, got {n!r:.80}"
+            return f"n must be a whole number from 4 to {LARGEST}, got {shown(n)}"
         if not isinstance(placed, list) or len(placed) >= n:
-            return f"placed must be a list of fewer than {n} squares, got {placed!r:.80}"
+            return f"placed must be a list of fewer than {n} squares, got {shown(placed)}"
         for square in placed:
             if not isinstance(square, list) or len(square) != 2:
-                return f"a square must be [row, column], got {square!r:.80}"
+                return f"a square must be [row, column], got {shown(square)}"
             if not all(type(x) is int and 1 <= x <= n for x in square):
-                return f"rows and columns must be from 1 to {n}, got {square!r:.80}"
+                return f"rows and columns must be from 1 to {n}, got {shown(square)}"
         attack = _attack([(r, c) for r, c in placed])
         return None if attack is None else f"placed queens must not attack, but {attack}"
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Read the placing, hold it against the queens already placed and each other."""
-        n = reference["n"]
-        found = read_answer(reply, BLOCK, longest=6000)
-        if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        try:
-            queens = _read(found.text, n)
-        except Unreadable as error:
-            return Verdict.wrong(str(error), status=Status.UNPARSEABLE, extracted=found.text)
-        if len(set(queens)) != n:
-            return Verdict.wrong(f"has {len(set(queens))} queens, not {n}", extracted=found.text)
-        moved = next((s for s in reference["placed"] if tuple(s) not in queens), None)
-        if moved is not None:
-            fault = f"the queen at row {moved[0]}, column {moved[1]} is gone"
-            return Verdict.wrong(fault, extracted=found.text)
-        attack = _attack(queens)
-        if attack is not None:
-            return Verdict.wrong(attack, extracted=found.text)
-        return Verdict.correct("no queen attacks another", extracted=found.text)
+    def read(self, text: str, reference: Any) -> list[Place]:
+        """The squares with a queen."""
+        return _read(text, reference["n"])
+
+    def broken(self, solution: list[Place], reference: Any) -> str | None:
+        """Too many or too few queens, one that is gone, or two of which one attacks the other."""
+        queens, n = set(solution), reference["n"]
+        if len(queens) != n:
+            return f"has {len(queens)} queens, not {n}"
+        gone = next((s for s in reference["placed"] if tuple(s) not in queens), None)
+        if gone is not None:
+            return f"the queen at row {gone[0]}, column {gone[1]} is gone"
+        return _attack(solution)
 
 
 def _read(text: str, n: int) -> list[Place]:

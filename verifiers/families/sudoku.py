@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from reprlib import repr as shown  # bounded
 from typing import Any
 
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
-from .answer import BLOCK, read_answer
-from .plain import Unreadable
+from .solution import Solution
 from .square import read_square
 
 BOXES = {4: (2, 2), 6: (2, 3), 9: (3, 3)}
@@ -17,14 +15,14 @@ BOXES = {4: (2, 2), 6: (2, 3), 9: (3, 3)}
 Grid = list[list[int]]
 
 
-class Sudoku(Verifier):
+class Sudoku(Solution):
     r"""Accept any grid that keeps the givens and repeats nothing in a row, column or box.
 
     The grid is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the last
-    fenced block, else the last paragraph. It may be lines of digits with or without blanks, commas,
-    bars and ruled lines, one line of all digits, lists as in JSON, a table of Markdown or a matrix
-    of LaTeX. Two grids, a blank cell or words beside the grid lose. Where several fillings keep the
-    rules, each of them wins.
+    fenced block, else the last paragraph or all of it. It may be lines of digits with or without
+    blanks, commas, bars and ruled lines, one line of all digits, lists as in JSON, a table of
+    Markdown or a matrix of LaTeX. Two grids, a blank cell or words beside the grid lose. Where
+    several fillings keep the rules, each of them wins.
 
     Reference: ``{"grid": [[1, 0, 0, 4], ...]}``, 0 for a blank; or its digits in one string, 0 or
     ``.`` for a blank. Grids have 4, 6 or 9 rows; the boxes of 6 are 2 rows by 3 columns.
@@ -38,7 +36,7 @@ class Sudoku(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """A reference is a square of 4, 6 or 9 that keeps the rules and has a blank."""
         if not isinstance(reference, dict) or "grid" not in reference:
-            return f"expected a dict with grid, got {reference!r:.80}"
+            return f"expected a dict with grid, got {shown(reference)}"
         grid = _given(reference["grid"])
         if isinstance(grid, str):
             return grid
@@ -47,26 +45,24 @@ class Sudoku(Verifier):
         clash = _clash(grid)
         return None if clash is None else f"grid must keep the rules, but {clash}"
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Read the grid, hold it against the givens and the rules."""
-        given = _given(reference["grid"])
-        assert not isinstance(given, str)  # noqa: S101  # check_reference looked
-        found = read_answer(reply, BLOCK, longest=4000)
-        if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        size = len(given)
-        try:
-            grid = read_square(found.text, size, {str(d): d for d in range(1, size + 1)})
-        except Unreadable as error:
-            return Verdict.wrong(str(error), status=Status.UNPARSEABLE, extracted=found.text)
-        for r, c in ((r, c) for r in range(size) for c in range(size)):
-            if given[r][c] not in (0, grid[r][c]):
-                fault = f"row {r + 1}, column {c + 1} is given as {given[r][c]}, not {grid[r][c]}"
-                return Verdict.wrong(fault, extracted=found.text)
-        clash = _clash(grid)
-        if clash is not None:
-            return Verdict.wrong(clash, extracted=found.text)
-        return Verdict.correct("keeps the givens and the rules", extracted=found.text)
+    def read(self, text: str, reference: Any) -> Grid:
+        """The grid, filled in."""
+        size = len(_known(reference))
+        return read_square(text, size, {str(d): d for d in range(1, size + 1)})
+
+    def broken(self, solution: Grid, reference: Any) -> str | None:
+        """A given that is changed, or a digit that stands twice."""
+        for r, row in enumerate(_known(reference)):
+            for c, given in enumerate(row):
+                if given not in (0, solution[r][c]):
+                    return f"row {r + 1}, column {c + 1} is {given}, not {solution[r][c]}"
+        return _clash(solution)
+
+
+def _known(reference: Any) -> Grid:
+    given = _given(reference["grid"])
+    assert not isinstance(given, str)  # noqa: S101  # check_reference looked
+    return given
 
 
 def _given(grid: Any) -> Grid | str:
@@ -74,16 +70,16 @@ def _given(grid: Any) -> Grid | str:
     if isinstance(grid, str):
         size = next((n for n in BOXES if n * n == len(grid)), 0)
         if not size or set(grid) - set(".0123456789"):
-            return f"grid must be 16, 36 or 81 digits, 0 or . for a blank, got {grid!r:.90}"
+            return f"grid must be 16, 36 or 81 digits, 0 or . for a blank, got {shown(grid)}"
         cells = [int(sign) if sign != "." else 0 for sign in grid]
         grid = [cells[i : i + size] for i in range(0, size * size, size)]
     rows = grid if isinstance(grid, list) else []
     size = len(rows)
     if size not in BOXES or not all(isinstance(row, list) and len(row) == size for row in rows):
-        return f"grid must be 4 lists of 4, 6 of 6 or 9 of 9, got {grid!r:.80}"
+        return f"grid must be 4 lists of 4, 6 of 6 or 9 of 9, got {shown(grid)}"
     for value in (value for row in rows for value in row):
         if type(value) is not int or not 0 <= value <= size:
-            return f"cells must be whole numbers from 0 to {size}, got {value!r:.80}"
+            return f"cells must be whole numbers from 0 to {size}, got {shown(value)}"
     return rows
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from reprlib import repr as shown  # bounded
 from typing import Any
 
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
-from .answer import BLOCK, read_answer
 from .plain import Unreadable, plain
+from .solution import Solution
 
 _NAME = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*")
 _WORD = re.compile(r"[^\W\d_]+")
 _BESIDE = frozenset(
     _WORD.findall(
-        "house houses home position number is has have the a an in at and with who lives owns "
-        "keeps drinks likes plays answer solution so therefore thus hence final"
+        "house houses home position number is has have the a an of in at and with who lives owns "
+        "keeps drinks likes plays answer solution here so therefore thus hence final"
     )
 )
 
@@ -33,14 +32,15 @@ _PAIR: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-class Zebra(Verifier):
+class Zebra(Solution):
     r"""Accept any assignment that satisfies every clue.
 
     The assignment is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the
-    last fenced block, else the last paragraph. For each house it gives the house's number and then
-    one value of each category, in any order: ``House 1: red, Alice, cat``, a table with a row or a
-    column for each house, or JSON. Every value stands once; the names of categories and a few words
-    such as "the" and "lives in" may stand beside them, any other word loses. Case does not matter.
+    last fenced block, else the last paragraph or all of it. For each house it gives the house's
+    number and then one value of each category, in any order: ``House 1: red, Alice, cat``, a table
+    with a row or a column for each house, or JSON. Every value stands once; the names of categories
+    and a few words such as "the" and "lives in" may stand beside them, any other word loses. Case
+    does not matter.
 
     Reference: ``{"houses": 3, "categories": {"colour": ["red", "blue", "green"], ...}, "clues":
     [["at", "red", 1], ["left", "red", "blue"], ...]}``. Houses count from 1. Clues are ``at`` and
@@ -60,49 +60,45 @@ class Zebra(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """A reference has categories with a value for each house, and clues about them."""
         if not isinstance(reference, dict) or {"houses", "categories", "clues"} - set(reference):
-            return f"expected houses, categories and clues, got {reference!r:.80}"
+            return f"expected houses, categories and clues, got {shown(reference)}"
         houses, categories, clues = (reference[k] for k in ("houses", "categories", "clues"))
         if type(houses) is not int or not 2 <= houses <= 9:
-            return f"houses must be a whole number from 2 to 9, got {houses!r:.80}"
+            return f"houses must be a whole number from 2 to 9, got {shown(houses)}"
         fault = _bad_categories(categories, houses)
         if fault is not None:
             return fault
         if not isinstance(clues, list) or not clues:
-            return f"clues must be a list with at least one clue, got {clues!r:.80}"
+            return f"clues must be a list with at least one clue, got {shown(clues)}"
         known = {value for values in categories.values() for value in values}
         faults = (_bad_clue(clue, houses, known) for clue in clues)
         return next((fault for fault in faults if fault is not None), None)
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Read the assignment, hold it against each clue."""
-        found = read_answer(reply, BLOCK, longest=6000)
-        if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        try:
-            house = _read(found.text, reference["houses"], reference["categories"])
-        except Unreadable as error:
-            return Verdict.wrong(str(error), status=Status.UNPARSEABLE, extracted=found.text)
+    def read(self, text: str, reference: Any) -> dict[str, int]:
+        """The house of each value."""
+        return _read(text, reference["houses"], reference["categories"])
+
+    def broken(self, solution: dict[str, int], reference: Any) -> str | None:
+        """The first clue that does not hold."""
         for kind, left, right in reference["clues"]:
             holds = (
-                _HOUSE[kind](house[left], right)
+                _HOUSE[kind](solution[left], right)
                 if kind in _HOUSE
-                else _PAIR[kind](house[left], house[right])
+                else _PAIR[kind](solution[left], solution[right])
             )
             if not holds:
-                broken = f"breaks the clue {kind} {left} {right}"
-                return Verdict.wrong(broken, extracted=found.text)
-        return Verdict.correct("satisfies every clue", extracted=found.text)
+                return f"breaks the clue {kind} {left} {right}"
+        return None
 
 
 def _bad_categories(categories: Any, houses: int) -> str | None:
     if not isinstance(categories, dict) or not 1 <= len(categories) <= 12:
-        return f"categories must be a dict of 1 to 12 lists, got {categories!r:.80}"
+        return f"categories must be a dict of 1 to 12 lists, got {shown(categories)}"
     for name, values in categories.items():
         if not isinstance(values, list) or len(values) != houses:
-            return f"category {name!r:.40} must list {houses} values, got {values!r:.80}"
+            return f"category {shown(name)} must list {houses} values, got {shown(values)}"
         for value in values:
             if not isinstance(value, str) or len(value) > 40 or not _NAME.fullmatch(value):
-                return f"values must be words of letters, got {value!r:.80}"
+                return f"values must be words of letters, got {shown(value)}"
             if value.casefold() in _BESIDE:
                 return f"values must not be words that stand beside them, got {value!r}"
     every = [value.casefold() for values in categories.values() for value in values]
@@ -115,15 +111,15 @@ def _bad_categories(categories: Any, houses: int) -> str | None:
 
 def _bad_clue(clue: Any, houses: int, known: set[str]) -> str | None:
     if not isinstance(clue, list) or len(clue) != 3 or not isinstance(clue[0], str):
-        return f"a clue must be [kind, value, value or house], got {clue!r:.80}"
+        return f"a clue must be [kind, value, value or house], got {shown(clue)}"
     kind, left, right = clue
     if kind not in _HOUSE and kind not in _PAIR:
-        return f"a clue's kind must be one of {', '.join([*_HOUSE, *_PAIR])}, got {kind!r:.40}"
+        return f"a clue's kind must be one of {', '.join([*_HOUSE, *_PAIR])}, got {shown(kind)}"
     if kind in _HOUSE and not (type(right) is int and 1 <= right <= houses):
-        return f"a house must be from 1 to {houses}, got {right!r:.40} in {clue!r:.80}"
+        return f"a house must be from 1 to {houses}, got {shown(right)} in {shown(clue)}"
     values = [left] if kind in _HOUSE else [left, right]
     unknown = [v for v in values if not isinstance(v, str) or v not in known]
-    return f"a clue must name values of the categories, got {clue!r:.80}" if unknown else None
+    return f"a clue must name values of the categories, got {shown(clue)}" if unknown else None
 
 
 def _words(name: str) -> list[str]:

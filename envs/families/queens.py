@@ -14,7 +14,7 @@ _LEVELS = ((8, 3), (8, 5), (9, 6), (10, 7), (12, 9))
 class Queens(Family):
     """Place the queens that are missing from a board.
 
-    Observation: a board with some queens. Action: the board with all of them.
+    Observation: where some queens stand. Action: the board with all of them.
     Reward: 1.0 for any placing that keeps those queens and in which none attacks another. With
     ``think``, a sixth of it is paid for the format.
     End: after one step. Every board can be completed, some in several ways.
@@ -30,21 +30,21 @@ class Queens(Family):
         n, missing = _LEVELS[level - 1]
         columns = _solution(rng, n)
         kept = sorted(rng.permutation(n)[: n - missing].tolist())
+        placed = [[r + 1, columns[r] + 1] for r in kept]
+        stand = "; ".join(f"row {r}, column {c}" for r, c in placed)
         text = (
             f"Complete this {n} x {n} board so that it holds {n} queens and no two of them share a "
-            "row, a column or a diagonal. Q is a queen, which stays where it is; . is an empty "
-            f"square.\n{_board(columns, kept)}\n"
-            f"Answer with the whole board: {n} lines of {n} signs with blanks between them."
+            f"row, a column or a diagonal. Queens stand already at: {stand}. Rows are counted from "
+            "the top and columns from the left, both from 1.\n"
+            f"Answer with the whole board: {n} lines of {n} signs with blanks between them, Q for "
+            "a queen and . for an empty square."
         )
-        placed = [[r + 1, columns[r] + 1] for r in kept]
-        return Puzzle(text, {"n": n, "placed": placed}, _board(columns, range(n)))
+        return Puzzle(text, {"n": n, "placed": placed}, _board(columns))
 
 
-def _board(columns: list[int], rows: list[int] | range) -> str:
-    n = len(columns)
-    return "\n".join(
-        " ".join("Q" if r in rows and columns[r] == c else "." for c in range(n)) for r in range(n)
-    )
+def _board(columns: list[int]) -> str:
+    every = range(len(columns))
+    return "\n".join(" ".join("Q" if c == queen else "." for c in every) for queen in columns)
 
 
 def _solution(rng: np.random.Generator, n: int) -> list[int]:

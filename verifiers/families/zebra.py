@@ -15,7 +15,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _BESIDE = frozenset(
     _WORD.findall(
         "house houses home position number is has have the a an of in at and with who lives owns "
-        "keeps drinks likes plays answer solution here so therefore thus hence final"
+        "owner person keeps drinks likes plays works as answer solution here so therefore thus hence final"
     )
 )
 

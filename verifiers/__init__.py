@@ -9,6 +9,9 @@ from .families.knights import KnightsAndKnaves
 from .families.queens import Queens
 from .families.sudoku import Sudoku
 from .families.zebra import Zebra
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -27,8 +30,12 @@ __all__ = [
     "KnightsAndKnaves",
     "Math",
     "Queens",
+    "Integral",
+    "Math",
+    "MultipleChoice",
     "RayVerifier",
     "Rubric",
+    "ShortAnswer",
     "Status",
     "Sudoku",
     "Verdict",

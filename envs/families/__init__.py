@@ -9,5 +9,6 @@ FAMILIES = {
     "Sudoku": ("sudoku", "fill a grid so that nothing repeats"),
     "TwentyFour": ("twenty_four", "make 24 of four numbers"),
     "Zebra": ("zebra", "find who lives where from clues"),
+    "Integral": ("integral", "find an antiderivative"),
 }
 """By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""

@@ -15,7 +15,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 _BESIDE = frozenset(
     _WORD.findall(
         "house houses home position number is has have the a an of in at and with who lives owns "
-        "owner person keeps drinks likes plays works as answer solution here so therefore thus hence final"
+        "owner person keeps drinks likes plays works as answer solution here so therefore "
+        "thus hence final"
     )
 )
 

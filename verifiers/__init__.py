@@ -5,13 +5,13 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.integral import Integral
 from .families.knights import KnightsAndKnaves
+from .families.multiple_choice import MultipleChoice
 from .families.queens import Queens
+from .families.short_answer import ShortAnswer
 from .families.sudoku import Sudoku
 from .families.zebra import Zebra
-from .families.integral import Integral
-from .families.multiple_choice import MultipleChoice
-from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -27,12 +27,11 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Integral",
     "KnightsAndKnaves",
     "Math",
-    "Queens",
-    "Integral",
-    "Math",
     "MultipleChoice",
+    "Queens",
     "RayVerifier",
     "Rubric",
     "ShortAnswer",

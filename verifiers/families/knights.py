@@ -26,10 +26,10 @@ class KnightsAndKnaves(Solution):
     r"""Accept any assignment under which knights say what is true and knaves what is false.
 
     The assignment is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the
-    last fenced block, else the last paragraph or all of it. It names each person once, with a role:
-    ``Ann is a knight, Bob is a knave``, ``Ann: knight``, ``Ann and Bob are knights``, ``Knights:
-    Ann, Bob``, a table or JSON. Somebody left out or named twice loses, as does any other word,
-    such as "or" and "not".
+    last fenced block, else the last paragraph, or the whole reply. It names each person once, with
+    a role: ``Ann is a knight, Bob is a knave``, ``Ann: knight``, ``Ann and Bob are knights``,
+    ``Knights: Ann, Bob``, a table or JSON. Somebody left out or named twice loses, as does any
+    other word, such as "or" and "not".
 
     Reference: ``{"people": ["Ann", "Bob"], "statements": [["says", 0, ["knave", 1]], ...]}``, with
     people numbered from 0. What is said is ``["knight", i]``, ``["knave", i]``, ``["exactly", k]``

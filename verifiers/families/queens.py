@@ -29,10 +29,10 @@ class Queens(Solution):
     r"""Accept any placing of n queens that keeps those already placed and in which none attacks.
 
     The placing is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the
-    last fenced block, else the last paragraph or all of it. It is a board, a line for each row,
-    with ``Q`` (or 1) for a queen and ``.`` (or ``_``, ``-``, 0) for an empty square; or n numbers,
-    the column of each row's queen from the first row on; or n pairs of row and column in any order.
-    Rows and columns are counted from 1.
+    last fenced block, else the last paragraph, or the whole reply. It is a board, a line for each
+    row, with ``Q`` (or 1) for a queen and ``.`` (or ``_``, ``-``, 0) for an empty square; or n
+    numbers, the column of each row's queen from the first row on; or n pairs of row and column in
+    any order. Rows and columns are counted from 1.
 
     Reference: ``{"n": 8, "placed": [[1, 5], [4, 2]]}``: the squares, row and column from 1, that
     have a queen already; there may be none.

@@ -19,9 +19,9 @@ class Sudoku(Solution):
     r"""Accept any grid that keeps the givens and repeats nothing in a row, column or box.
 
     The grid is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the last
-    fenced block, else the last paragraph or all of it. It may be lines of digits with or without
-    blanks, commas, bars and ruled lines, one line of all digits, lists as in JSON, a table of
-    Markdown or a matrix of LaTeX. Two grids, a blank cell or words beside the grid lose. Where
+    fenced block, else the last paragraph, or the whole reply. It may be lines of digits with or
+    without blanks, commas, bars and ruled lines, one line of all digits, lists as in JSON, a table
+    of Markdown or a matrix of LaTeX. Two grids, a blank cell or words beside the grid lose. Where
     several fillings keep the rules, each of them wins.
 
     Reference: ``{"grid": [[1, 0, 0, 4], ...]}``, 0 for a blank; or its digits in one string, 0 or

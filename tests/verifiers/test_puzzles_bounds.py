@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from assay.verifiers import KnightsAndKnaves, Queens, Sudoku, Zebra
+from assay.verifiers import KnightsAndKnaves, Queens, Status, Sudoku, Zebra
+from assay.verifiers.families.solution import Solution
 
 GOOD = [
     (Sudoku(), {"grid": [[1, 0, 0, 0], [0, 0, 3, 0], [0, 4, 0, 0], [0, 0, 0, 0]]}),
@@ -83,3 +84,13 @@ def test_a_reply_of_a_megabyte_is_read_in_no_time(verifier, good, unit) -> None:
     for form, size in (("%s", 10**6), ("%s", 5_500), ("<answer>%s</answer>", 5_500)):
         reply = form % (unit * (size // len(unit)))
         assert verifier.verify(reply, good).score == 0.0
+
+
+def test_a_class_without_rules_pays_nobody() -> None:
+    class Half(Solution):
+        def read(self, text, reference):
+            return text
+
+    for verifier in (Solution(), Half()):
+        verdict = verifier.verify("anything", None)
+        assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)

@@ -38,6 +38,7 @@ GRIDS: dict[str, Callable[[list[list[int]]], str]] = {
     "one line": lambda g: "".join(str(d) for row in g for d in row),
     "one line, blanks": lambda g: " ".join(str(d) for row in g for d in row),
     "json": json.dumps,
+    "assigned": lambda g: f"grid = {[list(row) for row in g]}",
     "json in lines": lambda g: json.dumps({"grid": g}, indent=2),
     "lists": lambda g: "\n".join(f"{row}," for row in map(list, g)),
     "bars": lambda g: "\n-----\n".join(" | ".join(map(str, row)) for row in g),
@@ -134,6 +135,9 @@ BOARDS: dict[str, Callable[[tuple[int, ...]], str]] = {
     "chess signs": lambda q: board(q, "♛", "·"),
     "ruled": lambda q: "+---+\n" + "\n+---+\n".join(
         f"| {' | '.join(line.split())} |" for line in board(q, empty="-").splitlines()) + "\n+---+",
+    "table": lambda q: "|" + " |" * len(q) + "\n" + "|---" * len(q) + "|\n" + "\n".join(
+        f"|{line}|" for line in board(q, empty=" ", between="|").splitlines()),
+    "assigned": lambda q: f"queens = {[c + 1 for c in q]}",
     "json board": lambda q: json.dumps([list(line) for line in board(q, between="").split("\n")]),
     "json lines": lambda q: json.dumps(board(q, between="").split("\n")),
     "columns": lambda q: ", ".join(str(c + 1) for c in q),

@@ -10,6 +10,7 @@ _MARK = re.compile(
     r"|\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathtt|texttt|mbox)\b\s{0,2}"
     r"|\\(?:hline|q?quad|left|right|displaystyle)\b|\\[,;:! ]|\*\*|`|&"
 )
+_NAMED = re.compile(r"\s{0,9}[A-Za-z_]{1,20}\s{0,3}=(?=\s{0,3}\[)")
 _DRAWN = dict.fromkeys(range(0x2500, 0x2580), " ") | {0xA0: " "}  # box drawing
 
 
@@ -20,11 +21,13 @@ class Unreadable(ValueError):
 def plain(text: str) -> str:
     r"""The words and signs of an answer, with line ends where its rows end.
 
-    LaTeX's arrays and ``\text``, Markdown's bold and code, and drawn boxes are layout. The text is
-    read twice, whatever it holds.
+    LaTeX's arrays and ``\text``, Markdown's bold and code, drawn boxes and the name before a list
+    (``grid = [...``) are layout. The text is read a fixed number of times, whatever it holds.
 
     Example:
         >>> plain(r"\begin{bmatrix}1&2\\3&4\end{bmatrix}").split("\n")
         [' 1 2', '3 4 ']
     """
-    return _MARK.sub(" ", _BREAK.sub("\n", text)).translate(_DRAWN)
+    named = _NAMED.match(text)
+    bare = text[named.end() :] if named else text
+    return _MARK.sub(" ", _BREAK.sub("\n", bare)).translate(_DRAWN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 from ..verdict import Status, Verdict
@@ -26,17 +25,17 @@ class Solution(Verifier):
     longest: ClassVar[int] = 6000
     kept: ClassVar[str] = "keeps the rules"
 
-    @abstractmethod
     def read(self, text: str, reference: Any) -> Any:
         """The one solution that a text consists of.
 
         Raises:
             Unreadable: it is none, or there is more in it.
         """
+        raise TypeError(f"{type(self).__name__} must define read and broken")
 
-    @abstractmethod
     def broken(self, solution: Any, reference: Any) -> str | None:
-        """The first rule that a solution breaks, in words."""
+        """The first rule that a solution breaks, in words; ``None`` where it breaks none."""
+        raise TypeError(f"{type(self).__name__} must define read and broken")
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Read the solution, hold it against the rules."""

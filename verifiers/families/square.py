@@ -19,7 +19,7 @@ def read_square(text: str, size: int, symbols: Mapping[str, int]) -> list[list[i
 
     Rows are lines of cells, or all cells stand on one line, or each on its own. Blanks, bars,
     commas, brackets and quotes may stand between cells, ruled lines between rows, ``Row 1:`` before
-    a row, and a line of words that ends in a colon before all.
+    a row, and a line of words that ends in a colon before all. An empty cell between bars is ``.``.
 
     Args:
         text: an answer.
@@ -36,7 +36,7 @@ def read_square(text: str, size: int, symbols: Mapping[str, int]) -> list[list[i
     lines = _KEY.sub(" ", plain(text)).strip().splitlines()
     if len(lines) > 1 and _LEAD.fullmatch(lines[0]) and not _RULED.fullmatch(lines[0]):
         del lines[0]
-    rows = [_cells(line, symbols) for line in lines if not _RULED.fullmatch(line)]
+    rows = [_cells(line, size, symbols) for line in lines if not _RULED.fullmatch(line)]
     rows = [row for row in rows if row]
     lengths = {len(row) for row in rows}
     if (len(rows), lengths) == (size, {size}):
@@ -50,9 +50,14 @@ def read_square(text: str, size: int, symbols: Mapping[str, int]) -> list[list[i
     )
 
 
-def _cells(line: str, symbols: Mapping[str, int]) -> list[int]:
+def _cells(line: str, size: int, symbols: Mapping[str, int]) -> list[int]:
     label = _LABEL.match(line)
-    bare = line[label.end() if label else 0 :].translate(_BETWEEN)
+    bare = line[label.end() if label else 0 :].strip()
+    if len(bare) > 2 and bare[0] == bare[-1] == "|":  # a cell between bars may be left empty
+        between = [cell.strip() for cell in bare[1:-1].split("|")]
+        if len(between) == size:
+            bare = "".join(cell or "." for cell in between)
+    bare = bare.translate(_BETWEEN)
     unknown = next((sign for sign in bare if sign not in symbols), None)
     if unknown is not None:
         raise Unreadable(f"unexpected {unknown!r} in the grid")

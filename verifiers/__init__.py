@@ -12,7 +12,18 @@ from .families.queens import Queens
 from .families.short_answer import ShortAnswer
 from .families.sudoku import Sudoku
 from .families.zebra import Zebra
+from .form.boxed import Boxed
 from .form.format import Format
+from .form.markdown import MarkdownStructure
+from .form.xml import XmlStructure
+from .form.json_fields import JsonFields
+from .form.json_schema import JsonSchema
+from .form.json_value import Json
+from .form.pattern import Pattern
+from .form.tool_call import ToolCall
+from .judges.judge import Judge
+from .judges.pairwise import PairwiseJudge
+from .judges.reward_model import RewardModel
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -22,6 +33,7 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "Boxed",
     "Code",
     "Countdown",
     "Exact",
@@ -32,7 +44,19 @@ __all__ = [
     "Math",
     "MultipleChoice",
     "Queens",
+    "MarkdownStructure",
+    "Json",
+    "JsonFields",
+    "JsonSchema",
+    "Math",
+    "MultipleChoice",
+    "Pattern",
+    "Judge",
+    "Math",
+    "MultipleChoice",
+    "PairwiseJudge",
     "RayVerifier",
+    "RewardModel",
     "Rubric",
     "ShortAnswer",
     "Status",
@@ -40,6 +64,10 @@ __all__ = [
     "Verdict",
     "Verifier",
     "Zebra",
+    "ToolCall",
+    "Verdict",
+    "Verifier",
+    "XmlStructure",
     "given_as",
     "read_number",
 ]

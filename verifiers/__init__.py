@@ -14,13 +14,13 @@ from .families.sudoku import Sudoku
 from .families.zebra import Zebra
 from .form.boxed import Boxed
 from .form.format import Format
-from .form.markdown import MarkdownStructure
-from .form.xml import XmlStructure
 from .form.json_fields import JsonFields
 from .form.json_schema import JsonSchema
 from .form.json_value import Json
+from .form.markdown import MarkdownStructure
 from .form.pattern import Pattern
 from .form.tool_call import ToolCall
+from .form.xml import XmlStructure
 from .judges.judge import Judge
 from .judges.pairwise import PairwiseJudge
 from .judges.reward_model import RewardModel
@@ -40,34 +40,28 @@ __all__ = [
     "Format",
     "FunctionVerifier",
     "Integral",
-    "KnightsAndKnaves",
-    "Math",
-    "MultipleChoice",
-    "Queens",
-    "MarkdownStructure",
     "Json",
     "JsonFields",
     "JsonSchema",
-    "Math",
-    "MultipleChoice",
-    "Pattern",
     "Judge",
+    "KnightsAndKnaves",
+    "MarkdownStructure",
     "Math",
     "MultipleChoice",
     "PairwiseJudge",
+    "Pattern",
+    "Queens",
     "RayVerifier",
     "RewardModel",
     "Rubric",
     "ShortAnswer",
     "Status",
     "Sudoku",
-    "Verdict",
-    "Verifier",
-    "Zebra",
     "ToolCall",
     "Verdict",
     "Verifier",
     "XmlStructure",
+    "Zebra",
     "given_as",
     "read_number",
 ]

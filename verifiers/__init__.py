@@ -6,8 +6,12 @@ from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
 from .families.integral import Integral
+from .families.knights import KnightsAndKnaves
 from .families.multiple_choice import MultipleChoice
+from .families.queens import Queens
 from .families.short_answer import ShortAnswer
+from .families.sudoku import Sudoku
+from .families.zebra import Zebra
 from .form.boxed import Boxed
 from .form.format import Format
 from .form.json_fields import JsonFields
@@ -42,20 +46,24 @@ __all__ = [
     "JsonFields",
     "JsonSchema",
     "Judge",
+    "KnightsAndKnaves",
     "MarkdownStructure",
     "Math",
     "MultipleChoice",
     "PairwiseJudge",
     "Pattern",
+    "Queens",
     "RayVerifier",
     "RewardModel",
     "Rubric",
     "ShortAnswer",
     "Status",
+    "Sudoku",
     "ToolCall",
     "Verdict",
     "Verifier",
     "XmlStructure",
+    "Zebra",
     "given_as",
     "read_number",
 ]

@@ -5,5 +5,10 @@ from __future__ import annotations
 FAMILIES = {
     "Countdown": ("countdown", "reach a target with + - * /"),
     "Integral": ("integral", "find an antiderivative"),
+    "KnightsAndKnaves": ("knights", "tell who lies from what people say"),
+    "Queens": ("queens", "place queens that do not attack each other"),
+    "Sudoku": ("sudoku", "fill a grid so that nothing repeats"),
+    "TwentyFour": ("twenty_four", "make 24 of four numbers"),
+    "Zebra": ("zebra", "find who lives where from clues"),
 }
 """By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""

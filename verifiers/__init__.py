@@ -5,6 +5,8 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.regex_synthesis import RegexSynthesis
+from .families.sql import SQL
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -15,6 +17,7 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "SQL",
     "Code",
     "Countdown",
     "Exact",
@@ -22,6 +25,7 @@ __all__ = [
     "FunctionVerifier",
     "Math",
     "RayVerifier",
+    "RegexSynthesis",
     "Rubric",
     "Status",
     "Verdict",

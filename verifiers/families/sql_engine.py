@@ -27,6 +27,7 @@ import sys
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, BinaryIO
 
 Row = tuple[Any, ...]
@@ -77,6 +78,9 @@ _LOAD_ACTIONS = _QUERY_ACTIONS | {
     sqlite3.SQLITE_CREATE_VIEW,
     sqlite3.SQLITE_INSERT,
     sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_DELETE,
+    sqlite3.SQLITE_DROP_TABLE,
+    sqlite3.SQLITE_ALTER_TABLE,
     sqlite3.SQLITE_READ,
     sqlite3.SQLITE_REINDEX,
     sqlite3.SQLITE_TRANSACTION,
@@ -130,7 +134,6 @@ class Database:
         link.set_authorizer(None)
         self.size = _value(link, "PRAGMA page_count") * _value(link, "PRAGMA page_size")
         self._tables = {n for (n,) in link.execute("SELECT name FROM sqlite_master")}
-        self._modules = {n for (n,) in link.execute("SELECT name FROM pragma_module_list")}
         link.execute("PRAGMA query_only = ON")
         _stop_the_clock(link)
         for limit, most in _LIMITS.items():
@@ -184,10 +187,19 @@ class Database:
         return sqlite3.SQLITE_DENY
 
     def _may_read(self, table: str, column: str) -> bool:
-        if table.lower().startswith(("sqlite_", "pragma_")) or table in self._modules:
+        if table.startswith(("sqlite_", "pragma_")):
             return False
         # a query of which no column is read, as in SELECT count(*) FROM (...), is named so too
-        return table in self._tables or not column
+        return table in self._tables or not (column or table in _modules())
+
+
+@cache
+def _modules() -> frozenset[str]:
+    """Names of tables that SQLite makes up, such as json_each."""
+    link = sqlite3.connect(":memory:")
+    names = frozenset(n for (n,) in link.execute("SELECT name FROM pragma_module_list"))
+    link.close()
+    return names
 
 
 def _while_loading(action: int, first: str | None, second: str | None, *_: Any) -> int:
@@ -236,23 +248,27 @@ def _failure(error: BaseException) -> Refused:
 
 def _stop_the_clock(link: sqlite3.Connection) -> None:
     """Put functions of dates in place that refuse ``now`` and this machine's time zone."""
-    pure = sqlite3.connect(":memory:", isolation_level=None)
     for name in _DATES:
-        link.create_function(name, -1, _timeless(pure, name), deterministic=True)
+        link.create_function(name, -1, _timeless(name), deterministic=True)
 
 
-_MOMENT = re.compile(r"-?[0-9]")
+_MOMENT = re.compile(r"\s*[-+]?[0-9.]")
 
 
-def _timeless(pure: sqlite3.Connection, name: str) -> Callable[..., Any]:
+def _timeless(name: str) -> Callable[..., Any]:
+    pure = cache(lambda: sqlite3.connect(":memory:"))
+
     def call(*given: Any) -> Any:
         when = given[1:] if name == "strftime" else given
-        if not when or (isinstance(when[0], str) and not _MOMENT.match(when[0])):
-            raise ValueError("names no moment: the clock may not be read")
+        first = when[0] if when else "now"
+        if isinstance(first, str) and not _MOMENT.match(first):
+            if first.lower().startswith(("now", "subsec")):
+                raise ValueError("the clock may not be read")
+            return None  # text that names no moment
         if any(isinstance(v, str) and v.strip().lower() in ("localtime", "utc") for v in when):
             raise ValueError("the time zone may not be read")
         marks = ",".join("?" * len(given))
-        return pure.execute(f"SELECT {name}({marks})", given).fetchone()[0]  # a name of ours
+        return pure().execute(f"SELECT {name}({marks})", given).fetchone()[0]  # a name of ours
 
     return call
 

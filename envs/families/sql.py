@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 
 from ...verifiers import SQL as SQLVerifier  # noqa: N811  # a class named by its initials
-from ...verifiers.families.sql_engine import Database, Refused, Result, same_rows
+from ...verifiers.families.sql_engine import Row, same_rows
 from .family import Family, Puzzle
 from .sql_mutants import mutants
 from .sql_questions import LEVELS, Question
 from .sql_world import WORLDS, Rows, World
 
-_STEPS = 5_000_000
-_FEWEST, _MOST, _TRIED = 3, 6, 12
+_FEWEST, _MOST, _TRIED = 3, 6, 10
 """Databases of a question: how many at least and at most, and how many are drawn to choose from."""
 
 
@@ -68,37 +71,53 @@ class SQL(Family):
 def _telling(rng: np.random.Generator, world: World, question: Question) -> list[Rows] | None:
     """Databases that tell a question's query from its mutants, or ``None`` where they say little.
 
-    The first ones are kept whatever they tell; the last has no row that refers to another.
+    The first ones with a result are kept whatever they tell; the last that is tried has no row that
+    refers to another.
     """
+    draw = random.Random(int(rng.integers(2**62)))  # noqa: S311  # puzzles, not secrets
     alive = mutants(question.query)
     kept: list[Rows] = []
-    results: list[Result] = []
-    for place in range(_TRIED):
-        rows = world.rows(rng, children=place < _TRIED - 1)
-        database = Database(world.schema, rows, _STEPS)
-        result = database.run(question.query)
-        left = [m for m in alive if not _told(database, m, result, question)]
-        database.close()
-        wanted = bool(result[1]) and len(kept) < _FEWEST
-        if (wanted or len(left) < len(alive)) and len(kept) < _MOST:
-            kept.append(rows)
-            results.append(result)
-            alive = left
-    filled = [r for r in results if any(v is not None for row in r[1] for v in row)]
-    if len(filled) < _FEWEST or all(_same(filled[0], r, question) for r in results):
+    results: list[list[Row]] = []
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as link:
+        link.executescript(world.schema)
+        for place in range(_TRIED):
+            rows = world.rows(draw, children=place < _TRIED - 1)
+            _fill(link, world, rows)
+            expected = _run(link, question.query)
+            left = [m for m in alive if _same(expected, _run(link, m), question)]
+            wanted = _says_something(expected) and len(kept) < _FEWEST
+            if wanted or (len(left) < len(alive) and len(kept) < _MOST):
+                kept.append(rows)
+                results.append(expected or [])
+                alive = left
+            if place == _FEWEST and len(kept) < 2:
+                return None
+    if sum(map(_says_something, results)) < _FEWEST:
         return None
-    return kept
+    differ = any(not _same(results[0], other, question) for other in results[1:])
+    return kept if differ else None
 
 
-def _told(database: Database, mutant: str, expected: Result, question: Question) -> bool:
-    """Whether a mutant loses here."""
+def _fill(link: sqlite3.Connection, world: World, rows: Rows) -> None:
+    for table in world.tables:
+        link.execute(f"DELETE FROM {table.name}")  # noqa: S608  # names of ours
+        marks = ", ".join("?" * (6 if table.parent else 5))
+        link.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows[table.name])  # noqa: S608
+
+
+def _run(link: sqlite3.Connection, query: str) -> list[Row] | None:
+    """The rows of a query of ours, or ``None`` where a mutation broke it."""
     try:
-        return not _same(expected, database.run(mutant), question)
-    except Refused:
-        return True
+        return link.execute(query).fetchall()
+    except sqlite3.Error:
+        return None
 
 
-def _same(expected: Result, given: Result, question: Question) -> bool:
-    if len(expected[0]) != len(given[0]):
+def _same(expected: list[Row] | None, given: list[Row] | None, question: Question) -> bool:
+    if expected is None or given is None:
         return False
-    return same_rows(expected[1], given[1], question.ordered, 1e-9)
+    return same_rows(expected, given, question.ordered, 1e-9)
+
+
+def _says_something(rows: list[Row] | None) -> bool:
+    return any(value is not None for row in rows or () for value in row)

@@ -327,7 +327,7 @@ def same_rows(
     """
     if len(expected) != len(given):
         return False
-    if not expected:
+    if expected == given:
         return True
     if {len(row) for row in (*expected, *given)} != {len(expected[0])}:
         return False

@@ -57,7 +57,7 @@ class SQL(Verifier):
     more, each as rows by table or as SQL, and the known result differs between two of them, so no
     constant wins. ``ordered`` is true, false, or a list of columns, from 0, whose values must come
     in order, so that ties are free; left out, it is true where the known query ends in
-    ``ORDER BY``. A known result that rests on chance is refused.
+    ``ORDER BY``, which must then leave no ties. A known result that rests on chance is refused.
 
     Args:
         tolerance: relative, for numbers of which one is no integer.

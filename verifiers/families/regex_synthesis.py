@@ -11,7 +11,7 @@ from ..extract import boxes, final_answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 
-_MOST_CHARACTERS = 100_000
+_MOST_CHARACTERS = 20_000
 """Of all strings of a reference together."""
 _LISTS = ("positive", "negative", "hidden_positive", "hidden_negative")
 _LABEL = re.compile(r"(?:final |the )?(?:answer|regex|pattern|regular expression)(?: is)?: ?", re.I)
@@ -95,7 +95,8 @@ class RegexSynthesis(Verifier):
         try:
             pattern = _compiled(found)
         except (re2.error, ValueError) as error:
-            return Verdict.wrong(str(error)[:200], status=Status.UNPARSEABLE, extracted=found)
+            why = f"RE2 cannot read it: {_reason(error)}"
+            return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=found)
         fault = _mistake(pattern, reference)
         if fault is not None:
             return Verdict.wrong(fault, extracted=found)
@@ -161,14 +162,19 @@ def _bare(text: str, positive: list[str]) -> str:
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = 1 << 20  # bytes of the program: the work for each character
+    options.max_mem = 1 << 19  # bytes of the program: the work for each character
     return re2.compile(pattern, options)
 
 
 def _mistake(pattern: Any, reference: Any) -> str | None:
     positive, negative = _strings(reference)
-    missed = sum(pattern.fullmatch(s) is None for s in positive)
-    if missed:
-        return f"misses {missed} of {len(positive)} positive strings"
-    matched = sum(pattern.fullmatch(s) is not None for s in negative)
-    return f"matches {matched} of {len(negative)} negative strings" if matched else None
+    if any(pattern.fullmatch(s) is None for s in positive):
+        return "misses a positive string"
+    if any(pattern.fullmatch(s) is not None for s in negative):
+        return "matches a negative string"
+    return None
+
+
+def _reason(error: Exception) -> str:
+    why = error.args[0] if isinstance(error, re2.error) else "it is no text"
+    return (why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why))[:200]

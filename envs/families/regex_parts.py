@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import re
 import string
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
+_CHARACTERS = string.ascii_letters[::5] + string.digits[::3]
 
 
 class Part(Protocol):
@@ -21,10 +22,10 @@ class Part(Protocol):
     def pattern(self) -> str:
         """A regular expression of it."""
 
-    def draw(self, rng: np.random.Generator) -> str:
+    def draw(self, rng: random.Random) -> str:
         """A string that fits."""
 
-    def miss(self, rng: np.random.Generator) -> str:
+    def miss(self, rng: random.Random) -> str:
         """A string that nearly fits; now and then one that does."""
 
 
@@ -62,26 +63,34 @@ class Counted:
             return self.characters + (f"{{{self.low}}}" if self.low > 1 else "")
         return f"{self.characters}{{{self.low},{'' if self.high is None else self.high}}}"
 
-    def draw(self, rng: np.random.Generator) -> str:
+    def draw(self, rng: random.Random) -> str:
         """Often as short or as long as may be."""
         high = self.low + 4 if self.high is None else self.high
-        count = (self.low, high, int(rng.integers(self.low, high + 1)))[int(rng.integers(3))]
+        count = (self.low, high, rng.randint(self.low, high))[rng.randrange(3)]
         return self._some(rng, count)
 
-    def miss(self, rng: np.random.Generator) -> str:
+    def miss(self, rng: random.Random) -> str:
         """One too few or too many, or one of another kind."""
-        way = int(rng.integers(3))
+        way = rng.randrange(3)
         if way == 0:
             return self._some(rng, self.low - 1)
         if way == 1 and self.high is not None:
             return self._some(rng, self.high + 1)
         text = self.draw(rng)
-        at = int(rng.integers(len(text)))
-        others = [c for c in string.ascii_letters + string.digits if c not in self.members]
-        return text[:at] + _one(rng, others) + text[at + 1 :]
+        at = rng.randrange(len(text))
+        ends = (min(self.members), max(self.members))
+        near = [text[at].swapcase()] * 3 + [
+            chr(ord(ends[0]) - 1),
+            chr(ord(ends[1]) + 1),
+            "_",
+            "!",
+            " ",
+        ]
+        others = [c for c in near + list(_CHARACTERS) if c not in self.members]
+        return text[:at] + rng.choice(others) + text[at + 1 :]
 
-    def _some(self, rng: np.random.Generator, count: int) -> str:
-        return "".join(_one(rng, self.members) for _ in range(count))
+    def _some(self, rng: random.Random, count: int) -> str:
+        return "".join(rng.choice(self.members) for _ in range(count))
 
 
 @dataclass(frozen=True)
@@ -100,13 +109,13 @@ class Literal:
         """The text, its signs escaped."""
         return re.escape(self.text)
 
-    def draw(self, rng: np.random.Generator) -> str:
+    def draw(self, rng: random.Random) -> str:
         """The text."""
         return self.text
 
-    def miss(self, rng: np.random.Generator) -> str:
+    def miss(self, rng: random.Random) -> str:
         """Nothing, the text twice, in other letters, or another sign."""
-        return _one(rng, ["", self.text * 2, self.text.swapcase(), "x", self.text[:-1] + "~"])
+        return rng.choice(["", self.text * 2, self.text.swapcase(), "x", self.text[:-1] + "~"])
 
 
 @dataclass(frozen=True)
@@ -126,14 +135,14 @@ class Choice:
         """A group of them."""
         return f"(?:{'|'.join(map(re.escape, self.options))})"
 
-    def draw(self, rng: np.random.Generator) -> str:
+    def draw(self, rng: random.Random) -> str:
         """One of them."""
-        return _one(rng, self.options)
+        return rng.choice(self.options)
 
-    def miss(self, rng: np.random.Generator) -> str:
+    def miss(self, rng: random.Random) -> str:
         """Two of them, one cut short, or one in other letters."""
-        word = _one(rng, self.options)
-        return _one(rng, [word + _one(rng, self.options), word[:-1], word.upper(), ""])
+        word = rng.choice(self.options)
+        return rng.choice([word + rng.choice(self.options), word[:-1], word.upper(), ""])
 
 
 @dataclass(frozen=True)
@@ -152,17 +161,17 @@ class Maybe:
         """An optional group."""
         return f"(?:{''.join(part.pattern for part in self.parts)})?"
 
-    def draw(self, rng: np.random.Generator) -> str:
+    def draw(self, rng: random.Random) -> str:
         """The parts or nothing."""
         return "".join(p.draw(rng) for p in self.parts) if rng.random() < 0.6 else ""
 
-    def miss(self, rng: np.random.Generator) -> str:
+    def miss(self, rng: random.Random) -> str:
         """One of the parts wrong or missing, or all of them twice."""
         whole = [part.draw(rng) for part in self.parts]
-        if rng.random() < 0.3:
+        if rng.random() < 0.15:
             return "".join(whole + [part.draw(rng) for part in self.parts])
-        at = int(rng.integers(len(whole)))
-        whole[at] = self.parts[at].miss(rng) if rng.random() < 0.6 else ""
+        at = rng.randrange(len(whole))
+        whole[at] = self.parts[at].miss(rng) if rng.random() < 0.8 else ""
         return "".join(whole)
 
 
@@ -189,20 +198,22 @@ class Listed:
         one, sign = self.part.pattern, re.escape(self.separator)
         return f"{one}(?:{sign}{one}){{{self.low - 1},{self.high - 1}}}"
 
-    def draw(self, rng: np.random.Generator) -> str:
+    def draw(self, rng: random.Random) -> str:
         """Often as few or as many as may be."""
-        count = (self.low, self.high, int(rng.integers(self.low, self.high + 1)))
-        return self._some(rng, count[int(rng.integers(3))])
+        count = (self.low, self.high, rng.randint(self.low, self.high))
+        return self._some(rng, count[rng.randrange(3)])
 
-    def miss(self, rng: np.random.Generator) -> str:
-        """Too few or too many, one that is wrong, or a separator at an end or doubled."""
+    def miss(self, rng: random.Random) -> str:
+        """One that is wrong, too few or too many, or a separator at an end or doubled."""
         text = self.draw(rng)
-        return _one(
-            rng,
+        if rng.random() < 0.5:
+            items = text.split(self.separator)
+            items[rng.randrange(len(items))] = self.part.miss(rng)
+            return self.separator.join(items)
+        return rng.choice(
             [
                 self._some(rng, self.low - 1),
                 self._some(rng, self.high + 1),
-                self.part.miss(rng) + text[len(text) // 2 :],
                 text + self.separator,
                 self.separator + text,
                 text.replace(self.separator, self.separator * 2, 1),
@@ -210,9 +221,5 @@ class Listed:
             ],
         )
 
-    def _some(self, rng: np.random.Generator, count: int) -> str:
+    def _some(self, rng: random.Random, count: int) -> str:
         return self.separator.join(self.part.draw(rng) for _ in range(count))
-
-
-def _one(rng: np.random.Generator, values: str | tuple[str, ...] | list[str]) -> str:
-    return values[int(rng.integers(len(values)))]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+import re
 
 import numpy as np
-import re2
 
 from ...verifiers import RegexSynthesis as RegexSynthesisVerifier
 from .family import Family, Puzzle
+from .regex_mutants import mutants
 from .regex_parts import Choice, Counted, Listed, Literal, Maybe, Part
 
 _KINDS = (
@@ -24,14 +25,16 @@ _KINDS = (
 _LITERALS = ("-", "_", ".", ":", "+", "(", "#", "id", "no.", "=>", "$", "*")
 _SEPARATORS = (",", ";", "|", "/")
 _WORDS = ("cat", "dog", "emu", "fox", "gnu", "hen", "car", "cart", "do", "doe")
-_SHOWN, _HIDDEN_POSITIVE, _HIDDEN_NEGATIVE = 5, 15, 30
+_SHOWN, _KEPT, _DRAWN, _LONGEST = 5, 15, 120, 80
+"""Strings of each kind that are shown, that are kept anyway; draws for each part; characters."""
 
 
 class RegexSynthesis(Family):
     """Write a regular expression that matches exactly the strings of a described language.
 
     Levels: fixed counts; ranges and signs; words to choose from; parts that may be left out; lists.
-    The language is told in words, so strings that are not shown can be judged as well.
+    The language is told in words, so strings that are not shown can be judged as well; among them
+    are some that tell the known expression from its near misses.
 
     Observation: the language, strings of it and strings that are not. Action: the reply.
     Reward: 1.0 for any expression that tells them and the hidden strings apart. With ``think``, a
@@ -57,9 +60,9 @@ class RegexSynthesis(Family):
         while True:
             parts = _language(rng, level)
             pattern = "".join(part.pattern for part in parts)
-            good = _strings(rng, parts, pattern, _SHOWN + _HIDDEN_POSITIVE, right=True)
-            bad = _strings(rng, parts, pattern, _SHOWN + _HIDDEN_NEGATIVE, right=False)
-            if len(good) > _SHOWN and len(bad) > _SHOWN:
+            draw = random.Random(int(rng.integers(2**62)))  # noqa: S311  # faster than NumPy's
+            good, bad = _strings(draw, parts, pattern)
+            if min(len(good), len(bad)) > _SHOWN:
                 break
         listed = ", then ".join(part.words for part in parts)
         shown = [" ".join(f'"{s}"' for s in strings[:_SHOWN]) for strings in (good, bad)]
@@ -108,19 +111,22 @@ def _literal(rng: np.random.Generator) -> Literal:
     return Literal(_LITERALS[int(rng.integers(len(_LITERALS)))])
 
 
-def _strings(
-    rng: np.random.Generator, parts: list[Part], pattern: str, count: int, *, right: bool
-) -> list[str]:
-    """Different strings that match, or that nearly do; shorter than 80 characters."""
-    matches: Callable[[str], object] = re2.compile(pattern).fullmatch
-    found: dict[str, None] = {}
-    for place in range(6 * count):
-        wrong = -1 if right else place % len(parts)
-        text = "".join(
-            part.miss(rng) if k == wrong else part.draw(rng) for k, part in enumerate(parts)
-        )
-        if bool(matches(text)) == right and len(text) < 80:
-            found[text] = None
-        if len(found) == count:
-            break
-    return list(found)
+def _strings(rng: random.Random, parts: list[Part], pattern: str) -> tuple[list[str], list[str]]:
+    """Strings of the language, and strings that nearly are; each mutant is told by one, if any."""
+    matches = re.compile(pattern).fullmatch
+    drawn: dict[str, bool] = {}
+    for place in range(_DRAWN * len(parts)):
+        wrong = place // 2 % len(parts) if place % 2 else -1
+        pieces = [p.miss(rng) if k == wrong else p.draw(rng) for k, p in enumerate(parts)]
+        text = "".join(pieces)
+        if len(text) <= _LONGEST:
+            drawn[text] = matches(text) is not None
+    good = [text for text, right in drawn.items() if right][:_KEPT]
+    bad = [text for text, right in drawn.items() if not right][:_KEPT]
+    for mutant in mutants(pattern):
+        other = re.compile(mutant).fullmatch
+        if all(map(other, good)) and not any(map(other, bad)):
+            telling = [t for t, right in drawn.items() if (other(t) is not None) != right][:1]
+            good += [t for t in telling if drawn[t]]
+            bad += [t for t in telling if not drawn[t]]
+    return good, bad

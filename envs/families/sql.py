@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from contextlib import closing
 
@@ -15,7 +16,7 @@ from .sql_mutants import mutants
 from .sql_questions import LEVELS, Question
 from .sql_world import WORLDS, Rows, World
 
-_FEWEST, _MOST, _TRIED = 3, 6, 10
+_FEWEST, _MOST, _TRIED = 3, 6, 24
 """Databases of a question: how many at least and at most, and how many are drawn to choose from."""
 
 
@@ -76,12 +77,13 @@ def _telling(rng: np.random.Generator, world: World, question: Question) -> list
     """
     draw = random.Random(int(rng.integers(2**62)))  # noqa: S311  # puzzles, not secrets
     alive = mutants(question.query)
+    near = [int(number) for number in re.findall(r"\b\d+\b", question.query)]
     kept: list[Rows] = []
     results: list[list[Row]] = []
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as link:
         link.executescript(world.schema)
         for place in range(_TRIED):
-            rows = world.rows(draw, children=place < _TRIED - 1)
+            rows = world.rows(draw, near=near, children=place < _TRIED - 1)
             _fill(link, world, rows)
             expected = _run(link, question.query)
             left = [m for m in alive if _same(expected, _run(link, m), question)]

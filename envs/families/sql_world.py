@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,34 +74,56 @@ class World:
         """The statements that make the tables, one on each line."""
         return "\n".join(table.sql for table in self.tables)
 
-    def rows(self, rng: random.Random, *, children: bool = True) -> Rows:
+    def rows(self, rng: random.Random, *, near: Sequence[int] = (), children: bool = True) -> Rows:
         """Rows for every table: few values, so that there are ties, and some NULLs.
 
         Args:
             rng: decides; Python's own, which draws one value faster than NumPy's.
+            near: numbers to come close to, where a column holds such.
             children: whether anything refers to the parents.
         """
         made: Rows = {}
-        for table, most in zip(self.tables, (5, 9, 10), strict=True):
+        alike = rng.random() < 0.4
+        for table, most in zip(self.tables, (7, 9, 10), strict=True):
             parents = [row[0] for row in made.get(table.parent, [])]
             count = rng.randint(most // 2, most) if children or not table.parent else 0
             ids = sorted(rng.sample(range(1, 61), count))
-            made[table.name] = [_row(rng, table, id_, parents) for id_ in ids]
+            draw = _Draw(rng, table, parents, near, alike)
+            made[table.name] = [draw.row(id_) for id_ in ids]
         return made
 
 
-def _row(rng: random.Random, table: Table, id_: int, parents: list[int]) -> list[Any]:
-    row: list[Any] = [id_, rng.choice(table.labels), _maybe(rng, rng.choice(table.categories))]
-    for _, least, step in table.numbers:
-        near = least + step * rng.randrange(7) + rng.randint(-1, 1)
-        row.append(_maybe(rng, max(0, near)))
-    if table.parent:
-        row.append(_maybe(rng, rng.choice(parents)))
-    return row
+class _Draw:
+    """Draws the rows of a table; where they are to be alike, from two values of each kind."""
 
+    def __init__(
+        self, rng: random.Random, table: Table, parents: list[int], near: Sequence[int], alike: bool
+    ) -> None:
+        self.rng, self.parents, self.alike = rng, parents, alike
+        few = 2 if alike else None
+        self.labels = rng.sample(table.labels, few) if few else table.labels
+        self.categories = rng.sample(table.categories, few) if few else table.categories
+        self.numbers = [
+            (least, step, [k for k in near if least <= k <= least + 7 * step])
+            for _, least, step in table.numbers
+        ]
 
-def _maybe(rng: random.Random, value: Any) -> Any:
-    return None if rng.random() < 0.15 else value
+    def row(self, id_: int) -> list[Any]:
+        """One row."""
+        rng = self.rng
+        row: list[Any] = [id_, rng.choice(self.labels), self._maybe(rng.choice(self.categories))]
+        row += [self._maybe(self._number(*number)) for number in self.numbers]
+        return [*row, self._maybe(rng.choice(self.parents))] if self.parents else row
+
+    def _number(self, least: int, step: int, near: Sequence[int]) -> int:
+        if near and self.rng.random() < 0.4:
+            around = self.rng.choice(near)
+        else:
+            around = least + step * self.rng.randrange(3 if self.alike else 7)
+        return max(0, around + self.rng.randint(-1, 1))
+
+    def _maybe(self, value: Any) -> Any:
+        return None if self.rng.random() < 0.15 else value
 
 
 _PEOPLE = ("Ada", "Ben", "Cleo", "Dov", "Edda", "Finn", "Gita", "Hugo")

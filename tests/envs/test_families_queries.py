@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from assay.envs import make
+from assay.envs.families.regex_mutants import mutants as regex_mutants
 from assay.envs.families.regex_synthesis import RegexSynthesis as RegexFamily
 from assay.envs.families.sql import SQL as SQLFamily  # noqa: N811  # named by its initials
 from assay.envs.families.sql_mutants import mutants
@@ -49,9 +50,10 @@ def test_databases_are_several_and_hold_what_makes_a_difference(level: int) -> N
 def equivalent(mutant: str, puzzle) -> bool:
     """Whether no one of 40 fresh databases tells a mutant from the answer."""
     world = next(w for w in WORLDS if w.schema == puzzle.reference["schema"])
-    draw = random.Random(1)
+    draw = random.Random(1)  # noqa: S311  # test inputs, not secrets
+    near = [int(number) for number in re.findall(r"\b\d+\b", puzzle.answer)]
     for place in range(40):
-        database = Database(world.schema, world.rows(draw, children=place > 3), 10**6)
+        database = Database(world.schema, world.rows(draw, near=near, children=place > 3), 10**6)
         try:
             expected, given = database.run(puzzle.answer), database.run(mutant)
             ordered = puzzle.reference["ordered"]
@@ -67,7 +69,7 @@ def equivalent(mutant: str, puzzle) -> bool:
 
 
 def test_near_misses_lose() -> None:
-    """Of the changes that matter at all, nineteen of twenty are told from the answer."""
+    """Of the changes that matter at all, all but a few are told from the answer."""
     verifier, killed, survived = SQL(), 0, 0
     for level in LEVELS:
         for puzzle in puzzles(SQLFamily, level, 6):
@@ -76,7 +78,7 @@ def test_near_misses_lose() -> None:
                 killed += score == 0.0
                 survived += score == 1.0 and not equivalent(mutant, puzzle)
     assert killed > 150
-    assert killed / (killed + survived) > 0.95, (killed, survived)
+    assert killed / (killed + survived) > 0.97, (killed, survived)
 
 
 def test_answers_to_other_questions_lose() -> None:
@@ -93,23 +95,15 @@ def test_answers_to_other_questions_lose() -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_widened_and_narrowed_expressions_lose(level: int) -> None:
     verifier, told, tried = RegexSynthesis(), 0, 0
-    for puzzle in puzzles(RegexFamily, level, 12):
+    for puzzle in puzzles(RegexFamily, level, 6):
         pattern = puzzle.answer
         assert pattern not in puzzle.text
-        changed = [
-            pattern + "?",
-            f"(?i){pattern}",
-            pattern.replace("[", "[_", 1),
-            re.sub(r"\{\d+(,\d*)?\}", "+", pattern, count=1),
-            re.sub(r"\{(\d+),\d*\}", r"{\1}", pattern, count=1),
-            re.sub(r"\[[^]]*\]", ".", pattern, count=1),
-        ]
-        for other in set(changed) - {pattern}:
+        for other in (*regex_mutants(pattern), pattern + "?", f"(?i){pattern}", f"{pattern}|.*"):
             tried += 1
             told += verifier.verify(f"<answer>{other}</answer>", puzzle.reference).score == 0.0
         shown = "|".join(map(re.escape, puzzle.reference["positive"]))
         assert verifier.verify(f"<answer>{shown}</answer>", puzzle.reference).score == 0.0
-    assert told / tried > 0.75, (told, tried)
+    assert told / tried > 0.97, (told, tried)
 
 
 @pytest.mark.parametrize("name", ["SQL", "RegexSynthesis"])
@@ -117,9 +111,9 @@ def test_splits_are_disjoint_seeds_differ_and_levels_are_checked(name: str) -> N
     train, test, other = (
         make(f"assay/{name}-v0", **kwargs) for kwargs in ({}, {"split": "test"}, {"seed": 1})
     )
-    texts = {train.task(i).text for i in range(60)}
-    assert len(texts) > 50
-    assert not texts & {test.task(i).text for i in range(60)}
-    assert sum(other.task(i).text in texts for i in range(60)) < 6
+    texts = {train.task(i).text for i in range(40)}
+    assert len(texts) > 35
+    assert not texts & {test.task(i).text for i in range(40)}
+    assert sum(other.task(i).text in texts for i in range(40)) < 6
     with pytest.raises(ValueError, match="level must be from 1 to 5, got 6"):
         make(f"assay/{name}-v0", level=6)

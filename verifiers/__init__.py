@@ -7,6 +7,9 @@ from .exact import Exact
 from .families.countdown import Countdown
 from .families.regex_synthesis import RegexSynthesis
 from .families.sql import SQL
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -23,10 +26,13 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Integral",
     "Math",
+    "MultipleChoice",
     "RayVerifier",
     "RegexSynthesis",
     "Rubric",
+    "ShortAnswer",
     "Status",
     "Verdict",
     "Verifier",

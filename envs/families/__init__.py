@@ -6,5 +6,6 @@ FAMILIES = {
     "Countdown": ("countdown", "reach a target with + - * /"),
     "RegexSynthesis": ("regex_synthesis", "write the regular expression of a described language"),
     "SQL": ("sql", "answer a question about three tables with one query"),
+    "Integral": ("integral", "find an antiderivative"),
 }
 """By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
-from .families.regex_synthesis import RegexSynthesis
-from .families.sql import SQL
 from .families.integral import Integral
 from .families.multiple_choice import MultipleChoice
+from .families.regex_synthesis import RegexSynthesis
 from .families.short_answer import ShortAnswer
+from .families.sql import SQL
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number

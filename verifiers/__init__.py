@@ -13,6 +13,9 @@ from .families.short_answer import ShortAnswer
 from .families.sudoku import Sudoku
 from .families.zebra import Zebra
 from .form.boxed import Boxed
+from .families.regex_synthesis import RegexSynthesis
+from .families.short_answer import ShortAnswer
+from .families.sql import SQL
 from .form.format import Format
 from .form.json_fields import JsonFields
 from .form.json_schema import JsonSchema
@@ -35,6 +38,7 @@ from .winning import given_as
 
 __all__ = [
     "Boxed",
+    "SQL",
     "Code",
     "Countdown",
     "Exact",
@@ -55,6 +59,7 @@ __all__ = [
     "Queens",
     "RayVerifier",
     "RewardModel",
+    "RegexSynthesis",
     "Rubric",
     "ShortAnswer",
     "Status",

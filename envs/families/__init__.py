@@ -4,6 +4,8 @@ from __future__ import annotations
 
 FAMILIES = {
     "Countdown": ("countdown", "reach a target with + - * /"),
+    "RegexSynthesis": ("regex_synthesis", "write the regular expression of a described language"),
+    "SQL": ("sql", "answer a question about three tables with one query"),
     "Integral": ("integral", "find an antiderivative"),
     "KnightsAndKnaves": ("knights", "tell who lies from what people say"),
     "Queens": ("queens", "place queens that do not attack each other"),

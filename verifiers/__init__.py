@@ -9,13 +9,12 @@ from .families.integral import Integral
 from .families.knights import KnightsAndKnaves
 from .families.multiple_choice import MultipleChoice
 from .families.queens import Queens
-from .families.short_answer import ShortAnswer
-from .families.sudoku import Sudoku
-from .families.zebra import Zebra
-from .form.boxed import Boxed
 from .families.regex_synthesis import RegexSynthesis
 from .families.short_answer import ShortAnswer
 from .families.sql import SQL
+from .families.sudoku import Sudoku
+from .families.zebra import Zebra
+from .form.boxed import Boxed
 from .form.format import Format
 from .form.json_fields import JsonFields
 from .form.json_schema import JsonSchema
@@ -37,8 +36,8 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
-    "Boxed",
     "SQL",
+    "Boxed",
     "Code",
     "Countdown",
     "Exact",
@@ -58,8 +57,8 @@ __all__ = [
     "Pattern",
     "Queens",
     "RayVerifier",
-    "RewardModel",
     "RegexSynthesis",
+    "RewardModel",
     "Rubric",
     "ShortAnswer",
     "Status",

@@ -20,8 +20,9 @@ class Colouring(AnyAnswer):
     r"""Accept any colouring of all vertices in which no edge joins two of one colour.
 
     The colouring is pairs, ``A: red, B: blue``, a JSON object, or one pair on each line; ``=``,
-    ``-``, ``->`` and ``is`` stand for the colon. A vertex that has two colours loses, and so does
-    a colour that is not given. Case matters only where two names differ in nothing else.
+    ``-``, ``->`` and ``is`` stand for the colon, or brackets: ``A (red)``. A vertex that has two
+    colours loses, and so does a colour that is not given. Case matters only where two vertices
+    differ in nothing else.
 
     Reference: ``{"edges": [["A", "B"], ["B", "C"]], "colours": ["red", "green", "blue"]}``, or a
     number of colours, which are then called ``1``, ``2`` and so on; ``"vertices"`` names those
@@ -59,9 +60,11 @@ class Colouring(AnyAnswer):
         """Hold the colours to the edges."""
         graph, colours = neighbours_of(reference), _colours(reference)
         colour: dict[str, str] = {}
-        for left, right in _pairs(text):
-            (vertex,) = resolved([left], list(graph))
-            given = next((c for c in colours if c.casefold() == right.casefold()), None)
+        named = {name.casefold(): name for name in colours}
+        pairs = _pairs(text)
+        vertices = resolved([left for left, _ in pairs], list(graph))
+        for vertex, (_, right) in zip(vertices, pairs, strict=True):
+            given = named.get(right.casefold())
             if given is None:
                 return f"{right!r:.40} is not one of {', '.join(colours)}"
             if colour.setdefault(vertex, given) != given:
@@ -94,7 +97,7 @@ def _colours(reference: Any) -> list[str]:
 
 
 _PAIR = re.compile(
-    rf"(\w{{1,30}})\s{{0,3}}(?::|{ARROW}|=|[-–—]|\bis\b|\bin\b)\s{{0,3}}(\w{{1,30}})"
+    rf"(\w{{1,30}})\s{{0,3}}(?:(?::|{ARROW}|=|[-–—]|\bis\b)\s{{0,3}}(\w{{1,30}})|\((\w{{1,30}})\))"
 )
 _BETWEEN = re.compile(r"[\s,;.]+(?:and\s{1,3})?")
 
@@ -107,7 +110,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
         found = _PAIR.match(text, at)
         if found is None:
             raise Unreadable(f"expected a vertex and its colour, got {text[at : at + 40]!r}")
-        pairs.append((found.group(1), found.group(2)))
+        pairs.append((found.group(1), found.group(2) or found.group(3)))
         between = _BETWEEN.match(text, found.end())
         at = between.end() if between else found.end()
         if between is None and at < len(text):

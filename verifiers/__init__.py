@@ -7,9 +7,17 @@ from .exact import Exact
 from .families.colouring import Colouring
 from .families.countdown import Countdown
 from .families.graph_path import GraphPath
+from .families.hamiltonian_path import HamiltonianPath
 from .families.hanoi import Hanoi
+from .families.knapsack import Knapsack
+from .families.magic_square import MagicSquare
 from .families.maze import Maze
+from .families.sliding_tiles import SlidingTiles
 from .families.sorting import Sorting
+from .families.subset_sum import SubsetSum
+from .families.topological_order import TopologicalOrder
+from .families.water_jugs import WaterJugs
+from .families.word_ladder import WordLadder
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -27,15 +35,23 @@ __all__ = [
     "Format",
     "FunctionVerifier",
     "GraphPath",
+    "HamiltonianPath",
     "Hanoi",
+    "Knapsack",
+    "MagicSquare",
     "Math",
     "Maze",
     "RayVerifier",
     "Rubric",
+    "SlidingTiles",
     "Sorting",
     "Status",
+    "SubsetSum",
+    "TopologicalOrder",
     "Verdict",
     "Verifier",
+    "WaterJugs",
+    "WordLadder",
     "given_as",
     "read_number",
 ]

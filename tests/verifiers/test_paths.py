@@ -480,7 +480,7 @@ def test_other_replies_are_not_sorted(reply) -> None:
 
 
 def test_a_reply_that_cannot_be_read_says_why() -> None:
-    verdict = Sorting().verify("1, 2, 3, 4", {"items": [3, 2, 1], "order": "ascending"})
+    verdict = Sorting().verify("1, 2, 4", {"items": [3, 2, 1], "order": "ascending"})
     assert (verdict.status, verdict.reason) == (Status.UNPARSEABLE, "4 is none of the items")
     verdict = Maze().verify("RRX", {"grid": MAZES[0]})
     assert (verdict.status, verdict.reason) == (Status.UNPARSEABLE, "'RRX' is no move: 'x'")

@@ -89,6 +89,7 @@ def _unlabelled(text: str) -> Iterator[str]:
 
 
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|texttt|mathrm|mathbf|mathtt)\s?\{([^{}\\]{0,500})\}")
+_LATEX_FRAME = re.compile(r"\\(?:begin|end)\{[a-z]{1,12}\*?\}(?:\{[lcr|]{0,40}\})?")
 _LATEX_SIGNS = {
     "longrightarrow": "→", "rightarrow": "→", "Rightarrow": "→", "to": "→", "leftarrow": "←",
     "uparrow": "↑", "downarrow": "↓", "quad": " ", "qquad": " ", "left": "", "right": "",
@@ -112,7 +113,8 @@ def plain(text: str) -> str:
         'up\ndown'
     """
     if "\\" in text:
-        text = _LATEX.sub(_sign, _LATEX_TEXT.sub(r"\1", text))
+        text = _LATEX_FRAME.sub("", _LATEX_TEXT.sub(r"\1", text))
+        text = _LATEX.sub(_sign, text)
     for mark in ("**", "`", "$", "\ufe0f"):  # the last makes an emoji of an arrow
         text = text.replace(mark, "")
     text = _LIST_MARK.sub("", text.strip()).strip()

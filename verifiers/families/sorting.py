@@ -96,11 +96,14 @@ class Sorting(AnyAnswer):
 
     def _misplaced(self, text: str, reference: Any) -> int:
         numbers = type(reference["items"][0]) is not str
-        found = [(_number(i) if numbers else i, i) for i in items(text, _SEPARATOR)]
+        written = items(text, _SEPARATOR)
+        if len(written) != len(reference["items"]):
+            raise Unreadable(f"expected {len(reference['items'])} items, got {len(written)}")
+        found = [(_number(item) if numbers else item, item) for item in written]
         given, told = Counter(_given(reference)), Counter(item for item, _ in found)
-        for item, written in found:
+        for item, spelt in found:
             if item not in given:
-                raise Unreadable(f"{written!s:.40} is none of the items")
+                raise Unreadable(f"{spelt:.40} is none of the items")
         for item, count in given.items():
             if told[item] != count:
                 raise Unreadable(f"{item!s:.40} must be there {count} times, not {told[item]}")

@@ -9,7 +9,7 @@ import numpy as np
 from ...verifiers import HamiltonianPath as HamiltonianPathVerifier
 from .family import Family, Puzzle
 
-_LEVELS = ((6, 3, False), (8, 5, False), (10, 8, True), (14, 14, True), (20, 22, True))
+_LEVELS = ((7, 3, False), (9, 5, False), (10, 8, True), (14, 14, True), (20, 22, True))
 """Vertices, edges beside those of the hidden path, and whether it must come back."""
 
 
@@ -18,7 +18,7 @@ class HamiltonianPath(Family):
 
     Observation: the edges. Action: the reply.
     Reward: 1.0 for any such path. End: after one step.
-    Levels have 6, 8, 10, 14 and 20 vertices.
+    Levels have 7, 9, 10, 14 and 20 vertices.
     """
 
     verifier = HamiltonianPathVerifier

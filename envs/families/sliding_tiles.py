@@ -7,7 +7,7 @@ import numpy as np
 from ...verifiers import SlidingTiles as SlidingTilesVerifier
 from .family import Family, Puzzle
 
-_LEVELS = ((2, 3, 8), (3, 3, 10), (3, 3, 20), (3, 4, 30), (4, 4, 45))
+_LEVELS = ((2, 4, 8), (3, 3, 10), (3, 3, 20), (3, 4, 30), (4, 4, 45))
 """Rows, columns, and the least number of moves that mix the tiles; the most is twice as many."""
 
 
@@ -16,7 +16,7 @@ class SlidingTiles(Family):
 
     Observation: the board. Action: the reply.
     Reward: 1.0 for any moves that do it. End: after one step.
-    Levels have boards of 2x3, 3x3, 3x3, 3x4 and 4x4, mixed by 8, 10, 20, 30 and 45 moves or up to
+    Levels have boards of 2x4, 3x3, 3x3, 3x4 and 4x4, mixed by 8, 10, 20, 30 and 45 moves or up to
     twice as many.
     """
 

@@ -9,8 +9,8 @@ from ...verifiers.families.water_jugs import fewest_steps
 from .family import Family, Puzzle
 
 _LEVELS = (
-    (2, 9, 2, False),
-    (2, 13, 4, False),
+    (2, 30, 2, False),
+    (2, 20, 4, False),
     (3, 13, 4, False),
     (2, 19, 8, True),
     (3, 22, 6, True),

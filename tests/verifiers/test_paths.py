@@ -256,7 +256,7 @@ def test_other_replies_lose_the_tower(reply) -> None:
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_of_all_lists_of_vertices_the_paths_win(seed, directed) -> None:
     rng = random.Random(seed)  # noqa: S311  # test inputs, not secrets
     edges = [[a, b, rng.choice([1, 2, 2.5, 0.1])] for a, b in permutations("PQRST", 2)]

@@ -102,7 +102,7 @@ def completed(given: Square) -> Square | None:
     steps = 0
 
     def fits(line: range) -> bool:
-        numbers = [square[at] for at in line]
+        numbers: list[int] = [square[at] for at in line]
         return sum(numbers) == total if all(numbers) else sum(numbers) < total
 
     def fill(place: int) -> bool | None:

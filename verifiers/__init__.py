@@ -18,6 +18,9 @@ from .families.subset_sum import SubsetSum
 from .families.topological_order import TopologicalOrder
 from .families.water_jugs import WaterJugs
 from .families.word_ladder import WordLadder
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -45,6 +48,12 @@ __all__ = [
     "Rubric",
     "SlidingTiles",
     "Sorting",
+    "Integral",
+    "Math",
+    "MultipleChoice",
+    "RayVerifier",
+    "Rubric",
+    "ShortAnswer",
     "Status",
     "SubsetSum",
     "TopologicalOrder",

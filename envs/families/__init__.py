@@ -17,5 +17,6 @@ FAMILIES = {
     "TopologicalOrder": ("topological_order", "order tasks by what they need"),
     "WaterJugs": ("water_jugs", "measure an amount with jugs"),
     "WordLadder": ("word_ladder", "go from word to word by one letter"),
+    "Integral": ("integral", "find an antiderivative"),
 }
 """By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import isqrt
 from typing import Any
 
 from .any_answer import AnyAnswer, Unreadable, items
@@ -94,7 +95,7 @@ def completed(given: Square) -> Square | None:
 
     Numbers are tried row by row; a line that is full must have the sum ``n (n**2 + 1) / 2``.
     """
-    size = round(len(given) ** 0.5)
+    size = isqrt(len(given))
     total = size * (len(given) + 1) // 2
     lines_of = [[line for line in _lines(size) if at in line] for at in range(len(given))]
     square, free = list(given), set(range(1, len(given) + 1)) - set(given)
@@ -102,7 +103,7 @@ def completed(given: Square) -> Square | None:
     steps = 0
 
     def fits(line: range) -> bool:
-        numbers: list[int] = [square[at] for at in line]
+        numbers = [square[at] for at in line]
         return sum(numbers) == total if all(numbers) else sum(numbers) < total
 
     def fill(place: int) -> bool | None:

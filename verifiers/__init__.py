@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from .cluster import RayVerifier
 from .exact import Exact
+from .families.coin_change import CoinChange
 from .families.colouring import Colouring
 from .families.countdown import Countdown
 from .families.graph_path import GraphPath
 from .families.hamiltonian_path import HamiltonianPath
 from .families.hanoi import Hanoi
+from .families.integral import Integral
 from .families.knapsack import Knapsack
+from .families.knight_path import KnightPath
+from .families.lights_out import LightsOut
 from .families.magic_square import MagicSquare
 from .families.maze import Maze
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .families.sliding_tiles import SlidingTiles
 from .families.sorting import Sorting
+from .families.spanning_tree import SpanningTree
 from .families.subset_sum import SubsetSum
 from .families.topological_order import TopologicalOrder
 from .families.water_jugs import WaterJugs
 from .families.word_ladder import WordLadder
-from .families.integral import Integral
-from .families.multiple_choice import MultipleChoice
-from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .maths.maths import Math
 from .maths.number import read_number
@@ -32,6 +36,7 @@ from .winning import given_as
 
 __all__ = [
     "Code",
+    "CoinChange",
     "Colouring",
     "Countdown",
     "Exact",
@@ -40,20 +45,20 @@ __all__ = [
     "GraphPath",
     "HamiltonianPath",
     "Hanoi",
+    "Integral",
     "Knapsack",
+    "KnightPath",
+    "LightsOut",
     "MagicSquare",
     "Math",
     "Maze",
-    "RayVerifier",
-    "Rubric",
-    "SlidingTiles",
-    "Sorting",
-    "Integral",
-    "Math",
     "MultipleChoice",
     "RayVerifier",
     "Rubric",
     "ShortAnswer",
+    "SlidingTiles",
+    "Sorting",
+    "SpanningTree",
     "Status",
     "SubsetSum",
     "TopologicalOrder",

@@ -7,15 +7,19 @@ import pytest
 from assay.envs import make
 
 NAMES = (
+    "CoinChange",
     "Colouring",
     "GraphPath",
     "HamiltonianPath",
     "Hanoi",
     "Knapsack",
+    "KnightPath",
+    "LightsOut",
     "MagicSquare",
     "Maze",
     "SlidingTiles",
     "Sorting",
+    "SpanningTree",
     "SubsetSum",
     "TopologicalOrder",
     "WaterJugs",

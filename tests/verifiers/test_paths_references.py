@@ -9,15 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import (
+    CoinChange,
     Colouring,
     GraphPath,
     HamiltonianPath,
     Hanoi,
     Knapsack,
+    KnightPath,
+    LightsOut,
     MagicSquare,
     Maze,
     SlidingTiles,
     Sorting,
+    SpanningTree,
     SubsetSum,
     TopologicalOrder,
     Verifier,
@@ -27,15 +31,19 @@ from assay.verifiers import (
 from assay.verifiers.catalogue import examples
 
 KINDS = (
+    CoinChange,
     Colouring,
     GraphPath,
     HamiltonianPath,
     Hanoi,
     Knapsack,
+    KnightPath,
+    LightsOut,
     MagicSquare,
     Maze,
     SlidingTiles,
     Sorting,
+    SpanningTree,
     SubsetSum,
     TopologicalOrder,
     WaterJugs,

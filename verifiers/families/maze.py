@@ -163,9 +163,16 @@ _CELL = re.compile(r"[\[(]\s{0,3}(\d{1,4})\s{0,3},\s{0,3}(\d{1,4})\s{0,3}[\])]",
 _AROUND_CELLS = frozenset(" \t\r\n,;[](){}->=→")
 
 
+def cells_of(text: str) -> list[Cell]:
+    """The cells of a list of cells, empty where the text is none."""
+    if not _AROUND_CELLS.issuperset(_CELL.sub("", text)):
+        return []
+    return [(int(row), int(column)) for row, column in _CELL.findall(text)]
+
+
 def _cells(text: str, start: Cell) -> list[Cell] | None:
     """The cells after the start, or ``None`` where the text is no list of cells."""
-    cells = [(int(row), int(column)) for row, column in _CELL.findall(text)]
-    if not cells or not _AROUND_CELLS.issuperset(_CELL.sub("", text)):
+    cells = cells_of(text)
+    if not cells:
         return None
     return cells[1:] if cells[0] == start else cells

@@ -51,9 +51,9 @@ class SubsetSum(AnyAnswer):
     def fault(self, text: str, reference: Any) -> str | None:
         """Add up."""
         left, equals, right = text.partition("=")
-        if equals and _numbers(right) != [reference["target"]]:
+        if equals and numbers_of(right) != [reference["target"]]:
             return f"says {right.strip()!r:.40} where the target is {reference['target']}"
-        numbers = _numbers(left)
+        numbers = numbers_of(left)
         if extra := Counter(numbers) - Counter(reference["numbers"]):
             return f"uses {', '.join(map(str, sorted(extra.elements())))[:60]} beyond what is given"
         if sum(numbers) != reference["target"]:
@@ -61,7 +61,12 @@ class SubsetSum(AnyAnswer):
         return None
 
 
-def _numbers(text: str) -> list[int]:
+def numbers_of(text: str) -> list[int]:
+    """The whole numbers of a list or a sum.
+
+    Raises:
+        Unreadable: there is none, or something else among them.
+    """
     found = items(text, _SEPARATOR)
     for item in found:
         if not _NUMBER.fullmatch(item):

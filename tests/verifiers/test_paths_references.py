@@ -75,7 +75,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return [(value, key) for key, _ in pairs] + [p for _, inner in pairs for p in places(inner)]
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(deadline=None, derandomize=True, max_examples=250)
 @given(data=st.data())
 def test_a_reference_that_was_harmed_is_named_or_can_still_be_won(data: st.DataObject) -> None:
     verifier, good = data.draw(st.sampled_from(GOOD))

@@ -25,7 +25,18 @@ from .families.subset_sum import SubsetSum
 from .families.topological_order import TopologicalOrder
 from .families.water_jugs import WaterJugs
 from .families.word_ladder import WordLadder
+from .form.boxed import Boxed
 from .form.format import Format
+from .form.markdown import MarkdownStructure
+from .form.xml import XmlStructure
+from .form.json_fields import JsonFields
+from .form.json_schema import JsonSchema
+from .form.json_value import Json
+from .form.pattern import Pattern
+from .form.tool_call import ToolCall
+from .judges.judge import Judge
+from .judges.pairwise import PairwiseJudge
+from .judges.reward_model import RewardModel
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -35,6 +46,7 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "Boxed",
     "Code",
     "CoinChange",
     "Colouring",
@@ -50,10 +62,20 @@ __all__ = [
     "KnightPath",
     "LightsOut",
     "MagicSquare",
+    "MarkdownStructure",
+    "Json",
+    "JsonFields",
+    "JsonSchema",
     "Math",
     "Maze",
     "MultipleChoice",
+    "Pattern",
+    "Judge",
+    "Math",
+    "MultipleChoice",
+    "PairwiseJudge",
     "RayVerifier",
+    "RewardModel",
     "Rubric",
     "ShortAnswer",
     "SlidingTiles",
@@ -66,6 +88,10 @@ __all__ = [
     "Verifier",
     "WaterJugs",
     "WordLadder",
+    "ToolCall",
+    "Verdict",
+    "Verifier",
+    "XmlStructure",
     "given_as",
     "read_number",
 ]

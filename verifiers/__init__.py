@@ -27,13 +27,13 @@ from .families.water_jugs import WaterJugs
 from .families.word_ladder import WordLadder
 from .form.boxed import Boxed
 from .form.format import Format
-from .form.markdown import MarkdownStructure
-from .form.xml import XmlStructure
 from .form.json_fields import JsonFields
 from .form.json_schema import JsonSchema
 from .form.json_value import Json
+from .form.markdown import MarkdownStructure
 from .form.pattern import Pattern
 from .form.tool_call import ToolCall
+from .form.xml import XmlStructure
 from .judges.judge import Judge
 from .judges.pairwise import PairwiseJudge
 from .judges.reward_model import RewardModel
@@ -58,22 +58,20 @@ __all__ = [
     "HamiltonianPath",
     "Hanoi",
     "Integral",
+    "Json",
+    "JsonFields",
+    "JsonSchema",
+    "Judge",
     "Knapsack",
     "KnightPath",
     "LightsOut",
     "MagicSquare",
     "MarkdownStructure",
-    "Json",
-    "JsonFields",
-    "JsonSchema",
     "Math",
     "Maze",
     "MultipleChoice",
-    "Pattern",
-    "Judge",
-    "Math",
-    "MultipleChoice",
     "PairwiseJudge",
+    "Pattern",
     "RayVerifier",
     "RewardModel",
     "Rubric",
@@ -83,14 +81,12 @@ __all__ = [
     "SpanningTree",
     "Status",
     "SubsetSum",
+    "ToolCall",
     "TopologicalOrder",
     "Verdict",
     "Verifier",
     "WaterJugs",
     "WordLadder",
-    "ToolCall",
-    "Verdict",
-    "Verifier",
     "XmlStructure",
     "given_as",
     "read_number",

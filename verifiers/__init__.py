@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from .cluster import RayVerifier
 from .exact import Exact
+from .families.coin_change import CoinChange
+from .families.colouring import Colouring
 from .families.countdown import Countdown
+from .families.graph_path import GraphPath
+from .families.hamiltonian_path import HamiltonianPath
+from .families.hanoi import Hanoi
 from .families.integral import Integral
 from .families.knights import KnightsAndKnaves
+from .families.knapsack import Knapsack
+from .families.knight_path import KnightPath
+from .families.lights_out import LightsOut
+from .families.magic_square import MagicSquare
+from .families.maze import Maze
 from .families.multiple_choice import MultipleChoice
 from .families.queens import Queens
 from .families.regex_synthesis import RegexSynthesis
@@ -14,6 +24,13 @@ from .families.short_answer import ShortAnswer
 from .families.sql import SQL
 from .families.sudoku import Sudoku
 from .families.zebra import Zebra
+from .families.sliding_tiles import SlidingTiles
+from .families.sorting import Sorting
+from .families.spanning_tree import SpanningTree
+from .families.subset_sum import SubsetSum
+from .families.topological_order import TopologicalOrder
+from .families.water_jugs import WaterJugs
+from .families.word_ladder import WordLadder
 from .form.boxed import Boxed
 from .form.format import Format
 from .form.json_fields import JsonFields
@@ -39,19 +56,29 @@ __all__ = [
     "SQL",
     "Boxed",
     "Code",
+    "CoinChange",
+    "Colouring",
     "Countdown",
     "Exact",
     "Format",
     "FunctionVerifier",
     "Instructions",
+    "GraphPath",
+    "HamiltonianPath",
+    "Hanoi",
     "Integral",
     "Json",
     "JsonFields",
     "JsonSchema",
     "Judge",
     "KnightsAndKnaves",
+    "Knapsack",
+    "KnightPath",
+    "LightsOut",
+    "MagicSquare",
     "MarkdownStructure",
     "Math",
+    "Maze",
     "MultipleChoice",
     "PairwiseJudge",
     "Pattern",
@@ -61,11 +88,18 @@ __all__ = [
     "RewardModel",
     "Rubric",
     "ShortAnswer",
+    "SlidingTiles",
+    "Sorting",
+    "SpanningTree",
     "Status",
     "Sudoku",
+    "SubsetSum",
     "ToolCall",
+    "TopologicalOrder",
     "Verdict",
     "Verifier",
+    "WaterJugs",
+    "WordLadder",
     "XmlStructure",
     "Zebra",
     "given_as",

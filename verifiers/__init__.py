@@ -11,9 +11,9 @@ from .families.graph_path import GraphPath
 from .families.hamiltonian_path import HamiltonianPath
 from .families.hanoi import Hanoi
 from .families.integral import Integral
-from .families.knights import KnightsAndKnaves
 from .families.knapsack import Knapsack
 from .families.knight_path import KnightPath
+from .families.knights import KnightsAndKnaves
 from .families.lights_out import LightsOut
 from .families.magic_square import MagicSquare
 from .families.maze import Maze
@@ -21,16 +21,16 @@ from .families.multiple_choice import MultipleChoice
 from .families.queens import Queens
 from .families.regex_synthesis import RegexSynthesis
 from .families.short_answer import ShortAnswer
-from .families.sql import SQL
-from .families.sudoku import Sudoku
-from .families.zebra import Zebra
 from .families.sliding_tiles import SlidingTiles
 from .families.sorting import Sorting
 from .families.spanning_tree import SpanningTree
+from .families.sql import SQL
 from .families.subset_sum import SubsetSum
+from .families.sudoku import Sudoku
 from .families.topological_order import TopologicalOrder
 from .families.water_jugs import WaterJugs
 from .families.word_ladder import WordLadder
+from .families.zebra import Zebra
 from .form.boxed import Boxed
 from .form.format import Format
 from .form.json_fields import JsonFields
@@ -62,18 +62,18 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
-    "Instructions",
     "GraphPath",
     "HamiltonianPath",
     "Hanoi",
+    "Instructions",
     "Integral",
     "Json",
     "JsonFields",
     "JsonSchema",
     "Judge",
-    "KnightsAndKnaves",
     "Knapsack",
     "KnightPath",
+    "KnightsAndKnaves",
     "LightsOut",
     "MagicSquare",
     "MarkdownStructure",
@@ -92,8 +92,8 @@ __all__ = [
     "Sorting",
     "SpanningTree",
     "Status",
-    "Sudoku",
     "SubsetSum",
+    "Sudoku",
     "ToolCall",
     "TopologicalOrder",
     "Verdict",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .form.citations import Citations
+from .form.commitment import Commits
+from .form.compression import Compression
+from .form.cosine import CosineLength
 from .form.format import Format
+from .form.language import Language
+from .form.length import Length
+from .form.overlong import SoftOverlong
+from .form.repetition import Repetition
 from .maths.maths import Math
 from .maths.number import read_number
 from .program import Code
@@ -15,14 +23,22 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "Citations",
     "Code",
+    "Commits",
+    "Compression",
+    "CosineLength",
     "Countdown",
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Language",
+    "Length",
     "Math",
     "RayVerifier",
+    "Repetition",
     "Rubric",
+    "SoftOverlong",
     "Status",
     "Verdict",
     "Verifier",

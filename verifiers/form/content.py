@@ -25,6 +25,11 @@ _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_]|[{_MARKS}])+")
 _LETTERS = re.compile(rf"\\[A-Za-z]+|([{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W\d_]|[{_MARKS}])+)")
 
 
+def visible(text: str) -> str:
+    """A text without the characters that have no shape, such as zero-width spaces."""
+    return _HIDDEN.sub("", text)
+
+
 def words(text: str) -> Iterator[str]:
     """The words and numbers of a text in lower case; each letter of a script without spaces.
 
@@ -34,7 +39,7 @@ def words(text: str) -> Iterator[str]:
         >>> list(words("Tokyo, 東京 in 2024."))
         ['tokyo', '東', '京', 'in', '2024']
     """
-    return (found.group() for found in _WORD.finditer(_HIDDEN.sub("", text.lower())))
+    return (found.group() for found in _WORD.finditer(visible(text.lower())))
 
 
 def distinct_words(text: str, *, enough: int | None = None) -> int:
@@ -49,9 +54,19 @@ def distinct_words(text: str, *, enough: int | None = None) -> int:
         2
     """
     seen: set[str] = set()
-    for found in _LETTERS.finditer(_HIDDEN.sub("", text.lower())):
+    for found in _LETTERS.finditer(visible(text.lower())):
         if found[1]:
             seen.add(found[1])
             if enough is not None and len(seen) >= enough:
                 break
     return len(seen)
+
+
+def check_content(content: int) -> None:
+    """Refuse a floor that an empty reply would pass.
+
+    Raises:
+        ValueError: it is below 1.
+    """
+    if content < 1:
+        raise ValueError(f"content must be at least 1 word, or silence would earn, got {content!r}")

@@ -17,7 +17,7 @@ from .quotes import holds, plain, quotations, shielded
 _MARK = re.compile(r"\[(\d{1,4}(?:\s?[,;–-]\s?\d{1,4}){0,20})\]")
 _NUMBERS = re.compile(r"(\d+)(?:\s?[–-]\s?(\d+))?")
 _AFTER_STOP = re.compile(
-    r"([.!?。！？]++[\"”’»」]?)([ \t]{0,3}(?:\[[\d,;–\- ]{1,100}\][ \t]?){1,20})"
+    r"(?<![.!?。！？])([.!?。！？]++[\"”’»」]?)([ \t]{0,3}(?:\[[\d,;–\- ]{1,100}\][ \t]?){1,20})"
 )
 _FEW_WORDS = 3
 _QUOTES = 50

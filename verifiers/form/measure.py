@@ -12,12 +12,13 @@ Unit = Literal["words", "characters", "sentences"]
 UNITS = ("words", "characters", "sentences")
 
 _STOP = re.compile(
-    r"[.!?…]++[\"'”’»)\]*]*+(?=\s|\Z)|[。！？।॥]++[”’」』）)]*+|\n\s*+\n"
-    r"|\n(?=\s{0,8}(?:[-*•#>]|\d{1,3}[.)])\s)"
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+(?=\s|\Z)"
+    r"|(?<![。！？।॥])[。！？।॥]++[”’」』）)]*+|\n[ \t\r]*+\n|\n(?=\s{0,8}(?:[-*•#>]|\d{1,3}[.)])\s)"
 )
 _NOT_THE_END = re.compile(
     r"(?:\b(?:[A-Z]|e\.g|i\.e|cf|vs|etc|approx|Mrs?|Ms|Dr|Prof|St|Fig|Eq|No)|^\s*\d{1,3})\.\Z"
 )
+_SAYS = re.compile(r"[^\W_]")
 _GOES_ON = re.compile(r"\s+[a-z]")
 
 
@@ -63,12 +64,8 @@ def sentences(text: str) -> Iterator[str]:
             or _NOT_THE_END.search(text[max(start, end - 12) : end])
         ):
             continue
-        if _says(text[start:end]):
+        if _SAYS.search(text, start, end):
             yield text[start:end].strip()
         start = end
-    if _says(text[start:]):
+    if _SAYS.search(text, start):
         yield text[start:].strip()
-
-
-def _says(text: str) -> bool:
-    return next(words(text), None) is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _QUOTE = re.compile(
-    r"“([^“”\n]{1,2000})”|«([^«»\n]{1,2000})»|„([^„“”\n]{1,2000})[“”]|「([^「」\n]{1,2000})」|\"([^\"\n]{1,2000})\""
+    r"“([^“”]{1,2000})”|«([^«»]{1,2000})»|„([^„“”]{1,2000})[“”]|「([^「」]{1,2000})」"
+    r"|(?<![\w\"])\"(?=\S)([^\"]{1,2000})(?<=\S)\"(?!\w)"  # not the inches of a 5" pipe
 )
 _STOPS = str.maketrans(".!?。！？", "\ue000\ue001\ue002\ue003\ue004\ue005")
 _BACK = {to: at for at, to in _STOPS.items()}

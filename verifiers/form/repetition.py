@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from ..verdict import Status, Verdict
@@ -20,8 +20,9 @@ class Repetition(Verifier):
     Of all runs of ``n`` words, those that stood there before are repeated. Up to a share of
     ``free`` of them costs nothing; from there the score falls in a straight line to 0 at
     ``most``. A word that stands more than ``run`` times in a row, or a character more than ten
-    times as often, is a loop and earns 0. Words are letters, where a script has no spaces; case,
-    punctuation and invisible characters make no run a new one. The reference is not looked at.
+    times as often, blanks between or not, is a loop and earns 0. Words are letters, where a
+    script has no spaces; case, punctuation and invisible characters make no run a new one. The
+    reference is not looked at.
 
     The share is that of Yeo et al. (arXiv:2502.03373, section 4.3), who give each repeated run of
     40 tokens a small penalty, and of open-r1's reward, 1 - distinct / all for runs of 3, which
@@ -73,7 +74,7 @@ class Repetition(Verifier):
             return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
         if distinct_words(text, enough=self.content) < self.content:
             return Verdict.wrong(f"says too little: fewer than {self.content} different words")
-        for found in _RUN.finditer(visible(text)):
+        for found in _RUN.finditer("".join(visible(text).split())):
             if len(found.group()) > 10 * self.run:
                 return Verdict.wrong(f"{found[1]!r} stands {len(found.group())} times in a row")
         numbered = _numbered(text)
@@ -96,7 +97,7 @@ def _numbered(text: str) -> list[int]:
 def _longest_run(numbers: list[int]) -> int:
     best = current = 0
     before = None
-    for number in chain(numbers):
+    for number in numbers:
         current = current + 1 if number == before else 1
         before = number
         best = max(best, current)

@@ -70,7 +70,7 @@ class Commits(Verifier):
             return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
         fault = _wavers(found.text) or _differ(reply)
         text = part_of(reply, "all") or ""
-        if not fault and _DECLINES.search(text[-_TAIL:]):
+        if not fault and _DECLINES.search((after_thinking(reply) or "")[-_TAIL:]):
             fault = "it declines, or guesses"
         before, _, after = text.rpartition(found.text)
         rest = f"{before} {after}"

@@ -14,7 +14,7 @@ from .script import scripts
 from .tongue import BY_SCRIPT, NONE, WRITTEN_IN, alike, known, language_of
 
 _FEW_LETTERS = 12
-_FEW_WORDS = 3
+_FEW_WORDS = 2
 _PASSAGE = 80  # characters that a passage has at least, where the text has as many
 _LONGEST = 400
 _PASSAGES = 160  # that are read, spread evenly over a longer text
@@ -35,7 +35,7 @@ class Language(Verifier):
     of another language, and the text as a whole must be 0.5 sure of the one wanted. The share of
     a text in the language is that of its letters in the right script, times that of the passages.
 
-    A reply of fewer than 12 letters or 3 words, or of no language, cannot be told and earns 0.
+    A reply of fewer than 12 letters or of one word, or of no language, cannot be told and earns 0.
     Norwegian's two forms are one language here; so are Bosnian, Croatian and Serbian, and
     Indonesian and Malay. Serbian is right in both scripts; a transliteration is in no language.
 

@@ -13,8 +13,10 @@ UNITS = ("words", "characters", "sentences")
 
 _STOP = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+(?=\s|\Z)"
-    r"|(?<![。！？।॥])[。！？।॥]++[”’」』）)]*+|\n[ \t\r]*+\n|\n(?=\s{0,8}(?:[-*•#>]|\d{1,3}[.)])\s)"
+    r"|(?<![。！？।॥])[。！？।॥]++[”’」』）)]*+|\n[ \t\r]*+\n"
+    r"|\n(?=\s{0,8}(?:[-*•#>]|\d{1,3}[.)])\s)"
 )
+_WEAK = (".", "...", "…")
 _NOT_THE_END = re.compile(
     r"(?:\b(?:[A-Z]|e\.g|i\.e|cf|vs|etc|approx|Mrs?|Ms|Dr|Prof|St|Fig|Eq|No)|^\s*\d{1,3})\.\Z"
 )
@@ -59,7 +61,7 @@ def sentences(text: str) -> Iterator[str]:
     start = 0
     for stop in _STOP.finditer(text):
         end = stop.end()
-        if stop.group() == "." and (
+        if stop.group() in _WEAK and (
             _GOES_ON.match(text, end, end + 40)
             or _NOT_THE_END.search(text[max(start, end - 12) : end])
         ):

@@ -21,7 +21,7 @@ _NOT_PROSE = re.compile(
     r"|\\[A-Za-z]++",
     re.MULTILINE,
 )
-_LETTERS = dict.fromkeys([*range(0x41, 0x5B), *range(0x61, 0x7B), *range(0x370, 0x400)], " ")
+_BLANKED = dict.fromkeys([*range(0x20, 0x7F), *range(0x370, 0x400)], " ")
 
 
 def check_part(part: str) -> None:
@@ -60,11 +60,11 @@ def missing(part: Part) -> str:
 def prose(text: str) -> str:
     r"""A text without code, formulas, LaTeX commands and addresses.
 
-    Of those only Latin and Greek letters go: whoever writes Chinese in a fence or in ``\text{}``
-    still writes Chinese.
+    Of those only ASCII and Greek go: whoever writes Chinese in a fence or in ``\text{}`` still
+    writes Chinese.
 
     Example:
-        >>> prose(r"So $x=y$, see https://a.b and `f(x)`.").split()
-        ['So', '$', '=', '$,', 'see', '://', '.', 'and', '`', '(', ')`.']
+        >>> prose(r"So $x=y$, see https://a.b and `f(x)`!").split()
+        ['So', ',', 'see', 'and', '!']
     """
-    return _NOT_PROSE.sub(lambda found: found.group().translate(_LETTERS), text)
+    return _NOT_PROSE.sub(lambda found: found.group().translate(_BLANKED), text)

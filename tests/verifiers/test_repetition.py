@@ -57,7 +57,7 @@ LOOPS = {
     "a Chinese sentence": CHINESE * 6,
     "capitals turn by turn": "".join(f"{PROSE.upper()} {PROSE} " for _ in range(4)),
     "other punctuation": "".join(f"{PROSE.replace(' ', sign)} " for sign in " ,;:-\u2003"),
-    "invisible characters": "".join(f"{PROSE.replace('e', 'e' + z)} " for z in "\u200b\u200c\ufeff"),
+    "invisible signs": "".join(f"{PROSE.replace('e', 'e' + z)} " for z in "\u200b\u200c\ufeff"),
 }  # fmt: skip
 
 

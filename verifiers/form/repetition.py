@@ -24,7 +24,7 @@ class Repetition(Verifier):
     script has no spaces; case, punctuation and invisible characters make no run a new one. The
     reference is not looked at.
 
-    The share is that of Yeo et al. (arXiv:2502.03373, section 4.3), who give each repeated run of
+    The share is that of Yeo et al. (arXiv:2502.03373, section 4), who give each repeated run of
     40 tokens a small penalty, and of open-r1's reward, 1 - distinct / all for runs of 3, which
     finds fault with any long text: the longer it is, the more of its short runs come again.
 

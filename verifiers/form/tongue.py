@@ -122,10 +122,7 @@ def _classifier() -> Any:
     """Read once, in about half a second, when first needed."""
     with _lock:
         if not _loaded:
-            from py3langid.langid import (  # type: ignore[import-untyped]  # ships no types
-                MODEL_FILE,
-                LanguageIdentifier,
-            )
+            from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
             _loaded.append(LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True))
     return _loaded[0]

@@ -1,4 +1,4 @@
-"""The command line: list, score, audit, diff, train, demo, sandbox."""
+"""The command line: list, verifiers, score, audit, diff, train, demo, sandbox."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from . import __version__, report
 from .arguments import settings
 from .audit_cli import audit_command, diff_command
+from .catalogue import verifiers_command
 from .console import err, out, say
 from .demo import demo
 from .envs import (
@@ -40,6 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(sandbox_app, name="sandbox")
+app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("diff")(diff_command)
 app.command()(train)

@@ -128,6 +128,8 @@ def hedges(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]]:
     forms = [form for form in _FORMS if form % answer != winner]
     at = winner.rfind(answer)
     for name, text in texts:
+        if text.casefold() == answer.casefold():  # the letter c of a choice is no free symbol
+            continue
         if at >= 0:
             yield name, winner[:at] + text + winner[at + len(answer) :]
         for form in forms:

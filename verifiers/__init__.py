@@ -9,6 +9,9 @@ from .form.citations import Citations
 from .form.commitment import Commits
 from .form.compression import Compression
 from .form.cosine import CosineLength
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .form.language import Language
 from .form.length import Length
@@ -34,11 +37,14 @@ __all__ = [
     "FunctionVerifier",
     "Language",
     "Length",
+    "Integral",
     "Math",
+    "MultipleChoice",
     "RayVerifier",
     "Repetition",
     "Rubric",
     "SoftOverlong",
+    "ShortAnswer",
     "Status",
     "Verdict",
     "Verifier",

@@ -240,6 +240,7 @@ _PHRASE = re.compile(
     r"exactly|option|choice)\b:?)?",
     re.IGNORECASE,
 )
+_OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SPOKEN = re.compile(
     r"\s{0,9}(?:(?:so|thus|therefore|hence),?\s)?(?:the\s)?(?:final\s|correct\s)?answer\b",
     re.IGNORECASE,
@@ -261,6 +262,8 @@ def _phrased(text: str) -> Answer | None:
     last = next((f for f in reversed(found) if not supposed(text, f.start())), None)
     if last is None:
         return Answer(None, reason="the answer is only supposed, or denied")
+    if _OR_ELSE.search(text, max(0, last.start() - _WIDEST_GAP), last.start()):
+        return Answer(None, reason="the answer is one of several")
     rest = text[last.end() : last.end() + 4 * MAX_ANSWER].lstrip(" \t*:").lstrip("\n")
     stop = _SENTENCE_END.search(rest)
     end = stop.start() if stop else len(rest)

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 FAMILIES = {
     "Countdown": ("countdown", "reach a target with + - * /"),
+    "Integral": ("integral", "find an antiderivative"),
 }
 """By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""

@@ -158,13 +158,12 @@ def test_copies_made_by_pickle_and_by_json_judge_alike(case: Example) -> None:
 
 @pytest.mark.parametrize(
     "verifier",
-    {case.name: case.verifier for case in CASES if case.name not in SLOW_TO_AUDIT}.values(),
+    {c.name: c.verifier for c in reversed(CASES) if c.name not in SLOW_TO_AUDIT}.values(),
     ids=lambda verifier: type(verifier).__name__,
 )
-def test_the_audit_finds_nothing(verifier: Verifier) -> None:
+def test_the_audit_finds_nothing_with_the_first_options_shown(verifier: Verifier) -> None:
     samples = [Sample(e.reference, e.wins[0]) for e in CASES if e.verifier == verifier]
-    report = audit(verifier, samples=samples)
-    assert report.failing == [], report
+    audit(verifier, samples=samples).raise_for_failures()
 
 
 def test_closing_twice_does_no_harm() -> None:

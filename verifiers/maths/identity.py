@@ -69,7 +69,7 @@ def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | Non
     agree, differ, first = 0, 0, None  # the first point where they agree
     cancelled = True  # until it is known that doubles are good enough for these two
     jumps = not _JUMPING.isdisjoint(functions(left) | functions(right))
-    for point in _points(variables, jumps):
+    for point in points(variables, jumps):
         a, b = double_value(left, point), double_value(right, point)
         if a is None or b is None or max(abs(a), abs(b)) < 1e-200:
             continue
@@ -97,7 +97,7 @@ def proportional(left: Node, right: Node) -> bool:
     if not variables or variables != names(right):
         return False
     ratios = []
-    for point in _points(variables, False):
+    for point in points(variables, False):
         try:
             a, b = precise_value(left, point), precise_value(right, point)
         except TooLargeError:
@@ -141,14 +141,15 @@ def _coordinate(name: str, k: int) -> float:
     return low + (high - low) * drawn / 2**48
 
 
-def _points(variables: frozenset[str], jumps: bool) -> list[Point]:
-    points: list[Point] = [
+def points(variables: frozenset[str], jumps: bool = False) -> list[Point]:
+    """Points to look at, always the same; whole ones as well, for what jumps there."""
+    found: list[Point] = [
         {name: _coordinate(name, k) for name in variables} for k in range(len(_RANGES))
     ]
     if jumps:
         order = sorted(variables)
-        points += [{name: pair[j % 2] for j, name in enumerate(order)} for pair in _WHOLE]
-    return points
+        found += [{name: pair[j % 2] for j, name in enumerate(order)} for pair in _WHOLE]
+    return found
 
 
 def _same_at(left: Node, right: Node, point: Point) -> bool | None:

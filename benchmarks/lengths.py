@@ -1,0 +1,104 @@
+"""How the time of a verdict grows with the reply: every verifier, up to a megabyte.
+
+    python benchmarks/lengths.py [--kinds 32] [--plot docs/lengths.png]
+
+Each verifier of the catalogue judges replies of every kind that the audit grows (blanks, digits,
+tags, boxes, fences, quotes, ...) at 1, 10, 100 and 1,000 thousand characters, and its own winning
+replies repeated to those sizes. Printed is, for each verifier, the kind that takes longest at a
+megabyte, with the CPU time at each size. Code is left out: its time is the program's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from assay.envs.audit_replies import growing
+from assay.verifiers.catalogue import Example, examples
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+LEFT_OUT = {"Code"}
+
+
+def kinds_of(example: Example) -> dict[str, tuple[str, str, str]]:
+    """What is repeated: a head, a piece, a tail."""
+    own = {f"its own reply {n}": ("", f"{w}\n", "") for n, w in enumerate(example.wins[:3])}
+    return growing() | own
+
+
+def of_size(kind: tuple[str, str, str], size: int) -> str:
+    """A reply of a kind, of so many characters."""
+    head, piece, tail = kind
+    return (head + piece * (size // max(1, len(piece)) + 1))[: size - len(tail)] + tail
+
+
+def seconds(example: Example, reply: str) -> float:
+    """CPU time of one verdict: the best of three where it is quick."""
+    best = float("inf")
+    for _ in range(3):
+        started = time.process_time()
+        verdict = example.verifier.verify(reply, example.reference)
+        best = min(best, time.process_time() - started)
+        assert verdict.score is not None, (example, reply[:80])
+        if best > 0.05:
+            break
+    return best
+
+
+def worst(example: Example, kinds: int) -> tuple[str, list[float]]:
+    """The kind that takes longest at a megabyte, and its times at all sizes."""
+    every = list(kinds_of(example).items())[-kinds:]
+    at_most = {name: seconds(example, of_size(kind, SIZES[-1])) for name, kind in every}
+    name = max(at_most, key=lambda n: at_most[n])
+    kind = dict(every)[name]
+    return name, [*(seconds(example, of_size(kind, n)) for n in SIZES[:-1]), at_most[name]]
+
+
+def measured(kinds: int) -> Iterator[tuple[str, str, list[float]]]:
+    """For each verifier: its worst kind of reply, and its times."""
+    first = {e.name: e for e in reversed(examples()) if e.name not in LEFT_OUT}
+    for name in track(sorted(first), description="measuring"):
+        yield name, *worst(first[name], kinds)
+
+
+def plot(rows: list[tuple[str, str, list[float]]], path: Path) -> None:
+    """Draw a curve for each verifier."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
+    for name, _, times in rows:
+        axes.plot(SIZES, [max(t, 1e-6) for t in times], color="tab:blue", alpha=0.35)
+        axes.annotate(name, (SIZES[-1], times[-1]), fontsize=5, xytext=(3, 0),
+                      textcoords="offset points")  # fmt: skip
+    axes.plot(SIZES, [n * 1e-6 for n in SIZES], "k--", label="1 µs a character")
+    axes.set(xscale="log", yscale="log", title="The worst kind of reply for each verifier")
+    axes.set(xlabel="characters of the reply", ylabel="CPU seconds of a verdict")
+    axes.legend()
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Measure, print, and draw."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kinds", type=int, default=100, help="fewer kinds, for a quick look")
+    parser.add_argument("--plot", type=Path, help="draw the curves into this file")
+    chosen = parser.parse_args()
+    rows = list(measured(chosen.kinds))
+    table = Table("verifier", "worst kind of reply", *(f"{n:,}" for n in SIZES), "x10 costs",
+                  title="CPU milliseconds of a verdict, by characters of the reply")  # fmt: skip
+    for name, kind, times in sorted(rows, key=lambda row: -row[2][-1]):
+        growth = f"{times[-1] / max(times[-2], 1e-9):.1f} x"
+        table.add_row(name, kind, *(f"{1e3 * t:.2f}" for t in times), growth)
+    Console().print(table)
+    if chosen.plot:
+        plot(rows, chosen.plot)
+
+
+if __name__ == "__main__":
+    main()

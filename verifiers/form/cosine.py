@@ -13,17 +13,14 @@ from .measure import Unit, check_unit, length
 
 
 class CosineLength(Verifier):
-    r"""What another verifier finds right, paid by length along half a cosine.
+    """Full marks for a short reply that another verifier finds right, fewer for a longer one.
 
     Yeo et al., "Demystifying Long Chain-of-Thought Reasoning in LLMs" (arXiv:2502.03373,
-    section 4): for a reply of length :math:`t` and a limit :math:`T`,
+    section 4): a reply of length t under a limit T earns, with one pair of values where it is
+    right and another where it is wrong, ``long + (short - long) * (1 + cos(pi * t / T)) / 2``.
 
-    .. math::
-        \eta_{long} + \tfrac12 (\eta_{short} - \eta_{long}) (1 + \cos(\pi t / T))
-
-    with one pair of values for right replies and one for wrong ones. Here right replies go from
-    1 down to ``long``, and :math:`t` and :math:`T` are counted from ``free`` on. A wrong reply
-    earns 0; with ``wrong_long`` it goes from 0 up to that, the paper's way to let a policy that
+    Here right replies go from 1 down to ``long``, and t and T are counted from ``free`` on. A
+    wrong reply earns 0; with ``wrong_long`` it goes from 0 up to that, the paper's way to let a policy that
     fails think longer. Values of 2 to 1 for right and -10 to 0 for wrong, as there, are
     ``long=11/12, wrong_long=10/12`` on the scale from -10 to 2. A length beyond ``most`` counts
     as ``most``: a reply that was cut off has no answer, so it needs no value of its own. The

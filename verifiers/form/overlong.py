@@ -12,18 +12,13 @@ from .prose import Part, check_part, missing, part_of
 
 
 class SoftOverlong(Verifier):
-    r"""Full marks up to a length, then fewer in a straight line, and none from ``most`` on.
+    """Full marks up to a length, then fewer in a straight line, and none from ``most`` on.
 
-    DAPO (arXiv:2503.14476, equation 13) adds to the reward, for a reply of length :math:`L`:
-
-    .. math::
-        R(L) = 0 \;(L \le L_{max} - L_{cache}), \quad
-        \frac{(L_{max} - L_{cache}) - L}{L_{cache}} \;(L \le L_{max}), \quad
-        -1 \;\text{beyond}
-
-    The score here is :math:`1 + R`, so it lies in [0, 1]: the same but for a constant, which a
-    group's mean takes away. DAPO counts tokens, of which a verifier sees none: where tokens
-    matter, shape lengths in the learner. The reference is not looked at.
+    DAPO (arXiv:2503.14476, equation 13) adds R to the reward of a reply of length L: 0 up to
+    ``L_max - L_cache``, then ``((L_max - L_cache) - L) / L_cache``, and -1 beyond ``L_max``. The
+    score here is 1 + R, which lies in [0, 1]: the same but for a constant, which a group's mean
+    takes away. DAPO counts tokens, of which a verifier sees none: where tokens matter, shape
+    lengths in the learner. The reference is not looked at.
 
     Args:
         most: the length from which nothing is left, DAPO's ``L_max``.

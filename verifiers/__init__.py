@@ -5,13 +5,13 @@ from __future__ import annotations
 from .cluster import RayVerifier
 from .exact import Exact
 from .families.countdown import Countdown
+from .families.integral import Integral
+from .families.multiple_choice import MultipleChoice
+from .families.short_answer import ShortAnswer
 from .form.citations import Citations
 from .form.commitment import Commits
 from .form.compression import Compression
 from .form.cosine import CosineLength
-from .families.integral import Integral
-from .families.multiple_choice import MultipleChoice
-from .families.short_answer import ShortAnswer
 from .form.format import Format
 from .form.language import Language
 from .form.length import Length
@@ -35,16 +35,16 @@ __all__ = [
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Integral",
     "Language",
     "Length",
-    "Integral",
     "Math",
     "MultipleChoice",
     "RayVerifier",
     "Repetition",
     "Rubric",
-    "SoftOverlong",
     "ShortAnswer",
+    "SoftOverlong",
     "Status",
     "Verdict",
     "Verifier",

@@ -20,11 +20,11 @@ class CosineLength(Verifier):
     right and another where it is wrong, ``long + (short - long) * (1 + cos(pi * t / T)) / 2``.
 
     Here right replies go from 1 down to ``long``, and t and T are counted from ``free`` on. A
-    wrong reply earns 0; with ``wrong_long`` it goes from 0 up to that, the paper's way to let a policy that
-    fails think longer. Values of 2 to 1 for right and -10 to 0 for wrong, as there, are
-    ``long=11/12, wrong_long=10/12`` on the scale from -10 to 2. A length beyond ``most`` counts
-    as ``most``: a reply that was cut off has no answer, so it needs no value of its own. The
-    paper counts tokens, of which a verifier sees none.
+    wrong reply earns 0; with ``wrong_long`` it goes from 0 up to that, the paper's way to let a
+    policy that fails think longer. Values of 2 to 1 for right and -10 to 0 for wrong, as there,
+    are ``long=11/12, wrong_long=10/12`` on the scale from -10 to 2. A length beyond ``most``
+    counts as ``most``: a reply that was cut off has no answer, so it needs no value of its own.
+    The paper counts tokens, of which a verifier sees none.
 
     The reference is that of the other verifier, and so are status, reason and extracted answer.
     A score of ``None`` stays ``None``; a partial one is paid that part of what a right reply of

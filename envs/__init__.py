@@ -10,7 +10,7 @@ from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
 from .group_vector import GroupVectorEnv
-from .policy import Completion, FunctionPolicy, Policy
+from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
     EnvSpec,
     UnknownEnvironment,
@@ -22,7 +22,7 @@ from .registry import (
     spec,
     specs,
 )
-from .rollout import judge, play, rollout
+from .rollout import completions, grouped, play, rollout
 from .scoring import (
     Scored,
     StoredCompletion,
@@ -34,6 +34,7 @@ from .scoring import (
 )
 from .source import Generated, Rows, Source, Split
 from .spaces import Unicode
+from .state import State, Turn
 from .statistics import clustered_interval, pass_at_k, wilson_interval
 from .task import Conversation, Message, Task
 from .text_env import TextEnv
@@ -51,6 +52,7 @@ __all__ = [
     "EnvironmentReward",
     "Episode",
     "EpisodeGroup",
+    "ExtendingPolicy",
     "Failure",
     "Finding",
     "FunctionPolicy",
@@ -64,18 +66,21 @@ __all__ = [
     "Source",
     "Span",
     "Split",
+    "State",
     "StoredCompletion",
     "TRLSpec",
     "Task",
     "TextEnv",
+    "Turn",
     "Unicode",
     "UnknownEnvironment",
     "arguments",
     "audit",
     "clustered_interval",
     "compare",
+    "completions",
     "environment",
-    "judge",
+    "grouped",
     "make",
     "make_group",
     "pass_at_k",

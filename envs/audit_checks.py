@@ -138,7 +138,11 @@ def _same_answer(a: Task, b: Task) -> bool:
 
 
 def injection(panel: Panel) -> Tried:
-    """Orders and forged verdicts earn nothing, and code in a reply is not run."""
+    """Orders and forged verdicts earn nothing, and code in a reply is not run.
+
+    An order in the form that is asked for has that form: where nothing else counts, only what is
+    run is a failure.
+    """
     with tempfile.TemporaryDirectory(prefix="assay-audit-") as folder:
         marker = Path(folder) / "ran"
         trials = []
@@ -147,7 +151,7 @@ def injection(panel: Panel) -> Tried:
             trials += [
                 Trial(task, reply, what) for what, reply in replies.injections(answer, str(marker))
             ]
-        found = panel.earn_nothing(trials)
+        found = panel.earn_nothing(trials, floor=1.0 if panel.subject.judges_form else None)
         failures = list(found.failures)
         if any(Path(folder).iterdir()):
             harm = [t for t in trials if str(marker) in t.reply]

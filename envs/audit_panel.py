@@ -131,8 +131,10 @@ class Panel:
         """Refuse where replies are judged by themselves.
 
         Raises:
-            NotChecked: no task has a known answer.
+            NotChecked: no task has a known answer, or it does not matter what a reply says.
         """
+        if self.subject.judges_form:
+            raise NotChecked("replies are judged for their form: an answer with a way out has it")
         if all(task.reference is None for task in self.subject.tasks):
             raise NotChecked("there is no known answer: replies are judged by themselves")
 

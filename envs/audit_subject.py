@@ -55,6 +55,12 @@ class Subject:
         """The part that runs programs, where there is one."""
         return next((part for part in parts(self.rubric) if isinstance(part, Code)), None)
 
+    @property
+    def judges_form(self) -> bool:
+        """Whether only the form of a reply counts."""
+        judges = [part for part in parts(self.rubric) if not isinstance(part, Rubric)]
+        return all(part.judges_form for part in judges)
+
     def winners(self, task: Task) -> list[str]:
         """Replies known to earn full marks: the task's own, and the one its verifier names."""
         named = self.rubric.winning_reply(task.reference)

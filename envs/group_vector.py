@@ -13,9 +13,10 @@ from gymnasium.vector.utils import batch_space
 
 from .episode import EpisodeGroup
 from .policy import Completion
-from .rollout import judge
+from .rollout import grouped
+from .state import State, describe
 from .task import Task
-from .text_env import TextEnv, describe, findings, reward_of
+from .text_env import TextEnv, findings, reward_of
 
 
 class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
@@ -92,7 +93,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             self._tasks[p] = self.env.task(index)
         self.groups = []
         tasks = self._copies()
-        infos = self._infos([describe(task) for task in tasks])
+        infos = self._infos([describe(State(task)) for task in tasks])
         return tuple(task.text for task in tasks), infos
 
     def step(self, actions: Sequence[str]) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
@@ -105,11 +106,13 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} replies, got {len(actions)}")
         tasks = self._copies()
-        self.groups = judge(self.env, tasks[:: self.group_size], [Completion(a) for a in actions])
+        states = [self.env.begin(task) for task in tasks]
+        self.env.advance(states, [Completion(a) for a in actions])
+        self.groups = grouped(self.env, tasks[:: self.group_size], states)
         verdicts = [e.verdict for group in self.groups for e in group.episodes]
         self._tasks = [None] * len(self._tasks)
         infos = self._infos(
-            [describe(t) | findings(v) for t, v in zip(tasks, verdicts, strict=True)]
+            [describe(s) | findings(v) for s, v in zip(states, verdicts, strict=True)]
         )
         return (
             tuple(task.text for task in tasks),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from .task import Conversation
 
@@ -44,6 +44,27 @@ class Policy(Protocol):
 
     def __call__(self, conversations: Sequence[Conversation], /) -> Sequence[Completion]:
         """Answer each conversation; as many completions come back."""
+        ...
+
+
+@runtime_checkable
+class ExtendingPolicy(Policy, Protocol):
+    """A policy with tokens of its own, for episodes of several turns.
+
+    Text does not tell which tokens it was made of. So that a policy is trained on the very tokens
+    it sampled, its next turn extends them.
+    """
+
+    def extend(
+        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
+    ) -> Sequence[Completion]:
+        """Answer each conversation.
+
+        Args:
+            conversations: as for a call.
+            prefixes: for each, all tokens up to the end of the policy's last turn; empty before
+                its first. ``prompt_ids`` of the completion must begin with them.
+        """
         ...
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..verifiers import Verdict
-from .episode import Episode, EpisodeGroup, Span
-from .policy import Completion, Policy
+from .episode import EpisodeGroup
+from .policy import Completion, ExtendingPolicy, Policy
+from .state import State
 from .task import Task
 from .text_env import TextEnv
 
@@ -47,53 +47,45 @@ def play(
     Raises:
         ValueError: the policy gave another number of completions than conversations.
     """
-    copies = [task for task in tasks for _ in range(group_size)]
-    completions = list(policy([task.messages for task in copies]))
-    if len(completions) != len(copies):
+    states = [env.begin(task) for task in tasks for _ in range(group_size)]
+    going = states
+    while going:
+        env.advance(going, completions(policy, going))
+        going = [state for state in going if not state.ended]
+    return grouped(env, tasks, states)
+
+
+def completions(policy: Policy, states: Sequence[State]) -> list[Completion]:
+    """A policy's next turn in each episode; one that can extends the tokens it has written.
+
+    Raises:
+        ValueError: the policy gave another number of completions than conversations.
+    """
+    conversations = [state.messages for state in states]
+    if isinstance(policy, ExtendingPolicy):
+        found = list(policy.extend(conversations, [state.ids for state in states]))
+    else:
+        found = list(policy(conversations))
+    if len(found) != len(states):
         raise ValueError(
-            f"a policy answers every conversation: expected {len(copies)} completions, "
-            f"got {len(completions)}"
+            f"a policy answers every conversation: expected {len(states)} completions, "
+            f"got {len(found)}"
         )
-    return judge(env, tasks, completions)
+    return found
 
 
-def judge(
-    env: TextEnv, tasks: Sequence[Task], completions: Sequence[Completion]
-) -> list[EpisodeGroup]:
-    """Judge completions in one batch and group them.
+def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> list[EpisodeGroup]:
+    """Judge episodes that are over in one batch and group them.
 
     Args:
-        env: whose rubric judges.
+        env: what judges.
         tasks: one for each group.
-        completions: those of the first task, then those of the second, and so on.
+        states: the episodes of the first task, then those of the second, and so on.
     """
-    group_size = len(completions) // len(tasks)
-    copies = [task for task in tasks for _ in range(group_size)]
-    verdicts = env.rubric.verify_many(
-        [c.text for c in completions], [task.reference for task in copies]
-    )
-    episodes = [
-        episode(task, completion, verdict)
-        for task, completion, verdict in zip(copies, completions, verdicts, strict=True)
-    ]
+    group_size = len(states) // len(tasks)
+    verdicts = env.verdicts(states)
+    episodes = [state.episode(v) for state, v in zip(states, verdicts, strict=True)]
     return [
         EpisodeGroup(task, tuple(episodes[i * group_size : (i + 1) * group_size]))
         for i, task in enumerate(tasks)
     ]
-
-
-def episode(task: Task, completion: Completion, verdict: Verdict) -> Episode:
-    """One judged reply as a record."""
-    spans: tuple[Span, ...] = ()
-    if completion.ids:
-        spans = (
-            Span("environment", tuple(completion.prompt_ids)),
-            Span("model", tuple(completion.ids), tuple(completion.logprobs)),
-        )
-    return Episode(
-        task_id=task.id,
-        turns=({"role": "assistant", "content": completion.text},),
-        verdict=verdict,
-        truncated=completion.finish == "length",
-        spans=spans,
-    )

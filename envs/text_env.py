@@ -1,37 +1,49 @@
-"""One task at a time, as a Gymnasium environment: text in, text out."""
+"""Tasks as a Gymnasium environment: text in, text out, in one turn or in several."""
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
 from ..verifiers import Verdict, Verifier
+from .policy import Completion
 from .source import Rows, Source
 from .spaces import Unicode
+from .state import State, Turn, describe
 from .task import Task
 
 
 class TextEnv(gym.Env[str, str]):
-    """Ask one question, judge one reply.
+    """Put a task, and judge what the policy makes of it: in one reply, or in several turns.
 
-    Observation: the prompt as text; the chat messages are in ``info["messages"]``.
+    Observation: the prompt as text, later what the environment said last; the chat messages are
+    in ``info["messages"]``.
     Action: the policy's reply.
-    Reward: the rubric's total in [0, 1]. Where a fault of ours leaves no score it is NaN, never
+    Reward: at the end the rubric's total in [0, 1], before it 0.0; and the environment's own
+    reward of the turn, where it gives one. Where a fault of ours leaves no score it is NaN, never
     0.0, and ``info["status"]`` says which fault.
-    End: every episode ends after one step, ``terminated``.
+    End: after one step, ``terminated``, unless :meth:`respond` is overridden; after ``max_turns``
+    of the policy's turns ``truncated``, judged as it stands.
+
+    For several turns override :meth:`respond`, and :meth:`begin` where there is more to keep than
+    the conversation. An environment object plays any number of episodes side by side: what
+    belongs to one is in its :class:`~assay.envs.state.State`, never in ``self``.
 
     Args:
         source: where tasks come from.
         rubric: what judges replies; a lone verifier will do.
         name: what to call it in errors; the registry sets the id.
+        max_turns: of the policy's, in one episode.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        ValueError: a row's reference cannot be used. The first few are listed.
+        ValueError: a row's reference cannot be used (the first few are listed), or ``max_turns``
+            is below 1.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  # Gymnasium's own, annotated as it is there
@@ -45,13 +57,17 @@ class TextEnv(gym.Env[str, str]):
         rubric: Verifier,
         *,
         name: str = "",
+        max_turns: int = 1,
         render_mode: str | None = None,
     ) -> None:
+        if max_turns < 1:
+            raise ValueError(f"max_turns must be at least 1, got {max_turns}")
         self.source, self.rubric, self.render_mode = source, rubric, render_mode
+        self.max_turns = max_turns
         self.name = name or type(self).__name__
         self.observation_space, self.action_space = Unicode(), Unicode()
-        self._task: Task | None = None
-        self._transcript = ""
+        self._state: State | None = None
+        self._ending = ""
         if isinstance(source, Rows):
             refuse_bad_golds(self.name, source, rubric)
 
@@ -74,12 +90,11 @@ class TextEnv(gym.Env[str, str]):
         super().reset(seed=seed)
         named = (options or {}).get("task")
         index = self.source.draw(self.np_random) if named is None else operator.index(named)
-        self._task = task = self.source.task(index)
-        self._transcript = task.text
-        return task.text, describe(task)
+        self._state, self._ending = self.begin(self.source.task(index)), ""
+        return self._state.task.text, describe(self._state)
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Judge the reply and end the episode.
+        """Take the policy's turn; judge the episode where that ends it.
 
         Raises:
             TypeError: the reply is not text.
@@ -87,29 +102,104 @@ class TextEnv(gym.Env[str, str]):
         """
         if not isinstance(action, str):
             raise TypeError(f"a reply must be text, got {action!r:.80}")
-        if self._task is None:
-            raise RuntimeError("step needs a task: call reset first; an episode has one step")
-        task, self._task = self._task, None
-        verdict = self.rubric.verify(action, task.reference)
-        self._transcript = f"{task.text}\n\n{action}\n\n{verdict.status} {verdict.score}"
-        return task.text, reward_of(verdict), True, False, describe(task) | findings(verdict)
+        state = self._state
+        if state is None or state.ended:
+            raise RuntimeError("step needs a task to reply to: the episode is over, call reset")
+        self.advance([state], [Completion(action)])
+        ended: str = state.ended
+        told, rewards = describe(state), self.rewards([state])
+        if ended:
+            verdict = self.verdicts([state])[0]
+            self._ending = f"\n\n{verdict.status} {verdict.score}"
+            told |= findings(verdict)
+            rewards[0] += reward_of(verdict)
+        return said(state), rewards[0], ended == "done", ended == "truncated", told
+
+    # -- for several turns ---------------------------------------------------------------------
+
+    def begin(self, task: Task) -> State:
+        """A new episode. Override it to put what must be kept of an episode into ``data``."""
+        return State(task)
+
+    def respond(self, state: State, reply: str) -> Turn:
+        """What the environment does when the policy has spoken: by default it ends the episode.
+
+        Args:
+            state: the episode; ``reply`` is its last turn already. Change ``state.data`` freely.
+            reply: hostile text: whatever it holds, this neither raises nor hangs.
+        """
+        return Turn(done=True)
+
+    def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
+        """:meth:`respond` to each; override it where many are answered faster than one by one."""
+        return [self.respond(state, reply) for state, reply in zip(states, replies, strict=True)]
+
+    def answer(self, state: State) -> str:
+        """What the rubric judges of an episode: the policy's last turn, by default."""
+        return state.reply
+
+    # -- episodes side by side -----------------------------------------------------------------
+
+    def advance(self, states: Sequence[State], completions: Sequence[Completion]) -> None:
+        """Take one turn in each episode. One that was cut off in mid-turn ends with it."""
+        going = []
+        for state, completion in zip(states, completions, strict=True):
+            state.hear(completion)
+            if completion.finish == "length":
+                state.take(Turn())
+                state.ended = "truncated"
+            else:
+                going.append(state)
+        turns = self.respond_many(going, [state.reply for state in going])
+        for state, turn in zip(going, turns, strict=True):
+            state.take(turn)
+            if not state.ended and len(state.step_rewards) >= self.max_turns:
+                state.ended = "truncated"
+
+    def verdicts(self, states: Sequence[State]) -> list[Verdict]:
+        """What episodes that are over are worth, judged in one batch."""
+        asked = [state for state in states if state.verdict is None]
+        found = iter(
+            self.rubric.verify_many(
+                [self.answer(state) for state in asked], [state.task.reference for state in asked]
+            )
+        )
+        return [next(found) if s.verdict is None else s.verdict for s in states]
+
+    @staticmethod
+    def rewards(states: Sequence[State]) -> list[float]:
+        """The environment's own reward of each episode's last turn; 0.0 where it gave none."""
+        return [state.step_rewards[-1] or 0.0 for state in states]
+
+    def clone(self) -> tuple[State | None, dict[str, Any]]:
+        """The episode that is being played and the random state, to :meth:`restore` later."""
+        return copy.deepcopy(self._state), dict(copy.deepcopy(self.np_random.bit_generator.state))
+
+    def restore(self, clone: tuple[State | None, dict[str, Any]]) -> None:
+        """Go back to where :meth:`clone` was called; as often as one likes."""
+        state, random_state = copy.deepcopy(clone)
+        self._state, self._ending = state, ""
+        self.np_random.bit_generator.state = random_state
 
     def render(self) -> str | None:
         """What was said so far, in ``ansi`` mode."""
-        return self._transcript if self.render_mode == "ansi" else None
+        if self.render_mode != "ansi" or self._state is None:
+            return "" if self.render_mode == "ansi" else None
+        return "\n\n".join(m["content"] for m in self._state.messages) + self._ending
 
     def close(self) -> None:
         """Give back what the rubric holds: workers, sandboxes."""
         self.rubric.close()
 
 
-def describe(task: Task) -> dict[str, Any]:
-    """What ``info`` tells of a task: never its reference."""
-    return {
-        "task": task.id,
-        "messages": [dict(m) for m in task.messages],
-        "metadata": dict(task.metadata),
-    }
+def said(state: State) -> str:
+    """What the environment said last; the prompt, where it has said nothing since."""
+    new: list[str] = []
+    for message in reversed(state.turns):
+        if message["role"] == "assistant":
+            break
+        new.append(message["content"])
+    return "\n\n".join(reversed(new)) or state.task.text
 
 
 def findings(verdict: Verdict) -> dict[str, Any]:

@@ -45,11 +45,18 @@ def after_thinking(reply: str) -> str | None:
     return None if "<think>" in rest else rest
 
 
-_END_TOKEN = re.compile(r"\s*(?:</s>|<\|[a-z_]{2,30}\|>)\s*$")
+_END_TOKEN = re.compile(
+    r"\s*(?:</s>|<eos>|<pad>|<end_of_turn>|<\|[a-z_]{2,30}\|>|<｜[a-z▁_]{2,30}｜>)\s*$"
+)
 
 
-def _without_end_tokens(reply: str) -> str:
-    """The reply without the marks with which a chat model ends it, where they were kept."""
+def without_end_tokens(reply: str) -> str:
+    r"""The reply without the marks with which a chat model ends it, where they were kept.
+
+    Example:
+        >>> without_end_tokens("It is 42.<|im_end|>\n<|endoftext|>")
+        'It is 42.'
+    """
     tail = reply[-200:]
     if ">" not in tail:
         return reply
@@ -88,7 +95,7 @@ def final_answer(
     """
     if rules is not DEFAULT_RULES:
         check_rules(rules)
-    text = after_thinking(_without_end_tokens(reply))
+    text = after_thinking(without_end_tokens(reply))
     if text is None:
         return Answer(None, reason="<think> is never closed")
     for rule in rules:

@@ -18,7 +18,7 @@ _END_OF = {quote: re.compile(rf"\\.|{quote}") for quote in ('"""', "'''")}
 
 
 @dataclass
-class _Block:
+class Block:
     """A fenced block while it is read.
 
     Attributes:
@@ -36,10 +36,12 @@ class _Block:
     quote: str = ""
 
     def is_closed_by(self, line: str) -> bool:
+        """Whether a line is the fence that ends the block."""
         end = line.strip()
         return not self.quote and end.startswith(self.mark) and not end.strip(self.mark[0])
 
     def add(self, line: str) -> None:
+        """Take one more line into the block."""
         spaces = len(line) - len(line.lstrip(" \t"))
         self.lines.append(line[min(spaces, self.indent) :])
         if self.language in _PYTHON:
@@ -64,7 +66,7 @@ def find_program(reply: str, language: Language = LANGUAGES["python"]) -> tuple[
     text = after_thinking(reply.removeprefix("\ufeff"))
     if text is None:
         return None, "<think> is never closed"
-    blocks, unclosed = _blocks(text)
+    blocks, unclosed = fenced_blocks(text)
     names = (language.name, *language.fences)
     tagged = [block for block in blocks if block.language in names]
     plain = [block for block in blocks if not block.language]
@@ -77,17 +79,17 @@ def find_program(reply: str, language: Language = LANGUAGES["python"]) -> tuple[
     return (code, "") if code.strip() else (None, "there is no program")
 
 
-def _was_cut(unclosed: _Block, names: tuple[str, ...], has_program: bool) -> bool:
+def _was_cut(unclosed: Block, names: tuple[str, ...], has_program: bool) -> bool:
     """A program was being written. One fence too many after the last block begins none."""
     if unclosed.language in names:
         return True
     return not (unclosed.language or has_program) and any(map(str.strip, unclosed.lines))
 
 
-def _blocks(text: str) -> tuple[list[_Block], _Block | None]:
+def fenced_blocks(text: str) -> tuple[list[Block], Block | None]:
     """The fenced blocks of a text, and the one that it leaves open."""
-    closed: list[_Block] = []
-    block: _Block | None = None
+    closed: list[Block] = []
+    block: Block | None = None
     for line in text.splitlines(keepends=True):
         if block is not None and block.is_closed_by(line):
             closed.append(block)
@@ -96,7 +98,7 @@ def _blocks(text: str) -> tuple[list[_Block], _Block | None]:
             block.add(line)
         elif fence := _FENCE.match(line.rstrip()):
             word = _LANGUAGE.match(fence[3])
-            block = _Block(fence[2], len(fence[1]), word[1].lower() if word else "")
+            block = Block(fence[2], len(fence[1]), word[1].lower() if word else "")
     return closed, block
 
 

@@ -23,7 +23,13 @@ class Verifier:
 
     A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
     A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
+
+    Attributes:
+        judges_form: whether only the form of a reply counts, whatever it says in that form. An
+            audit does not expect it to see through a hedge.
     """
+
+    judges_form: bool = False
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import CosineLength, Exact, Length, Rubric, SoftOverlong, Status, Verifier
-from assay.verifiers.form.content import distinct_words, words
 from assay.verifiers.form.measure import length, sentences
+from assay.verifiers.form.words import distinct_words, words
 
 SEA = "Water boils when its vapour presses as hard as the air above it."  # 13 words, 12 different
 

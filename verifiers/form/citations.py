@@ -9,10 +9,10 @@ from typing import Any
 
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import distinct_words, words
 from .measure import sentences
 from .prose import part_of, prose
 from .quotes import holds, plain, quotations, shielded
+from .words import distinct_words, words
 
 _MARK = re.compile(r"\[(\d{1,4}(?:\s?[,;–-]\s?\d{1,4}){0,20})\]")
 _NUMBERS = re.compile(r"(\d+)(?:\s?[–-]\s?(\d+))?")

@@ -9,8 +9,8 @@ from typing import Any
 from ..extract import DEFAULT_RULES, after_thinking, boxes, check_rules, final_answer, unboxed
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import check_content, distinct_words
 from .prose import part_of
+from .words import check_content, distinct_words
 
 _TAIL = 2000  # characters before the end in which a refusal is looked for
 _DECLINES = re.compile(

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import check_content, distinct_words, visible
 from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words, visible
 
 _OVERHEAD = 8  # bytes that zlib takes for nothing at all
 _SHORT = 300  # bytes of text that a compressor needs to find its feet

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import distinct_words
 from .prose import Part, check_part, missing, part_of, prose
 from .script import scripts
 from .tongue import BY_SCRIPT, NONE, WRITTEN_IN, alike, known, language_of
+from .words import distinct_words
 
 _FEW_LETTERS = 12
 _FEW_WORDS = 2

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import check_content, distinct_words
 from .measure import Unit, check_unit, length, sentences
 from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words
 
 _WORDS = {"words": 1.0, "characters": 1 / 6, "sentences": 8.0}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from .content import visible, words
+from .words import visible, words
 
 Unit = Literal["words", "characters", "sentences"]
 UNITS = ("words", "characters", "sentences")
@@ -37,7 +37,7 @@ def check_unit(unit: str) -> None:
 def length(text: str, unit: Unit) -> int:
     """The length of a text.
 
-    Words are those of :func:`~assay.verifiers.form.content.words`: letters count by themselves
+    Words are those of :func:`~assay.verifiers.form.words.words`: letters count by themselves
     where a script has no spaces. Of white space one character counts between others, and none
     at the ends; invisible characters do not count.
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import check_content, distinct_words
 from .measure import Unit, check_unit, length
 from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words
 
 
 class SoftOverlong(Verifier):

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import check_content, distinct_words, visible, words
 from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words, visible, words
 
 _RUN = re.compile(r"(\S)\1{15}\1*+")
 

@@ -1,0 +1,129 @@
+"""An episode while it is played, and what an environment says to a turn of the policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from ..verifiers import Verdict
+from .episode import Episode, Span
+from .policy import Completion
+from .task import Message, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What an environment does when the policy has spoken.
+
+    Attributes:
+        messages: what it says; the policy's next turn answers them.
+        done: whether the episode is over.
+        reward: of the policy's turn, where the environment gives rewards by turn.
+        verdict: what the episode is worth, where the environment knows: the rubric is not asked.
+            It ends the episode.
+    """
+
+    messages: tuple[Message, ...] = ()
+    done: bool = False
+    reward: float | None = None
+    verdict: Verdict | None = None
+
+    @classmethod
+    def say(cls, text: str, *, role: str = "user", reward: float | None = None) -> Self:
+        """One message, and on it goes."""
+        return cls(({"role": role, "content": text},), reward=reward)
+
+    @classmethod
+    def end(cls, verdict: Verdict | None = None, *, reward: float | None = None) -> Self:
+        """The end; the rubric judges unless there is a verdict."""
+        return cls(done=True, reward=reward, verdict=verdict)
+
+
+@dataclass(slots=True)
+class State:
+    """Everything about one episode so far. A deep copy of it is a clone of the episode.
+
+    Attributes:
+        task: what is asked.
+        data: the environment's own: a board, a tool's session. It must be copied by ``deepcopy``.
+        turns: the messages after the prompt.
+        step_rewards: one for each of the policy's turns; ``None`` where the environment gave none.
+        spans: tokens, the prompt's first, where the policy gives them.
+        ended: how, if it has: by the environment, or cut off by a limit of tokens or turns.
+        verdict: the environment's own, where it gave one.
+    """
+
+    task: Task
+    data: Any = None
+    turns: list[Message] = field(default_factory=list)
+    step_rewards: list[float | None] = field(default_factory=list)
+    spans: tuple[Span, ...] = ()
+    ended: Literal["", "done", "truncated"] = ""
+    verdict: Verdict | None = None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation: the prompt and all turns."""
+        return (*self.task.messages, *self.turns)
+
+    @property
+    def reply(self) -> str:
+        """Text of the policy's last turn; empty where it took none."""
+        said = (m["content"] for m in reversed(self.turns) if m["role"] == "assistant")
+        return next(said, "")
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """All tokens so far, the prompt's, the policy's and the environment's."""
+        return tuple(i for span in self.spans for i in span.ids)
+
+    def hear(self, completion: Completion) -> None:
+        """Add a turn of the policy, with its tokens.
+
+        Raises:
+            ValueError: the tokens that the policy was given do not begin with those so far.
+        """
+        self.turns.append({"role": "assistant", "content": completion.text})
+        if not completion.ids:
+            return
+        known, given = self.ids, tuple(completion.prompt_ids)
+        if given[: len(known)] != known:
+            raise ValueError(
+                f"turn {len(self.step_rewards) + 1} of {self.task.id!r}: the policy was given "
+                "other tokens than those of the turns before, so it cannot be trained on them; "
+                "a policy must extend the tokens it wrote, never write them anew from text"
+            )
+        self.spans = (
+            *self.spans,
+            Span("environment", given[len(known) :]),
+            Span("model", completion.ids, completion.logprobs),
+        )
+
+    def take(self, turn: Turn) -> None:
+        """Add what the environment said, and end the episode where it does."""
+        self.turns.extend(turn.messages)
+        self.step_rewards.append(turn.reward)
+        self.verdict = turn.verdict
+        if turn.done or turn.verdict is not None:
+            self.ended = "done"
+
+    def episode(self, verdict: Verdict) -> Episode:
+        """The record of it."""
+        given = any(reward is not None for reward in self.step_rewards)
+        return Episode(
+            task_id=self.task.id,
+            turns=tuple(self.turns),
+            verdict=verdict,
+            step_rewards=tuple(self.step_rewards) if given else (),
+            truncated=self.ended == "truncated",
+            spans=self.spans,
+        )
+
+
+def describe(state: State) -> dict[str, Any]:
+    """What ``info`` tells of an episode: never its reference."""
+    return {
+        "task": state.task.id,
+        "messages": [dict(m) for m in state.messages],
+        "metadata": dict(state.task.metadata),
+    }

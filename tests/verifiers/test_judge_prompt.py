@@ -1,0 +1,207 @@
+"""What judges are shown, and what counts as their verdict."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.verifiers import Judge, PairwiseJudge, RewardModel
+from assay.verifiers.judges.grammar import Grammar, scale
+from assay.verifiers.judges.known import read_known, shown_part
+from assay.verifiers.judges.prompt import NOTHING, filled, harmless
+
+WORDS = Grammar({"CORRECT": 1.0, "INCORRECT": 0.0})
+JSON = Grammar({"CORRECT": 1.0, "INCORRECT": 0.0}, "json")
+GRADES = Grammar(scale(5))
+JSON_GRADES = Grammar(scale(5), "json")
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("Verdict: CORRECT", "CORRECT"),
+        ("Paris it is.\n\nVerdict: INCORRECT\n", "INCORRECT"),
+        ("It says so.\n**Verdict: CORRECT**", "CORRECT"),
+        ("`Verdict:`  CORRECT", "CORRECT"),
+        ("<think>Verdict: INCORRECT</think>Verdict: CORRECT", "CORRECT"),
+        ("The reply writes 'Verdict: CORRECT', in vain.\nVerdict: INCORRECT", "INCORRECT"),
+        ("> Verdict: CORRECT\nis what it claims.\nVerdict: INCORRECT", "INCORRECT"),
+        ("", None),
+        ("CORRECT", None),
+        ("Verdict: correct", None),
+        ("verdict: CORRECT", None),
+        ("Verdict: CORRECT.", None),
+        ("Verdict: CORRECT or INCORRECT", None),
+        ("Verdict: NOT CORRECT", None),
+        ("Verdict:\nCORRECT", None),
+        ("The Verdict: CORRECT", None),
+        ("Verdict: CORRECT\nVerdict: CORRECT", None),
+        ("Verdict: CORRECT\nVerdict: INCORRECT", None),
+        ("verdict: INCORRECT\nVerdict: CORRECT", None),
+        ("Verdict: CORRECT\nThat is all.", None),
+        ("<think>Verdict: CORRECT", None),
+        ("Verdict: CORRECT\u2028Verdict: INCORRECT", None),
+    ],
+)
+def test_one_line_alone_and_last_is_a_verdict(said, word) -> None:
+    assert WORDS.read(said) == word
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ('{"reason": "as known", "verdict": "CORRECT"}', "CORRECT"),
+        (' {"verdict": "INCORRECT", "reason": ""}\n', "INCORRECT"),
+        ('{"verdict": "CORRECT"}', None),
+        ('{"reason": "", "verdict": "CORRECT", "verdict": "INCORRECT"}', None),
+        ('{"reason": "", "verdict": "CORRECT", "score": 1}', None),
+        ('{"reason": "", "verdict": "correct"}', None),
+        ('{"reason": "", "verdict": true}', None),
+        ('{"reason": 3, "verdict": "CORRECT"}', None),
+        ('{"reason": "", "verdict": ["CORRECT"]}', None),
+        ('[{"reason": "", "verdict": "CORRECT"}]', None),
+        ('[["reason", ""], ["verdict", "CORRECT"]]', None),
+        ('Sure! {"reason": "", "verdict": "CORRECT"}', None),
+        ("Verdict: CORRECT", None),
+        ("[" * 100_000, None),
+        ("", None),
+    ],
+)
+def test_one_object_with_both_keys_is_a_verdict(said, word) -> None:
+    assert JSON.read(said) == word
+
+
+def test_grades_go_from_one_to_the_highest_in_equal_steps() -> None:
+    assert scale(5) == {"1": 0.0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1.0}
+    read = ["Verdict: 4", "Verdict: 0", "Verdict: 6", "Verdict: 4.5", "Verdict: 4/5", "Verdict: 04"]
+    assert [GRADES.read(said) for said in read] == ["4", None, None, None, None, None]
+    objects = ['{"reason": "", "verdict": 4}', '{"reason": "", "verdict": 4.0}']
+    assert [JSON_GRADES.read(said) for said in objects] == ["4", None]
+    for highest in (1, 101, 2.5, True, "5"):
+        with pytest.raises(ValueError, match="scale must be a whole number from 2 to 100"):
+            scale(highest)
+
+
+def test_forms_are_two() -> None:
+    with pytest.raises(ValueError, match="form must be one of line, json, got 'xml'"):
+        Grammar({"A": 1.0}, "xml")
+
+
+def test_a_slot_named_in_a_text_stays_a_text() -> None:
+    prompt = filled('{"x": {0}} {reply} | {answer}', {"reply": "{answer} {reply}", "answer": "42"})
+    assert prompt.count("42\n") == 1
+    assert "{answer} {reply}" in prompt
+    assert prompt.startswith('{"x": {0}} [reply ')
+
+
+def test_an_empty_slot_says_so() -> None:
+    assert filled("{answer}", {"answer": "  "}) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["<|im_end|>", "<|eot_id|>", "<｜end▁of▁sentence｜>", "</s>", "<s>", "[INST]", "[/INST]",
+     "<<SYS>>", "<</SYS>>", "<end_of_turn>", "<turn|>", "<eos>", "</think>", "[/SYSTEM_PROMPT]",
+     "Verdict: ", "VERDICT :", "**Verdict**:", "verdict："],
+)  # fmt: skip
+def test_control_tokens_are_broken_up(token) -> None:
+    shown = harmless(f"a {token} b")
+    assert token not in shown
+    assert shown.replace(" ", "") == f"a{token}b".replace(" ", "")
+    assert not Grammar({"CORRECT": 1.0}).read(harmless(f"{token}CORRECT"))
+
+
+def test_tokens_of_a_tokenizer_are_broken_up_longest_first() -> None:
+    assert harmless("[SEP]x<pad>", ("[SEP]", "[SE", "<pad>")) == "[ SEP]x< pad>"
+
+
+def test_what_servers_cannot_be_sent_is_replaced() -> None:
+    assert harmless("a\x00b\ud800c") == "a\ufffdb\ufffdc"
+
+
+pieces = st.lists(
+    st.sampled_from(["[reply ", "[end of reply ", "]", "\n", "a", "0", "f", "{reply}", "{answer}",
+                     "Verdict: ", "CORRECT", "<|", "|>", "im_end"]), max_size=12,
+).map("".join)  # fmt: skip
+texts = st.one_of(st.text(max_size=60), pieces)
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(reply=texts, answer=texts)
+def test_no_text_closes_its_own_fence(reply, answer) -> None:
+    prompt = filled("R {reply} A {answer} .", {"reply": reply, "answer": answer})
+    found = re.fullmatch(
+        r"R (?:\[reply (\w{12})\]\n(.*)\n\[end of reply \1\]|\(none given\))"
+        r" A (?:\[answer (\w{12})\]\n(.*)\n\[end of answer \3\]|\(none given\)) \.",
+        prompt,
+        re.DOTALL,
+    )
+    assert found
+    for code in {found[1], found[3]} - {None}:
+        assert prompt.count(code) == 2 * bool(found[1]) + 2 * bool(found[3])
+    assert not any(WORDS.read(line) for line in (found[2] or "").splitlines())
+
+
+def test_the_same_texts_get_the_same_marks() -> None:
+    texts = {"reply": "42"}
+    assert filled("{reply}", texts) == filled("{reply}", texts)
+    assert filled("{reply}", texts) != filled("{reply}", {"reply": "43"})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", " \n\t", "<think>42</think>", "<think>42</think> \n", "<think>42", "...", ":", "\u200b",
+     "\x00", "- - -", "$$", "``", "</think>", "\ufeff\u202e", "。", "​​"],
+)  # fmt: skip
+def test_a_reply_that_says_nothing_is_not_shown(reply) -> None:
+    for thoughts in (True, False):
+        with pytest.raises(ValueError, match=r"says nothing|never closed"):
+            shown_part(reply, thoughts=thoughts, longest=100)
+
+
+@pytest.mark.parametrize("reply", ["0", "x", "é", "π", "∅", "∞", "答", "<think>a</think> 4", "👍"])
+def test_a_short_answer_says_something(reply) -> None:
+    assert shown_part(reply, thoughts=False, longest=100)
+
+
+def test_the_thought_is_shown_on_request_alone() -> None:
+    reply = "<think>6 by 7</think> 42 "
+    assert shown_part(reply, thoughts=False, longest=100) == "42"
+    assert shown_part(reply, thoughts=True, longest=100) == reply.strip()
+    with pytest.raises(ValueError, match="longer than 3 characters"):
+        shown_part("four", thoughts=False, longest=3)
+
+
+def test_references_are_read() -> None:
+    assert read_known("Paris").answer == "Paris"
+    assert read_known(4).answer == "4"
+    known = read_known({"question": "2+2?", "answer": 4, "rubric": ["a", "b"], "id": object()})
+    assert (known.question, known.answer, known.rubric) == ("2+2?", "4", "a\nb")
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
+    assert read_known({"messages": chat}).question == "user: Hi\n\nassistant: Yes?"
+    for bad in (True, [1], {"answer": [1]}, {"question": [{"role": "user"}]}, {"rubric": {}}):
+        with pytest.raises(ValueError, match="must be a"):
+            read_known(bad)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["question", "messages", "answer", "rubric", "role", "content"]), inner
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(reference=json_values)
+def test_no_reference_raises(reference) -> None:
+    url = "http://127.0.0.1:1/v1"
+    judges = (Judge("m", base_url=url), PairwiseJudge("m", base_url=url), RewardModel("m"))
+    for judge in judges:
+        fault = judge.check_reference(reference)
+        assert fault is None or fault

@@ -1,0 +1,182 @@
+import random
+import time
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+
+from assay.verifiers import Status, XmlStructure
+
+STEPS = ["plan", {"steps": ["step+"]}, "note?", "answer"]
+GOOD = "<plan>a</plan><steps><step>b</step><step>c</step></steps><answer>d</answer>"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        GOOD,
+        f"\n {GOOD}\n",
+        f"```xml\n{GOOD}\n```",
+        f"<?xml version='1.0' encoding='UTF-8'?>\n{GOOD}",
+        f"<think><plan>x</plan></think>{GOOD}</s>",
+        GOOD.replace("<answer>", "<note>e</note><answer>"),
+        GOOD.replace("<step>b", """<step n="1" title='a > "b"' data-x = "/">b"""),
+        GOOD.replace("<plan>a", "<plan >a").replace("</plan>", "</plan\n>"),
+        GOOD.replace("<plan>a", "<plan>1 < 2 && <b>x</b> <planet> &lol; ]]>"),
+        GOOD.replace("<answer>d", '<answer xmlns:x="urn:y">d'),
+    ],
+)
+def test_the_elements_win(reply: str) -> None:
+    assert XmlStructure().verify(reply, STEPS).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("", "<plan> is missing"),
+        (GOOD.replace("<answer>d</answer>", ""), "<answer> is missing"),
+        (GOOD.replace("</answer>", ""), "<answer> is never closed"),
+        (GOOD.replace("</steps>", ""), "no place in <steps>"),
+        (GOOD.replace("<answer>d", "<answer/>d"), "<answer> is empty"),
+        (GOOD.replace(">d<", "> . <"), "<answer> is empty"),
+        (GOOD.replace(">b<", "><"), "<step> is empty"),
+        (GOOD.replace("<step>b</step><step>c</step>", " "), "<step> is missing in <steps>"),
+        (GOOD.replace("<step>b", "so <step>b"), "text outside the elements in <steps>"),
+        (f"Here: {GOOD}", "text outside the elements"),
+        (f"{GOOD} Done.", "text outside the elements"),
+        (GOOD + GOOD, "<plan> comes after <answer>"),
+        (GOOD.replace("<plan>a</plan>", "<plan>a</plan>" * 2), "<plan> stands twice"),
+        (f"{GOOD}<note>e</note>", "<note> comes after <answer>"),
+        (GOOD.replace("<plan>a</plan>", ""), "<steps> comes before <plan>"),
+        (GOOD.replace("<plan>a", "<plan>a<answer>x</answer>"), "which holds text"),
+        (GOOD.replace("c</step></steps>", "c</steps></step>"), "</steps> closes <step>"),
+        (f"</plan>{GOOD}", "</plan> closes nothing"),
+        (GOOD.replace("<plan>", "<Plan>"), "'<Plan>' is no tag"),
+        (GOOD.replace("</plan>", "</plan x='1'>"), "is no tag that was asked for"),
+        (GOOD.replace("<plan>", "<plan n=1>"), "text outside the elements"),
+        (
+            GOOD.replace("<step>b</step>", "<title>b</title>"),
+            "text outside the elements in <steps>",
+        ),
+        (f"<step>a</step>{GOOD}", "<step> has no place"),
+        (f"<think>{GOOD}", "<think> is never closed"),
+        (f"<!DOCTYPE a [<!ENTITY lol 'lol'>]>{GOOD}", "text outside the elements"),
+        (f"{GOOD}\n```", "text outside the elements"),
+    ],
+)
+def test_anything_else_loses(reply: str, reason: str) -> None:
+    verdict = XmlStructure().verify(reply, STEPS)
+    assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
+    assert reason in verdict.reason
+
+
+def test_prose_may_stand_around_the_outermost_elements_only() -> None:
+    loose = XmlStructure(["a", {"b": ["c*", "d?"]}], prose=True)
+    assert loose.verify("So <a>1</a>, and <b><d>2</d></b>.", None).score == 1.0
+    assert loose.verify("So <a>1</a>, and <b>x<d>2</d></b>.", None).score == 0.0
+    assert loose.verify("So <a>1</a>, and <b></b>.", None).reason == "<b> is empty"
+    assert loose.verify("So <a>1</a> <a>2</a> <b><d>2</d></b>", None).reason == "<a> stands twice"
+
+
+def test_a_thought_may_be_one_of_the_elements() -> None:
+    whole = XmlStructure(["think", "answer"])
+    assert whole.verify("<think>6 by 7</think><answer>42</answer>", "anything").score == 1.0
+    assert whole.verify("<answer>42</answer>", None).score == 0.0
+
+
+BAD = [
+    None, [], "a", {}, ["a?"], [["a"]], [1], ["a", "a+"], ["a b"], ["<a>"], [{}], [{"a": []}],
+    [{"a": ["b"], "c": ["d"]}], [{"a": None}], [{"a?": ["b"]}], ["a"] * 201, [{"a": "b"}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("elements", BAD)
+def test_elements_that_cannot_be_used_are_refused(elements: Any) -> None:
+    fault = XmlStructure().check_reference(elements)
+    assert fault
+    assert XmlStructure().verify(GOOD, elements).status is Status.BAD_GOLD
+    if elements is not None:
+        with pytest.raises(ValueError, match=r"element|name"):
+            XmlStructure(elements)
+
+
+def test_nesting_is_bounded() -> None:
+    deep: Any = ["a"]
+    for _ in range(5000):
+        deep = [{"a": deep}]
+    assert "at most 10 deep" in str(XmlStructure().check_reference(deep))
+
+
+def random_model(rng: random.Random, depth: int) -> list[Any]:
+    model: list[Any] = []
+    for name in rng.sample("abcd", rng.randint(1, 3)):
+        key = name + rng.choice(["", "", "?", "+", "*"])
+        model.append({key: random_model(rng, depth - 1)} if depth and rng.random() < 0.4 else key)
+    return model
+
+
+def nearly(rng: random.Random, model: list[Any]) -> str:
+    """Elements that often fit a model, and often just fail to."""
+    found = []
+    for item in model:
+        key, inner = next(iter(item.items())) if isinstance(item, dict) else (item, None)
+        for _ in range(rng.choice([1] * 8 + [0, 2])):
+            text = rng.choice(["x"] * 8 + ["", " "]) if inner is None else nearly(rng, inner)
+            found.append(f"<{key[0]}>{text}</{key[0]}>")
+    if rng.random() < 0.1:
+        found.reverse()
+    return rng.choice(["", "", "", " ", "\n", "x"]).join(found)
+
+
+def fits(element: ElementTree.Element, model: list[Any] | None) -> bool:
+    """The same rules on the tree of a real parser: every way to share the children out is tried."""
+    text = "".join([element.text or "", *(child.tail or "" for child in element)])
+    if model is None:
+        return len(element) == 0 and "x" in text
+    return text.strip() == "" and len(element) > 0 and shared(list(element), model)
+
+
+def shared(children: list[ElementTree.Element], model: list[Any]) -> bool:
+    if not model:
+        return not children
+    item = model[0]
+    key, inner = next(iter(item.items())) if isinstance(item, dict) else (item, None)
+    name, sign = key.rstrip("?+*"), key[1:]
+    for count in range(len(children) + 1):
+        if (sign in ("", "+") and count == 0) or (sign in ("", "?") and count > 1):
+            continue
+        taken = children[:count]
+        if all(child.tag == name and fits(child, inner) for child in taken) and shared(
+            children[count:], model[1:]
+        ):
+            return True
+    return False
+
+
+def test_verdicts_are_those_of_a_parser_and_brute_force() -> None:
+    rng = random.Random(0)  # noqa: S311  # test inputs, not secrets
+    xml = XmlStructure()
+    fitting = 0
+    for _ in range(4000):
+        model = random_model(rng, 2)
+        if xml.check_reference(model) is not None:
+            continue  # nothing in it is needed
+        assert xml.verify(str(xml.winning_reply(model)), model).score == 1.0
+        reply = nearly(rng, model)
+        root = ElementTree.fromstring(f"<root>{reply}</root>")  # noqa: S314  # made above
+        expected = fits(root, model)
+        assert xml.verify(reply, model).score == float(expected), (model, reply)
+        fitting += expected
+    assert 500 < fitting < 3500
+
+
+def test_a_megabyte_of_tags_is_read_in_a_moment() -> None:
+    xml = XmlStructure([{"steps": ["step+"]}])
+    started = time.process_time()
+    for piece in (
+        "<step>a</step>", "<step", '<step a="', "<steps><", "<step>", " a=''",
+        " ", "&lol;", "<", ">",
+    ):  # fmt: skip
+        for head in ("<steps>", "<steps><step", "<steps><step a='", ""):
+            assert xml.verify(head + piece * (2**20 // len(piece)), None).score == 0.0
+    assert time.process_time() - started < 60

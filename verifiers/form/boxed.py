@@ -1,0 +1,99 @@
+r"""Boxed: is the answer in one ``\boxed{}``, where it is looked for?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..extract import after_thinking, boxes, without_end_tokens
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .content import says_something
+
+PLACES = ("anywhere", "last_line", "end")
+_LAYOUT = re.compile(  # commands whose names are letters that say nothing, and placeholders
+    r"\\(?:text[a-z]*|math[a-z]+|mbox|operatorname|q?quad|[hv]space|[hv]?phantom|left|right|"
+    r"displaystyle|boxed|fbox|[lcvd]?dots|square|Box|underline|label)(?![A-Za-z])"
+)
+_CLOSING = re.compile(r"</?answer>|\\end\s?\{[a-z]{1,20}\*?\}")
+_OR = re.compile(r"(?<![A-Za-z\\])or(?![A-Za-z])")
+_IN_TEXT = re.compile(r"\\(?:text|textrm|mbox|mathrm)\s?\{[^{}]*\}")
+
+
+class Boxed(Verifier):
+    r"""Full marks for an answer in exactly one ``\boxed{}``, after the thought.
+
+    The box closes and holds a letter or a digit, or a command for a symbol, such as ``\pi``. What
+    is boxed in ``<think>`` does not count, a box in a box counts as two, and a box that opens
+    and never closes loses. An empty ``\boxed{}`` that is only talked about counts as well: what
+    reads the answer cannot tell. A bare "or" in a box names candidates and no answer, unlike
+    ``\text{ or }`` between the two roots of an equation. ``\fbox{}`` is a box.
+
+    Reference: not looked at; whether the answer is right is for another verifier to say.
+
+    Args:
+        where: ``anywhere`` after the thought; ``last_line``: the box closes on the last line
+            that says something; ``end``: nothing is said after the box. Closing marks say
+            nothing: ``$``, ``\]``, ``\end{align}``, ``</answer>``, a full stop.
+        count: how many boxes there are to be, where an answer has several parts.
+
+    Raises:
+        ValueError: there is no such place, or the count is not 1 to 20.
+
+    Example:
+        >>> Boxed().verify(r"6 by 7, so \boxed{42}.", None).score
+        1.0
+        >>> Boxed().verify(r"\boxed{41}, no: \boxed{42}.", None).reason
+        'there are 2 boxes, not 1'
+    """
+
+    judges_form = True
+
+    def __init__(self, *, where: str = "anywhere", count: int = 1) -> None:
+        if where not in PLACES:
+            raise ValueError(f"where must be one of {', '.join(PLACES)}, got {where!r}")
+        if type(count) is not int or not 1 <= count <= 20:
+            raise ValueError(f"count must be a whole number from 1 to 20, got {count!r}")
+        self.where = where
+        self.count = count
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """A thought and the boxes."""
+        return "<think>6 by 7</think>" + " and ".join([r"\boxed{42}"] * self.count)
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply in a fixed number of passes."""
+        text = after_thinking(without_end_tokens(reply))
+        if text is None:
+            return _wrong("<think> is never closed")
+        closed, unclosed = boxes(text)
+        if unclosed:
+            return _wrong("a box is never closed")
+        if len(closed) != self.count:
+            return _wrong(f"there are {len(closed)} boxes, not {self.count}")
+        for _, _, content in closed:
+            fault = _fault(content)
+            if fault:
+                return _wrong(fault)
+        rest = _CLOSING.sub(" ", text[closed[-1][1] :])
+        if self.where == "end" and says_something(rest):
+            return _wrong("something is said after the box")
+        if self.where == "last_line" and says_something(rest.partition("\n")[2]):
+            return _wrong("the box is not on the last line")
+        return Verdict.correct("well formed", extracted=closed[-1][2].strip())
+
+
+def _fault(content: str) -> str:
+    """What is wrong with what is in a box; empty where nothing is."""
+    inner, unclosed = boxes(content)
+    if inner or unclosed:
+        return "there is a box in the box"
+    if not says_something(_LAYOUT.sub(" ", content)):
+        return "the box is empty"
+    if _OR.search(_IN_TEXT.sub(" ", content)):
+        return "the box names candidates"
+    return ""
+
+
+def _wrong(reason: str) -> Verdict:
+    return Verdict.wrong(reason, status=Status.UNPARSEABLE)

@@ -1,0 +1,130 @@
+"""JsonFields: how much of a known record did the answer extract?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .json_text import as_json, find_json
+from .json_value import json_fault
+
+Leaf = tuple[tuple[Any, ...], tuple[Any, ...]]
+"""A path of keys and places, and the value that stands there, as it is compared."""
+
+_EMPTY = {("null",), ("object",), ("array",), ("text", "")}
+_DUMP = 4
+"""A record of more than this many times the known leaves is a dump, and earns nothing."""
+
+
+class JsonFields(Verifier):
+    """F1 over the leaves of a record: the pairs of a path and the value that stands there.
+
+    A leaf that the reply adds costs precision, one that it lacks costs recall; the score is
+    ``2 * right / (given + known)``. The record is the reply's JSON object, found and read as
+    :class:`~assay.verifiers.form.json_value.Json` does. ``1`` equals ``1.0``, but neither
+    ``true`` nor ``"1"``; an empty object or array is a leaf of its own. Leaves that are null or
+    empty in both records earn nothing where no other agrees, and a record with more than four
+    times the known leaves earns nothing at all.
+
+    Reference: the known record, such as ``{"name": "Ada", "born": 1815}``.
+
+    Args:
+        ordered: whether the places in an array count; if not, arrays without objects or arrays in
+            them are compared as bags.
+        case: whether capitals in strings count.
+        whitespace: whether white space within strings counts; at both ends it never does.
+        all_or_nothing: only the whole record pays.
+        only: nothing may stand around the object, neither fence nor tags nor words.
+
+    Example:
+        >>> gold = {"name": "Ada", "born": 1815}
+        >>> JsonFields().verify('{"name": "Ada", "born": 1816}', gold).score
+        0.5
+    """
+
+    def __init__(
+        self,
+        *,
+        ordered: bool = True,
+        case: bool = True,
+        whitespace: bool = True,
+        all_or_nothing: bool = False,
+        only: bool = False,
+    ) -> None:
+        self.ordered, self.case, self.whitespace = ordered, case, whitespace
+        self.all_or_nothing, self.only = all_or_nothing, only
+
+    def check_reference(self, reference: Any) -> str | None:
+        """A record has at least one leaf that is neither null nor empty."""
+        fault = json_fault(reference, dict)
+        if fault is None and not set(self._leaves(as_json(reference)).values()) - _EMPTY:
+            return "the record says nothing: every leaf is null or empty"
+        return fault
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The record itself."""
+        return json.dumps(reference)
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply."""
+        found = find_json(reply, only=self.only)
+        if found.text is None:
+            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+        if not isinstance(found.value, dict):
+            return Verdict.wrong("the value is no object", extracted=found.text)
+        given = self._leaves(found.value).count()
+        known = self._leaves(as_json(reference)).count()
+        right = given & known
+        many, few = given.total(), known.total()
+        parts = {"precision": right.total() / max(many, 1), "recall": right.total() / few}
+        if given == known:
+            verdict = Verdict.correct("every field agrees", extracted=found.text)
+            return replace(verdict, parts=parts)
+        score = 2 * right.total() / (many + few)
+        if self.all_or_nothing or many > _DUMP * few or not {v for _, v in right} - _EMPTY:
+            score = 0.0
+        reason = f"{right.total()} of {few} fields agree, {many} given"
+        return replace(Verdict.wrong(reason, score=score, extracted=found.text), parts=parts)
+
+    def _leaves(self, record: Any) -> _Leaves:
+        return _Leaves(record, self.ordered, self.case, self.whitespace)
+
+
+class _Leaves:
+    """The leaves of a record; found without recursion."""
+
+    def __init__(self, record: Any, ordered: bool, case: bool, whitespace: bool) -> None:
+        self.case, self.whitespace = case, whitespace
+        self.pairs: list[Leaf] = []
+        todo: list[tuple[tuple[Any, ...], Any]] = [((), record)]
+        while todo:
+            path, value = todo.pop()
+            if isinstance(value, dict) and value:
+                todo += [((*path, key), item) for key, item in value.items()]
+            elif isinstance(value, list) and value:
+                placed = ordered or any(isinstance(item, list | dict) for item in value)
+                todo += [((*path, at if placed else ...), item) for at, item in enumerate(value)]
+            else:
+                self.pairs.append((path, self._leaf(value)))
+
+    def values(self) -> list[tuple[Any, ...]]:
+        """What stands at the leaves."""
+        return [value for _, value in self.pairs]
+
+    def count(self) -> Counter[Leaf]:
+        """How often each leaf stands there: more than once only in a bag."""
+        return Counter(self.pairs)
+
+    def _leaf(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str):
+            text = value.strip() if self.whitespace else " ".join(value.split())
+            return ("text", text if self.case else text.casefold())
+        if isinstance(value, bool):  # before numbers: True is an int to Python
+            return ("truth", value)
+        if isinstance(value, int | float):
+            return ("number", value)
+        return ("null" if value is None else "object" if isinstance(value, dict) else "array",)

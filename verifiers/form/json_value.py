@@ -1,0 +1,113 @@
+"""Json: is the answer one well-formed JSON value that says something?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .json_text import NotJson, as_json, find_json
+
+_KINDS = {"object": dict, "array": list}
+_SOMETHING = re.compile(r"[^\W_]")
+
+
+class Json(Verifier):
+    r"""Full marks for one strict JSON object or array.
+
+    Read is the last ``<answer>``, else the last fenced block of JSON, else all that follows the
+    thought; a line that ends in a colon may introduce it. Text after the value, a second value,
+    single quotes, comments, trailing commas, NaN, a key that stands twice in an object, half of a
+    surrogate pair, numbers out of a double's range, more than 64 levels and more than 100,000
+    characters all lose. So does a value that says nothing: there must be a number, a boolean, or
+    a string with a letter or a digit. What it says is not judged: use it as the gate of a
+    :class:`~assay.verifiers.rubric.Rubric`, or hold it to a schema.
+
+    Reference: not looked at.
+
+    Args:
+        kinds: what the value may be: ``"object"``, ``"array"`` or both.
+        required: keys that an object must have; an array has none.
+        only: nothing may stand around the value, neither fence nor tags nor words.
+
+    Raises:
+        ValueError: an option is none of these.
+
+    Example:
+        >>> Json().verify('Here it is:\n```json\n{"city": "Oslo"}\n```', None).score
+        1.0
+        >>> Json().verify("{'city': 'Oslo'}", None).score
+        0.0
+    """
+
+    def __init__(
+        self,
+        *,
+        kinds: Sequence[str] = ("object", "array"),
+        required: Sequence[str] = (),
+        only: bool = False,
+    ) -> None:
+        if isinstance(kinds, str) or not kinds or set(kinds) - set(_KINDS):
+            raise ValueError(f"kinds must name 'object', 'array' or both in a list, got {kinds!r}")
+        if isinstance(required, str) or not all(isinstance(key, str) for key in required):
+            raise ValueError(f"required must be a list of keys, got {required!r}")
+        if required and "object" not in kinds:
+            raise ValueError(
+                f"required must be empty where kinds has no 'object', got {required!r}"
+            )
+        self.kinds, self.required, self.only = tuple(kinds), tuple(required), only
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """An object with the required keys, or an array where only that is allowed."""
+        if "object" in self.kinds:
+            return json.dumps(dict.fromkeys(self.required or ("answer",), 42))
+        return "[42]"
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply."""
+        found = find_json(reply, only=self.only)
+        if found.text is None:
+            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+        value = found.value
+        if not isinstance(value, tuple(_KINDS[kind] for kind in self.kinds)):
+            return Verdict.wrong(f"no {' or '.join(self.kinds)}", extracted=found.text)
+        if not _says_something(value):
+            return Verdict.wrong("the value says nothing", extracted=found.text)
+        missing = [key for key in self.required if not isinstance(value, dict) or key not in value]
+        if missing:
+            return Verdict.wrong(f"{missing[0]!r} is missing", extracted=found.text)
+        return Verdict.correct("well formed", extracted=found.text)
+
+
+def _says_something(value: Any) -> bool:
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            todo += item.values()
+        elif isinstance(item, list):
+            todo += item
+        elif item is not None and not (isinstance(item, str) and not _SOMETHING.search(item)):
+            return True
+    return False
+
+
+def json_fault(value: Any, kind: type | None = None, name: str = "the reference") -> str | None:
+    """Say why a value is no JSON that can be compared, or ``None`` where it is.
+
+    Args:
+        value: anything.
+        kind: ``dict`` or ``list`` where it must be one.
+        name: how to call it.
+    """
+    if kind is not None and not isinstance(value, kind):
+        return f"{name} must be a {kind.__name__}, got {value!r:.80}"
+    try:
+        if as_json(value) != value:  # json.dumps makes text of any key, and lists of tuples
+            return f"{name} must be plain JSON: keys that are strings, lists for arrays"
+    except NotJson as error:
+        return f"{name} must be plain JSON: {error}"
+    return None

@@ -1,0 +1,277 @@
+"""XML: does the reply have the elements that were asked for, nested as they were?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ..extract import after_thinking, without_end_tokens
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .content import says_something
+
+_ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]{0,59})([?+*]?)")
+_DEEPEST, _MOST = 10, 200
+_FENCED = re.compile(r"```[a-zA-Z]{0,20}\s*\n")
+_DECLARATION = re.compile(r"<\?xml\s[^<>]{0,200}\?>")
+_SHAPE = 'names such as "step", "note?", "step+", "step*", or {"steps": ["step+"]}'
+
+
+class XmlStructure(Verifier):
+    """Full marks for a reply, after its thought, that is made of the given elements and no more.
+
+    The elements stand in the given order. ``"step"`` is an element that stands once and holds
+    text, ``"note?"`` may be missing, ``"step+"`` may be repeated, ``"step*"`` may be either, and
+    ``{"steps": ["title", "step+"]}`` is one that holds other elements and only white space
+    besides. Text holds a letter or a digit at least; other markup in it, such as ``<b>``, is
+    text, and a given element in it loses, in a CDATA section or a comment too. Attributes are
+    let be. No entity is expanded: this is no XML parser. An XML declaration or a code fence
+    around all of it is overlooked. ``<Step>`` for ``step`` is refused.
+
+    Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``, or anything at
+    all where ``elements`` are given here.
+
+    Args:
+        elements: what every reply is to have; each reference says it where ``None``.
+        prose: text may stand before, between and after the outermost elements.
+
+    Raises:
+        ValueError: the elements cannot be used.
+
+    Example:
+        >>> xml = XmlStructure(["plan", {"steps": ["step+"]}])
+        >>> xml.verify("<plan>Add.</plan><steps><step>6 + 7</step></steps>", None).score
+        1.0
+        >>> xml.verify("<plan>Add.</plan><steps></steps>", None).reason
+        '<step> is missing in <steps>'
+    """
+
+    judges_form = True
+
+    def __init__(self, elements: Sequence[Any] | None = None, *, prose: bool = False) -> None:
+        self.elements = elements
+        self.prose = prose
+        if elements is not None:
+            _read(list(elements) if isinstance(elements, tuple) else elements)
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Say what is wrong with the elements, unless they were given to the verifier."""
+        if self.elements is not None:
+            return None
+        try:
+            _read(reference)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """Every element once."""
+        return "".join(_minimal(element) for element in self._model(reference))
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply in one pass."""
+        model = self._model(reference)
+        names = tuple(dict.fromkeys(name for element in model for name in element.names()))
+        whole = without_end_tokens(reply)
+        text = whole if "think" in names else after_thinking(whole)
+        if text is None:
+            return _wrong("<think> is never closed")
+        scan = _Scan(_unwrapped(text), model, self.prose)
+        fault = scan.run(_tags(names), frozenset(names))
+        return _wrong(fault) if fault else Verdict.correct("well formed", extracted=scan.last)
+
+    def _model(self, reference: Any) -> tuple[_Element, ...]:
+        given = reference if self.elements is None else self.elements
+        return _read(list(given) if isinstance(given, tuple) else given)
+
+
+# -- what is asked for -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Element:
+    """An element that is asked for.
+
+    Attributes:
+        name: as it is written.
+        least: how often it stands at least: 0 or 1.
+        repeats: whether it may stand more often than once.
+        children: what it holds; ``None`` for text.
+    """
+
+    name: str
+    least: int = 1
+    repeats: bool = False
+    children: tuple[_Element, ...] | None = None
+
+    def names(self) -> Iterator[str]:
+        yield self.name
+        for child in self.children or ():
+            yield from child.names()
+
+
+def _read(value: Any, depth: int = 1) -> tuple[_Element, ...]:
+    """Elements from JSON."""
+    if not isinstance(value, list) or not 1 <= len(value) <= _MOST:
+        raise ValueError(f"elements must be a list of 1 to {_MOST}, of {_SHAPE}, got {value!r:.99}")
+    if depth > _DEEPEST:
+        raise ValueError(f"elements must be nested at most {_DEEPEST} deep")
+    found = tuple(_read_one(item, depth) for item in value)
+    if len({element.name for element in found}) < len(found):
+        raise ValueError(f"a name may stand once among its neighbours, got {value!r:.99}")
+    if depth == 1 and not any(element.least for element in found):
+        raise ValueError(f"at least one element must be needed, got {value!r:.99}")
+    if depth == 1 and sum(1 for element in found for _ in element.names()) > _MOST:
+        raise ValueError(f"there may be at most {_MOST} elements in all")
+    return found
+
+
+def _read_one(item: Any, depth: int) -> _Element:
+    name, inner = item, None
+    if isinstance(item, dict) and len(item) == 1:
+        ((name, inner),) = item.items()
+    match = _ITEM.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        raise ValueError(f"an element must be given as {_SHAPE}, got {item!r:.99}")
+    children = _read(inner, depth + 1) if isinstance(item, dict) else None
+    return _Element(match[1], int(match[2] in ("", "+")), match[2] in ("+", "*"), children)
+
+
+def _minimal(element: _Element) -> str:
+    inner = "42" if element.children is None else "".join(map(_minimal, element.children))
+    return f"<{element.name}>{inner}</{element.name}>"
+
+
+# -- what is there -----------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Tags of these names in any case; a value may hold ``>``, and ends before the next ``<``."""
+    either = "|".join(re.escape(name) for name in names)
+    return re.compile(
+        rf"<(?P<close>/?)(?P<name>{either})"
+        r"(?P<more>(?:\s++[\w:.-]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+\s*+)(?P<empty>/?)>",
+        re.IGNORECASE,
+    )
+
+
+@dataclass
+class _Open:
+    """An element that is open, or the reply itself.
+
+    Attributes:
+        name: empty for the reply.
+        children: what it may hold; ``None`` for text.
+        at: the place of the child that stood last.
+        count: how often that child stood.
+    """
+
+    name: str
+    children: tuple[_Element, ...] | None
+    at: int = 0
+    count: int = 0
+
+    @property
+    def where(self) -> str:
+        return f" in <{self.name}>" if self.name else ""
+
+    def enter(self, name: str) -> _Element | str:
+        """The child that begins; or why it may not."""
+        if self.children is None:
+            return f"<{name}> is in <{self.name}>, which holds text"
+        place = next((k for k, c in enumerate(self.children) if c.name == name), None)
+        if place is None:
+            return f"<{name}> has no place{self.where or ' outside'}"
+        if place < self.at:
+            return f"<{name}> comes after <{self.children[self.at].name}>"
+        child = self.children[place]
+        if place == self.at:
+            if self.count and not child.repeats:
+                return f"<{name}> stands twice"
+            self.count += 1
+            return child
+        missing = self.missing(place)
+        if missing:
+            return f"<{name}> comes before <{missing}>"
+        self.at, self.count = place, 1
+        return child
+
+    def missing(self, before: int | None = None) -> str:
+        """The name of the first child that is needed and did not come; empty where none is."""
+        left = (self.children or ())[self.at : before]
+        needed = (c.name for k, c in enumerate(left) if c.least > (self.count if k == 0 else 0))
+        return next(needed, "")
+
+
+class _Scan:
+    """One pass over the tags of a text, with the elements that are open on a stack."""
+
+    def __init__(self, text: str, model: tuple[_Element, ...], prose: bool) -> None:
+        self.text = text
+        self.prose = prose
+        self.open = [_Open("", model)]
+        self.last = ""
+
+    def run(self, tags: re.Pattern[str], names: frozenset[str]) -> str:
+        """What is wrong; empty where nothing is."""
+        end = 0
+        for tag in tags.finditer(self.text):
+            if tag["name"] not in names or (tag["close"] and (tag["more"].strip() or tag["empty"])):
+                return f"{tag.group()!r:.60} is no tag that was asked for"
+            between = self.text[end : tag.start()]
+            end = tag.end()
+            fault = self._text(between)
+            fault = fault or (self._close(tag["name"], between) if tag["close"] else "")
+            fault = fault or ("" if tag["close"] else self._enter(tag["name"]))
+            if not fault and tag["empty"]:
+                fault = self._close(tag["name"], "")
+            if fault:
+                return fault
+        if len(self.open) > 1:
+            return f"<{self.open[-1].name}> is never closed"
+        missing = self.open[0].missing()
+        return f"<{missing}> is missing" if missing else self._text(self.text[end:])
+
+    def _text(self, between: str) -> str:
+        top = self.open[-1]
+        if top.children is None or not between.strip() or (self.prose and not top.name):
+            return ""
+        return f"there is text outside the elements{top.where}"
+
+    def _enter(self, name: str) -> str:
+        child = self.open[-1].enter(name)
+        if isinstance(child, str):
+            return child
+        self.open.append(_Open(name, child.children))
+        return ""
+
+    def _close(self, name: str, between: str) -> str:
+        top = self.open[-1]
+        if name != top.name:
+            return f"</{name}> closes nothing" if not top.name else f"</{name}> closes <{top.name}>"
+        self.open.pop()
+        if top.children is None:
+            self.last = between.strip()
+            return "" if says_something(between) else f"<{name}> is empty"
+        missing = top.missing()
+        if missing:
+            return f"<{missing}> is missing{top.where}"
+        return "" if top.count else f"<{name}> is empty"
+
+
+def _unwrapped(text: str) -> str:
+    """The text without a byte order mark, one code fence and an XML declaration around it."""
+    text = text.strip().removeprefix("\ufeff")
+    fence = _FENCED.match(text)
+    if fence and text.endswith("\n```"):
+        text = text[fence.end() : -3].strip()
+    declaration = _DECLARATION.match(text)
+    return text[declaration.end() :] if declaration else text
+
+
+def _wrong(reason: str) -> Verdict:
+    return Verdict.wrong(reason, status=Status.UNPARSEABLE)

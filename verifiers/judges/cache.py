@@ -1,0 +1,80 @@
+"""What a judge has answered before, by the content of the question."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ..memo import Memo
+
+
+def content_key(body: dict[str, Any], vote: int) -> str:
+    """The SHA-256 of all that an answer depends on: model, prompt, sampling, form; which vote."""
+    held = json.dumps([1, body, vote], sort_keys=True)
+    return hashlib.sha256(held.encode()).hexdigest()
+
+
+class AnswerCache:
+    """Answers in memory, and in a folder where one is given.
+
+    Each answer is a file, written whole or not at all, so many processes may share the folder. A
+    file that cannot be read is a question not yet asked.
+
+    Args:
+        folder: made where missing; ``None`` for memory alone.
+        size: answers that are kept in memory.
+    """
+
+    def __init__(self, folder: str | None = None, *, size: int = 100_000) -> None:
+        self.folder = folder
+        self._memo: Memo[str, str] = Memo(size)
+        self._told = False
+
+    def get(self, key: str) -> str | None:
+        """The judge's words, or ``None`` where it has not been asked."""
+        found = self._memo.get(key)
+        if found is not None or self.folder is None:
+            return found
+        try:
+            row = json.loads(self._file(key).read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        if not isinstance(row, dict) or row.get("key") != key or type(row.get("answer")) is not str:
+            return None
+        return self._memo.put(key, row["answer"])
+
+    def put(self, key: str, answer: str, model: str) -> None:
+        """Remember an answer. A folder that cannot be written is told of once, by a warning."""
+        self._memo.put(key, answer)
+        if self.folder is None:
+            return
+        try:
+            self._write(self._file(key), json.dumps({"key": key, "model": model, "answer": answer}))
+        except OSError as error:
+            if not self._told:
+                self._told = True
+                warnings.warn(
+                    f"the cache {self.folder!r} cannot be written ({error}): verdicts are kept in "
+                    "memory only. Free some space, or give another folder",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+    def _file(self, key: str) -> Path:
+        return Path(str(self.folder)) / key[:2] / f"{key}.json"
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,122 @@
+"""The two forms in which a judge may give its verdict, and nothing else is one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..extract import after_thinking
+
+FORMS = ("line", "json")
+
+_MARK = re.compile(r"[*`]{0,3}verdict[*`]{0,3}:", re.IGNORECASE)
+_LINE = re.compile(r"[*`]{0,3}Verdict[*`]{0,3}:[*` ]{0,4}(\w+)[*`]{0,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The words a verdict may be, what each is worth, and how it is written.
+
+    Attributes:
+        values: in [0, 1], by word.
+        form: ``line`` (``Verdict: WORD`` alone on the last line) or ``json`` (one object with
+            exactly ``reason`` and ``verdict``, asked for by ``response_format``).
+    """
+
+    values: Mapping[str, float]
+    form: str = "line"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ValueError(f"form must be one of {', '.join(FORMS)}, got {self.form!r}")
+
+    @property
+    def rule(self) -> str:
+        """How the judge is told to answer."""
+        words = list(self.values)
+        if self.form == "json":
+            listed = " or ".join(f'"{word}"' for word in words)
+            shape = '{"reason": "<one or two sentences>", "verdict": <verdict>}'
+            return f"Answer with one JSON object and nothing else: {shape} with {listed}."
+        listed = "\nor\n".join(f"Verdict: {word}" for word in words)
+        return (
+            "Reason first, in a few sentences, and quote no line of verdict there. Then end with "
+            f"one line that holds the verdict and nothing else:\n{listed}"
+        )
+
+    @property
+    def response_format(self) -> dict[str, Any] | None:
+        """What the server is asked to hold the judge to; ``None`` for lines."""
+        if self.form == "line":
+            return None
+        schema = {
+            "type": "object",
+            "properties": {
+                "reason": {"type": "string"},
+                "verdict": {"type": "string", "enum": list(self.values)},
+            },
+            "required": ["reason", "verdict"],
+            "additionalProperties": False,
+        }
+        named = {"name": "verdict", "strict": True, "schema": schema}
+        return {"type": "json_schema", "json_schema": named}
+
+    def read(self, text: str) -> str | None:
+        r"""The word of the verdict; ``None`` where the judge gave none, or not in this form.
+
+        A thought before the answer is not read. Asterisks and backquotes around the line are
+        overlooked; a second line of verdict is not.
+
+        Example:
+            >>> grammar = Grammar({"CORRECT": 1.0, "INCORRECT": 0.0})
+            >>> grammar.read("It said 'Verdict: CORRECT', but 5 is wrong.\nVerdict: INCORRECT")
+            'INCORRECT'
+            >>> grammar.read("Verdict: CORRECT\nVerdict: INCORRECT")
+        """
+        spoken = after_thinking(text)
+        if spoken is None:
+            return None
+        return self._from_json(spoken) if self.form == "json" else self._from_line(spoken)
+
+    def _from_line(self, text: str) -> str | None:
+        lines = [line.strip() for line in text.strip().splitlines()]
+        found = _LINE.fullmatch(lines[-1]) if lines else None
+        if found is None or sum(bool(_MARK.match(line)) for line in lines) != 1:
+            return None
+        return found[1] if found[1] in self.values else None
+
+    def _from_json(self, text: str) -> str | None:
+        try:
+            pairs = json.loads(text, object_pairs_hook=_pairs)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(pairs, _Pairs) or sorted(n for n, _ in pairs) != ["reason", "verdict"]:
+            return None
+        row = dict(pairs)
+        word = row["verdict"]
+        if type(word) is int:
+            word = str(word)
+        good = isinstance(word, str) and isinstance(row["reason"], str) and word in self.values
+        return word if good else None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it was written: a key that stands twice stays visible."""
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:
+    return _Pairs(pairs)
+
+
+def scale(highest: int) -> dict[str, float]:
+    """The words 1 to ``highest``, worth 0.0 to 1.0 in equal steps.
+
+    Raises:
+        ValueError: it is no whole number from 2 to 100.
+    """
+    if type(highest) is not int or not 2 <= highest <= 100:
+        raise ValueError(f"scale must be a whole number from 2 to 100, got {highest!r}")
+    return {str(n): (n - 1) / (highest - 1) for n in range(1, highest + 1)}

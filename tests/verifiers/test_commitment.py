@@ -2,7 +2,10 @@ import pytest
 
 from assay.verifiers import Commits
 
-WHY = "Six rows of seven stones each make as many stones as seven rows of six do, by the table."
+WHY = (
+    "Six rows of seven stones each make as many as seven rows of six do, and counting them one by "
+    "one, or by the table, gives what you asked for."
+)
 
 
 @pytest.mark.parametrize(

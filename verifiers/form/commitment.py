@@ -58,7 +58,7 @@ class Commits(Verifier):
         'the answer leaves a choice'
     """
 
-    def __init__(self, *, extract: Sequence[str] = DEFAULT_RULES[:-1], content: int = 12) -> None:
+    def __init__(self, *, extract: Sequence[str] = DEFAULT_RULES[:-1], content: int = 20) -> None:
         check_rules(extract)
         check_content(content)
         self.extract, self.content = tuple(extract), content

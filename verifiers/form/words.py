@@ -1,6 +1,6 @@
-r"""Is anything said? The floor under every verifier of form.
+r"""Words of any script, and whether there are enough of them to say anything.
 
-A reward for what a reply leaves out (it is not too long, repeats nothing) is earned by saying
+A reward for what a reply leaves out (it is not too long, repeats nothing) is also earned by saying
 nothing. So such verifiers first ask for a number of different words.
 """
 

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from .cluster import RayVerifier
 from .exact import Exact
+from .families.coin_change import CoinChange
+from .families.colouring import Colouring
 from .families.countdown import Countdown
+from .families.graph_path import GraphPath
+from .families.hamiltonian_path import HamiltonianPath
+from .families.hanoi import Hanoi
 from .families.integral import Integral
+from .families.knights import KnightsAndKnaves
+from .families.knapsack import Knapsack
+from .families.knight_path import KnightPath
+from .families.lights_out import LightsOut
+from .families.magic_square import MagicSquare
+from .families.maze import Maze
 from .families.multiple_choice import MultipleChoice
+from .families.queens import Queens
+from .families.regex_synthesis import RegexSynthesis
 from .families.short_answer import ShortAnswer
+from .families.sql import SQL
+from .families.sudoku import Sudoku
+from .families.zebra import Zebra
+from .families.sliding_tiles import SlidingTiles
+from .families.sorting import Sorting
+from .families.spanning_tree import SpanningTree
+from .families.subset_sum import SubsetSum
+from .families.topological_order import TopologicalOrder
+from .families.water_jugs import WaterJugs
+from .families.word_ladder import WordLadder
 from .form.boxed import Boxed
 from .form.citations import Citations
 from .form.commitment import Commits
@@ -25,6 +48,7 @@ from .form.pattern import Pattern
 from .form.repetition import Repetition
 from .form.tool_call import ToolCall
 from .form.xml import XmlStructure
+from .instructions.instructions import Instructions
 from .judges.judge import Judge
 from .judges.pairwise import PairwiseJudge
 from .judges.reward_model import RewardModel
@@ -37,16 +61,23 @@ from .verifier import FunctionVerifier, Verifier
 from .winning import given_as
 
 __all__ = [
+    "SQL",
     "Boxed",
     "Citations",
     "Code",
     "Commits",
     "Compression",
     "CosineLength",
+    "CoinChange",
+    "Colouring",
     "Countdown",
     "Exact",
     "Format",
     "FunctionVerifier",
+    "Instructions",
+    "GraphPath",
+    "HamiltonianPath",
+    "Hanoi",
     "Integral",
     "Json",
     "JsonFields",
@@ -54,22 +85,42 @@ __all__ = [
     "Judge",
     "Language",
     "Length",
+    "KnightsAndKnaves",
+    "Knapsack",
+    "KnightPath",
+    "LightsOut",
+    "MagicSquare",
     "MarkdownStructure",
     "Math",
+    "Maze",
     "MultipleChoice",
     "PairwiseJudge",
     "Pattern",
+    "Queens",
     "RayVerifier",
     "Repetition",
     "RewardModel",
     "Rubric",
     "ShortAnswer",
     "SoftOverlong",
+    "RegexSynthesis",
+    "RewardModel",
+    "Rubric",
+    "ShortAnswer",
+    "SlidingTiles",
+    "Sorting",
+    "SpanningTree",
     "Status",
+    "Sudoku",
+    "SubsetSum",
     "ToolCall",
+    "TopologicalOrder",
     "Verdict",
     "Verifier",
+    "WaterJugs",
+    "WordLadder",
     "XmlStructure",
+    "Zebra",
     "given_as",
     "read_number",
 ]

@@ -11,9 +11,9 @@ from .families.graph_path import GraphPath
 from .families.hamiltonian_path import HamiltonianPath
 from .families.hanoi import Hanoi
 from .families.integral import Integral
-from .families.knights import KnightsAndKnaves
 from .families.knapsack import Knapsack
 from .families.knight_path import KnightPath
+from .families.knights import KnightsAndKnaves
 from .families.lights_out import LightsOut
 from .families.magic_square import MagicSquare
 from .families.maze import Maze
@@ -21,16 +21,16 @@ from .families.multiple_choice import MultipleChoice
 from .families.queens import Queens
 from .families.regex_synthesis import RegexSynthesis
 from .families.short_answer import ShortAnswer
-from .families.sql import SQL
-from .families.sudoku import Sudoku
-from .families.zebra import Zebra
 from .families.sliding_tiles import SlidingTiles
 from .families.sorting import Sorting
 from .families.spanning_tree import SpanningTree
+from .families.sql import SQL
 from .families.subset_sum import SubsetSum
+from .families.sudoku import Sudoku
 from .families.topological_order import TopologicalOrder
 from .families.water_jugs import WaterJugs
 from .families.word_ladder import WordLadder
+from .families.zebra import Zebra
 from .form.boxed import Boxed
 from .form.citations import Citations
 from .form.commitment import Commits
@@ -65,29 +65,29 @@ __all__ = [
     "Boxed",
     "Citations",
     "Code",
+    "CoinChange",
+    "Colouring",
     "Commits",
     "Compression",
     "CosineLength",
-    "CoinChange",
-    "Colouring",
     "Countdown",
     "Exact",
     "Format",
     "FunctionVerifier",
-    "Instructions",
     "GraphPath",
     "HamiltonianPath",
     "Hanoi",
+    "Instructions",
     "Integral",
     "Json",
     "JsonFields",
     "JsonSchema",
     "Judge",
-    "Language",
-    "Length",
-    "KnightsAndKnaves",
     "Knapsack",
     "KnightPath",
+    "KnightsAndKnaves",
+    "Language",
+    "Length",
     "LightsOut",
     "MagicSquare",
     "MarkdownStructure",
@@ -98,21 +98,18 @@ __all__ = [
     "Pattern",
     "Queens",
     "RayVerifier",
+    "RegexSynthesis",
     "Repetition",
     "RewardModel",
     "Rubric",
     "ShortAnswer",
-    "SoftOverlong",
-    "RegexSynthesis",
-    "RewardModel",
-    "Rubric",
-    "ShortAnswer",
     "SlidingTiles",
+    "SoftOverlong",
     "Sorting",
     "SpanningTree",
     "Status",
-    "Sudoku",
     "SubsetSum",
+    "Sudoku",
     "ToolCall",
     "TopologicalOrder",
     "Verdict",

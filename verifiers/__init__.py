@@ -32,12 +32,20 @@ from .families.water_jugs import WaterJugs
 from .families.word_ladder import WordLadder
 from .families.zebra import Zebra
 from .form.boxed import Boxed
+from .form.citations import Citations
+from .form.commitment import Commits
+from .form.compression import Compression
+from .form.cosine import CosineLength
 from .form.format import Format
 from .form.json_fields import JsonFields
 from .form.json_schema import JsonSchema
 from .form.json_value import Json
+from .form.language import Language
+from .form.length import Length
 from .form.markdown import MarkdownStructure
+from .form.overlong import SoftOverlong
 from .form.pattern import Pattern
+from .form.repetition import Repetition
 from .form.tool_call import ToolCall
 from .form.xml import XmlStructure
 from .instructions.instructions import Instructions
@@ -55,9 +63,13 @@ from .winning import given_as
 __all__ = [
     "SQL",
     "Boxed",
+    "Citations",
     "Code",
     "CoinChange",
     "Colouring",
+    "Commits",
+    "Compression",
+    "CosineLength",
     "Countdown",
     "Exact",
     "Format",
@@ -74,6 +86,8 @@ __all__ = [
     "Knapsack",
     "KnightPath",
     "KnightsAndKnaves",
+    "Language",
+    "Length",
     "LightsOut",
     "MagicSquare",
     "MarkdownStructure",
@@ -85,10 +99,12 @@ __all__ = [
     "Queens",
     "RayVerifier",
     "RegexSynthesis",
+    "Repetition",
     "RewardModel",
     "Rubric",
     "ShortAnswer",
     "SlidingTiles",
+    "SoftOverlong",
     "Sorting",
     "SpanningTree",
     "Status",

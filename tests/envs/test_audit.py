@@ -360,5 +360,5 @@ def test_an_audit_that_could_check_nothing_does_not_pass() -> None:
 
     report = audit(Local(), samples=[Sample("yes", "yes")])
     assert report.failing == []
-    with pytest.raises(AuditFailed, match="nothing could be checked of Local"):
+    with pytest.raises(AuditFailed, match="nothing could be checked of"):
         report.raise_for_failures()

@@ -278,7 +278,7 @@ def _timeless(name: str) -> Callable[..., Any]:
 # -- functions that print ----------------------------------------------------------------------
 
 _WIDTH = re.compile(r"%[-+ 0,#!]*(\*|\d+)?(?:\.(\*|\d+))?")
-_WIDEST = 1000
+_WIDEST = _LONGEST_VALUE
 
 
 def _narrow(link: sqlite3.Connection) -> None:
@@ -288,7 +288,7 @@ def _narrow(link: sqlite3.Connection) -> None:
     def call(*given: Any) -> Any:
         if given and isinstance(given[0], str):
             widths = [w for found in _WIDTH.finditer(given[0]) for w in found.groups() if w]
-            told = any(w != "*" and (len(w) > 4 or int(w) > _WIDEST) for w in widths)
+            told = any(w != "*" and (len(w) > 5 or int(w) > _WIDEST) for w in widths)
             if told or ("*" in widths and any(_is_wide(value) for value in given[1:])):
                 raise ValueError(f"a field of more than {_WIDEST} characters")
         marks = ",".join("?" * len(given))

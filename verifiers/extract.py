@@ -54,12 +54,14 @@ _LONGEST_TOKEN = 40
 def without_end_tokens(reply: str) -> str:
     r"""The reply without the marks with which a chat model ends it, where they were kept.
 
-    A batch pads its shorter replies, so there may be thousands of them.
+    A batch pads its shorter replies, so there may be thousands of them. A byte order mark before
+    the reply goes too.
 
     Example:
         >>> without_end_tokens("It is 42.<|im_end|>\n<|endoftext|>")
         'It is 42.'
     """
+    reply = reply.removeprefix("\ufeff")
     end, kept = len(reply.rstrip()), len(reply)
     while end and reply[end - 1] == ">":
         start = reply.rfind("<", max(0, end - _LONGEST_TOKEN), end)

@@ -76,7 +76,7 @@ class Instructions(Verifier):
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Hold the reply, or its variants, to each instruction."""
         instructions = read_instructions(reference)
-        body = after_thinking(without_end_tokens(reply.removeprefix("\ufeff"))) or ""
+        body = after_thinking(without_end_tokens(reply)) or ""
         texts = _variants(body) if self.mode == "loose" else [body]
         tried = self._followed(texts, instructions, prompt_of(reference))
         followed = [any(each) for each in zip(*tried, strict=True)]

@@ -26,7 +26,8 @@ async def bound(response: Any) -> None:
     coding = response.headers.get("content-encoding", "")
     if coding.strip().lower() not in ("", "identity"):
         raise Unbounded(f"the answer is compressed ({coding:.40}), which nobody asked for")
-    response.stream = _bounded(type(response.stream))(response.stream)
+    kind: Any = type(response.stream)
+    response.stream = _bounded(kind)(response.stream)
 
 
 @cache

@@ -210,7 +210,8 @@ FOR_GOOD = {"429 until tomorrow", "400", "401", "404", "418", "moved"}
 def test_no_fault_becomes_a_score(judge_server, name) -> None:
     said, reason = FAULTS[name]
     with judge_server(lambda body, number: said) as server:
-        judge = Judge("m", base_url=server.url, attempts=3, timeout_s=0.3)
+        patience = 0.3 if name in ("dripping", "hanging") else 20.0
+        judge = Judge("m", base_url=server.url, attempts=3, timeout_s=patience)
         verdict = judge.verify("Rome", KNOWN)
     assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
     assert re.search(reason, verdict.reason), verdict
@@ -438,6 +439,7 @@ def test_prompt_and_sampling_are_the_authors(judge_server) -> None:
         ({"scale": 1}, "scale must be"),
         ({"form": "xml"}, "form must be one of"),
         ({"template": "judge!"}, r"template must hold {reply}"),
+        ({"sampling": {"stop": {"a"}}}, "sampling must hold plain JSON"),
         ({"sampling": {"stream": True}}, "sampling may not set 'stream'"),
         ({"longest": 0}, "longest must be"),
         ({"attempts": 0}, "attempts must be"),

@@ -1,0 +1,22 @@
+"""Tools: typed functions that a policy may call, and episodes in which it does."""
+
+from __future__ import annotations
+
+from .file_tools import FileTools
+from .python_tool import PythonTool
+from .signature import BadTool
+from .tool import Tool, ToolError, Toolset, Work
+from .tool_env import ToolEnv
+from .workspace import Workspace
+
+__all__ = [
+    "BadTool",
+    "FileTools",
+    "PythonTool",
+    "Tool",
+    "ToolEnv",
+    "ToolError",
+    "Toolset",
+    "Work",
+    "Workspace",
+]

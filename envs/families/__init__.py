@@ -4,6 +4,7 @@ from __future__ import annotations
 
 FAMILIES = {
     "Countdown": ("countdown", "reach a target with + - * /"),
+    "GuessNumber": ("guess_number", "find a number by higher and lower, in several turns"),
     "Integral": ("integral", "find an antiderivative"),
 }
 """By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
+import importlib
 import json
 import linecache
 import os
@@ -31,6 +33,7 @@ def main() -> None:
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
     sys.path.insert(0, "")
+    sys.dont_write_bytecode = True  # it would be taken for the same file, mended or not
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
@@ -42,7 +45,8 @@ def main() -> None:
             if number == len(work["events"]):
                 _flush()
                 os.dup2(out, 1)
-                os.dup2(out, 2)  # in one stream, so that lines keep their order
+                os.dup2(out, 2)  # in one stream, and by lines, so that these keep their order
+                sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # ours
             raised = _run(what[0], what[1], module.__dict__)
     _flush()
     report = {"raised": raised, "files": _files(work["most_bytes"], work["most_files"])}
@@ -59,6 +63,10 @@ def _write(path: str, content: str) -> None:
             file.write(base64.b64decode(content))
     except OSError:  # a cell has put something else in its place
         return
+    importlib.invalidate_caches()
+    for name, module in list(sys.modules.items()):  # what was mended is imported anew
+        if os.path.abspath(getattr(module, "__file__", None) or "") == os.path.abspath(path):
+            del sys.modules[name]
 
 
 def _run(number: int, code: str, names: dict[str, Any]) -> bool:
@@ -100,26 +108,29 @@ def _show(error: BaseException, place: str) -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(Exception):  # closed or replaced by a cell
             stream.flush()
-        except Exception:  # closed or replaced by a cell
-            continue
 
 
 def _files(most_bytes: int, most_files: int) -> dict[str, str | None]:
     """Content of the plain files here, in base64; none for those that are too much."""
     found: dict[str, str | None] = {}
+    most = 2 * most_files
     for folder, folders, names in os.walk("."):
         folders.sort()
         for name in sorted(names):
             path = os.path.normpath(os.path.join(folder, name))
             if "__pycache__" in path:
                 continue
-            if len(found) >= most_files:
+            if len(found) >= most:
                 return found
-            content = _content(path, most_bytes)
-            found[path] = None if content is None else base64.b64encode(content).decode()
-            most_bytes -= len(content or b"")
+            content = _content(path, most_bytes) if most_files else None
+            if content is None:
+                found[path] = None
+                continue
+            found[path] = base64.b64encode(content).decode()
+            most_bytes -= len(content)
+            most_files -= 1
     return found
 
 

@@ -12,6 +12,7 @@ from .tool import ToolError, Toolset, Work
 from .workspace import Workspace
 
 _LONGEST_REPORT = 1 << 23
+_SHOWN = 5
 
 
 class PythonTool(Toolset):
@@ -79,7 +80,9 @@ class PythonTool(Toolset):
                 space.events = before
                 return _joined(result.stdout, _ending(result, before))
             left_out = space.seen(report["files"])
-            note = f"[not to be read by file tools: {', '.join(left_out)}]" if left_out else ""
+            more = ", ..." if len(left_out) > _SHOWN else ""
+            names = ", ".join(name[:80] for name in left_out[:_SHOWN])
+            note = f"[not to be read by file tools: {names}{more}]" if left_out else ""
             return _joined(result.stdout, note) or "[no output]"
 
         return Work(run, finish)

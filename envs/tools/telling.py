@@ -96,6 +96,5 @@ def shortened(text: str, longest: int) -> str:
     """
     if len(text) <= longest:
         return text
-    head = longest // 2
-    left = len(text) - longest
-    return f"{text[:head]}\n[... {left} characters left out ...]\n{text[len(text) - (longest - head) :]}"
+    head, tail = text[: longest // 2], text[len(text) - (longest + 1) // 2 :]
+    return f"{head}\n[... {len(text) - longest} characters left out ...]\n{tail}"

@@ -95,7 +95,7 @@ class Workspace:
             )
         self.events = [*kept, event]
 
-    def seen(self, files: Mapping[Any, Any]) -> list[str]:
+    def seen(self, files: Mapping[str, Any]) -> list[str]:
         """Take over the files that a program says there are; the names of those it did not give.
 
         Args:
@@ -104,14 +104,16 @@ class Workspace:
         """
         found: dict[str, bytes] = {}
         left_out = []
-        for path, content in list(files.items())[: self.most_files]:
+        for path, content in files.items():
             try:
-                name = checked_path(path)
-                found[name] = base64.b64decode(content, validate=True)
+                data = base64.b64decode(content, validate=True)
+                if len(found) == self.most_files or len(data) > self.most_bytes:
+                    raise ValueError("too many, or too large")
+                found[checked_path(path)] = data
             except (ToolError, TypeError, ValueError):
-                left_out.append(str(path)[:_LONGEST_PATH])
+                left_out.append(path if path.isprintable() else repr(path))
         if sum(map(len, found.values())) > self.most_bytes:
-            return sorted(found)
+            return [*found, *left_out]
         self.files = found
         return left_out
 

@@ -45,7 +45,7 @@ MBPP = [
 ]
 ROWS = {"assay/GSM8K-v0": GSM8K, "assay/HumanEval-v0": HUMANEVAL, "assay/MBPP-v0": MBPP}
 BUILT_IN = [spec.id for spec in specs() if spec.id.startswith("assay/")]
-NEEDS_SANDBOX = {"assay/HumanEval-v0", "assay/MBPP-v0"}
+NEEDS_SANDBOX = {"assay/CodeRepair-v0", "assay/HumanEval-v0", "assay/MBPP-v0"}
 DEGENERATE = [
     "",
     " ",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from ...sandbox import Sandbox
 from ..state import State
@@ -49,10 +48,13 @@ class Tool:
     function: Callable[..., Any]
     owner: int | None = None
     schema: Mapping[str, Any] = field(init=False)
+    _takes: Mapping[str, tuple[Any, bool]] = field(init=False, repr=False)
+    _state: str | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "schema", described(self.function, _HIDDEN))
-        parameters(self.function, _HIDDEN)
+        object.__setattr__(self, "_takes", parameters(self.function, _HIDDEN))
+        object.__setattr__(self, "_state", hidden_parameter(self.function, State))
 
     @property
     def name(self) -> str:
@@ -68,7 +70,7 @@ class Tool:
         Raises:
             ToolError: one is unknown, missing or of another type.
         """
-        takes = parameters(self.function, _HIDDEN)
+        takes = self._takes
         unknown = [name for name in arguments if name not in takes]
         if unknown:
             known = f"it takes {', '.join(takes)}" if takes else "it takes none"
@@ -90,9 +92,8 @@ class Tool:
             arguments: as :meth:`fitted` gives them.
         """
         given = dict(arguments)
-        hidden = hidden_parameter(self.function, State)
-        if hidden is not None:
-            given[hidden] = state
+        if self._state is not None:
+            given[self._state] = state
         if self.owner is None:
             return self.function(**given)
         return self.function(toolsets[self.owner], **given)
@@ -122,10 +123,6 @@ class Toolset:
                 elif name in found:
                     del found[name]
         return list(found.values())
-
-    def copied(self) -> Self:
-        """A copy, for a toolset that is used by itself."""
-        return copy.deepcopy(self)
 
 
 def tools_of(given: tuple[Callable[..., Any] | Toolset, ...]) -> dict[str, Tool]:

@@ -3,6 +3,8 @@
 import copy
 import json
 import pickle
+import re
+from pathlib import Path
 from typing import Any, Literal, Optional, Union
 
 import jsonschema
@@ -543,3 +545,11 @@ def test_turns_run_out() -> None:
     short = env(add, max_turns=3)
     ((episode,),) = [g.episodes for g in play(short, endless, [short.task(0)], 1)]
     assert (episode.truncated, episode.reward, len(episode.turns)) == (True, 0.0, 6)
+
+
+def test_the_tutorials_code_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "multi_turn.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    assert len(blocks) >= 4
+    for block in blocks:
+        exec(block, {"__name__": "tutorial"})  # noqa: S102  # our own page

@@ -14,7 +14,7 @@ from ..verifiers import Code, Rubric, Status, Verdict
 from ..verifiers.form.call import Call
 from ..verifiers.form.json_text import NotJson
 from .data import DataError, read_rows
-from .source import Rows
+from .source import Rows, Split
 from .state import State, Turn
 from .task import Task
 from .tools.calls import read_calls
@@ -64,7 +64,7 @@ class CodeRepair(ToolEnv):
         data: a JSONL file, a folder saved by ``datasets`` or a hub name, with rows that have
             ``description``, ``buggy_code``, ``tests``, ``hidden_tests`` and ``entry_point``, and
             may have ``id`` and ``solution``; empty for a small sample that is shipped.
-        split: which split, where the data has several.
+        split: which split, where the data has several; the sample has both.
         max_turns: of the policy's, in one episode.
         limits: bounds on each program; ``None`` for the sandbox's own.
         sandbox: where programs run; ``None`` opens one on first use.
@@ -77,7 +77,7 @@ class CodeRepair(ToolEnv):
     def __init__(
         self,
         data: str | Path = "",
-        split: str = "train",
+        split: Split = "train",
         max_turns: int = 8,
         *,
         limits: Limits | None = None,
@@ -85,7 +85,7 @@ class CodeRepair(ToolEnv):
         render_mode: str | None = None,
     ) -> None:
         self.data = data
-        rows = read_rows(data, fields=_FIELDS, split=split) if str(data) else sample()
+        rows = read_rows(data, fields=_FIELDS, split=split) if str(data) else sample(split)
         tasks = [
             _task(row, i, f"{data or 'the sample'}, row {i}", max_turns)
             for i, row in enumerate(rows)
@@ -185,6 +185,11 @@ class Submission(Code):
             return None, "the program is empty"
         return code, ""
 
+    @staticmethod
+    def reply_of(program: str) -> str:
+        """A reply that submits a program."""
+        return submission(program)
+
 
 def submission(program: str) -> str:
     """A reply that submits a program."""
@@ -192,10 +197,17 @@ def submission(program: str) -> str:
     return f"<tool_call>\n{call.replace('<', chr(92) + 'u003c')}\n</tool_call>"
 
 
-def sample() -> list[Mapping[str, Any]]:
-    """The rows that are shipped: small functions of our own, each with one bug."""
+def sample(split: Split) -> list[Mapping[str, Any]]:
+    """The rows that are shipped: small functions of our own, each with one bug.
+
+    Raises:
+        ValueError: the split is neither ``train`` nor ``test``.
+    """
+    if split not in ("train", "test"):
+        raise ValueError(f"split must be 'train' or 'test', got {split!r}")
     with _SAMPLE.open("rb") as file:
-        return list(tomllib.load(file)["task"])
+        rows = tomllib.load(file)["task"]
+    return [row for row in rows if row.get("split", "train") == split]
 
 
 def _task(row: Mapping[str, Any], number: int, place: str, max_turns: int) -> Task:

@@ -127,6 +127,11 @@ class Code(Verifier):
         """
         return find_program(reply, problem_language(reference))
 
+    @staticmethod
+    def reply_of(program: str) -> str:
+        """A reply that holds a Python program, as :meth:`program` finds it."""
+        return f"```python\n{program}\n```"
+
     def close(self) -> None:
         """End the sandbox, if it is our own."""
         own, self._own = self._own, None

@@ -90,7 +90,7 @@ def test_a_tool_that_fails_is_no_format_error(env) -> None:
 
 
 def test_the_last_turn_is_judged_as_the_file_stands(box) -> None:
-    fixing = call("write_file", path="solution.py", content=sample()[0]["solution"])
+    fixing = call("write_file", path="solution.py", content=sample("train")[0]["solution"])
     for reply, score in ((fixing, 1.0), (call("list_files"), 0.0)):
         env = CodeRepair(max_turns=2, sandbox=box)
         ((episode,),) = [
@@ -139,10 +139,10 @@ def test_hidden_tests_are_nowhere_to_be_found(env) -> None:
 
 
 def test_every_bug_of_the_sample_fails_both_kinds_of_tests_and_every_mend_passes(box) -> None:
-    env = CodeRepair(sandbox=box)
-    rows = sample()
+    rows = [*sample("train"), *sample("test")]
+    tasks = [t for split in ("train", "test") for t in CodeRepair(split=split).source.tasks]
     assert len(rows) >= 8
-    for row, task in zip(rows, env.source.tasks, strict=True):
+    for row, task in zip(rows, tasks, strict=True):
         for key in ("tests", "hidden_tests"):
             problem = {"tests": row[key], "entry_point": row["entry_point"]}
             assert not box.check_problem(row["buggy_code"], problem).solved, (task.id, key)
@@ -180,6 +180,8 @@ def test_rows_that_cannot_be_used_stop_the_load(tmp_path) -> None:
     path.write_text(json.dumps({**ROWS[0], "hidden_tests": "double(1)"}))
     with pytest.raises(DataError, match=r"row 0: hidden_tests cannot be used: .*asserts nothing"):
         CodeRepair(path)
+    with pytest.raises(ValueError, match="split must be 'train' or 'test', got 'dev'"):
+        CodeRepair(split="dev")
     path.write_text(json.dumps({"description": "x"}))
     with pytest.raises(DataError, match="buggy_code"):
         CodeRepair(path)

@@ -35,15 +35,14 @@ def described(function: Callable[..., Any], hidden: tuple[type, ...] = ()) -> di
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise BadTool(f"a tool must be a function with a name, got {function!r:.80}: use def")
-    doc = inspect.getdoc(function)
-    if not doc or not doc.strip():
+    about, descriptions, returns = _read_docstring((inspect.getdoc(function) or "").strip())
+    if not about:
         raise BadTool(
             f"{name} has no docstring: say what it does, and describe each argument under 'Args:'"
         )
-    about, descriptions, returns = _read_docstring(doc.strip())
     properties, required = {}, []
     for argument, (hint, optional) in parameters(function, hidden).items():
-        if argument not in descriptions:
+        if not descriptions.get(argument):
             raise BadTool(
                 f"{name}: the docstring does not describe {argument!r}: add a line "
                 f"'{argument}: what it is' under 'Args:', without a type in brackets"
@@ -170,7 +169,7 @@ def _read_docstring(doc: str) -> tuple[str, dict[str, str], str | None]:
             lines = sections[title] = []
         else:
             lines.append(line)
-    returns = "\n".join(sections["Returns:"]).strip() if "Returns:" in sections else None
+    returns = "\n".join(sections.get("Returns:", [])).strip() or None
     return "\n".join(sections[""]).strip(), _arguments(sections.get("Args:", [])), returns
 
 

@@ -124,6 +124,35 @@ def test_the_schema_is_the_one_that_transformers_makes(function) -> None:
     assert Tool(function).schema == get_json_schema(function)
 
 
+HINTS = [
+    int, float, str, bool, Any, list, list[int], list[list[str]], dict, dict[str, float],
+    Literal["a", 1], Literal[True, None], int | None, list[int] | str, dict[str, int | None],
+]  # fmt: skip
+WORDS = st.sampled_from(["a value", "x: y", "see: that", "(int): z", "Returns it", "Args and", "."])
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.data())
+def test_any_docstring_gives_the_same_schema(data) -> None:
+    from transformers.utils import get_json_schema
+
+    lines = ["Do it.", *data.draw(st.lists(WORDS, max_size=2))]
+    names = data.draw(st.lists(st.sampled_from("abc"), unique=True))
+    lines += ["", "Args:"] if names else []
+    for name in names:
+        lines.append(f"    {name}: {data.draw(WORDS)}")
+        lines += [
+            f"        {more}" for more in data.draw(st.lists(WORDS | st.just(""), max_size=2))
+        ]
+    lines += data.draw(st.sampled_from([[], ["", "Returns:", "    It: all", "    of it."]]))
+    lines += data.draw(st.sampled_from([[], ["", "Raises:", "    ValueError: x"]]))
+    tool = eval(f"lambda {', '.join(names)}: 0")  # noqa: S307  # three letters
+    tool.__name__, tool.__doc__ = "tool", "\n".join(lines)
+    tool.__annotations__ = {name: data.draw(st.sampled_from(HINTS)) for name in names}
+    tool.__annotations__ |= data.draw(st.sampled_from([{}, {"return": int}, {"return": None}]))
+    assert Tool(tool).schema == get_json_schema(tool)
+
+
 def no_doc(a: int): ...
 def no_type(a):
     """Do.
@@ -218,10 +247,6 @@ def test_two_tools_cannot_have_one_name() -> None:
 
 # -- arguments -------------------------------------------------------------------------------------
 
-HINTS = [
-    int, float, str, bool, Any, list, list[int], list[list[str]], dict, dict[str, float],
-    Literal["a", 1], Literal[True, None], int | None, list[int] | str, dict[str, int | None],
-]  # fmt: skip
 SOME_JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([1.0, 2.5, "a", "1", ""]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner),

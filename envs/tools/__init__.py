@@ -5,11 +5,12 @@ from __future__ import annotations
 from .file_tools import FileTools
 from .python_tool import PythonTool
 from .signature import BadTool
-from .tool import Tool, ToolError, Toolset, Work
+from .tool import Answer, Tool, ToolError, Toolset, Work
 from .tool_env import ToolEnv
 from .workspace import Workspace
 
 __all__ = [
+    "Answer",
     "BadTool",
     "FileTools",
     "PythonTool",

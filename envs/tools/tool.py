@@ -36,6 +36,17 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a tool gives to end the episode: the rubric judges this text, not the policy's reply.
+
+    Attributes:
+        text: the answer.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Tool:
     """A function as a policy is told of it.
 
@@ -52,6 +63,8 @@ class Tool:
     _state: str | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if inspect.iscoroutinefunction(self.function):
+            raise BadTool(f"{self.name} is a coroutine: tools are called in turn, so use def")
         object.__setattr__(self, "schema", described(self.function, _HIDDEN))
         object.__setattr__(self, "_takes", parameters(self.function, _HIDDEN))
         object.__setattr__(self, "_state", hidden_parameter(self.function, State))
@@ -151,6 +164,4 @@ def _tools(given: Callable[..., Any] | Toolset, position: int) -> list[Tool]:
         return tools
     if isinstance(given, type):
         raise BadTool(f"{given.__name__} is a class: give an object, {given.__name__}()")
-    if inspect.iscoroutinefunction(given):
-        raise BadTool(f"{given.__name__} is a coroutine: tools are called in turn, so use def")
     return [Tool(given)]

@@ -17,7 +17,7 @@ from ..task import Message, Task
 from ..text_env import TextEnv
 from .calls import checked_ways, read_calls
 from .telling import as_text, hermes, shortened, told
-from .tool import Tool, ToolError, Toolset, Work, tools_of
+from .tool import Answer, Tool, ToolError, Toolset, Work, tools_of
 
 
 @dataclass(slots=True)
@@ -27,10 +27,12 @@ class ToolData:
     Attributes:
         toolsets: by their position among the environment's tools; ``None`` for plain functions.
         calls: how many calls were answered, failed ones too.
+        answer: what is judged, where a tool gave it.
     """
 
     toolsets: tuple[Toolset | None, ...]
     calls: int = 0
+    answer: str | None = None
 
 
 class ToolEnv(TextEnv):
@@ -159,6 +161,19 @@ class ToolEnv(TextEnv):
                 found = dict(zip(waiting, self._done(list(waiting.values())), strict=True))
         return turns
 
+    def answer(self, state: State) -> str:
+        """What the rubric judges: the last reply, or what a tool gave as the :class:`Answer`.
+
+        A reply that makes calls, or tries to, is no answer, whatever its arguments hold.
+        """
+        if state.data.answer is not None:
+            return str(state.data.answer)
+        try:
+            calls = read_calls(state.reply, self.tools, self.ways)
+        except NotJson:
+            return ""
+        return "" if calls else state.reply
+
     # -- what a subclass may change ------------------------------------------------------------
 
     def answered(self, state: State, reply: str) -> Turn:
@@ -198,16 +213,21 @@ class ToolEnv(TextEnv):
 
     def _answers(self, state: State, calls: Sequence[Call]) -> Generator[Work, Any, Turn]:
         said: list[Message] = []
+        rewards: list[float] = []
         for call in calls:
             state.data.calls += 1
             answer = yield from self._answer(state, call)
+            if isinstance(answer, Answer):
+                state.data.answer = answer.text
+                answer = Turn.end()
             if isinstance(answer, Turn):
-                if answer.done or answer.verdict is not None:
-                    return Turn((*said, *answer.messages), True, answer.reward, answer.verdict)
                 said.extend(answer.messages)
+                rewards += [] if answer.reward is None else [answer.reward]
+                if answer.done or answer.verdict is not None:
+                    return Turn(tuple(said), True, _sum(rewards), answer.verdict)
             else:
                 said.append(self._message(as_text(answer), call.name))
-        return Turn(tuple(said))
+        return Turn(tuple(said), reward=_sum(rewards))
 
     def _answer(self, state: State, call: Call) -> Generator[Work, Any, Any]:
         tool = self.tools.get(call.name)
@@ -270,6 +290,10 @@ class _Raised:
     """An exception, on its way to the episode that it belongs to."""
 
     error: Exception
+
+
+def _sum(rewards: Sequence[float]) -> float | None:
+    return sum(rewards) if rewards else None
 
 
 def _fault(status: Status, reason: str) -> Turn:

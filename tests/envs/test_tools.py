@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Completion, FunctionPolicy, Generated, Rows, State, Task, Turn, play
-from assay.envs.tools import BadTool, Tool, ToolEnv, ToolError, Toolset, Work
+from assay.envs.tools import Answer, BadTool, Tool, ToolEnv, ToolError, Toolset, Work
 from assay.envs.tools.arguments import Misfit, fitted
 from assay.envs.tools.calls import read_calls
 from assay.envs.tools.telling import shortened
 from assay.sandbox import BadTests, SandboxUnavailable
-from assay.verifiers import Exact
+from assay.verifiers import Exact, Math
 from assay.verifiers.form.json_text import NotJson
 
 
@@ -482,6 +482,46 @@ def test_a_tool_may_see_the_episode_and_end_it() -> None:
     state = looking.begin(looking.task(0))
     looking.advance([state], [Completion(call("look", at=1) + call("done") + call("look", at=1))])
     assert (state.ended, len(state.turns)) == ("done", 2)
+
+
+def test_a_tool_may_give_the_answer_and_reward_its_turn() -> None:
+    def submit(text: str) -> Answer:
+        """Submit.
+
+        Args:
+            text: The answer.
+        """
+        return Answer(text)
+
+    def good() -> Turn:
+        """Be good."""
+        return Turn.say("good", role="tool", reward=0.25)
+
+    for text, score in (("5", 1.0), ("6", 0.0)):
+        given = env(submit, good)
+        given.reset(seed=0)
+        assert given.step(call("good") * 2)[:2] == ("good\n\ngood", 0.5)
+        assert given.step(call("submit", text=text) + call("good"))[1:3] == (score, True)
+
+
+def test_what_stands_in_a_call_is_no_answer() -> None:
+    def say(text: str) -> str:
+        """Say.
+
+        Args:
+            text: Anything.
+        """
+        return text
+
+    boxed = ToolEnv(Rows([Task("?", "5")]), Math(), tools=[say], max_turns=1)
+    for reply, score in (
+        (r"\boxed{5}", 1.0),
+        (r"\boxed{5}" + call("say", text="x"), 0.0),
+        (call("say", text=r"It is \boxed{5}"), 0.0),
+        (r"\boxed{5} <tool_call>", 0.0),
+    ):
+        boxed.reset(seed=0)
+        assert boxed.step(reply)[1] == score, reply
 
 
 def test_long_answers_lose_their_middle_and_too_many_calls_are_not_made() -> None:

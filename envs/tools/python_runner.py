@@ -22,13 +22,13 @@ import stat
 import sys
 import traceback
 import types
-from typing import Any
+from typing import Any, TextIO
 
 
 def main() -> None:
     """Do what stdin says, and end without waiting for threads that cells left behind."""
     work = json.loads(sys.stdin.read())
-    out, err = os.dup(1), os.dup(2)
+    pid, out, err = os.getpid(), os.dup(1), os.dup(2)
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
@@ -45,14 +45,21 @@ def main() -> None:
             if number == len(work["events"]):
                 _flush()
                 os.dup2(out, 1)
-                os.dup2(out, 2)  # in one stream, and by lines, so that these keep their order
-                sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # ours
+                os.dup2(out, 2)
+            # Anew, as a cell may have closed them; by lines, so that these keep their order.
+            sys.stdout, sys.stderr = _stream(1), _stream(2)
             raised = _run(what[0], what[1], module.__dict__)
+            if os.getpid() != pid:  # the cell forked, and its child has come this far
+                os._exit(0)
     _flush()
     report = {"raised": raised, "files": _files(work["most_bytes"], work["most_files"])}
     with open(err, "w", encoding="ascii") as stream:
         json.dump(report, stream)
     os._exit(0)
+
+
+def _stream(number: int) -> TextIO:
+    return open(number, "w", buffering=1, errors="backslashreplace", closefd=False)
 
 
 def _write(path: str, content: str) -> None:

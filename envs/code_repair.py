@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..sandbox import Check, Limits, RunStatus, Sandbox, SandboxError, problem_fault
 from ..verifiers import Code, Rubric, Status, Verdict
@@ -66,6 +66,8 @@ class CodeRepair(ToolEnv):
             may have ``id`` and ``solution``; empty for a small sample that is shipped.
         split: which split, where the data has several; the sample has both.
         max_turns: of the policy's, in one episode.
+        tell: how the policy is told of the tools, as for a ToolEnv; ``"template"`` for trainers
+            that give them to the chat template, as TRL does.
         limits: bounds on each program; ``None`` for the sandbox's own.
         sandbox: where programs run; ``None`` opens one on first use.
         render_mode: ``"ansi"`` or ``None``.
@@ -80,6 +82,7 @@ class CodeRepair(ToolEnv):
         split: Split = "train",
         max_turns: int = 8,
         *,
+        tell: Literal["system", "template"] = "system",
         limits: Limits | None = None,
         sandbox: Sandbox | None = None,
         render_mode: str | None = None,
@@ -103,6 +106,7 @@ class CodeRepair(ToolEnv):
             ],
             max_turns=max_turns,
             max_calls=1,
+            tell=tell,
             sandbox=box,
             render_mode=render_mode,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
@@ -22,7 +23,7 @@ from .registry import (
     spec,
     specs,
 )
-from .rollout import completions, grouped, play, rollout
+from .rollout import completions, grouped, play, rollout, scheduled, stream
 from .scoring import (
     Scored,
     StoredCompletion,
@@ -42,6 +43,8 @@ from .trl import EnvironmentReward, TRLSpec
 
 __all__ = [
     "CHECKS",
+    "AsyncExtendingPolicy",
+    "AsyncPolicy",
     "AuditFailed",
     "AuditReport",
     "Compared",
@@ -75,6 +78,7 @@ __all__ = [
     "Unicode",
     "UnknownEnvironment",
     "arguments",
+    "arollout",
     "audit",
     "clustered_interval",
     "compare",
@@ -92,11 +96,13 @@ __all__ = [
     "refuse_unwritable",
     "register",
     "rollout",
+    "scheduled",
     "score",
     "shortened",
     "spec",
     "specs",
     "status_pairs",
+    "stream",
     "wilson_interval",
     "write_json",
     "write_scored",

@@ -135,6 +135,7 @@ class _Table:
         self.changed = asyncio.Event()
         self._seats = asyncio.Semaphore(at_once)
         self._playing = 0  # episodes that were begun and are not over
+        self._judging = 0  # groups
         self._early: dict[int, EpisodeGroup] = {}
         self._due = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -164,7 +165,7 @@ class _Table:
         ahead = max(1, self.at_once // self.group_size)
         try:
             for place, task in enumerate(tasks):
-                while self._playing >= self.at_once or self.found.qsize() > ahead:
+                while self._playing >= self.at_once or self._judging + self.found.qsize() > ahead:
                     self.changed.clear()
                     await self.changed.wait()
                 self._playing += self.group_size
@@ -202,10 +203,18 @@ class _Table:
                     states[k] = _without_reward(states[k], "the policy cancelled it")
                 else:
                     episode.result()  # what the environment raised is raised
-            (group,) = await self._threaded(self._judges, grouped, self.env, [task], states)
-            self._hand(place, group)
+            self._hand(place, await self._judged(task, states))
         except Exception as error:
             self.found.put_nowait(error)
+
+    async def _judged(self, task: Task, states: list[State]) -> EpisodeGroup:
+        self._judging += 1
+        try:
+            (group,) = await self._threaded(self._judges, grouped, self.env, [task], states)
+        finally:
+            self._judging -= 1
+            self.changed.set()
+        return group
 
     def _begun(self, task: Task) -> list[State]:
         return [self.env.begin(task) for _ in range(self.group_size)]

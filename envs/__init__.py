@@ -10,6 +10,8 @@ from .compare import Compared, compare, read_referenced, status_pairs
 from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
+from .filters import Counts, Refill, drop_flat, flat, outcome
+from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
@@ -47,9 +49,11 @@ __all__ = [
     "AsyncPolicy",
     "AuditFailed",
     "AuditReport",
+    "BestOnly",
     "Compared",
     "Completion",
     "Conversation",
+    "Counts",
     "DataError",
     "EnvSpec",
     "EnvironmentReward",
@@ -60,12 +64,16 @@ __all__ = [
     "Finding",
     "FunctionPolicy",
     "Generated",
+    "GroupPart",
+    "GroupRubric",
     "GroupVectorEnv",
     "Message",
     "Policy",
+    "Refill",
     "Rows",
     "Sample",
     "Scored",
+    "ShortReplies",
     "Source",
     "Span",
     "Split",
@@ -74,6 +82,7 @@ __all__ = [
     "TRLSpec",
     "Task",
     "TextEnv",
+    "Tournament",
     "Turn",
     "Unicode",
     "UnknownEnvironment",
@@ -83,10 +92,13 @@ __all__ = [
     "clustered_interval",
     "compare",
     "completions",
+    "drop_flat",
     "environment",
+    "flat",
     "grouped",
     "make",
     "make_group",
+    "outcome",
     "pass_at_k",
     "play",
     "read_completions",

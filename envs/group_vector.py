@@ -114,8 +114,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         if missing:
             raise ValueError(f"reset all groups first: group {missing[0]} was never put a task")
         for p in marked:
-            if seeds[p] is not None or self._rngs[p] is None:
-                self._rngs[p] = seeding.np_random(seeds[p])[0]
+            self._rng(p, seeds[p])
             self._begin(p, named[p])
         self.groups = []
         infos: dict[str, Any] = {}
@@ -134,12 +133,13 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         """
         self._refuse(actions)
         over = [all(state.ended for state in states) for states in self._states]
-        for p in np.flatnonzero(over):
-            self._begin(p)  # NEXT_STEP: otherwise nothing is over here
+        for p, is_over in enumerate(over):
+            if is_over:  # NEXT_STEP: otherwise nothing is over here
+                self._begin(p)
         asked = [
             (i, state)
-            for p in np.flatnonzero(np.logical_not(over))
-            for i, state in self._copies(p)
+            for p, is_over in enumerate(over)
+            for i, state in ([] if is_over else self._copies(p))
             if not state.ended
         ]
         rewards = np.zeros(self.num_envs, dtype=np.float64)
@@ -198,11 +198,17 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
 
     def _begin(self, p: int, named: int | None = None) -> None:
         """Put a group its next task: the named one, or one that it draws."""
-        rng = self._rngs[p]
-        if named is None and rng is not None:
-            named = self.env.source.draw(rng)
+        if named is None:
+            named = self.env.source.draw(self._rng(p))
         task = self.env.task(operator.index(named))
         self._states[p] = [self.env.begin(task) for _ in range(self.group_size)]
+
+    def _rng(self, p: int, seed: int | None = None) -> np.random.Generator:
+        """A group's random generator, made anew where there is a seed or none yet."""
+        rng = self._rngs[p]
+        if rng is None or seed is not None:
+            rng = self._rngs[p] = seeding.np_random(seed)[0]
+        return rng
 
     def _copies(self, p: int) -> list[tuple[int, State]]:
         return list(enumerate(self._states[p], start=p * self.group_size))
@@ -236,7 +242,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             return list(range(len(self._states)))
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
             raise TypeError(f"reset_mask must be a NumPy array of bools, got {mask!r:.80}")
-        marked = np.flatnonzero(self._per_group("reset_mask", mask))
+        marked = np.flatnonzero(self._per_group("reset_mask", mask.tolist()))
         if not len(marked):
             raise ValueError("reset_mask must mark at least one group, it marks none")
         return [int(p) for p in marked]

@@ -181,7 +181,7 @@ def completions(policy: Policy, states: Sequence[State]) -> list[Completion]:
 
 
 def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> list[EpisodeGroup]:
-    """Judge episodes that are over in one batch and group them.
+    """Judge episodes that are over in one batch and group them, by ``env.group_rubric`` too.
 
     Args:
         env: what judges.
@@ -191,7 +191,10 @@ def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> lis
     group_size = len(states) // len(tasks)
     verdicts = env.verdicts(states)
     episodes = [state.episode(v) for state, v in zip(states, verdicts, strict=True)]
-    return [
-        EpisodeGroup(task, tuple(episodes[i * group_size : (i + 1) * group_size]))
-        for i, task in enumerate(tasks)
-    ]
+    groups = []
+    for i, task in enumerate(tasks):
+        mine = episodes[i * group_size : (i + 1) * group_size]
+        if env.group_rubric is not None:
+            mine = env.group_rubric.judged(task, mine)
+        groups.append(EpisodeGroup(task, tuple(mine)))
+    return groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 from ..verifiers import Status
@@ -31,6 +31,9 @@ class Counts:
         attempts: rollouts, the first included.
         wanted: groups that were asked for.
         masked: episodes without a reward, among all that were played.
+        scored: episodes with one.
+        correct: of these, how many are right. Their share is what the policy can do; among the
+            groups that are kept it is not.
     """
 
     generated: int = 0
@@ -43,6 +46,8 @@ class Counts:
     attempts: int = 0
     wanted: int = 0
     masked: int = 0
+    scored: int = 0
+    correct: int = 0
 
     @property
     def dropped(self) -> int:
@@ -125,9 +130,8 @@ def drop_flat(
         unscored=why.count("unscored"),
         attempts=1,
         wanted=len(groups),
-        masked=sum(group.masked for group in groups),
     )
-    return kept, counts
+    return kept, counts + _episodes(groups)
 
 
 class Refill:
@@ -215,34 +219,36 @@ class Refill:
         *,
         refilled: bool,
     ) -> None:
-        self.counts += Counts(
-            generated=more.generated,
+        self.counts += replace(
+            more,
             kept=len(kept),
-            all_correct=more.all_correct,
-            all_wrong=more.all_wrong,
-            unscored=more.unscored,
             surplus=len(surplus),
             refilled=len(kept) if refilled else 0,
-            attempts=1,
-            masked=more.masked,
+            wanted=0,
         )
 
     def _as_it_is(self, played: list[EpisodeGroup], attempts: int, step: int) -> list[EpisodeGroup]:
-        self.counts = Counts(
-            generated=len(played),
-            kept=len(played),
-            attempts=attempts,
-            wanted=self.groups,
-            masked=sum(group.masked for group in played),
+        everything = len(played)
+        self.counts = _episodes(played) + Counts(
+            generated=everything, kept=everything, attempts=attempts, wanted=self.groups
         )
         self.total += self.counts
         _log.warning(
             "step %d: %d of %d episodes have no reward, so no group is dropped or played again",
-            step, self.counts.masked, sum(len(group.episodes) for group in played),
+            step, self.counts.masked, self.counts.masked + self.counts.scored,
         )  # fmt: skip
         return played
 
 
 def _share_without_reward(groups: Sequence[EpisodeGroup]) -> float:
-    episodes = sum(len(group.episodes) for group in groups)
-    return sum(group.masked for group in groups) / max(1, episodes)
+    counts = _episodes(groups)
+    return counts.masked / max(1, counts.masked + counts.scored)
+
+
+def _episodes(groups: Sequence[EpisodeGroup]) -> Counts:
+    """The episodes of some groups, counted."""
+    outcomes = [outcome(episode) for group in groups for episode in group.episodes]
+    masked = outcomes.count(None)
+    return Counts(
+        masked=masked, scored=len(outcomes) - masked, correct=sum(o == 1.0 for o in outcomes)
+    )

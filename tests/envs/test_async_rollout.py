@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import signal
 import threading
 from contextlib import aclosing
 
@@ -185,6 +186,19 @@ def test_cancellation_leaves_nothing_running() -> None:
     started = asyncio.Event()
     asyncio.run(main())
     assert len(ended) == 4
+
+
+def test_an_interrupt_ends_it_and_leaves_nothing_running() -> None:
+    asked = itertools.count()
+
+    async def policy(conversation):
+        if next(asked) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return await parrot(conversation)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(policy, scheduled(ENV), at_once=4)
+    assert not [t for t in threading.enumerate() if t.name.startswith(("assay-t", "assay-j"))]
 
 
 def test_what_a_verifier_the_environment_or_the_tasks_raise_is_raised() -> None:

@@ -59,19 +59,21 @@ VERDICTS = st.sampled_from([RIGHT, BARE, NEAT, WRONG, FAULT])
 GROUPS = st.lists(st.lists(VERDICTS, max_size=4).map(lambda v: group(*v)), max_size=6)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(GROUPS)
 def test_what_is_dropped_and_kept_is_all_there_was(groups) -> None:
     kept, counts = drop_flat(groups)
     assert counts.generated == len(groups) == counts.kept + counts.dropped
     assert counts.kept == len(kept)
     assert counts.masked == sum(g.masked for g in groups)
+    assert counts.masked + counts.scored == sum(len(g.episodes) for g in groups)
+    assert counts.correct == sum(e.status is Status.CORRECT for g in groups for e in g.episodes)
     rest = iter(groups)
     assert all(any(g is other for other in rest) for g in kept)  # in their order
     assert drop_flat(kept)[0] == kept
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(st.lists(GROUPS, min_size=5, max_size=5), st.integers(1, 6), st.integers(1, 5))
 def test_a_refills_counts_add_up_and_its_bound_holds(attempts, wanted, most) -> None:
     asked = []
@@ -142,7 +144,7 @@ def test_a_batch_that_stays_short_is_handed_on_with_a_warning(caplog) -> None:
     with caplog.at_level(logging.WARNING):
         assert refill(FunctionPolicy(lambda m: "no"), 1) == []
     assert "step 1: 0 of 4 groups after 2 attempts" in caplog.text
-    assert refill.counts == Counts(generated=8, all_wrong=8, attempts=2, wanted=4)
+    assert refill.counts == Counts(generated=8, all_wrong=8, attempts=2, wanted=4, scored=16)
     refill(learner_of(HARD), 2)
     assert refill.total.generated == 8 + refill.counts.generated
     assert not refill.total.complete

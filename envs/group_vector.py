@@ -17,6 +17,7 @@ from .policy import Completion
 from .rollout import grouped
 from .state import State, describe
 from .text_env import TextEnv, findings, reward_of, said
+from .vector_infos import batched
 
 
 class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
@@ -117,11 +118,11 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             self._rng(p, seeds[p])
             self._begin(p, named[p])
         self.groups = []
-        infos: dict[str, Any] = {}
+        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for p in marked:
             for i, state in self._copies(p):
-                infos = self._add_info(infos, describe(state), i)
-        return self._observations(), infos
+                told[i] = describe(state)
+        return self._observations(), batched(told)
 
     def step(self, actions: Sequence[str]) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """Take a turn in each episode; judge the groups that end with it.
@@ -174,27 +175,32 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
     ) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """What a step gives back; with ``SAME_STEP``, after it has put the new tasks."""
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
-        infos: dict[str, Any] = {}
+        told: list[dict[str, Any]] = []
         for p in range(len(self._states)):
             verdicts = [e.verdict for e in judged[p].episodes] if p in judged else []
-            told = [describe(state) for state in self._states[p]]
-            for k, (i, state) in enumerate(self._copies(p)):
+            rows = [describe(state) for state in self._states[p]]
+            for row, (i, state) in zip(rows, self._copies(p), strict=True):
                 if verdicts:
-                    told[k] |= findings(verdicts[k])
-                    rewards[i] += reward_of(verdicts[k])
+                    verdict = verdicts[i - p * self.group_size]
+                    row |= findings(verdict)
+                    rewards[i] += reward_of(verdict)
                     terminated[i] = state.ended == "done"
                     truncated[i] = state.ended == "truncated"
                 elif state.ended:
-                    told[k]["waiting"] = True
+                    row["waiting"] = True
             if verdicts and self.autoreset_mode is AutoresetMode.SAME_STEP:
-                for k, (i, state) in enumerate(self._copies(p)):
-                    final = {"final_obs": said(state), "final_info": told[k]}
-                    infos = self._add_info(infos, final, i)
-                self._begin(p)
-                told = [describe(state) for state in self._states[p]]
-            for k, (i, _) in enumerate(self._copies(p)):
-                infos = self._add_info(infos, told[k], i)
-        return self._observations(), rewards, terminated, truncated, infos
+                rows = self._begun_anew(p, rows)
+            told += rows
+        return self._observations(), rewards, terminated, truncated, batched(told)
+
+    def _begun_anew(self, p: int, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Put a group that has ended its next task; what to tell of both."""
+        finals = [
+            {"final_obs": said(state), "final_info": row}
+            for state, row in zip(self._states[p], rows, strict=True)
+        ]
+        self._begin(p)
+        return [f | describe(s) for f, s in zip(finals, self._states[p], strict=True)]
 
     def _begin(self, p: int, named: int | None = None) -> None:
         """Put a group its next task: the named one, or one that it draws."""

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import ClipReward, DictInfoToList, RecordEpisodeStatistics
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.envs import Generated, GroupVectorEnv, State, Task, TextEnv, Turn, register
 from assay.verifiers import FunctionVerifier
@@ -90,6 +92,35 @@ def test_a_copy_that_is_done_waits_for_its_mates_and_is_paid_with_them() -> None
     (group,) = vector.groups
     assert group.rewards == (1.0, 0.0)
     assert [len(e.step_rewards) for e in group.episodes] == [1, 3]
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sampled_from(MODES),
+    st.lists(st.lists(st.sampled_from(["yes", "no", "hm"]), min_size=12, max_size=12), max_size=12),
+)
+def test_each_copy_is_paid_what_its_episode_earned(prompts, size, mode, says) -> None:
+    """Whatever is said: the copies of a group end together, and the sums are the records'."""
+    count = prompts * size
+    vector = GroupVectorEnv(Chat(), num_envs=count, group_size=size, autoreset_mode=mode)
+    vector.reset(seed=1)
+    returns = np.zeros(count)
+    for actions in says:
+        _, rewards, terminated, truncated, _ = vector.step(actions[:count])
+        returns += rewards
+        ended = (terminated | truncated).reshape(prompts, size)
+        assert (ended == ended[:, :1]).all()
+        assert len(vector.groups) == ended[:, 0].sum()
+        for p, group in zip(np.flatnonzero(ended[:, 0]), vector.groups, strict=True):
+            copies = slice(p * size, (p + 1) * size)
+            earned = [sum(e.step_rewards) + e.reward for e in group.episodes]
+            np.testing.assert_allclose(returns[copies], earned)
+            assert [e.truncated for e in group.episodes] == truncated[copies].tolist()
+            returns[copies] = 0.0
+        if mode is AutoresetMode.DISABLED and ended.any():
+            vector.reset(options={"reset_mask": ended.reshape(count)})
 
 
 def test_a_group_draws_its_next_task_as_one() -> None:

@@ -1,6 +1,8 @@
 """From tasks and a policy to judged groups."""
 
+import itertools
 import threading
+import time
 
 import pytest
 
@@ -150,6 +152,30 @@ def test_judging_goes_on_while_the_policy_writes() -> None:
     calls: list[int] = []
     env = TextEnv(ENV.source, Signals(equal))
     assert len(list(stream(env, policy, [env.task(0), env.task(1)], 2, at_once=1))) == 2
+
+
+def test_how_long_judging_takes_changes_nothing_that_a_policy_is_asked() -> None:
+    class Slow(FunctionVerifier):
+        def verify_many(self, replies, references):
+            time.sleep(next(delays))
+            return super().verify_many(replies, references)
+
+    def asked(times):
+        nonlocal delays
+        delays = itertools.cycle(times)
+        env, seen = counting_down([3, 1, 2, 1, 3, 2, 1]), []
+        env.rubric = Slow(equal)
+
+        def policy(conversations):
+            seen.append([c[0]["content"] for c in conversations])
+            return [Completion("x")] * len(conversations)
+
+        tasks = scheduled(env, 7, seed=4)
+        ids = [g.task.id for g in stream(env, policy, tasks, 2, at_once=3, ordered=True)]
+        return seen, ids
+
+    delays = itertools.cycle([0])
+    assert asked([0.0]) == asked([0.05, 0.0, 0.01])
 
 
 def test_what_a_verifier_raises_ends_a_stream() -> None:

@@ -217,10 +217,13 @@ class Tournament:
         found: list[float | None] = [0.0] * len(episodes)
         if len(rows) < 2:  # nobody to be compared with: neither better nor worse
             return [0.5 if k in rows else reward for k, reward in enumerate(found)]
-        pairs = _pairs(len(rows), self.opponents)
+        replies = [episodes[k].completion for k in rows]
+        known = [{"question": task.text, "answer": reply} for reply in replies]
+        # A reply that the judge cannot compare with, such as an empty one, can still be judged.
+        usable = [self.judge.check_reference(reference) is None for reference in known]
+        pairs = [(i, j) if usable[j] else (j, i) for i, j in _pairs(len(rows), self.opponents)]
         verdicts = self.judge.verify_many(
-            [episodes[rows[i]].completion for i, _ in pairs],
-            [{"question": task.text, "answer": episodes[rows[j]].completion} for _, j in pairs],
+            [replies[i] for i, _ in pairs], [known[j] for _, j in pairs]
         )
         points: list[list[float]] = [[] for _ in rows]
         for (i, j), verdict in zip(pairs, verdicts, strict=True):

@@ -17,7 +17,7 @@ from assay.envs import (
     Tournament,
     play,
 )
-from assay.verifiers import FunctionVerifier, Status, Verdict, Verifier
+from assay.verifiers import FunctionVerifier, PairwiseJudge, Status, Verdict, Verifier
 
 TASK = Task("Why?", "x", id="t")
 FAULT = Verdict.fault(Status.SANDBOX_ERROR, "gone")
@@ -88,6 +88,24 @@ def test_a_tournament_asks_about_each_pair_once() -> None:
 def test_a_comparison_without_a_score_counts_for_nobody() -> None:
     episodes = [said("right"), said("right!"), said("right broken")]
     assert Tournament(LongerWins()).rewards(TASK, episodes) == [0.0, 1.0, None]
+
+
+def test_an_empty_reply_loses_and_spares_nobody_a_comparison() -> None:
+    class Strict(LongerWins):
+        def check_reference(self, reference):
+            return None if reference["answer"] else "no reply to compare with"
+
+    found = Tournament(Strict(), among="all").rewards(TASK, [said("a"), said(""), said("ab")])
+    assert found == [0.5, 0.0, 1.0]
+
+
+def test_pairs_go_to_a_real_judge() -> None:
+    """Its references are understood; nothing answers at its address, so nobody wins."""
+    judge = PairwiseJudge("m", base_url="http://127.0.0.1:9/v1", attempts=1, timeout_s=5.0)
+    rubric = GroupRubric({"better": Tournament(judge)})
+    episodes = [said("right"), said("right!"), said("w")]
+    assert [e.reward for e in rubric.judged(TASK, episodes)] == [None, None, 0.0]
+    rubric.close()
 
 
 def test_only_the_best_is_paid() -> None:

@@ -1,0 +1,200 @@
+"""TRL's environment_factory: a thin class whose public methods are an environment's tools."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast, get_type_hints, runtime_checkable
+
+from ..sandbox import SandboxUnavailable
+from ..verifiers import Status, Verdict
+from .episode import Episode
+from .state import State
+from .task import Task
+from .trl_env import Portable
+from .trl_messages import text_of
+
+_RESERVED = ("reset", "get_reward")
+
+
+@runtime_checkable
+class HasTools(Protocol):
+    """An environment with tools that can be called one at a time."""
+
+    @property
+    def tools(self) -> Mapping[str, Any]:
+        """Functions by name, or what has one as ``function``: typed, with Google docstrings."""
+        ...
+
+    def task(self, index: int) -> Task:
+        """The task at an index."""
+        ...
+
+    def begin(self, task: Task) -> State:
+        """A new episode."""
+        ...
+
+    def run_tool(self, state: State, name: str, arguments: Mapping[str, Any]) -> str:
+        """What a tool answers; the model's mistakes are told in it, and only ours raise."""
+        ...
+
+    def verdicts(self, states: Sequence[State]) -> list[Verdict]:
+        """What episodes are worth."""
+        ...
+
+
+class ToolEpisode:
+    """One episode after another, as TRL wants them: ``reset``, and the tools as methods.
+
+    TRL shows the model every public method of the class, so there is no other. It makes
+    an object once and resets it for ever.
+    """
+
+    def __init__(self, environment: Portable) -> None:
+        self._environment = environment
+        self._env = cast(HasTools, environment.at())
+        self._state: State | None = None
+        self._fault: Exception | None = None
+
+    def reset(self, **columns: Any) -> None:
+        """Begin the episode of a row of the data set."""
+        if "assay_task" not in columns:
+            raise ValueError(
+                "a row names its task in the column 'assay_task', which is missing: train on the "
+                "data set of the TRLSpec that this environment is of"
+            )
+        self._env = cast(HasTools, self._environment.at(columns.get("assay_split")))
+        self._state = self._env.begin(self._env.task(int(columns["assay_task"])))
+        self._fault = None
+
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        state = self._state
+        if state is None or state.ended:
+            raise RuntimeError("the episode is over: no tool answers any more")
+        try:
+            return self._env.run_tool(state, name, arguments)
+        except Exception as error:  # TRL shows it to the model and goes on; it is no fault of its
+            self._fault, state.ended = error, "done"
+            state.verdict = Verdict.fault(
+                Status.VERIFIER_ERROR, f"tool {name} raised {type(error).__name__}: {error}"
+            )
+            raise
+
+    def _judged(self, completion: Sequence[Mapping[str, Any]] = ()) -> Episode:
+        """The record of the episode, its turns as TRL has them where it tells."""
+        if self._state is None:
+            raise RuntimeError("there is no episode to judge: reset begins one")
+        if isinstance(self._fault, SandboxUnavailable):
+            raise self._fault
+        if completion:
+            self._state.turns = [{"role": m["role"], "content": text_of(m)} for m in completion]
+        (verdict,) = self._env.verdicts([self._state])
+        return self._state.episode(verdict)
+
+
+def judged(
+    episodes: Sequence[Any], completions: Sequence[str | Sequence[Mapping[str, Any]]]
+) -> list[Episode]:
+    """Judge the episodes that TRL played with tools.
+
+    Args:
+        episodes: TRL's environments.
+        completions: the messages of each, the tools' among them.
+
+    Raises:
+        SandboxUnavailable: a tool found no sandbox, so what it answered says nothing.
+    """
+    pairs = zip(episodes, completions, strict=True)
+    return [e._judged(() if isinstance(c, str) else c) for e, c in pairs]
+
+
+class ToolEnvironments:
+    """TRL's environment_factory: each call gives one more :class:`ToolEpisode`.
+
+    It pickles as the environment's id and arguments.
+
+    Args:
+        environment: one with tools.
+        own_reward: give the class a ``get_reward``, which judges what the tools have done;
+            the words of the last turn TRL does not tell it.
+    """
+
+    def __init__(self, environment: Portable, *, own_reward: bool = False) -> None:
+        self.environment, self.own_reward = environment, own_reward
+        self._class: type[ToolEpisode] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_class": None}  # made anew in each process
+
+    def __call__(self) -> ToolEpisode:
+        """An environment of TRL's.
+
+        Raises:
+            TypeError: the environment has no tools, or one that TRL cannot show to a model.
+        """
+        if self._class is None:
+            self._class = tool_class(self.environment, own_reward=self.own_reward)
+        return self._class(self.environment)
+
+
+def tool_class(environment: Portable, *, own_reward: bool = False) -> type[ToolEpisode]:
+    """The class of an environment's episodes: named by its id, with a method for each tool.
+
+    TRL names a column of rewards by it, so each id has its own.
+
+    Raises:
+        TypeError: the environment has no tools, or one that TRL cannot show to a model.
+    """
+    env = environment.at()
+    if not isinstance(env, HasTools):
+        raise TypeError(f"{environment.env_id} has no tools: train it in another mode")
+    methods = {name: _method(name, tool) for name, tool in env.tools.items()}
+    if own_reward:
+        methods["get_reward"] = _get_reward
+    about = f"Episodes of {environment.env_id}."
+    return type(environment.name, (ToolEpisode,), {"__doc__": about, **methods})
+
+
+def _get_reward(self: ToolEpisode) -> float | None:
+    """The rubric's total, or None where a fault of ours leaves none."""
+    return self._judged().reward
+
+
+def _method(name: str, tool: Any) -> Callable[..., str]:
+    """A tool as a method: its own name, types and docstring, from which TRL makes a schema."""
+    function = getattr(tool, "function", tool)
+    if name in _RESERVED or not name.isidentifier() or name.startswith("_"):
+        raise TypeError(f"TRL can have no tool called {name!r}: rename it")
+    about = inspect.getdoc(function) or ""
+    hints = get_type_hints(function)
+    shown = [p for p in inspect.signature(function).parameters.values() if _shown(p, hints)]
+    for parameter in shown:
+        if parameter.name not in hints or not re.search(rf"(?m)^\s*{parameter.name}\b.*:", about):
+            raise TypeError(
+                f"tool {name!r}: TRL tells the model of each argument, so {parameter.name!r} needs "
+                "a type, and a line under 'Args:' in the docstring"
+            )
+    if not about:
+        raise TypeError(f"tool {name!r} needs a docstring: it is what the model is told of it")
+
+    def call(self: ToolEpisode, **arguments: Any) -> str:
+        return self._call(name, arguments)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, name, about
+    call.__annotations__ = {p.name: hints[p.name] for p in shown} | {"return": str}
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    keywords = [
+        p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in shown
+    ]
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # functions may have one
+        [first, *keywords], return_annotation=str
+    )
+    return call
+
+
+def _shown(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    """Whether the model fills it: neither the object of a method nor the episode's state."""
+    if parameter.name in ("self", "cls"):
+        return parameter.name in hints
+    return hints.get(parameter.name) is not State

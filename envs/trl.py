@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from .registry import arguments, make
+from .registry import arguments
 from .task import Task
 from .trl_env import Portable
 from .trl_reward import EnvironmentReward
@@ -65,7 +66,7 @@ class TRLSpec:
         Raises:
             ImportError: the datasets package is missing.
         """
-        source = make(self.env_id, **self.env_kwargs).source
+        source = self._environment.at().source
         indices = [source.schedule(i, self.seed) for i in range(self.size)]
         return self._dataset([source.task(i) for i in indices], indices, {})
 
@@ -84,30 +85,30 @@ class TRLSpec:
                 f"{self.env_id} takes no 'split', so there is nothing to hold out: leave eval_size "
                 "at 0, and give eval_dataset from a TRLSpec of other data"
             )
-        source = make(self.env_id, **{**self.env_kwargs, "split": "test"}).source
+        source = self._environment.at("test").source
         indices = range(min(self.eval_size, source.size or self.eval_size))
         return self._dataset([source.task(i) for i in indices], indices, {SPLIT: "test"})
 
     @property
     def reward_funcs(self) -> list[EnvironmentReward]:
         """One function: the rubric's total, gate and weights applied."""
-        return [EnvironmentReward(self.env_id, self.env_kwargs)]
+        return [EnvironmentReward(self._environment)]
 
     @property
     def environment_factory(self) -> ToolEnvironments:
         """What makes TRL's environments, for ``tools``."""
-        return ToolEnvironments(Portable(self.env_id, self.env_kwargs), own_reward=self.own_reward)
+        return ToolEnvironments(self._environment, own_reward=self.own_reward)
 
     @property
     def rollout_func(self) -> EnvironmentRollout:
         """What plays episodes, for ``turns``."""
-        return EnvironmentRollout(Portable(self.env_id, self.env_kwargs))
+        return EnvironmentRollout(self._environment)
 
     def resolved(self) -> Mode:
         """The mode: the one that was given, or what the environment is."""
         if self.mode is not None:
             return self.mode
-        env = make(self.env_id, **self.env_kwargs)
+        env = self._given.at()
         if getattr(env, "tools", None):
             return "tools"
         return "turns" if env.max_turns > 1 else "single"
@@ -125,6 +126,17 @@ class TRLSpec:
         if mode != "tools" or not self.own_reward:
             found["reward_funcs"] = self.reward_funcs
         return found
+
+    @cached_property
+    def _given(self) -> Portable:
+        return Portable(self.env_id, self.env_kwargs)
+
+    @cached_property
+    def _environment(self) -> Portable:
+        """The environment; where the chat template tells of the tools, its prompts need not."""
+        if self.resolved() != "tools" or "tell" not in arguments(self.env_id):
+            return self._given
+        return Portable(self.env_id, {"tell": "template", **self.env_kwargs})
 
     def _dataset(
         self, tasks: Sequence[Task], indices: Sequence[int], more: Mapping[str, str]

@@ -24,8 +24,8 @@ class EnvironmentReward:
     It pickles as the environment's id and arguments, so TRL may move it to another process.
     """
 
-    def __init__(self, env_id: str, kwargs: Mapping[str, Any]) -> None:
-        self.environment = Portable(env_id, kwargs)
+    def __init__(self, environment: Portable) -> None:
+        self.environment = environment
         # TRL names its columns by this.
         self.__name__ = self.environment.name
 
@@ -62,9 +62,6 @@ class EnvironmentReward:
 
         Returns:
             One total for each completion, ``None`` where there is none.
-
-        Raises:
-            SandboxUnavailable: a tool found no sandbox.
         """
         episodes: Sequence[Episode] = ()
         if assay_episode is not None:

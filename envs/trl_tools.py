@@ -3,59 +3,35 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast, get_type_hints, runtime_checkable
+from typing import Any, get_type_hints
 
-from ..sandbox import SandboxUnavailable
 from ..verifiers import Status, Verdict
 from .episode import Episode
+from .policy import Completion
 from .state import State
-from .task import Task
+from .text_env import TextEnv, said
 from .trl_env import Portable
 from .trl_messages import text_of
 
 _RESERVED = ("reset", "get_reward")
-
-
-@runtime_checkable
-class HasTools(Protocol):
-    """An environment with tools that can be called one at a time."""
-
-    @property
-    def tools(self) -> Mapping[str, Any]:
-        """Functions by name, or what has one as ``function``: typed, with Google docstrings."""
-        ...
-
-    def task(self, index: int) -> Task:
-        """The task at an index."""
-        ...
-
-    def begin(self, task: Task) -> State:
-        """A new episode."""
-        ...
-
-    def run_tool(self, state: State, name: str, arguments: Mapping[str, Any]) -> str:
-        """What a tool answers; the model's mistakes are told in it, and only ours raise."""
-        ...
-
-    def verdicts(self, states: Sequence[State]) -> list[Verdict]:
-        """What episodes are worth."""
-        ...
+_RESPONSE = re.compile(r"<tool_response>\n(.*)\n</tool_response>", re.DOTALL)
 
 
 class ToolEpisode:
     """One episode after another, as TRL wants them: ``reset``, and the tools as methods.
 
     TRL shows the model every public method of the class, so there is no other. It makes
-    an object once and resets it for ever.
+    an object once and resets it for ever. Each call of a tool is a turn of the environment's,
+    in the form that environments read: a call in ``<tool_call>`` tags.
     """
 
     def __init__(self, environment: Portable) -> None:
         self._environment = environment
-        self._env = cast(HasTools, environment.at())
+        self._env: TextEnv = environment.at()
         self._state: State | None = None
-        self._fault: Exception | None = None
 
     def reset(self, **columns: Any) -> None:
         """Begin the episode of a row of the data set."""
@@ -64,33 +40,43 @@ class ToolEpisode:
                 "a row names its task in the column 'assay_task', which is missing: train on the "
                 "data set of the TRLSpec that this environment is of"
             )
-        self._env = cast(HasTools, self._environment.at(columns.get("assay_split")))
+        self._env = self._environment.at(columns.get("assay_split"))
         self._state = self._env.begin(self._env.task(int(columns["assay_task"])))
-        self._fault = None
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> str:
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("the episode is over: no tool answers any more")
+        call = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
+        reply = f"<tool_call>\n{call}\n</tool_call>"
+        heard = len(state.turns) + 1
         try:
-            return self._env.run_tool(state, name, arguments)
-        except Exception as error:  # TRL shows it to the model and goes on; it is no fault of its
-            self._fault, state.ended = error, "done"
+            self._env.advance([state], [Completion(reply)])
+        except Exception as error:  # TRL tells the model and goes on, but it did nothing wrong
+            state.ended = "done"
             state.verdict = Verdict.fault(
                 Status.VERIFIER_ERROR, f"tool {name} raised {type(error).__name__}: {error}"
             )
             raise
+        if len(state.turns) == heard:
+            return "The episode is over."
+        answer = said(state)
+        tagged = _RESPONSE.fullmatch(answer)  # TRL's chat template has tags of its own
+        return tagged[1] if tagged else answer
 
     def _judged(self, completion: Sequence[Mapping[str, Any]] = ()) -> Episode:
-        """The record of the episode, its turns as TRL has them where it tells."""
-        if self._state is None:
+        """The record of the episode, judged; ``completion`` tells the words of its last turn."""
+        state = self._state
+        if state is None:
             raise RuntimeError("there is no episode to judge: reset begins one")
-        if isinstance(self._fault, SandboxUnavailable):
-            raise self._fault
-        if completion:
-            self._state.turns = [{"role": m["role"], "content": text_of(m)} for m in completion]
-        (verdict,) = self._env.verdicts([self._state])
-        return self._state.episode(verdict)
+        turns = [m for m in completion if m.get("role") == "assistant"]
+        if turns and not state.ended:
+            cut = bool(turns[-1].get("tool_calls"))  # TRL has left off before it made them
+            words = Completion(text_of(turns[-1]), "length" if cut else "stop")
+            self._env.advance([state], [words])
+        state.ended = state.ended or "truncated"
+        (verdict,) = self._env.verdicts([state])
+        return state.episode(verdict)
 
 
 def judged(
@@ -101,9 +87,6 @@ def judged(
     Args:
         episodes: TRL's environments.
         completions: the messages of each, the tools' among them.
-
-    Raises:
-        SandboxUnavailable: a tool found no sandbox, so what it answered says nothing.
     """
     pairs = zip(episodes, completions, strict=True)
     return [e._judged(() if isinstance(c, str) else c) for e, c in pairs]
@@ -146,14 +129,13 @@ def tool_class(environment: Portable, *, own_reward: bool = False) -> type[ToolE
     Raises:
         TypeError: the environment has no tools, or one that TRL cannot show to a model.
     """
-    env = environment.at()
-    if not isinstance(env, HasTools):
+    tools: Mapping[str, Any] | None = getattr(environment.at(), "tools", None)
+    if not tools:
         raise TypeError(f"{environment.env_id} has no tools: train it in another mode")
-    methods = {name: _method(name, tool) for name, tool in env.tools.items()}
-    if own_reward:
-        methods["get_reward"] = _get_reward
+    methods = {name: _method(name, tool) for name, tool in tools.items()}
+    own = {"get_reward": _get_reward} if own_reward else {}
     about = f"Episodes of {environment.env_id}."
-    return type(environment.name, (ToolEpisode,), {"__doc__": about, **methods})
+    return type(environment.name, (ToolEpisode,), {"__doc__": about, **methods, **own})
 
 
 def _get_reward(self: ToolEpisode) -> float | None:

@@ -66,15 +66,15 @@ class Box(TextEnv):
     def __init__(self, split: str = "train", max_turns: int = 3) -> None:
         rubric = Rubric(
             {
-                "looked": lambda found, _: found.startswith("looked "),
-                "right": lambda found, letter: found == f"looked {letter}",
+                "looked": lambda found, _: found[:1] == "1",
+                "right": lambda found, letter: found[1:] == letter,
             }
         )
         source = Generated(draw, name="Box", split=split)
         super().__init__(source, rubric, max_turns=max_turns)
 
     def begin(self, task: Task) -> State:
-        return State(task, data="")
+        return State(task, data=0)
 
     def respond(self, state: State, reply: str) -> Turn:
         call = re.fullmatch(r"<tool_call>\n(.*)\n</tool_call>", reply)
@@ -82,31 +82,46 @@ class Box(TextEnv):
             return Turn.end()
         named = json.loads(call[1])
         if named["name"] == "look":
-            state.data = "looked "
+            state.data += 1
             return Turn.say(state.task.reference, role="tool")
         if named["arguments"]["times"] > 9:
             raise OSError("the box broke")
         return Turn.say(f"shook {named['arguments']['times']}", role="tool")
 
     def answer(self, state: State) -> str:
-        return state.data + state.reply
+        return f"{state.data}{state.reply}"
 
 
 def draw(rng) -> Task:
-    return Task("?" * int(rng.integers(1, 12)), reference="ab"[int(rng.integers(2))])
+    return Task("?" * int(rng.integers(1, 4)), reference="ab"[int(rng.integers(2))])
 
 
 register("test-trl/Box-v0", Box)
 SPEC = TRLSpec("test-trl/Box-v0", size=64)
 
 
-def test_training_with_tools_raises_the_reward(pocket, train, rewards) -> None:
+@pytest.fixture
+def beginner(pocket):
+    """A model that has seen how it is done, and does it now and then."""
     model, tokenizer = pocket("ab?=>", added=(LOOK, SHAKE), template=TEMPLATE)
     tokenizer.response_template = RESPONSE
-    trainer = train(SPEC, model, tokenizer, steps=35)
+    shown = [f"{'?' * n}>{LOOK}<eos>={x}>{x}<eos>" for n in (1, 2, 3) for x in "ab"]
+    batch = tokenizer(shown, return_tensors="pt", padding=True)
+    labels = batch.input_ids.masked_fill(batch.attention_mask == 0, -100)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(40):
+        loss = model(batch.input_ids, attention_mask=batch.attention_mask, labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if loss < 0.9:
+            break
+    return model, tokenizer
+
+
+def test_training_with_tools_raises_the_reward(beginner, train, rewards) -> None:
+    trainer = train(SPEC, *beginner, steps=20, learning_rate=0.01)
     found = rewards(trainer)
-    print([round(r, 2) for r in found])
-    assert sum(found[:3]) / 3 < 0.3
-    assert sum(found[-3:]) / 3 > 0.8
+    assert sum(found[-3:]) / 3 > sum(found[:3]) / 3 + 0.2
     for name in ("rewards/test_trl_Box_v0/mean", "parts/looked", "parts/right"):
         assert name in trainer.state.log_history[-2]

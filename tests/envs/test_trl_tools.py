@@ -8,7 +8,8 @@ import re
 import pytest
 
 from assay.envs import Generated, State, Task, TextEnv, TRLSpec, Turn, make, register
-from assay.verifiers import Rubric, Verdict
+from assay.envs.trl_tools import _method
+from assay.verifiers import Rubric
 
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
@@ -49,7 +50,7 @@ def look() -> str:
     raise AssertionError("the environment answers")
 
 
-def shake(state: State, times: int) -> str:
+def shake(state: State, times: int) -> str:  # noqa: D417  # the state is hidden from the model
     """Shake the box.
 
     Args:
@@ -125,3 +126,107 @@ def test_training_with_tools_raises_the_reward(beginner, train, rewards) -> None
     assert sum(found[-3:]) / 3 > sum(found[:3]) / 3 + 0.2
     for name in ("rewards/test_trl_Box_v0/mean", "parts/looked", "parts/right"):
         assert name in trainer.state.log_history[-2]
+
+
+def test_the_class_shows_the_model_nothing_but_the_tools() -> None:
+    factory = SPEC.environment_factory
+    one, other = factory(), factory()
+    assert type(one) is type(other)
+    assert type(one).__name__ == "test_trl_Box_v0"  # TRL's name for a column of rewards
+    functions = inspect.getmembers(type(one), predicate=inspect.isfunction)
+    public = {name for name, _ in functions if not name.startswith("_")}
+    assert public == {"reset", "look", "shake"}
+    own = TRLSpec("test-trl/Box-v0", own_reward=True)
+    assert hasattr(own.environment_factory(), "get_reward")
+    assert "reward_funcs" not in own.kwargs()
+
+
+def test_a_schema_has_the_tools_words_and_types_and_hides_the_state() -> None:
+    from transformers.utils import get_json_schema
+
+    schema = get_json_schema(SPEC.environment_factory().shake)["function"]
+    assert schema["description"] == "Shake the box."
+    assert schema["parameters"]["properties"] == {
+        "times": {"type": "integer", "description": "how often"}
+    }
+    assert schema["parameters"]["required"] == ["times"]
+
+
+def say(*turns: str):
+    return [{"role": "assistant", "content": turn} for turn in turns]
+
+
+def test_an_episode_is_what_the_tools_did_and_the_words_of_the_last_turn() -> None:
+    (reward,) = SPEC.reward_funcs
+    episodes = [SPEC.environment_factory() for _ in range(4)]
+    metrics: dict[str, float] = {}
+    for episode in episodes:
+        episode.reset(prompt=[], assay_task=3)
+    letter = make("test-trl/Box-v0").task(3).reference
+    assert episodes[0].look() == episodes[1].look() == letter
+    assert episodes[2].shake(times=2) == "shook 2"
+    called = {**say("")[0], "tool_calls": [{"type": "function"}]}
+    scores = reward(
+        completions=[say(letter), [*say("", "?")], say(letter), [called]],
+        assay_task=[3] * 4,
+        environments=episodes,
+        log_metric=metrics.__setitem__,
+    )
+    assert scores == [1.0, 0.5, 0.5, 0.0]
+    assert metrics["parts/looked"] == metrics["parts/right"] == 0.5
+    assert metrics["episode/turns"] == pytest.approx((2 + 2 + 2 + 1) / 4)
+    assert metrics["episode/truncated"] == 0.25  # a call that TRL left off before it was made
+
+
+def test_a_tool_that_breaks_leaves_no_score() -> None:
+    (reward,) = SPEC.reward_funcs
+    episode = SPEC.environment_factory()
+    with pytest.raises(RuntimeError, match="the episode is over"):
+        episode.look()
+    episode.reset(assay_task=0)
+    with pytest.raises(OSError, match="the box broke"):
+        episode.shake(times=10)  # TRL tells the model so
+    with pytest.raises(RuntimeError, match="the episode is over"):
+        episode.look()
+    extra: dict[str, list[str]] = {}
+    given = {"completions": [say("a")], "assay_task": [0], "environments": [episode]}
+    assert reward(**given, log_extra=extra.__setitem__) == [None]
+    assert extra["reason"] == ["tool shake raised OSError: the box broke"]
+    episode.reset(assay_task=0)
+    assert episode.look() in "ab"
+
+
+def test_an_environments_own_reward_judges_what_the_tools_did() -> None:
+    factory = pickle.loads(pickle.dumps(TRLSpec("test-trl/Box-v0", own_reward=True)))
+    episode = factory.environment_factory()
+    with pytest.raises(RuntimeError, match="no episode to judge"):
+        episode.get_reward()
+    episode.reset(assay_task=0)
+    assert episode.get_reward() == 0.0
+    episode.reset(assay_task=0)
+    episode.look()
+    assert episode.get_reward() == 0.5
+
+
+def test_what_trl_cannot_show_to_a_model_is_refused() -> None:
+    with pytest.raises(TypeError, match="has no tools"):
+        TRLSpec("assay/Arithmetic-v0", mode="tools").environment_factory()
+    with pytest.raises(ValueError, match="column 'assay_task', which is missing"):
+        SPEC.environment_factory().reset(prompt=[])
+
+    def undocumented(times: int) -> str: ...
+
+    def untyped(times) -> str:
+        """Do it.
+
+        Args:
+            times: how often
+        """
+
+    def bare() -> str: ...
+
+    for tool, fault in ((undocumented, "times"), (untyped, "times"), (bare, "docstring")):
+        with pytest.raises(TypeError, match=fault):
+            _method("tool", tool)
+    with pytest.raises(TypeError, match="can have no tool called 'reset'"):
+        _method("reset", look)

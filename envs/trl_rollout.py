@@ -74,7 +74,7 @@ class _Player:
         """Whether an episode is going on, in this process or in another of the training."""
         if self.trainer.accelerator.num_processes == 1:
             return bool(going)
-        from accelerate.utils import gather_object
+        from accelerate.utils import gather_object  # type: ignore[import-untyped]  # it has none
 
         return any(gather_object([len(going)]))
 

@@ -76,17 +76,17 @@ def draw(rng) -> Task:
 
 
 register("test-trl/Digit-v0", Digit)
+register("test-trl/Whole-v0", lambda: Digit())
 
 
 @pytest.mark.parametrize("trainer", ["GRPO", "RLOO"])
 def test_training_raises_the_reward(pocket, train, rewards, trainer: str) -> None:
     spec = TRLSpec("test-trl/Digit-v0", size=64)
-    trained = train(
-        spec, *pocket("ab?"), trainer=trainer, steps=12, beta=0.0, max_completion_length=3
-    )
+    settings = {"steps": 20, "beta": 0.0, "max_completion_length": 3}
+    trained = train(spec, *pocket("ab?"), trainer=trainer, **settings)
     found = rewards(trained)
-    assert sum(found[:2]) / 2 < 0.5
-    assert sum(found[-2:]) / 2 > 0.8
+    assert sum(found[:3]) / 3 < 0.4
+    assert sum(found[-3:]) / 3 > 0.6
     last = trained.state.log_history[-2]
     for name in ("rewards/test_trl_Digit_v0/mean", "parts/right", "parts/short"):
         assert name in last
@@ -158,7 +158,7 @@ def test_a_data_set_for_evaluation_is_of_the_test_split() -> None:
     answers = [test.task(i).reference for i in range(3)]
     assert reward(completions=answers, assay_task=[0, 1, 2], assay_split=["test"] * 3) == [1.0] * 3
     with pytest.raises(ValueError, match="takes no 'split'"):
-        TRLSpec("assay/HumanEval-v0", eval_size=1).kwargs()["eval_dataset"]
+        TRLSpec("test-trl/Whole-v0", eval_size=1).kwargs()
     with pytest.raises(ValueError, match="eval_size must be at least 0, got -1"):
         TRLSpec(ENV, eval_size=-1)
 

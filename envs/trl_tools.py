@@ -129,9 +129,16 @@ def tool_class(environment: Portable, *, own_reward: bool = False) -> type[ToolE
     Raises:
         TypeError: the environment has no tools, or one that TRL cannot show to a model.
     """
-    tools: Mapping[str, Any] | None = getattr(environment.at(), "tools", None)
+    env = environment.at()
+    tools: Mapping[str, Any] | None = getattr(env, "tools", None)
     if not tools:
         raise TypeError(f"{environment.env_id} has no tools: train it in another mode")
+    ways = getattr(env, "ways", ("tags",))
+    if "tags" not in ways:
+        raise TypeError(
+            f"{environment.env_id} reads calls as {', '.join(ways)}, and TRL's are handed to it in "
+            "<tool_call> tags: make it with the way 'tags' too, or train it as mode='turns'"
+        )
     methods = {name: _method(name, tool) for name, tool in tools.items()}
     own = {"get_reward": _get_reward} if own_reward else {}
     about = f"Episodes of {environment.env_id}."

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from assay.envs import Generated, State, Task, TextEnv, TRLSpec, Turn, make, register
+from assay.envs import Generated, Rows, State, Task, TextEnv, TRLSpec, Turn, make, register
 from assay.envs.trl_tools import _method
-from assay.verifiers import Rubric
+from assay.verifiers import Exact, Rubric
 
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
@@ -230,3 +230,52 @@ def test_what_trl_cannot_show_to_a_model_is_refused() -> None:
             _method("tool", tool)
     with pytest.raises(TypeError, match="can have no tool called 'reset'"):
         _method("reset", look)
+
+
+def test_an_environment_with_tools_needs_no_more() -> None:
+    tools = pytest.importorskip("assay.envs.tools")
+
+    class Counter(tools.Toolset):
+        """Counts what was added."""
+
+        def __init__(self) -> None:
+            self.total = 0
+
+        def add(self, number: int) -> int:
+            """Add to the counter.
+
+            Args:
+                number: what to add
+            """
+            if number < 0:
+                raise tools.ToolError("only what is above zero")
+            self.total += number
+            return self.total
+
+    def build(tell: str = "system", ways: tuple[str, ...] = ("tags",)) -> TextEnv:
+        source = Rows([Task("Add 2 and 3", "5")])
+        kit = [Counter(), fails]
+        return tools.ToolEnv(source, Exact(), tools=kit, tell=tell, ways=ways)
+
+    def fails() -> str:
+        """Fail."""
+        raise OSError("out of order")
+
+    register("test-trl/Counter-v0", build)
+    spec = TRLSpec("test-trl/Counter-v0", size=1)
+    assert spec.resolved() == "tools"
+    # The chat template tells of the tools, so the prompt does not.
+    assert spec.train_dataset[0]["prompt"] == [{"role": "user", "content": "Add 2 and 3"}]
+    (reward,) = spec.reward_funcs
+    first, second = (spec.environment_factory() for _ in range(2))
+    for episode in (first, second):
+        episode.reset(assay_task=0)
+    assert (first.add(number=2), second.add(number=7), first.add(number=3)) == ("2", "7", "5")
+    assert "above zero" in first.add(number=-1)
+    assert "number must be a whole number" in first.add(number="x")
+    assert second.fails() == "The episode is over."
+    given = {"assay_task": [0] * 2, "environments": [first, second]}
+    assert reward(completions=[say("", "5"), say("", "5")], **given) == [1.0, None]
+    other = TRLSpec("test-trl/Counter-v0", env_kwargs={"ways": ("json",)})
+    with pytest.raises(TypeError, match=r"reads calls as json.*mode='turns'"):
+        other.environment_factory()

@@ -1,5 +1,6 @@
 """The same environment trains through TRL's own GRPOTrainer, on a tiny model, for real."""
 
+import asyncio
 import importlib
 import pickle
 from concurrent.futures import ProcessPoolExecutor
@@ -132,6 +133,43 @@ def play(factory):
     episode.reset(assay_task=1)
     return type(episode).__name__, episode.press(), episode.get_reward()
 '''
+
+
+def test_async_grpo_scores_with_pickles_of_what_a_spec_gives(pocket) -> None:
+    """TRL's own loop, which the trainer starts in a spawned process; only its server is missing."""
+    worker = pytest.importorskip("trl.experimental.async_grpo.async_rollout_worker")
+    _, tokenizer = pocket("ab?")
+    tokenizer.response_template = {"defaults": {"role": "assistant"}, "fields": {}}
+    spec = TRLSpec("test-trl/Digit-v0", size=4)
+    given = pickle.loads(pickle.dumps(spec.kwargs()))
+    shared = ("rollout_buffer", "model_version_value", "heartbeat_value", "failed_event")
+    loop = worker._AsyncRolloutLoop(
+        model_name="pocket",
+        dataset=given["train_dataset"],
+        reward_funcs=given["reward_funcs"],
+        processing_class=tokenizer,
+        eos_token_ids=[tokenizer.eos_token_id],
+        **dict.fromkeys((*shared, "exception_info_queue", "metrics_queue")),
+    )
+    (row, *_) = given["train_dataset"]
+    words = ["a", "ab", "b"]
+    group = worker.RolloutGroup(
+        prompts=[row["prompt"]] * 3,
+        reward_kwargs={"assay_task": [row["assay_task"]] * 3},
+        completions=[[{"role": "assistant", "content": w}] for w in words],
+        completions_ids=[[0]] * 3,
+        completions_sequences=[[worker.TrainingSequence([0], [1], [0.0], None)] for _ in words],
+        tool_call_counts=[0] * 3,
+        tool_failure_counts=[0] * 3,
+        model_version=0,
+        group_id=0,
+        env_rewards=[None] * 3,
+        rollout_rewards=[None] * 3,
+    )
+    importlib.import_module("accelerate.state").PartialState()  # as its process does
+    samples = asyncio.run(loop._score_group(group))
+    assert [s.metrics["rewards/test_trl_Digit_v0"] for s in samples] == [1.0, 0.5, 0.5]
+    assert [round(s.advantage, 3) for s in samples] == [1.414, -0.707, -0.707]
 
 
 def test_the_mode_is_what_the_environment_is() -> None:

@@ -1,6 +1,5 @@
 """The same environment trains through TRL's own GRPOTrainer, on a tiny model, for real."""
 
-import asyncio
 import importlib
 import pickle
 from concurrent.futures import ProcessPoolExecutor
@@ -167,7 +166,9 @@ def test_async_grpo_scores_with_pickles_of_what_a_spec_gives(pocket) -> None:
         rollout_rewards=[None] * 3,
     )
     importlib.import_module("accelerate.state").PartialState()  # as its process does
-    samples = asyncio.run(loop._score_group(group))
+    samples = loop._loop.run_until_complete(loop._score_group(group))
+    loop._loop.run_until_complete(loop._loop.shutdown_default_executor())
+    loop._loop.close()
     assert [s.metrics["rewards/test_trl_Digit_v0"] for s in samples] == [1.0, 0.5, 0.5]
     assert [round(s.advantage, 3) for s in samples] == [1.414, -0.707, -0.707]
 

@@ -1,5 +1,6 @@
 """Several turns of plain text in TRL's GRPOTrainer: trained for real, token for token."""
 
+import math
 import pickle
 import warnings
 
@@ -119,6 +120,27 @@ def test_an_episodes_tokens_are_those_that_the_model_sampled(watched) -> None:
         assert mask == [1] * first + [0, 0] + [1] * (len(mask) - first - 2)
         assert len(episode.turns) == 3
     assert output["logprobs"] is None  # as TRL has it, where transformers generates
+
+
+def test_logprobs_are_handed_on_where_the_generation_gives_them(pocket, train) -> None:
+    """As vLLM does, which has None where it was NaN."""
+    watch = Watch()
+
+    def prepare(trainer) -> None:
+        generate = trainer._generate_single_turn
+
+        def with_logprobs(prompts, *rest):
+            found, _ = generate(prompts, *rest)
+            return found, [[None, *[-0.5] * (len(ids) - 1)] for ids in found]
+
+        trainer._generate_single_turn = with_logprobs
+        watch(trainer)
+
+    train(SPEC, *pocket("ab!?"), prepare=prepare)
+    (output,) = watch.outputs
+    for logprobs, mask in zip(output["logprobs"], output["env_mask"], strict=True):
+        assert [p == 0.0 for p in logprobs] == [not mine for mine in mask]
+        assert math.isnan(logprobs[0])
 
 
 def test_tokens_of_the_environment_have_a_gradient_of_exactly_zero(watched) -> None:

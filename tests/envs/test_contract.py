@@ -66,7 +66,7 @@ ROWS = {
     "assay/MBPP-v0": MBPP,
 }
 BUILT_IN = [spec.id for spec in specs() if spec.id.startswith("assay/")]
-NEEDS_SANDBOX = {"assay/HumanEval-v0", "assay/MBPP-v0"}
+NEEDS_SANDBOX = {"assay/CodeRepair-v0", "assay/HumanEval-v0", "assay/MBPP-v0"}
 DEGENERATE = [
     "",
     " ",

@@ -108,7 +108,7 @@ class TRLSpec:
         """The mode: the one that was given, or what the environment is."""
         if self.mode is not None:
             return self.mode
-        env = self._given.at()
+        env = self._environment.at()
         if getattr(env, "tools", None):
             return "tools"
         return "turns" if env.max_turns > 1 else "single"
@@ -128,15 +128,11 @@ class TRLSpec:
         return found
 
     @cached_property
-    def _given(self) -> Portable:
-        return Portable(self.env_id, self.env_kwargs)
-
-    @cached_property
     def _environment(self) -> Portable:
         """The environment; where the chat template tells of the tools, its prompts need not."""
-        if self.resolved() != "tools" or "tell" not in arguments(self.env_id):
-            return self._given
-        return Portable(self.env_id, {"tell": "template", **self.env_kwargs})
+        told = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
+        more = {"tell": "template"} if told else {}
+        return Portable(self.env_id, {**more, **self.env_kwargs})
 
     def _dataset(
         self, tasks: Sequence[Task], indices: Sequence[int], more: Mapping[str, str]

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from assay.envs import Generated, Rows, State, Task, TextEnv, TRLSpec, Turn, make, register
+from assay.envs.tools import ToolEnv, ToolError, Toolset
 from assay.envs.trl_tools import _method
 from assay.verifiers import Exact, Rubric
 
@@ -233,9 +234,7 @@ def test_what_trl_cannot_show_to_a_model_is_refused() -> None:
 
 
 def test_an_environment_with_tools_needs_no_more() -> None:
-    tools = pytest.importorskip("assay.envs.tools")
-
-    class Counter(tools.Toolset):
+    class Counter(Toolset):
         """Counts what was added."""
 
         def __init__(self) -> None:
@@ -248,14 +247,14 @@ def test_an_environment_with_tools_needs_no_more() -> None:
                 number: what to add
             """
             if number < 0:
-                raise tools.ToolError("only what is above zero")
+                raise ToolError("only what is above zero")
             self.total += number
             return self.total
 
     def build(tell: str = "system", ways: tuple[str, ...] = ("tags",)) -> TextEnv:
         source = Rows([Task("Add 2 and 3", "5")])
         kit = [Counter(), fails]
-        return tools.ToolEnv(source, Exact(), tools=kit, tell=tell, ways=ways)
+        return ToolEnv(source, Exact(), tools=kit, tell=tell, ways=ways)
 
     def fails() -> str:
         """Fail."""
@@ -266,6 +265,8 @@ def test_an_environment_with_tools_needs_no_more() -> None:
     assert spec.resolved() == "tools"
     # The chat template tells of the tools, so the prompt does not.
     assert spec.train_dataset[0]["prompt"] == [{"role": "user", "content": "Add 2 and 3"}]
+    in_text = TRLSpec("test-trl/Counter-v0", size=1, mode="turns").train_dataset[0]["prompt"]
+    assert [m["role"] for m in in_text] == ["system", "user"]
     (reward,) = spec.reward_funcs
     first, second = (spec.environment_factory() for _ in range(2))
     for episode in (first, second):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
@@ -9,6 +10,8 @@ from .compare import Compared, compare, read_referenced, status_pairs
 from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
+from .filters import Counts, Refill, drop_flat, flat, outcome
+from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
@@ -22,7 +25,7 @@ from .registry import (
     spec,
     specs,
 )
-from .rollout import completions, grouped, play, rollout
+from .rollout import completions, grouped, play, rollout, scheduled, stream
 from .scoring import (
     Scored,
     StoredCompletion,
@@ -44,11 +47,15 @@ from .turn_tokens import TemplateRewritesHistory
 
 __all__ = [
     "CHECKS",
+    "AsyncExtendingPolicy",
+    "AsyncPolicy",
     "AuditFailed",
     "AuditReport",
+    "BestOnly",
     "Compared",
     "Completion",
     "Conversation",
+    "Counts",
     "DataError",
     "EnvSpec",
     "EnvironmentReward",
@@ -59,12 +66,16 @@ __all__ = [
     "Finding",
     "FunctionPolicy",
     "Generated",
+    "GroupPart",
+    "GroupRubric",
     "GroupVectorEnv",
     "Message",
     "Policy",
+    "Refill",
     "Rows",
     "Sample",
     "Scored",
+    "ShortReplies",
     "Source",
     "Span",
     "Split",
@@ -74,18 +85,23 @@ __all__ = [
     "Task",
     "TemplateRewritesHistory",
     "TextEnv",
+    "Tournament",
     "Turn",
     "Unicode",
     "UnknownEnvironment",
     "arguments",
+    "arollout",
     "audit",
     "clustered_interval",
     "compare",
     "completions",
+    "drop_flat",
     "environment",
+    "flat",
     "grouped",
     "make",
     "make_group",
+    "outcome",
     "pass_at_k",
     "play",
     "read_completions",
@@ -95,11 +111,13 @@ __all__ = [
     "refuse_unwritable",
     "register",
     "rollout",
+    "scheduled",
     "score",
     "shortened",
     "spec",
     "specs",
     "status_pairs",
+    "stream",
     "wilson_interval",
     "write_json",
     "write_scored",

@@ -41,7 +41,9 @@ from .state import State, Turn
 from .statistics import clustered_interval, pass_at_k, wilson_interval
 from .task import Conversation, Message, Task
 from .text_env import TextEnv
-from .trl import EnvironmentReward, TRLSpec
+from .trl import TRLSpec
+from .trl_reward import EnvironmentReward
+from .turn_tokens import TemplateRewritesHistory
 
 __all__ = [
     "CHECKS",
@@ -81,6 +83,7 @@ __all__ = [
     "StoredCompletion",
     "TRLSpec",
     "Task",
+    "TemplateRewritesHistory",
     "TextEnv",
     "Tournament",
     "Turn",

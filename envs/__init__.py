@@ -10,6 +10,7 @@ from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
 from .group_vector import GroupVectorEnv
+from .library import LIBRARY
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
     EnvSpec,
@@ -102,8 +103,6 @@ __all__ = [
     "write_scored",
 ]
 
-_DATA = "data: a local file, or a hub name"
-
 register(
     "assay/Arithmetic-v0",
     "assay.envs.arithmetic:Arithmetic",
@@ -115,27 +114,10 @@ for _name, (_module, _summary) in FAMILIES.items():
         f"assay.envs.families.{_module}:{_name}",
         summary=f"{_summary}, procedural",
     )
-register(
-    "assay/GSM8K-v0",
-    "assay.envs.gsm8k:GSM8K",
-    needs=_DATA,
-    summary="grade-school word problems",
-)
-register(
-    "assay/HumanEval-v0",
-    "assay.envs.humaneval:HumanEval",
-    needs=f"{_DATA}; a sandbox",
-    summary="complete a Python function",
-)
-register(
-    "assay/IFEval-v0",
-    "assay.envs.ifeval:IFEval",
-    needs=_DATA,
-    summary="instructions that a rule can check",
-)
-register(
-    "assay/MBPP-v0",
-    "assay.envs.mbpp:MBPP",
-    needs=f"{_DATA}; a sandbox",
-    summary="write a Python function",
-)
+for _name, (_module, _summary, _needs) in LIBRARY.items():
+    register(
+        f"assay/{_name}-v0",
+        f"assay.envs.library.{_module}:{_name}",
+        needs="; ".join(filter(None, ["data: a file, a folder, or a hub name", _needs])),
+        summary=_summary,
+    )

@@ -6,11 +6,14 @@ from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
 from .compare import Compared, compare, read_referenced, status_pairs
+from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
 from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
 from .group_vector import GroupVectorEnv
 from .library import LIBRARY
+from .mixed import Mixed, levels
+from .pass_rates import PassRates
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
     EnvSpec,
@@ -49,6 +52,7 @@ __all__ = [
     "Completion",
     "Conversation",
     "DataError",
+    "EasyToHard",
     "EnvSpec",
     "EnvironmentReward",
     "Episode",
@@ -60,9 +64,13 @@ __all__ = [
     "Generated",
     "GroupVectorEnv",
     "Message",
+    "Mixed",
+    "PassRates",
     "Policy",
+    "Prioritised",
     "Rows",
     "Sample",
+    "Sampler",
     "Scored",
     "Source",
     "Span",
@@ -70,11 +78,14 @@ __all__ = [
     "State",
     "StoredCompletion",
     "TRLSpec",
+    "TargetRate",
     "Task",
     "TextEnv",
     "Turn",
     "Unicode",
+    "Uniform",
     "UnknownEnvironment",
+    "Weighted",
     "arguments",
     "audit",
     "clustered_interval",
@@ -82,6 +93,7 @@ __all__ = [
     "completions",
     "environment",
     "grouped",
+    "levels",
     "make",
     "make_group",
     "pass_at_k",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from string import ascii_uppercase
 
 from ...verifiers import Math, MultipleChoice, Rubric, read_number
 from ..accuracy import accuracy_rubric
@@ -71,6 +72,7 @@ class AMC(DataEnv):
             answer = right_letter(row["answer"], options, labels)
             problem = f"{problem.strip()}\n\n{shown(options)}"
             reference = {"answer": answer, "options": options}
+            answer = f"{answer}) {options[ascii_uppercase.index(answer)]}"
         else:
             answer = reference = str(row["answer"]).removesuffix(".0")
             if read_number(answer) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from ...verifiers import MultipleChoice as MultipleChoiceVerifier
@@ -66,17 +67,19 @@ class MultipleChoice(DataEnv):
         """The layout is told by the fields."""
         question, options, letter = _read(row)
         if self.shuffle or _GPQA[0] in row:
-            right = options["ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(letter)]
+            right = options[ascii_uppercase.index(letter)]
             order = rng_at("options", self.seed, number).permutation(len(options))
             options = [options[i] for i in order]
             letter = right_letter(right, options)
+        answer = f"{letter}) {options[ascii_uppercase.index(letter)]}"
+        reply = f"The answer is {answer}"
         topic = next((row[key] for key in _TOPICS if isinstance(row.get(key), str)), None)
         return Task(
             prompt=asked(f"{question.strip()}\n\n{shown(options)}", _HOW, think=self.think),
             reference={"answer": letter, "options": options},
             id=str(row.get("id") or row.get("question_id") or f"{self.split}-{number}"),
             metadata={} if topic is None else {"topic": topic},
-            solution=f"<think>I choose.</think><answer>{letter}</answer>" if self.think else letter,
+            solution=f"<think>I choose.</think><answer>{answer}</answer>" if self.think else reply,
         )
 
 

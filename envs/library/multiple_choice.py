@@ -67,10 +67,9 @@ class MultipleChoice(DataEnv):
         """The layout is told by the fields."""
         question, options, letter = _read(row)
         if self.shuffle or _GPQA[0] in row:
-            right = options[ascii_uppercase.index(letter)]
-            order = rng_at("options", self.seed, number).permutation(len(options))
+            order = list(rng_at("options", self.seed, number).permutation(len(options)))
+            letter = ascii_uppercase[order.index(ascii_uppercase.index(letter))]
             options = [options[i] for i in order]
-            letter = right_letter(right, options)
         answer = f"{letter}) {options[ascii_uppercase.index(letter)]}"
         reply = f"The answer is {answer}"
         topic = next((row[key] for key in _TOPICS if isinstance(row.get(key), str)), None)

@@ -180,13 +180,13 @@ def test_options_in_every_layout(tmp_path, layout) -> None:
 
 def test_options_of_which_the_first_is_right_are_shuffled(tmp_path) -> None:
     wrong = {f"Incorrect Answer {i}": f"no {i}" for i in (1, 2, 3)}
-    rows = [{"Question": f"{i}?", "Correct Answer": "yes", **wrong} for i in range(40)]
+    rows = [{"Question": f"{i}?", "Correct Answer": "A", **wrong} for i in range(40)]
     env = over(tmp_path, "MultipleChoice", *rows)
     letters = [t.reference["answer"] for t in env.source.tasks]
     assert set(letters) == set("ABCD")
     for task in env.source.tasks:
         right = "ABCD".index(task.reference["answer"])
-        assert task.reference["options"][right] == "yes"
+        assert task.reference["options"][right] == "A"
     again = [t.reference for t in over(tmp_path, "MultipleChoice", *rows).source.tasks]
     assert again == [t.reference for t in env.source.tasks]
     other = over(tmp_path, "MultipleChoice", *rows, seed=1)

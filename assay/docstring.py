@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 _ROLE = re.compile(r":\w+:`~?([^`]*)`")
+_INLINE = re.compile("(?<!`)``(?!`)")  # longer runs are code with backticks in it
 _HEADING = re.compile(r"^(Args|Raises|Example|Examples|Attributes|Returns|Yields):$", re.MULTILINE)
 _ARGUMENT = re.compile(r"^ {4}(\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 
@@ -18,7 +19,7 @@ def plain(text: str) -> str:
 
 def without_roles(text: str) -> str:
     """A docstring's text with code as Markdown has it."""
-    return _ROLE.sub(r"``\1``", text).replace("``", "`")
+    return _INLINE.sub("`", _ROLE.sub(r"``\1``", text))
 
 
 def prose(thing: object) -> str:

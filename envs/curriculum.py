@@ -24,7 +24,7 @@ from .episode import EpisodeGroup
 from .mixed import Mixed
 from .pass_rates import PassRates, outcomes
 from .seeding import rng_at
-from .source import Source
+from .source import Rows, Source
 from .sum_tree import Floats, SumTree
 from .task import Task
 
@@ -124,8 +124,18 @@ class _OverArms(Sampler):
     def keys(self) -> list[str]:
         """The names of the arms: ids of tasks, or names of sources."""
         if self._keys is None:
-            self._keys = [self.source.task(i).id for i in range(self.arms)]
+            self._keys = _ids(self.source)
         return self._keys
+
+
+def _ids(source: Source) -> list[str]:
+    """Ids of the tasks of a source that ends, without making them where that can be."""
+    if isinstance(source, Rows):
+        return list(source.index)
+    if isinstance(source, Mixed):
+        pairs = zip(source.names, source.sources, strict=True)
+        return [f"{name}/{id_}" for name, inner in pairs for id_ in _ids(inner)]
+    return [source.task(i).id for i in range(source.size or 0)]
 
 
 class EasyToHard(_OverArms):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,22 +23,22 @@ class SumTree:
     def __init__(self, weights: Floats) -> None:
         self.count = len(weights)
         self._leaves = 1 << max(0, self.count - 1).bit_length()
-        self._sums = np.zeros(2 * self._leaves)  # the root is 1, the children of i 2i and 2i+1
-        self._sums[self._leaves : self._leaves + self.count] = weights
+        sums = np.zeros(2 * self._leaves)  # the root is 1, the children of i 2i and 2i+1
+        sums[self._leaves : self._leaves + self.count] = weights
         first = self._leaves
         while first > 1:
             half = first // 2
-            self._sums[half:first] = self._sums[first : 2 * first : 2]
-            self._sums[half:first] += self._sums[first + 1 : 2 * first : 2]
+            sums[half:first] = sums[first : 2 * first : 2] + sums[first + 1 : 2 * first : 2]
             first = half
+        self._sums = array("d", sums.tobytes())  # single numbers are read faster than of numpy's
 
     @property
     def total(self) -> float:
         """The sum of all weights."""
-        return float(self._sums[1])
+        return self._sums[1]
 
     def __getitem__(self, place: int) -> float:
-        return float(self._sums[self._leaves + place])
+        return self._sums[self._leaves + place]
 
     def __setitem__(self, place: int, weight: float) -> None:
         node = self._leaves + place

@@ -160,8 +160,10 @@ def test_a_step_draws_different_tasks_until_there_are_no_more() -> None:
     assert sampler.indices(1, 5) == sampler.indices(1, 5) != sampler.indices(2, 5)
 
 
-def share_of(sampler, index: int, steps: int = 1500) -> float:
-    return sum(index in sampler.indices(step, 1) for step in range(1, steps + 1)) / steps
+def share_of(sampler, index: int) -> float:
+    """How often a task is drawn, in five thousand draws of one each."""
+    shares = np.random.default_rng(0).random(5000)
+    return sampler._tree.draw(shares, again=True).count(index) / len(shares)
 
 
 def test_priority_is_the_expected_variance_of_the_outcome() -> None:
@@ -172,15 +174,15 @@ def test_priority_is_the_expected_variance_of_the_outcome() -> None:
     weights = [25 / 110, 9 / 110, 1 / 6]
     for index, weight in enumerate(weights):
         assert sampler._tree[index] == pytest.approx(4 * weight)
-        assert share_of(sampler, index) == pytest.approx(weight / sum(weights), abs=0.04)
+        assert share_of(sampler, index) == pytest.approx(weight / sum(weights), abs=0.03)
     even = Prioritised(rows(3), rates=sampler.rates, exponent=0.0)
     assert [even._tree[i] for i in range(3)] == [1.0, 1.0, 1.0]
 
 
 def test_a_task_that_is_always_solved_is_still_tried_now_and_then() -> None:
     sampler = Prioritised(rows(2), rates=PassRates(discount=1.0), floor=0.1)
-    told(sampler, 0, 10**6, 0)
-    assert share_of(sampler, 0) == pytest.approx(0.1 / (0.1 + 4 / 6), abs=0.04)
+    told(sampler, 0, 200, 0)
+    assert share_of(sampler, 0) == pytest.approx(0.1 / (0.1 + 4 / 6), abs=0.03)
 
 
 def test_the_target_is_preferred_and_what_is_not_known_is_tried() -> None:
@@ -257,6 +259,10 @@ def test_a_mixture_of_rows_counts_through() -> None:
     weighted = Mixed({"a": rows(2), "b": rows(3)}, [1, 0])
     assert {weighted.schedule(i, 0) for i in range(50)} == {0, 1}
     assert all(mixed.index_of(*mixed.place(i)) == i for i in range(5))
+    sampler = Prioritised(mixed)
+    assert sampler.keys == [mixed.task(i).id for i in range(5)]
+    told(sampler, 3, 8, 0)
+    assert sampler.rates.mean("b/1") == 0.9
     with pytest.raises(IndexError, match="task must be from 0 to 4, got 5"):
         mixed.task(5)
 
@@ -407,8 +413,6 @@ def test_a_million_tasks_cost_a_step_little() -> None:
 
     source = Counted(rows(50_000).tasks)
     sampler = Prioritised(source)
-    told(sampler, 3, 1, 1)  # the names are read once
-    Counted.asked = 0
     for step in range(1, 50):
         told(sampler, sampler.indices(step, 64)[0], 1, 1)
     assert Counted.asked == 49

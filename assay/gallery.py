@@ -68,11 +68,8 @@ def _section(one: EnvSpec) -> Iterator[str]:
     yield f"### {one.id}"
     for paragraph in _prose(env, one).split("\n\n"):
         yield from ("", plain(paragraph))
-    needs = (
-        one.needs.replace("hub name", f"hub name such as `{env.hub}`")
-        if isinstance(env, DataEnv)
-        else one.needs
-    )
+    hub = env.hub if isinstance(env, DataEnv) else ""
+    needs = one.needs.replace("hub name", f"hub name such as `{hub}`") if hub else one.needs
     yield from ("", f"Needs: {needs}.")
     yield from ("", *table(_options(env, one)))
     yield from _shown(task)

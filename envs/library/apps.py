@@ -41,7 +41,6 @@ class APPS(DataEnv):
     """
 
     fields = _FIELDS
-    hub = "codeparrot/apps"
 
     def __init__(
         self,

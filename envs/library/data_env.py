@@ -35,7 +35,8 @@ class DataEnv(TextEnv):
 
     Attributes:
         fields: what every row must have, with types.
-        hub: the data set's name on the hub, with its configuration.
+        hub: the data set's name on the hub, with its configuration; empty where it is there as
+            files that the datasets package does not read by name.
         data: where the rows are from; ``"sample"`` where they are the package's.
 
     Raises:
@@ -43,7 +44,7 @@ class DataEnv(TextEnv):
     """
 
     fields: ClassVar[Mapping[str, Types]]
-    hub: ClassVar[str]
+    hub: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -56,8 +57,10 @@ class DataEnv(TextEnv):
         if data is None:
             warnings.warn(_warning(type(self).__name__, self.hub), UserWarning, stacklevel=3)
         self.data, self.split = data if data is not None else SAMPLE, split
-        config = self.hub.partition(":")[2]
         place = sample_of(type(self)) if self.data == SAMPLE else self.data
+        hub, _, config = self.hub.partition(":")
+        if str(place) != hub and not Path(place).is_dir():
+            config = ""  # another data set on the hub has other configurations
         rows = read_rows(place, fields=self.fields, split=split, config=config)
         judge = rubric if isinstance(rubric, Verifier) else rubric(rows)
         tasks = [self._task(row, i) for i, row in enumerate(rows) if self.wants(row)]
@@ -105,9 +108,10 @@ def sample_of(kind: type[DataEnv]) -> Path:
 
 
 def _warning(name: str, hub: str) -> str:
+    such = f"a file or {hub!r}" if hub else "a file of its repository, as test.jsonl"
     return (
         f"{name} has only the sample: a few rows of Assay's own making, not the data set. Do not "
-        f"train on it, and report no score of it. Give data=, such as a file or {hub!r}; "
+        f"train on it, and report no score of it. Give data=, such as {such}; "
         "data='sample' says that the sample is wanted"
     )
 

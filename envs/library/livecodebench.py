@@ -43,7 +43,6 @@ class LiveCodeBench(DataEnv):
     """
 
     fields = _FIELDS
-    hub = "livecodebench/code_generation_lite"
 
     def __init__(
         self,

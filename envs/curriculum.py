@@ -53,7 +53,10 @@ class Sampler(ABC):
         """
 
     def update(self, groups: Sequence[EpisodeGroup]) -> None:  # noqa: B027  # some learn nothing
-        """Take in what came of tasks. Call it once for each step, in the order of steps."""
+        """Take in what came of a step's tasks, those too that a filter keeps from training.
+
+        Call it once for each step, in the order of steps.
+        """
 
     def state_dict(self) -> dict[str, Any]:
         """Plain JSON values, from which an equal sampler goes on with the same choices."""

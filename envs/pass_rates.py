@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +41,7 @@ class PassRates:
     def __len__(self) -> int:
         return len(self._counts)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._counts)
 
     def record(self, key: str, passed: float, failed: float) -> None:

@@ -6,6 +6,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -14,13 +15,15 @@ from . import report
 from .console import out, say
 from .docstring import meanings, plain, prose, table
 from .envs import EnvSpec, Task, TextEnv, arguments, make, spec, specs
+from .envs.library import LIBRARY
 from .envs.library.data_env import SAMPLE, DataEnv
 
 _PREFACE = f"""\
 Made by `assay list --markdown` from the docstrings and from the first task of each environment.
 Options go to `make(id, ...)`, or behind `--set` on the command line. Those over data are shown with
 their sample, `data="{SAMPLE}"`: a few rows of our own making."""
-_DATA, _MADE = "Data sets", "Made on demand, without end"
+_DATA, _MADE, _TURNS = "Data sets", "Made on demand, without end", "Several turns, and tools"
+_OVER_DATA = {f"assay/{name}-v0" for name in LIBRARY}
 _LEFT_OUT = ("render_mode",)
 
 
@@ -50,29 +53,41 @@ def page() -> str:
 
 
 def _by_title() -> dict[str, list[EnvSpec]]:
-    found: dict[str, list[EnvSpec]] = {_MADE: [], _DATA: []}
+    found: dict[str, list[EnvSpec]] = {_MADE: [], _TURNS: [], _DATA: []}
     for one in specs():
         if one.id.startswith("assay/"):
-            found[_DATA if "data" in arguments(one.id) else _MADE].append(one)
+            found[_title(one)].append(one)
     return {title: some for title, some in found.items() if some}
 
 
-def _section(one: EnvSpec) -> Iterator[str]:
+def _title(one: EnvSpec) -> str:
+    if one.id in _OVER_DATA:
+        return _DATA
+    with _made(one) as env:
+        return _TURNS if env.max_turns > 1 else _MADE
+
+
+@contextmanager
+def _made(one: EnvSpec) -> Iterator[TextEnv]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the sandbox's backend; no program runs here
-        env = make(one.id, **({"data": SAMPLE} if "data" in arguments(one.id) else {}))
+        env = make(one.id, **({"data": SAMPLE} if one.id in _OVER_DATA else {}))
     try:
-        task = env.task(0)
+        yield env
     finally:
         env.close()
-    yield f"### {one.id}"
-    for paragraph in _prose(env, one).split("\n\n"):
-        yield from ("", plain(paragraph))
-    hub = env.hub if isinstance(env, DataEnv) else ""
-    needs = one.needs.replace("hub name", f"hub name such as `{hub}`") if hub else one.needs
-    yield from ("", f"Needs: {needs}.")
-    yield from ("", *table(_options(env, one)))
-    yield from _shown(task)
+
+
+def _section(one: EnvSpec) -> Iterator[str]:
+    with _made(one) as env:
+        yield f"### {one.id}"
+        for paragraph in _prose(env, one).split("\n\n"):
+            yield from ("", plain(paragraph))
+        hub = env.hub if isinstance(env, DataEnv) else ""
+        needs = one.needs.replace("hub name", f"hub name such as `{hub}`") if hub else one.needs
+        yield from ("", f"Needs: {needs}.")
+        yield from ("", *table(_options(env, one)))
+        yield from _shown(env.task(0))
 
 
 def _prose(env: TextEnv, one: EnvSpec) -> str:

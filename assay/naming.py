@@ -89,7 +89,12 @@ def _imported(module: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    return importlib.import_module(module)
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ImportError(f"{error}. Give {FORMS}") from error
 
 
 def _environment(id_: str, options: dict[str, Any]) -> Named:

@@ -133,3 +133,9 @@ for _name, (_module, _summary, _needs) in LIBRARY.items():
         needs="; ".join(filter(None, ["data: a file, a folder, or a hub name", _needs])),
         summary=_summary,
     )
+register(
+    "assay/CodeRepair-v0",
+    "assay.envs.code_repair:CodeRepair",
+    needs="a sandbox",
+    summary="find and mend the bug of a Python function, with tools",
+)

@@ -13,6 +13,7 @@ import numpy as np
 from .registry import make
 from .seeding import rng_at
 from .source import Source
+from .sum_tree import Floats
 from .task import Task
 from .text_env import TextEnv
 
@@ -95,8 +96,8 @@ class Mixed(Source):
         return int(rng.integers(2**62 // len(self.sources) if size is None else size))
 
 
-def _shares(weights: Sequence[float], count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    found = np.asarray(weights, dtype=np.float64)
+def _shares(weights: Sequence[float], count: int) -> Floats:
+    found: Floats = np.asarray(weights, dtype=np.float64)
     if (
         found.shape != (count,)
         or not np.isfinite(found).all()
@@ -106,7 +107,8 @@ def _shares(weights: Sequence[float], count: int) -> np.ndarray[tuple[int], np.d
         raise ValueError(
             f"weights must be {count} finite numbers, at least 0 and one above, got {weights}"
         )
-    return found / found.sum()
+    total: float = found.sum()
+    return found / total
 
 
 def levels(

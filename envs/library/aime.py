@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...verifiers import Math
 from ..accuracy import accuracy_rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv
 from .final_number import asked, solved, whole_number
@@ -16,7 +16,7 @@ _HOW = (
     "put the final number in \\boxed{}."
 )
 
-_FIELDS = {"problem": str, "answer": (str, int, float)}
+_FIELDS: dict[str, Types] = {"problem": str, "answer": (str, int, float)}
 
 
 class AIME(DataEnv):

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 
 from ...verifiers import Math, MultipleChoice, Rubric, read_number
 from ..accuracy import accuracy_rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
 from .choices import options_of, right_letter, shown
 from .data_env import DataEnv
@@ -16,7 +16,7 @@ from .final_number import BOXED, asked, solved, whole_number
 
 _HOW = "Solve the problem step by step, then put the letter of the right option in \\boxed{}."
 
-_FIELDS = {"problem": str, "answer": (str, int, float)}
+_FIELDS: dict[str, Types] = {"problem": str, "answer": (str, int, float)}
 
 
 class AMC(DataEnv):

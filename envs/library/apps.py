@@ -7,12 +7,12 @@ from pathlib import Path
 
 from ...sandbox import Sandbox, problem_from_apps
 from ...verifiers import Code, Rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv
 from .program_prompt import program_prompt
 
-_FIELDS = {"question": str, "input_output": (str, dict)}
+_FIELDS: dict[str, Types] = {"question": str, "input_output": (str, dict)}
 
 
 class APPS(DataEnv):

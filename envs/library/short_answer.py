@@ -8,7 +8,7 @@ from typing import Literal
 
 from ...verifiers import ShortAnswer as ShortAnswerVerifier
 from ..accuracy import accuracy_rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv
 from .final_number import asked
@@ -18,7 +18,7 @@ _HOW = (
     "with the one word unanswerable."
 )
 
-_FIELDS = {"question": str, "answers": (Mapping, list)}
+_FIELDS: dict[str, Types] = {"question": str, "answers": (Mapping, list)}
 
 
 class ShortAnswer(DataEnv):

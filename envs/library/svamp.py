@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ...verifiers import Math, read_number
 from ..accuracy import accuracy_rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv
 from .final_number import BOXED, asked, solved
 
-_FIELDS = {
+_FIELDS: dict[str, Types] = {
     "Body": str,
     "Question": str,
     "Answer": (str, int, float),

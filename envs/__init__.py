@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
@@ -10,6 +11,8 @@ from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, W
 from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
+from .filters import Counts, Refill, drop_flat, flat, outcome
+from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
 from .library import LIBRARY
 from .mixed import Mixed, levels
@@ -26,7 +29,7 @@ from .registry import (
     spec,
     specs,
 )
-from .rollout import completions, grouped, play, rollout
+from .rollout import completions, grouped, play, rollout, scheduled, stream
 from .scoring import (
     Scored,
     StoredCompletion,
@@ -46,11 +49,15 @@ from .trl import EnvironmentReward, TRLSpec
 
 __all__ = [
     "CHECKS",
+    "AsyncExtendingPolicy",
+    "AsyncPolicy",
     "AuditFailed",
     "AuditReport",
+    "BestOnly",
     "Compared",
     "Completion",
     "Conversation",
+    "Counts",
     "DataError",
     "EasyToHard",
     "EnvSpec",
@@ -62,16 +69,20 @@ __all__ = [
     "Finding",
     "FunctionPolicy",
     "Generated",
+    "GroupPart",
+    "GroupRubric",
     "GroupVectorEnv",
     "Message",
     "Mixed",
     "PassRates",
     "Policy",
     "Prioritised",
+    "Refill",
     "Rows",
     "Sample",
     "Sampler",
     "Scored",
+    "ShortReplies",
     "Source",
     "Span",
     "Split",
@@ -81,21 +92,26 @@ __all__ = [
     "TargetRate",
     "Task",
     "TextEnv",
+    "Tournament",
     "Turn",
     "Unicode",
     "Uniform",
     "UnknownEnvironment",
     "Weighted",
     "arguments",
+    "arollout",
     "audit",
     "clustered_interval",
     "compare",
     "completions",
+    "drop_flat",
     "environment",
+    "flat",
     "grouped",
     "levels",
     "make",
     "make_group",
+    "outcome",
     "pass_at_k",
     "play",
     "read_completions",
@@ -105,11 +121,13 @@ __all__ = [
     "refuse_unwritable",
     "register",
     "rollout",
+    "scheduled",
     "score",
     "shortened",
     "spec",
     "specs",
     "status_pairs",
+    "stream",
     "wilson_interval",
     "write_json",
     "write_scored",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from assay.envs import FunctionPolicy, Prioritised, Rows, TargetRate, Task, TextEnv
+from assay.envs import FunctionPolicy, Prioritised, Refill, Rows, TargetRate, Task, TextEnv
 from assay.grpo import (
     CheckpointError,
     GRPOConfig,
@@ -51,12 +51,27 @@ class Noted(SampledTasks):
         return found
 
 
-def train(model_dir: Path, out: Path, steps: int, *, resume: bool = False) -> Noted:
+def train(
+    model_dir: Path, out: Path, steps: int, *, resume: bool = False, refill: bool = False
+) -> Noted:
     model, tokenizer = load_model(model_dir)
     config, env = GRPOConfig(steps=steps, **CONFIG), puzzles()
     tasks = Noted(env, config, TargetRate(env.source, target=0.3, seed=5))
-    Learner(model, tokenizer, tasks, config, out, resume=resume).train()
+    rollout = Refill(tasks, config.prompts_per_step, attempts=2) if refill else tasks
+    Learner(model, tokenizer, rollout, config, out, resume=resume).train()
     return tasks
+
+
+def test_it_is_resumed_inside_of_what_plays_more_tasks(model_dir: Path, tmp_path: Path) -> None:
+    whole = train(model_dir, tmp_path / "whole", 5, refill=True)
+    train(model_dir, tmp_path / "halves", 2, refill=True)
+    rest = train(model_dir, tmp_path / "halves", 5, resume=True, refill=True)
+    assert rest.seen == {step: tasks for step, tasks in whole.seen.items() if step > 4}
+    assert rest.seen
+    plain = Refill(lambda policy, step: [], 1)
+    plain.load_state_dict(plain.state_dict(3))
+    with pytest.raises(ValueError, match="the wrapped rollout keeps none"):
+        plain.load_state_dict(whole.state_dict(10))
 
 
 def test_a_resumed_run_trains_on_the_tasks_of_the_unbroken_one(

@@ -45,7 +45,9 @@ from .state import State, Turn
 from .statistics import clustered_interval, pass_at_k, wilson_interval
 from .task import Conversation, Message, Task
 from .text_env import TextEnv
-from .trl import EnvironmentReward, TRLSpec
+from .trl import TRLSpec
+from .trl_reward import EnvironmentReward
+from .turn_tokens import TemplateRewritesHistory
 
 __all__ = [
     "CHECKS",
@@ -91,6 +93,7 @@ __all__ = [
     "TRLSpec",
     "TargetRate",
     "Task",
+    "TemplateRewritesHistory",
     "TextEnv",
     "Tournament",
     "Turn",

@@ -53,7 +53,7 @@ class Arithmetic(TextEnv):
         make = partial(_task, digits=digits, operators=operators, think=think)
         super().__init__(
             Generated(make, name=f"Arithmetic-{digits}-{operators}", split=split, seed=seed),
-            accuracy_rubric(Math(), think=think),
+            accuracy_rubric(Math(worked_out=True), think=think),
             render_mode=render_mode,
         )
 

@@ -1,112 +1,63 @@
-"""Any environment in TRL's GRPOTrainer, as its data set and reward function."""
+"""Any environment in TRL's trainers: its data set, and what plays and judges it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from .registry import make
-from .text_env import TextEnv
+from .registry import arguments
+from .task import Task
+from .trl_env import Portable
+from .trl_reward import EnvironmentReward
+from .trl_rollout import SPLIT, TASK, EnvironmentRollout
+from .trl_tools import ToolEnvironments
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-
-class EnvironmentReward:
-    """A reward function of TRL's that asks an environment's rubric.
-
-    It gives the rubric's total; the parts and statuses go to TRL's logs. Where a fault of ours
-    leaves no score it gives ``None``, which TRL leaves out of the group's statistics.
-
-    It pickles as the environment's id and arguments, so TRL may move it to another process.
-    """
-
-    def __init__(self, env_id: str, kwargs: Mapping[str, Any]) -> None:
-        self.env_id, self.kwargs = env_id, dict(kwargs)
-        # TRL names its columns by this.
-        self.__name__ = env_id.replace("/", "_").replace("-", "_")
-        self._env: TextEnv | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_env": None}
-
-    @property
-    def env(self) -> TextEnv:
-        """The environment, made on first use in each process."""
-        if self._env is None:
-            self._env = make(self.env_id, **self.kwargs)
-        return self._env
-
-    def __call__(
-        self,
-        *,
-        completions: Sequence[str | Sequence[Mapping[str, Any]]],
-        assay_task: Sequence[int],
-        log_metric: Callable[[str, float], None] | None = None,
-        log_extra: Callable[[str, list[Any]], None] | None = None,
-        **_: Any,
-    ) -> list[float | None]:
-        """Judge completions, standard or conversational.
-
-        Args:
-            completions: TRL's: texts, or lists of messages of which the policy's last is
-                judged. A turn without text, such as a lone tool call, is an empty reply.
-            assay_task: the data set's column of task indices.
-            log_metric: TRL's; gets the mean of each part and the share of each status.
-            log_extra: TRL's; gets each status and reason.
-
-        Returns:
-            One total for each completion, ``None`` where there is none.
-        """
-        replies = [c if isinstance(c, str) else _reply(c) for c in completions]
-        references = [self.env.task(int(i)).reference for i in assay_task]
-        verdicts = self.env.rubric.verify_many(replies, references)
-        if log_extra is not None:
-            log_extra("status", [v.status.value for v in verdicts])
-            log_extra("reason", [v.reason for v in verdicts])
-        if log_metric is not None:
-            for name in sorted({name for v in verdicts for name in v.parts}):
-                scores = [s for v in verdicts if (s := v.parts.get(name)) is not None]
-                if scores:
-                    log_metric(f"parts/{name}", sum(scores) / len(scores))
-            for status, times in sorted(Counter(v.status for v in verdicts).items()):
-                log_metric(f"status/{status.value}", times / len(verdicts))
-        return [v.score for v in verdicts]
-
-
-def _reply(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Text of the policy's last turn: what a tool or the environment said is not its answer."""
-    turns = [m.get("content") for m in messages if m.get("role") == "assistant"]
-    content = turns[-1] if turns else None
-    if isinstance(content, list):
-        content = "".join(part.get("text") or "" for part in content)
-    return content or ""
+Mode = Literal["single", "tools", "turns"]
 
 
 @dataclass(frozen=True)
 class TRLSpec:
-    """What GRPOTrainer needs to train on an environment: ``GRPOTrainer(..., **spec.kwargs())``.
+    """What a trainer of TRL's needs to train on an environment: ``GRPOTrainer(**spec.kwargs())``.
 
     Attributes:
         env_id: which environment.
         size: rows of the data set.
         seed: order of the tasks, as in :func:`assay.envs.rollout`.
         env_kwargs: the environment's own arguments.
+        mode: ``single`` for one reply, judged by a reward function; ``tools`` for the model's
+            calls of tools, by an environment_factory; ``turns`` for several turns of plain text,
+            by a rollout_func. By default what the environment is.
+        eval_size: rows of a second data set, for evaluation, of the environment's ``test`` split.
+        own_reward: in ``tools`` mode, let TRL's environments judge themselves by
+            ``get_reward``, in place of a reward function: for AsyncGRPO, whose reward functions
+            do not see the environments. Parts are not logged then, and the words of the last
+            turn not judged.
 
     Raises:
-        ValueError: ``size`` is below 1.
+        ValueError: ``size`` is below 1, ``eval_size`` below 0, or the mode is unknown.
     """
 
     env_id: str
     size: int = 1000
     seed: int = 0
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    mode: Mode | None = None
+    eval_size: int = 0
+    own_reward: bool = False
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ValueError(f"size must be at least 1, got {self.size}")
+        if self.eval_size < 0:
+            raise ValueError(f"eval_size must be at least 0, got {self.eval_size}")
+        if self.mode not in (None, *get_args(Mode)):
+            known = ", ".join(get_args(Mode))
+            raise ValueError(f"mode must be one of {known}, or None for any, got {self.mode!r}")
 
     @property
     def train_dataset(self) -> Dataset:
@@ -115,24 +66,87 @@ class TRLSpec:
         Raises:
             ImportError: the datasets package is missing.
         """
-        try:
-            from datasets import Dataset
-        except ImportError as error:
-            raise ImportError("a data set for TRL needs: pip install 'assay[trl]'") from error
-        source = make(self.env_id, **self.env_kwargs).source
+        source = self._environment.at().source
         indices = [source.schedule(i, self.seed) for i in range(self.size)]
-        return Dataset.from_dict(
-            {
-                "prompt": [[dict(m) for m in source.task(i).messages] for i in indices],
-                "assay_task": indices,
-            }
-        )
+        return self._dataset([source.task(i) for i in indices], indices, {})
+
+    @property
+    def eval_dataset(self) -> Dataset | None:
+        """The first ``eval_size`` tasks of the test split; ``None`` for no rows.
+
+        Raises:
+            ImportError: the datasets package is missing.
+            ValueError: the environment has no splits.
+        """
+        if not self.eval_size:
+            return None
+        if "split" not in arguments(self.env_id):
+            raise ValueError(
+                f"{self.env_id} takes no 'split', so there is nothing to hold out: leave eval_size "
+                "at 0, and give eval_dataset from a TRLSpec of other data"
+            )
+        source = self._environment.at("test").source
+        indices = range(min(self.eval_size, source.size or self.eval_size))
+        return self._dataset([source.task(i) for i in indices], indices, {SPLIT: "test"})
 
     @property
     def reward_funcs(self) -> list[EnvironmentReward]:
         """One function: the rubric's total, gate and weights applied."""
-        return [EnvironmentReward(self.env_id, self.env_kwargs)]
+        return [EnvironmentReward(self._environment)]
+
+    @property
+    def environment_factory(self) -> ToolEnvironments:
+        """What makes TRL's environments, for ``tools``."""
+        return ToolEnvironments(self._environment, own_reward=self.own_reward)
+
+    @property
+    def rollout_func(self) -> EnvironmentRollout:
+        """What plays episodes, for ``turns``."""
+        return EnvironmentRollout(self._environment)
+
+    def resolved(self) -> Mode:
+        """The mode: the one that was given, or what the environment is."""
+        if self.mode is not None:
+            return self.mode
+        env = self._environment.at()
+        if getattr(env, "tools", None):
+            return "tools"
+        return "turns" if env.max_turns > 1 else "single"
 
     def kwargs(self) -> dict[str, Any]:
-        """Arguments of GRPOTrainer."""
-        return {"train_dataset": self.train_dataset, "reward_funcs": self.reward_funcs}
+        """Arguments of GRPOTrainer; those of ``single`` are RLOOTrainer's too."""
+        mode = self.resolved()
+        found: dict[str, Any] = {"train_dataset": self.train_dataset}
+        if self.eval_size:
+            found["eval_dataset"] = self.eval_dataset
+        if mode == "tools":
+            found["environment_factory"] = self.environment_factory
+        if mode == "turns":
+            found["rollout_func"] = self.rollout_func
+        if mode != "tools" or not self.own_reward:
+            found["reward_funcs"] = self.reward_funcs
+        return found
+
+    @cached_property
+    def _environment(self) -> Portable:
+        """The environment; where the chat template tells of the tools, its prompts need not."""
+        told = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
+        more = {"tell": "template"} if told else {}
+        return Portable(self.env_id, {**more, **self.env_kwargs})
+
+    def _dataset(
+        self, tasks: Sequence[Task], indices: Sequence[int], more: Mapping[str, str]
+    ) -> Dataset:
+        try:
+            from datasets import Dataset
+        except ImportError as error:
+            raise ImportError("a data set for TRL needs: pip install 'assay[trl]'") from error
+        # A rollout_func gets no columns, so each prompt says which task it is: chat templates
+        # overlook keys that they do not know.
+        marked = self.resolved() == "turns"
+        prompts = []
+        for task, index in zip(tasks, indices, strict=True):
+            *before, last = (dict(m) for m in task.messages)
+            prompts.append([*before, {**last, TASK: index, **more} if marked else last])
+        columns = {name: [value] * len(prompts) for name, value in more.items()}
+        return Dataset.from_dict({"prompt": prompts, TASK: list(indices), **columns})

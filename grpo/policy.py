@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from ..envs import Completion, Conversation
+from ..envs.turn_tokens import extend_prompt
 from .sample import sample
 
 
@@ -68,9 +69,27 @@ class ModelPolicy:
 
     def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
         """Answer each conversation."""
-        prompts = [
-            ids for same, copies in groupby(conversations) for ids in self._encode(same, copies)
-        ]
+        return self.extend(conversations, [()] * len(conversations))
+
+    def extend(
+        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
+    ) -> list[Completion]:
+        """Answer each conversation, going on from the tokens of its earlier turns.
+
+        Args:
+            conversations: what was said so far.
+            prefixes: for each, all tokens up to the end of the policy's last turn; empty before
+                its first.
+
+        Raises:
+            TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
+                are over, so that there is no such thing as going on from them.
+        """
+        prompts: list[list[int]] = []
+        asked = zip(conversations, prefixes, strict=True)
+        for (conversation, prefix), copies in groupby(asked):  # encoded once for all copies
+            ids = extend_prompt(self.tokenizer, conversation, prefix)
+            prompts += [ids for _ in copies]
         training = self.model.training
         self.model.eval()  # dropout would make the log-probabilities another policy's
         try:
@@ -81,11 +100,6 @@ class ModelPolicy:
             ]
         finally:
             self.model.train(training)
-
-    def _encode(self, conversation: Conversation, copies: Any) -> list[list[int]]:
-        """Tokenise a conversation once for all its neighbouring copies."""
-        ids = encode_prompt(self.tokenizer, conversation)
-        return [ids for _ in copies]
 
     def _answer(self, prompts: Sequence[list[int]]) -> list[Completion]:
         samples = sample(
@@ -104,23 +118,6 @@ class ModelPolicy:
             Completion(text, s.finish, tuple(prompt), tuple(s.ids), tuple(s.logprobs))
             for prompt, s, text in zip(prompts, samples, texts, strict=True)
         ]
-
-
-def encode_prompt(tokenizer: Any, conversation: Conversation) -> list[int]:
-    """Token ids of a conversation up to where the assistant is to answer.
-
-    Raises:
-        ValueError: it comes to no tokens at all.
-    """
-    messages = [dict(m) for m in conversation]
-    if tokenizer.chat_template:
-        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    else:
-        text = "".join(m["content"] for m in messages)
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-    if not ids:
-        raise ValueError(f"a prompt must come to at least one token, got none from {messages!r}")
-    return ids
 
 
 def eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from ..envs import Task
+from ..envs.turn_tokens import encode_prompt
 from .batch import Batch, Row
 from .evaluate import Rollout, evaluate
 from .forward import Forward, choose_forward
-from .policy import ModelPolicy, encode_prompt
+from .policy import ModelPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,64 @@
 """What all tests share."""
 
 import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
 
 # A shell without job control starts background jobs with SIGINT ignored, and children inherit it:
 # then no test of Ctrl-C could work, whatever the code does.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+PLAIN = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+
+
+@pytest.fixture
+def pocket() -> Callable[..., tuple[Any, Any]]:
+    """A function from characters to an untrained model of them and its tokenizer.
+
+    It is small enough to be trained within a test.
+    """
+    pytest.importorskip("torch")
+    return _pocket
+
+
+def _pocket(
+    characters: str, *, added: Sequence[str] = (), template: str = PLAIN, seed: int = 0
+) -> tuple[Any, Any]:
+    """One token for each character and each added text; all else is unknown."""
+    import torch
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    torch.set_num_threads(1)
+    names = ["<pad>", "<eos>", "<unk>", *characters]
+    inner = Tokenizer(models.WordLevel({n: i for i, n in enumerate(names)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    inner.decoder = decoders.Fuse()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        pad_token="<pad>",
+        eos_token="<eos>",
+        unk_token="<unk>",
+        clean_up_tokenization_spaces=False,
+        padding_side="left",
+    )
+    tokenizer.add_tokens(list(added))
+    tokenizer.chat_template = template
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=128,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return LlamaForCausalLM(config), tokenizer

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from ...verifiers import Math
 from .family import Family, Puzzle
+
+_NUMBER = partial(Math, worked_out=True)  # the calculation is the task
 
 
 class FractionSum(Family):
@@ -17,7 +20,7 @@ class FractionSum(Family):
     End: after one step. Levels have 2 to 6 fractions with ever larger denominators.
     """
 
-    verifier = Math
+    verifier = _NUMBER
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
@@ -42,7 +45,7 @@ class Remainder(Family):
     End: after one step. Levels have ever larger numbers; from level 3 on they are powers.
     """
 
-    verifier = Math
+    verifier = _NUMBER
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
@@ -63,7 +66,7 @@ class BaseConversion(Family):
     End: after one step. Levels have ever larger numbers, and from level 3 on neither base is ten.
     """
 
-    verifier = Math
+    verifier = _NUMBER
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
@@ -86,7 +89,7 @@ class PolynomialRoots(Family):
     End: after one step. Levels: two whole roots, larger ones, fractions, three roots, four.
     """
 
-    verifier = Math
+    verifier = _NUMBER
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
@@ -114,7 +117,7 @@ class LinearSystem(Family):
     End: after one step. Levels have 2, 2, 3, 3 and 4 unknowns with ever larger coefficients.
     """
 
-    verifier = Math
+    verifier = _NUMBER
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -53,7 +54,7 @@ class Family(TextEnv):
         ValueError: there is no such level.
     """
 
-    verifier: ClassVar[type[Verifier]]
+    verifier: ClassVar[Callable[[], Verifier]]
     levels: ClassVar[int] = 5
 
     def __init__(
@@ -70,7 +71,7 @@ class Family(TextEnv):
         make = partial(_task, family=type(self), level=level, think=think)
         super().__init__(
             Generated(make, name=f"{type(self).__name__}-{level}", split=split, seed=seed),
-            accuracy_rubric(self.verifier(), think=think),
+            accuracy_rubric(type(self).verifier(), think=think),
             render_mode=render_mode,
         )
 

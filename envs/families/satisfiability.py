@@ -28,15 +28,14 @@ class Satisfiability(Family):
         size, count = _LEVELS[level - 1]
         values = rng.integers(0, 2, size=size + 1).astype(bool)
         clauses: list[list[int]] = []
-        while len(clauses) < count or {abs(m) for c in clauses for m in c} != set(
-            range(1, size + 1)
-        ):
+        missing = set(range(1, size + 1))
+        while len(clauses) < count or missing:
             members = rng.permutation(size)[: 3 if size > 3 else int(rng.integers(2, 4))] + 1
             signs = rng.integers(0, 2, size=len(members)).astype(bool)
             if (signs == values[members]).any():
-                clauses.append(
-                    [int(m) if sign else -int(m) for m, sign in zip(members, signs, strict=True)]
-                )
+                signed = zip(members.tolist(), signs, strict=True)
+                clauses.append([m if sign else -m for m, sign in signed])
+                missing -= set(members.tolist())
         listed = "\n".join(" or ".join(map(literal, clause)) for clause in clauses)
         answer = ", ".join(f"x{n} = {str(bool(values[n])).lower()}" for n in range(1, size + 1))
         return Puzzle(

@@ -1,10 +1,13 @@
 """The same environment trains through TRL's own GRPOTrainer, on a tiny model, for real."""
 
+import importlib
 import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
-from assay.envs import TRLSpec, make
+from assay.envs import Generated, Task, TextEnv, TRLSpec, make, register
 from assay.verifiers import FunctionVerifier, Rubric
 
 trl = pytest.importorskip("trl")
@@ -58,45 +61,145 @@ def test_a_spec_travels_between_processes() -> None:
     assert loaded(completions=["x"], assay_task=[0]) == [0.0]
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_grpo_trainer_trains_on_an_environment(tmp_path) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+class Digit(TextEnv):
+    """Say a and nothing else; that it is short counts too."""
 
-    from assay.grpo import tiny_model
+    def __init__(self, split: str = "train") -> None:
+        rubric = Rubric(
+            {"right": lambda reply, _: reply[:1] == "a", "short": lambda reply, _: len(reply) == 1}
+        )
+        super().__init__(Generated(draw, name="Digit", split=split), rubric)
 
-    torch.set_num_threads(1)
-    tiny_model(tmp_path / "tiny", seed=0)
-    model = AutoModelForCausalLM.from_pretrained(tmp_path / "tiny")
-    before = model.state_dict()["lm_head.weight"].clone()
-    config = trl.GRPOConfig(
-        output_dir=str(tmp_path / "out"),
-        use_cpu=True,
-        bf16=False,
-        max_steps=3,
-        per_device_train_batch_size=8,
-        num_generations=8,
-        max_completion_length=4,
-        learning_rate=1e-3,
-        logging_steps=1,
-        save_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
-        seed=0,
+
+def draw(rng) -> Task:
+    return Task("?" * int(rng.integers(1, 30)), reference="a")
+
+
+register("test-trl/Digit-v0", Digit)
+register("test-trl/Whole-v0", lambda: Digit())
+
+
+@pytest.mark.parametrize("trainer", ["GRPO", "RLOO"])
+def test_training_raises_the_reward(pocket, train, rewards, trainer: str) -> None:
+    spec = TRLSpec("test-trl/Digit-v0", size=64)
+    settings = {"steps": 20, "beta": 0.0, "max_completion_length": 3}
+    trained = train(spec, *pocket("ab?"), trainer=trainer, **settings)
+    found = rewards(trained)
+    assert sum(found[:3]) / 3 < 0.4
+    assert sum(found[-3:]) / 3 > 0.6
+    last = trained.state.log_history[-2]
+    for name in ("rewards/test_trl_Digit_v0/mean", "parts/right", "parts/short"):
+        assert name in last
+
+
+def test_a_spawned_process_judges_and_plays_as_this_one(tmp_path, monkeypatch) -> None:
+    """As AsyncGRPO's does, which is handed pickles; the id was never registered there."""
+    (tmp_path / "far_away.py").write_text(FAR_AWAY)
+    monkeypatch.syspath_prepend(tmp_path)
+    register("test-trl/Far-v0", "far_away:Far")
+    (reward,) = TRLSpec("test-trl/Far-v0").reward_funcs
+    factory = TRLSpec("test-trl/Far-v0", own_reward=True).environment_factory
+    (arithmetic,) = TRLSpec(ENV).reward_funcs
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        given = {"completions": ["a", "b"], "assay_task": [0, 1]}
+        assert pool.submit(reward, **given).result(60) == [1.0, 0.0] == reward(**given)
+        assert pool.submit(arithmetic, **given).result(60) == [0.0, 0.0]
+        spawned = importlib.import_module("far_away")
+        assert pool.submit(spawned.play, factory).result(60) == spawned.play(factory)
+
+
+FAR_AWAY = '''
+from assay.envs import Rows, Task, TextEnv, Turn
+from assay.verifiers import Exact
+
+
+def press() -> str:
+    """Press the button."""
+
+
+class Far(TextEnv):
+    tools = {"press": press}
+
+    def __init__(self):
+        super().__init__(Rows([Task("?", "a"), Task("!", "a")]), Exact(), max_turns=2)
+
+    def respond(self, state, reply):
+        return Turn.say("pressed", role="tool")
+
+
+def play(factory):
+    episode = factory()
+    episode.reset(assay_task=1)
+    return type(episode).__name__, episode.press(), episode.get_reward()
+'''
+
+
+def test_async_grpo_scores_with_pickles_of_what_a_spec_gives(pocket) -> None:
+    """TRL's own loop, which the trainer starts in a spawned process; only its server is missing."""
+    worker = pytest.importorskip("trl.experimental.async_grpo.async_rollout_worker")
+    _, tokenizer = pocket("ab?")
+    tokenizer.response_template = {"defaults": {"role": "assistant"}, "fields": {}}
+    spec = TRLSpec("test-trl/Digit-v0", size=4)
+    given = pickle.loads(pickle.dumps(spec.kwargs()))
+    shared = ("rollout_buffer", "model_version_value", "heartbeat_value", "failed_event")
+    loop = worker._AsyncRolloutLoop(
+        model_name="pocket",
+        dataset=given["train_dataset"],
+        reward_funcs=given["reward_funcs"],
+        processing_class=tokenizer,
+        eos_token_ids=[tokenizer.eos_token_id],
+        **dict.fromkeys((*shared, "exception_info_queue", "metrics_queue")),
     )
-    spec = TRLSpec(ENV, size=24, env_kwargs={"digits": 1})
-    trainer = trl.GRPOTrainer(
-        model,
-        args=config,
-        processing_class=AutoTokenizer.from_pretrained(tmp_path / "tiny"),
-        **spec.kwargs(),
+    (row, *_) = given["train_dataset"]
+    words = ["a", "ab", "b"]
+    group = worker.RolloutGroup(
+        prompts=[row["prompt"]] * 3,
+        reward_kwargs={"assay_task": [row["assay_task"]] * 3},
+        completions=[[{"role": "assistant", "content": w}] for w in words],
+        completions_ids=[[0]] * 3,
+        completions_sequences=[[worker.TrainingSequence([0], [1], [0.0], None)] for _ in words],
+        tool_call_counts=[0] * 3,
+        tool_failure_counts=[0] * 3,
+        model_version=0,
+        group_id=0,
+        env_rewards=[None] * 3,
+        rollout_rewards=[None] * 3,
     )
-    trainer.train()
-    logs = [log for log in trainer.state.log_history if "reward" in log]
-    assert len(logs) == 3
-    assert all("rewards/assay_Arithmetic_v0/mean" in log for log in logs)
-    assert any("parts/accuracy" in key for key in logs[0])
-    rewarded = any(log["reward_std"] > 0 for log in logs)
-    assert rewarded == (not torch.equal(before, model.state_dict()["lm_head.weight"]))
+    importlib.import_module("accelerate.state").PartialState()  # as its process does
+    samples = loop._loop.run_until_complete(loop._score_group(group))
+    loop._loop.run_until_complete(loop._loop.shutdown_default_executor())
+    loop._loop.close()
+    assert [s.metrics["rewards/test_trl_Digit_v0"] for s in samples] == [1.0, 0.5, 0.5]
+    assert [round(s.advantage, 3) for s in samples] == [1.414, -0.707, -0.707]
+
+
+def test_the_mode_is_what_the_environment_is() -> None:
+    assert TRLSpec(ENV).resolved() == "single"
+    assert TRLSpec(ENV, mode="turns").resolved() == "turns"
+    assert set(TRLSpec(ENV, size=1).kwargs()) == {"train_dataset", "reward_funcs"}
+    assert set(TRLSpec(ENV, size=1, mode="turns").kwargs()) == {
+        "train_dataset",
+        "reward_funcs",
+        "rollout_func",
+    }
+    assert "assay_task" not in TRLSpec(ENV, size=1).train_dataset[0]["prompt"][0]
+    with pytest.raises(ValueError, match=r"mode must be one of .*, got 'both'"):
+        TRLSpec(ENV, mode="both")
+
+
+def test_a_data_set_for_evaluation_is_of_the_test_split() -> None:
+    found = TRLSpec(ENV, size=1, eval_size=3).kwargs()["eval_dataset"]
+    test = make(ENV, split="test")
+    assert [row["prompt"] for row in found] == [
+        [dict(m) for m in test.task(i).messages] for i in range(3)
+    ]
+    (reward,) = TRLSpec(ENV).reward_funcs
+    answers = [test.task(i).reference for i in range(3)]
+    assert reward(completions=answers, assay_task=[0, 1, 2], assay_split=["test"] * 3) == [1.0] * 3
+    with pytest.raises(ValueError, match="takes no 'split'"):
+        TRLSpec("test-trl/Whole-v0", eval_size=1).kwargs()
+    with pytest.raises(ValueError, match="eval_size must be at least 0, got -1"):
+        TRLSpec(ENV, eval_size=-1)
 
 
 def test_an_empty_data_set_is_refused() -> None:

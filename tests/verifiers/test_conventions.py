@@ -73,3 +73,18 @@ def test_unknown_conventions_are_refused() -> None:
 
 def test_bad_references_are_listed_by_position() -> None:
     assert list(Math().bad_references(["7", "", r"\frac{1}{", "x+1", None])) == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "paid"),
+    [
+        ("111", "25+86", False), ("111", "111", True), ("111", "x = 25+86", False),
+        ("-3/4", r"-\frac{3}{4}", True), ("3/4", r"\frac{1}{2}+\frac{1}{4}", False),
+        ("8", "2^3", False), ("8", r"\sqrt{64}", False), ("8 cm", "2*4 cm", False),
+        ("8 cm", "8", True), ("(5, 6)", "(2+3, 6)", False), ("(5, 6)", "(5, 6)", True),
+        (r"2\sqrt{3}", r"\sqrt{12}", True), ("1,000", "10^3", True), ("50%", "1/2", True),
+    ],
+)  # fmt: skip
+def test_a_calculation_is_no_answer_where_it_must_be_worked_out(gold, answer, paid) -> None:
+    assert Math(worked_out=True).verify(rf"\boxed{{{answer}}}", gold).score == float(paid)
+    assert Math().verify(rf"\boxed{{{answer}}}", gold).score == 1.0

@@ -16,8 +16,16 @@ from .shape import Kind, Shape
 from .variables import same_letters
 
 
+def to_be_worked_out(gold: str, answer: str, on: Comparison) -> bool:
+    """Whether a number is wanted, and the answer is a calculation that comes to one."""
+    wanted = on.how.worked_out and read_respelled(gold) is not None
+    return wanted and read_respelled(answer) is None
+
+
 def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     """Two formulas, each with its unit or percent sign."""
+    if to_be_worked_out(gold, answer, on):
+        return False
     left, unit = without_unit(gold)
     right, other_unit = without_unit(answer)
     if unit != other_unit and ((unit and other_unit) or not on.how.units):

@@ -28,6 +28,8 @@ class Conventions:
         members: of lists and sets. ``"exact"``: all and no others. ``"some"``: members may be
             missing, but none may be wrong. ``"more"``: all, and at most as many others again.
         dates: whether ``12 May 2024`` is ``2024-05-12``, and ``3:30 PM`` is ``15:30``.
+        worked_out: whether a number must be answered by a number: ``25+86`` is no answer where
+            111 is wanted, though it is equal. For tasks whose work is the calculation.
 
     Raises:
         ValueError: a convention is unknown, or ``rounded_digits`` is less than 1.
@@ -41,6 +43,7 @@ class Conventions:
     brackets: bool = True
     members: str = "exact"
     dates: bool = True
+    worked_out: bool = False
 
     def __post_init__(self) -> None:
         for name, allowed in (("percent", PERCENT), ("members", MEMBERS)):

@@ -19,12 +19,10 @@ from rich.table import Table
 
 from . import verifiers as room
 from .console import add_row, out, say
+from .docstring import cell, meanings, plain, prose, without_roles
 from .verifiers import Verifier
 from .verifiers.catalogue import Example, examples
 
-_ROLE = re.compile(r":\w+:`~?([^`]*)`")
-_HEADING = re.compile(r"^(Args|Raises|Example|Examples|Attributes|Returns|Yields):$", re.MULTILINE)
-_ARGUMENT = re.compile(r"^ {4}(\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 _BASES = ("Verifier", "FunctionVerifier")
 _TITLES = {
     "form": "Form: how a reply is written",
@@ -67,8 +65,7 @@ class Entry:
     @property
     def text(self) -> str:
         """What its docstring says, up to the arguments."""
-        whole = inspect.getdoc(self.kind) or ""
-        return _HEADING.split(whole, maxsplit=1)[0].strip()
+        return prose(self.kind)
 
     @property
     def summary(self) -> str:
@@ -78,20 +75,13 @@ class Entry:
     @property
     def options(self) -> list[tuple[str, str, str]]:
         """Name, default and meaning of each option."""
-        pieces = _HEADING.split(inspect.getdoc(self.kind) or "")
-        told = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get("Args", "")
         known = inspect.signature(self.kind).parameters
         found = []
-        for name, meaning in _ARGUMENT.findall(told):
+        for name, meaning in meanings(self.kind).items():
             default = known[name].default if name in known else inspect.Parameter.empty
             shown = "" if default is inspect.Parameter.empty else repr(default)
-            found.append((name, shown, " ".join(meaning.split())))
+            found.append((name, shown, meaning))
         return found
-
-
-def plain(text: str) -> str:
-    """A docstring's paragraph as Markdown on one line."""
-    return " ".join(_ROLE.sub(r"``\1``", text).replace("``", "`").split())
 
 
 def entries() -> list[Entry]:
@@ -147,11 +137,11 @@ def _section(entry: Entry, cost: str | None) -> Iterator[str]:
     for paragraph in entry.text.split("\n\n"):
         yield ""
         listed = paragraph.lstrip().startswith(("- ", "* ", "1. ", "|"))
-        yield _ROLE.sub(r"``\1``", paragraph).replace("``", "`") if listed else plain(paragraph)
+        yield without_roles(paragraph) if listed else plain(paragraph)
     if entry.options:
         yield from ("", "| option | default | |", "|---|---|---|")
         for name, default, meaning in entry.options:
-            yield f"| `{name}` | {_code(default)} | {_cell(plain(meaning))} |"
+            yield f"| `{name}` | {_code(default)} | {cell(plain(meaning))} |"
     shown: list[Example] = list(entry.examples)
     if shown:
         yield from ("", "| reply | score | against, or why |", "|---|---|---|")
@@ -162,7 +152,7 @@ def _section(entry: Entry, cost: str | None) -> Iterator[str]:
         reference = "" if example.reference is None else _code(_json(example.reference))
         yield f"| {_code(example.wins[0])} | 1 | {f'{reference}{with_}'.strip()} |"
         for loser in example.loses:
-            yield f"| {_code(loser.reply)} | {loser.score:.2g} | {_cell(loser.why)} |"
+            yield f"| {_code(loser.reply)} | {loser.score:.2g} | {cell(loser.why)} |"
     if cost:
         yield from ("", f"Cost: {cost}.")
 
@@ -195,10 +185,6 @@ def _code(text: str) -> str:
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     pad = " " if len(ticks) > 1 or text[0] == " " or text[-1] == " " else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _cost(entry: Entry) -> str | None:

@@ -25,9 +25,9 @@ from .envs import (
     read_scored,
     refuse_unwritable,
     score,
-    specs,
     write_scored,
 )
+from .gallery import list_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .training_cli import train
@@ -41,6 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(sandbox_app, name="sandbox")
+app.command("list")(list_command)
 app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("diff")(diff_command)
@@ -51,12 +52,6 @@ app.command()(demo)
 _USAGE: type[Any] = typer.BadParameter.__mro__[1]
 # What a user can mend: shown as a sentence, exit code 2. Anything else is a bug and shows itself.
 _MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
-
-
-@app.command("list")
-def list_environments() -> None:
-    """List the environments, and what each needs."""
-    out.print(report.environments(specs()))
 
 
 @app.command("score")

@@ -16,6 +16,7 @@ from typing import Any
 
 from .envs import Source, Split, TextEnv, arguments, make, specs
 from .envs.audit_subject import Sibling
+from .envs.library.data_env import SAMPLE
 from .verifiers import FunctionVerifier, Verifier
 
 FORMS = (
@@ -99,15 +100,19 @@ def _imported(module: str) -> Any:
 def _environment(id_: str, options: dict[str, Any]) -> Named:
     env = make(id_, **options)
     takes = arguments(id_)
-    data = options.get("data")
-    # a file holds one split, whatever split it is asked for
-    several = "split" in takes and not (data is not None and Path(data).is_file())
+    several = "split" in takes and not _is_one_split(env)
 
     def sibling(split: Split, seed: int) -> Source:
         wanted = {"split": split, **({"seed": seed} if "seed" in takes else {})}
         return make(id_, **{**options, **wanted}).source
 
     return Named(id_, env, sibling if several else None)
+
+
+def _is_one_split(env: TextEnv) -> bool:
+    """Whether it is the same whatever split it is asked for: a file, and the sample, hold one."""
+    data = getattr(env, "data", None)
+    return data is not None and (data == SAMPLE or Path(data).is_file())
 
 
 def _attribute(name: str, module: Any, attribute: str, options: dict[str, Any]) -> Named:
@@ -146,7 +151,7 @@ def _built(name: str, build: Any, options: dict[str, Any]) -> Named:
     thing = make_one()
     if not isinstance(thing, TextEnv | Verifier):
         raise ValueError(f"{name} makes neither an environment nor a verifier, but {thing!r:.80}")
-    several = isinstance(thing, TextEnv) and "split" in takes and "data" not in options
+    several = isinstance(thing, TextEnv) and "split" in takes and not _is_one_split(thing)
     sibling: Sibling | None = None
     if several:
 

@@ -7,12 +7,16 @@ from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
 from .compare import Compared, compare, read_referenced, status_pairs
+from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
 from .data import DataError, read_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
 from .filters import Counts, Refill, drop_flat, flat, outcome
 from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
+from .library import LIBRARY
+from .mixed import Mixed, levels
+from .pass_rates import PassRates
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
     EnvSpec,
@@ -57,6 +61,7 @@ __all__ = [
     "Conversation",
     "Counts",
     "DataError",
+    "EasyToHard",
     "EnvSpec",
     "EnvironmentReward",
     "Episode",
@@ -70,10 +75,14 @@ __all__ = [
     "GroupRubric",
     "GroupVectorEnv",
     "Message",
+    "Mixed",
+    "PassRates",
     "Policy",
+    "Prioritised",
     "Refill",
     "Rows",
     "Sample",
+    "Sampler",
     "Scored",
     "ShortReplies",
     "Source",
@@ -82,13 +91,16 @@ __all__ = [
     "State",
     "StoredCompletion",
     "TRLSpec",
+    "TargetRate",
     "Task",
     "TemplateRewritesHistory",
     "TextEnv",
     "Tournament",
     "Turn",
     "Unicode",
+    "Uniform",
     "UnknownEnvironment",
+    "Weighted",
     "arguments",
     "arollout",
     "audit",
@@ -99,6 +111,7 @@ __all__ = [
     "environment",
     "flat",
     "grouped",
+    "levels",
     "make",
     "make_group",
     "outcome",
@@ -123,8 +136,6 @@ __all__ = [
     "write_scored",
 ]
 
-_DATA = "data: a local file, or a hub name"
-
 register(
     "assay/Arithmetic-v0",
     "assay.envs.arithmetic:Arithmetic",
@@ -136,33 +147,16 @@ for _name, (_module, _summary) in FAMILIES.items():
         f"assay.envs.families.{_module}:{_name}",
         summary=f"{_summary}, procedural",
     )
+for _name, (_module, _summary, _needs) in LIBRARY.items():
+    register(
+        f"assay/{_name}-v0",
+        f"assay.envs.library.{_module}:{_name}",
+        needs="; ".join(filter(None, ["data: a file, a folder, or a hub name", _needs])),
+        summary=_summary,
+    )
 register(
     "assay/CodeRepair-v0",
     "assay.envs.code_repair:CodeRepair",
     needs="a sandbox",
     summary="find and mend the bug of a Python function, with tools",
-)
-register(
-    "assay/GSM8K-v0",
-    "assay.envs.gsm8k:GSM8K",
-    needs=_DATA,
-    summary="grade-school word problems",
-)
-register(
-    "assay/HumanEval-v0",
-    "assay.envs.humaneval:HumanEval",
-    needs=f"{_DATA}; a sandbox",
-    summary="complete a Python function",
-)
-register(
-    "assay/IFEval-v0",
-    "assay.envs.ifeval:IFEval",
-    needs=_DATA,
-    summary="instructions that a rule can check",
-)
-register(
-    "assay/MBPP-v0",
-    "assay.envs.mbpp:MBPP",
-    needs=f"{_DATA}; a sandbox",
-    summary="write a Python function",
 )

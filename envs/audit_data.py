@@ -46,6 +46,8 @@ def leakage(panel: Panel) -> Tried:
     """
     if panel.subject.env is None:
         raise NotChecked("a verifier by itself has no prompt")
+    if panel.subject.env.extractive:
+        raise NotChecked("the answer is to be found in the prompt")
     seen = [_seen(panel, i) for i in range(len(panel.subject.tasks))]
     failures, hits, others = [], [], 0
     for place, task in enumerate(panel.subject.tasks):

@@ -1,15 +1,20 @@
-"""Rows of public data sets: from a local file, a saved data set, or a hub by name."""
+"""Rows of public data sets: from a local file or folder, or from a hub by name."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
+Types = type | tuple[type, ...]
+
+SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".parquet")
+"""Of the files that are read as data."""
 
 
 class DataError(ValueError):
@@ -17,48 +22,94 @@ class DataError(ValueError):
 
 
 def read_rows(
-    data: str | Path, *, fields: Mapping[str, type], split: str, config: str = ""
+    data: str | Path, *, fields: Mapping[str, Types], split: str, config: str = ""
 ) -> list[Row]:
     """Read a data set whole.
 
     Args:
-        data: a JSONL file, plain or ``.gz``; a folder saved by ``datasets``; or the name of a
-            data set on the Hugging Face hub, such as ``"openai/gsm8k"``.
-        fields: what every row must have: names, and the type of each value.
+        data: a file (JSONL, plain or ``.gz``; ``.json``, a list of rows or JSONL; ``.parquet``);
+            a folder of such files, each named for its split, such as ``test.jsonl`` or
+            ``data/test-00000-of-00001.parquet``; a folder saved by ``datasets``; or the name of
+            a data set on the Hugging Face hub, such as ``"openai/gsm8k"``, where needed with its
+            configuration, as in ``"cais/mmlu:anatomy"``.
+        fields: what every row must have: names, and the type of each value, or several types.
         split: which split, where ``data`` has several; a file has one.
-        config: which configuration of a hub data set.
+        config: which configuration of a hub data set, where ``data`` names none.
 
     Raises:
-        DataError: there is no such file, a line is not JSON, or a row lacks a field or has
+        DataError: there is no such file, it cannot be read, or a row lacks a field or has
             another type there.
     """
-    path = Path(data)
-    if path.is_file():
-        rows: Iterable[tuple[str, Any]] = read_jsonl(path)
-    elif path.is_dir() or _is_hub_name(str(data)):
-        named = _read_datasets(str(data), split, config)
-        rows = ((f"{data}, row {i}", row) for i, row in enumerate(named))
-    else:
-        raise DataError(
-            f"no such file: {data}. Give a JSONL file (plain or .gz), a folder saved by datasets, "
-            "or the name of a data set on the hub, such as openai/gsm8k"
-        )
-    checked = [_with_fields(place, row, fields) for place, row in rows]
-    if not checked:
+    found = [_with_fields(place, row, fields) for place, row in _rows(Path(data), split, config)]
+    if not found:
         raise DataError(f"{data} holds no rows")
-    return checked
+    return found
 
 
-def checked(place: str, make: Callable[[Row], dict[str, Any]], row: Row) -> dict[str, Any]:
-    """What ``make`` makes of a row.
+def _rows(path: Path, split: str, config: str) -> Iterable[tuple[str, Any]]:
+    """Each row's place, for messages, and the row."""
+    if path.is_file():
+        return _read_file(path)
+    if path.is_dir() and not _is_saved(path):
+        files = _files_of(path, split, config)
+        if files:
+            return (row for file in files for row in _read_file(file))
+    if path.is_dir() or _is_hub_name(str(path)):
+        named = _read_datasets(str(path), split, config)
+        return ((f"{path}, row {i}", row) for i, row in enumerate(named))
+    raise DataError(
+        f"no such file: {path}. Give a file ({', '.join(SUFFIXES)}), a folder of them, or the "
+        "name of a data set on the hub, such as openai/gsm8k"
+    )
 
-    Raises:
-        DataError: it refuses the row; the message names the place.
-    """
+
+def _read_file(path: Path) -> Iterable[tuple[str, Any]]:
+    if path.suffix == ".parquet":
+        return _read_parquet(path)
+    return _read_json(path) if path.suffix == ".json" else read_jsonl(path)
+
+
+def _read_json(path: Path) -> Iterable[tuple[str, Any]]:
+    """A list of rows; where the file is none, its lines: many a ``.json`` is JSONL."""
     try:
-        return make(row)
-    except ValueError as error:
-        raise DataError(f"{place}: {error}") from error
+        whole = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError):
+        return read_jsonl(path)
+    if not isinstance(whole, list):
+        return [(str(path), whole)]
+    return ((f"{path}, row {i}", row) for i, row in enumerate(whole))
+
+
+def _read_parquet(path: Path) -> Iterable[tuple[str, Any]]:
+    try:
+        from pyarrow import ArrowInvalid, parquet
+    except ImportError as error:
+        raise DataError(
+            f"reading {path} needs the pyarrow package: pip install 'assay[trl]', "
+            "or give a JSONL file"
+        ) from error
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    except (ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: not a whole Parquet file ({error})") from error
+    return ((f"{path}, row {i}", row) for i, row in enumerate(rows))
+
+
+def _is_saved(folder: Path) -> bool:
+    return (folder / "state.json").exists() or (folder / "dataset_dict.json").exists()
+
+
+def _files_of(folder: Path, split: str, config: str) -> list[Path]:
+    """The files of a split in a folder, or in its folder of a configuration or of the data."""
+    for inner in (folder, folder / config, folder / "data"):
+        files = [
+            file
+            for file in sorted(inner.iterdir() if inner.is_dir() else ())
+            if file.name.endswith(SUFFIXES) and re.split(r"[-_.]", file.name)[0] == split
+        ]
+        if files:
+            return files
+    return []
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
@@ -95,7 +146,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
             ) from error
 
 
-def _with_fields(place: str, row: Any, fields: Mapping[str, type]) -> Row:
+def _with_fields(place: str, row: Any, fields: Mapping[str, Types]) -> Row:
     if not isinstance(row, Mapping):
         raise DataError(f"{place}: expected a JSON object, got {type(row).__name__}")
     for name, wanted in fields.items():
@@ -105,9 +156,10 @@ def _with_fields(place: str, row: Any, fields: Mapping[str, type]) -> Row:
                 f"and the row has {', '.join(map(str, row)) or 'none'}"
             )
         if not isinstance(row[name], wanted):
+            types = wanted if isinstance(wanted, tuple) else (wanted,)
             raise DataError(
-                f"{place}: {name!r} must be a {wanted.__name__}, got {row[name]!r:.80}. "
-                "Correct or remove this row"
+                f"{place}: {name!r} must be a {' or a '.join(t.__name__ for t in types)}, "
+                f"got {row[name]!r:.80}. Correct or remove this row"
             )
     return row
 
@@ -115,10 +167,13 @@ def _with_fields(place: str, row: Any, fields: Mapping[str, type]) -> Row:
 def _is_hub_name(name: str) -> bool:
     # A path that was mistyped has a suffix or a leading dot or slash; a hub name has neither.
     parts = name.split("/")
-    return len(parts) == 2 and all(parts) and not name.endswith((".jsonl", ".json", ".gz"))
+    return len(parts) == 2 and all(parts) and not name.endswith((*SUFFIXES, ".gz"))
 
 
 def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
+    if not Path(name).is_dir():
+        name, _, named = name.partition(":")
+        config = named or config
     try:
         import datasets
     except ImportError as error:
@@ -127,7 +182,7 @@ def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
             "or give a JSONL file"
         ) from error
     try:
-        if (Path(name) / "state.json").exists() or (Path(name) / "dataset_dict.json").exists():
+        if _is_saved(Path(name)):
             loaded = datasets.load_from_disk(name)
             found = loaded[split] if isinstance(loaded, datasets.DatasetDict) else loaded
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
@@ -210,6 +210,30 @@ class Refill:
                 step, len(kept), self.groups, self.attempts, self.counts,
             )  # fmt: skip
         return kept
+
+    def state_dict(self, step: int) -> dict[str, Any]:
+        """The state that the wrapped rollout keeps, after a step; empty where it keeps none.
+
+        A step that was broken off after an attempt or more is played again, and what chooses
+        tasks hears of those attempts twice.
+        """
+        keep = getattr(self.rollout, "state_dict", None)
+        return {} if keep is None else dict(keep(step * self.attempts))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from where :meth:`state_dict` was called.
+
+        Raises:
+            ValueError: the wrapped rollout keeps no state, and there is one.
+        """
+        load = getattr(self.rollout, "load_state_dict", None)
+        if load is not None:
+            load(state)
+        elif state:
+            raise ValueError(
+                "there is a state, and the wrapped rollout keeps none: wrap the rollout that the "
+                "run began with"
+            )
 
     def _count(
         self,

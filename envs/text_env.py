@@ -6,7 +6,7 @@ import copy
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import Any, ClassVar, SupportsFloat
 
 import gymnasium as gym
 
@@ -45,6 +45,9 @@ class TextEnv(gym.Env[str, str]):
         max_turns: of the policy's, in one episode.
         render_mode: ``"ansi"`` or ``None``.
 
+    Attributes:
+        extractive: the answer stands in the prompt, where it is to be found.
+
     Raises:
         ValueError: a row's reference cannot be used (the first few are listed), or ``max_turns``
             is below 1.
@@ -54,6 +57,7 @@ class TextEnv(gym.Env[str, str]):
         "render_modes": ["ansi"],
         "render_fps": 1,
     }
+    extractive: ClassVar[bool] = False
     group_rubric: GroupRubric | None = None
 
     def __init__(

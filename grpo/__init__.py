@@ -26,7 +26,7 @@ from .model import ModelError, character_tokenizer, load_model, tiny_model
 from .plot import plot_learning_curve
 from .policy import ModelPolicy
 from .sample import Sample, sample
-from .tasks import held_out_tasks, training_tasks
+from .tasks import SampledTasks, held_out_tasks, training_tasks
 from .warmstart import WarmStart, warm_start
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Rollout",
     "Row",
     "Sample",
+    "SampledTasks",
     "Score",
     "TooManyUnscored",
     "TrainingAlarm",

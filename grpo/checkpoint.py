@@ -6,7 +6,8 @@ A checkpoint is a directory ``step-000123``:
   loads a checkpoint as a model;
 - ``optimizer.pt``: the optimizer's state and torch's random state, read with
   ``weights_only=True``, which runs no code;
-- ``state.json``: step, configuration and versions.
+- ``state.json``: step, configuration and versions;
+- ``tasks.json``: the state of what chooses tasks, where it has one.
 
 It is written under another name and renamed when whole: a directory with that name is complete.
 Checkpoints are taken between steps only, where a rollout has been used up (all of its mu passes
@@ -44,10 +45,12 @@ class State:
     Attributes:
         step: steps done.
         config: settings of the run, as JSON values.
+        tasks: the state of what chooses tasks, as JSON values, where it has one.
     """
 
     step: int
     config: dict[str, Any]
+    tasks: dict[str, Any] | None = None
 
 
 def save_checkpoint(
@@ -106,6 +109,8 @@ def load_checkpoint(path: str | Path, model: Any, optimizer: Any) -> State:
     path = Path(path)
     try:
         found = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        chosen = path / "tasks.json"
+        tasks = json.loads(chosen.read_text(encoding="utf-8")) if chosen.exists() else None
         saved = torch.load(path / "optimizer.pt", weights_only=True, map_location="cpu")
         # Through transformers, which knows where names on disk differ from those in memory.
         with quiet():
@@ -118,7 +123,7 @@ def load_checkpoint(path: str | Path, model: Any, optimizer: Any) -> State:
             "began with, or remove the checkpoint to go on from the one before"
         ) from error
     torch.set_rng_state(saved["rng"])
-    return State(step=found["step"], config=found["config"])
+    return State(step=found["step"], config=found["config"], tasks=tasks)
 
 
 def list_checkpoints(directory: str | Path) -> list[Path]:
@@ -142,6 +147,8 @@ def _fill(path: Path, model: Any, tokenizer: Any, optimizer: Any, state: State) 
     }
     record = {"step": state.step, "config": state.config, "versions": versions}
     (path / "state.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if state.tasks is not None:
+        (path / "tasks.json").write_text(json.dumps(state.tasks), encoding="utf-8")
 
 
 def _flush(path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from ..envs import Episode, EpisodeGroup, Policy
 from ..verifiers import Status
@@ -12,8 +13,20 @@ Rollout = Callable[[Policy, int], Sequence[EpisodeGroup]]
 """``(policy, step)`` to groups of episodes: where a learner meets an environment.
 
 It must choose its tasks by the step alone (training: other tasks at each step; held-out: the
-same ones always), so that a resumed run sees what the unbroken one would have seen.
+same ones always), or be :class:`Kept`, so that a resumed run sees what the unbroken one would have
+seen.
 """
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """A rollout with a state, which checkpoints keep."""
+
+    def state_dict(self, step: int) -> dict[str, Any]:
+        """Plain JSON values: the state after a step."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
 
 
 @dataclass(frozen=True, slots=True)

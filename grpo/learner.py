@@ -24,7 +24,7 @@ from .checkpoint import (
     save_checkpoint,
 )
 from .config import GRPOConfig
-from .evaluate import Rollout, Score, evaluate
+from .evaluate import Kept, Rollout, Score, evaluate
 from .forward import choose_forward
 from .interrupt import interrupt_later
 from .log import FILE, MetricsLog, read_metrics
@@ -58,7 +58,7 @@ class Learner:
             policy that is trained another than the one that sampled.
         tokenizer: the model's.
         rollout: ``(policy, step)`` to the groups of a training step, steps counted from 1. It
-            must choose its tasks by the step alone.
+            must choose its tasks by the step alone, or keep a state, as :class:`SampledTasks` does.
         config: the settings.
         out_dir: for ``checkpoints/``, ``metrics.jsonl`` and ``tensorboard/``.
         held_out: as ``rollout``, for the tasks of evaluation.
@@ -141,7 +141,8 @@ class Learner:
 
     def save(self) -> Path:
         """Write a checkpoint of the steps done so far, and return its path."""
-        state = State(self.step, self.config.to_json())
+        tasks = self.rollout.state_dict(self.step) if isinstance(self.rollout, Kept) else None
+        state = State(self.step, self.config.to_json(), tasks)
         with interrupt_later():
             return save_checkpoint(
                 self._checkpoints,
@@ -310,6 +311,13 @@ class Learner:
                 f"only {', '.join(_MAY_CHANGE)} may change"
             )
         self.step = state.step
+        if isinstance(self.rollout, Kept):
+            if state.tasks is None:
+                raise CheckpointError(
+                    f"{str(checkpoint)!r} keeps no state of its tasks: resume with the tasks that "
+                    "the run began with"
+                )
+            self.rollout.load_state_dict(state.tasks)
         metrics = self.out_dir / FILE
         for row in read_metrics(metrics) if metrics.exists() else ():
             if 0 < row["step"] <= state.step:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ..envs import EpisodeGroup, Policy, Task, TextEnv, play, rollout
+from ..envs import EpisodeGroup, Policy, Sampler, Task, TextEnv, play, rollout
 from .config import GRPOConfig
 from .evaluate import Rollout
 
@@ -26,6 +27,43 @@ def training_tasks(env: TextEnv, config: GRPOConfig) -> Rollout:
         )
 
     return roll
+
+
+class SampledTasks:
+    """``prompts_per_step`` tasks a step that a sampler chooses, ``group_size`` episodes each.
+
+    A :class:`~assay.grpo.Learner` keeps the sampler's state in its checkpoints, so a resumed run
+    trains on the tasks that the unbroken one would have.
+    """
+
+    def __init__(self, env: TextEnv, config: GRPOConfig, sampler: Sampler) -> None:
+        self.env, self.config, self.sampler = env, config, sampler
+        self._found: Sequence[EpisodeGroup] = ()
+        self._step = 0
+
+    def __call__(self, policy: Policy, step: int) -> Sequence[EpisodeGroup]:
+        """Roll out a step's tasks. The sampler is told of them once the step is over."""
+        self._tell(step - 1)
+        indices = self.sampler.indices(step, self.config.prompts_per_step)
+        tasks = [self.env.task(i) for i in indices]
+        self._step, self._found = step, play(self.env, policy, tasks, self.config.group_size)
+        return self._found
+
+    def state_dict(self, step: int) -> dict[str, Any]:
+        """The sampler's state after a step; what came later is left out."""
+        self._tell(step)
+        return self.sampler.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from where :meth:`state_dict` was called."""
+        self.sampler.load_state_dict(state)
+        self._found = ()
+
+    def _tell(self, step: int) -> None:
+        # A step that was broken off is rolled out again, and must not be counted twice.
+        if self._found and self._step <= step:
+            self.sampler.update(self._found)
+            self._found = ()
 
 
 def held_out_tasks(env: TextEnv, count: int, *, group_size: int = 1) -> Rollout:

@@ -54,6 +54,8 @@ class Instructions(Verifier):
         (0.5, {'punctuation:no_comma': 0.0, 'detectable_format:title': 1.0})
     """
 
+    judges_form = True
+
     def __init__(
         self, *, mode: Mode = "strict", partial: bool = False, least_words: int = 4
     ) -> None:

@@ -1,0 +1,48 @@
+"""What docstrings say, for pages that are made of them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+
+_ROLE = re.compile(r":\w+:`~?([^`]*)`")
+_INLINE = re.compile("(?<!`)``(?!`)")  # longer runs are code with backticks in it
+_HEADING = re.compile(r"^(Args|Raises|Example|Examples|Attributes|Returns|Yields):$", re.MULTILINE)
+_ARGUMENT = re.compile(r"^ {4}(\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+
+
+def plain(text: str) -> str:
+    """A docstring's paragraph as Markdown on one line."""
+    return " ".join(without_roles(text).split())
+
+
+def without_roles(text: str) -> str:
+    """A docstring's text with code as Markdown has it."""
+    return _INLINE.sub("`", _ROLE.sub(r"``\1``", text))
+
+
+def prose(thing: object) -> str:
+    """What a docstring says, up to the arguments."""
+    return _HEADING.split(inspect.getdoc(thing) or "", maxsplit=1)[0].strip()
+
+
+def meanings(thing: object) -> dict[str, str]:
+    """What a docstring says of each argument, in its order."""
+    pieces = _HEADING.split(inspect.getdoc(thing) or "")
+    told = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get("Args", "")
+    return {name: " ".join(meaning.split()) for name, meaning in _ARGUMENT.findall(told)}
+
+
+def table(options: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Name, default and meaning of options as the lines of a Markdown table."""
+    rows = [
+        f"| `{name}` | {f'`{default}`' if default else ''} | {cell(plain(meaning))} |"
+        for name, default, meaning in options
+    ]
+    return ["| option | default | |", "|---|---|---|", *rows]
+
+
+def cell(text: str) -> str:
+    """A text in a cell of a Markdown table."""
+    return text.replace("|", "\\|")

@@ -1,0 +1,128 @@
+"""``assay list``: each environment with a task of it; ``--markdown`` makes the page of the docs."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from . import report
+from .console import out, say
+from .docstring import meanings, plain, prose, table
+from .envs import EnvSpec, Task, TextEnv, arguments, make, spec, specs
+from .envs.library import LIBRARY
+from .envs.library.data_env import SAMPLE, DataEnv
+
+_PREFACE = f"""\
+Made by `assay list --markdown` from the docstrings and from the first task of each environment.
+Options go to `make(id, ...)`, or behind `--set` on the command line. Those over data are shown with
+their sample, `data="{SAMPLE}"`: a few rows of our own making."""
+_DATA, _MADE, _TURNS = "Data sets", "Made on demand, without end", "Several turns, and tools"
+_OVER_DATA = {f"assay/{name}-v0" for name in LIBRARY}
+_LEFT_OUT = ("render_mode",)
+
+
+def list_command(
+    name: Annotated[str | None, typer.Argument(help="Show this one with all it has.")] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the gallery as the page of the docs.")
+    ] = False,
+) -> None:
+    """List the environments; with an id, what it asks, its options, a task and its solution."""
+    if markdown:
+        say(page().rstrip())
+    elif name is None:
+        out.print(report.environments(specs()))
+    else:
+        say("\n".join(_section(spec(name))))
+
+
+def page() -> str:
+    """The gallery as Markdown: the environments that come with the package."""
+    lines = ["# Gallery of environments", "", _PREFACE]
+    for title, found in _by_title().items():
+        lines += ["", f"## {title}"]
+        for one in found:
+            lines += ["", *_section(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _by_title() -> dict[str, list[EnvSpec]]:
+    found: dict[str, list[EnvSpec]] = {_MADE: [], _TURNS: [], _DATA: []}
+    for one in specs():
+        if one.id.startswith("assay/"):
+            found[_title(one)].append(one)
+    return {title: some for title, some in found.items() if some}
+
+
+def _title(one: EnvSpec) -> str:
+    if one.id in _OVER_DATA:
+        return _DATA
+    with _made(one) as env:
+        return _TURNS if env.max_turns > 1 else _MADE
+
+
+@contextmanager
+def _made(one: EnvSpec) -> Iterator[TextEnv]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the sandbox's backend; no program runs here
+        env = make(one.id, **({"data": SAMPLE} if one.id in _OVER_DATA else {}))
+    try:
+        yield env
+    finally:
+        env.close()
+
+
+def _section(one: EnvSpec) -> Iterator[str]:
+    with _made(one) as env:
+        yield f"### {one.id}"
+        for paragraph in _prose(env, one).split("\n\n"):
+            yield from ("", plain(paragraph))
+        hub = env.hub if isinstance(env, DataEnv) else ""
+        needs = one.needs.replace("hub name", f"hub name such as `{hub}`") if hub else one.needs
+        yield from ("", f"Needs: {needs}.")
+        yield from ("", *table(_options(env, one)))
+        yield from _shown(env.task(0))
+
+
+def _prose(env: TextEnv, one: EnvSpec) -> str:
+    """What its class says; of one that was made by a function, the summary."""
+    own = type(env) is not TextEnv and type(env).__doc__
+    return prose(type(env)) if own else one.summary or one.id
+
+
+def _options(env: TextEnv, one: EnvSpec) -> list[tuple[str, str, str]]:
+    known = inspect.signature(type(env)).parameters
+    told: dict[str, str] = {}
+    for kind in reversed(type(env).__mro__):
+        if issubclass(kind, TextEnv):
+            told |= meanings(kind)
+    found = []
+    for name in arguments(one.id):
+        if name in _LEFT_OUT:
+            continue
+        default = known[name].default if name in known else inspect.Parameter.empty
+        shown = "" if default is inspect.Parameter.empty else repr(one.kwargs.get(name, default))
+        found.append((name, shown, told.get(name, "")))
+    return found
+
+
+def _shown(task: Task) -> Iterator[str]:
+    """The prompt of a task, and its solution, as they are."""
+    for message in task.messages:
+        who = "" if message["role"] == "user" else f" ({message['role']})"
+        yield from ("", f"Prompt{who}:", "", *_fenced(message["content"]))
+    if task.solution is not None:
+        yield from ("", "A reply that earns full marks:", "", *_fenced(task.solution))
+
+
+def _fenced(text: str) -> list[str]:
+    """Text as a block of Markdown, with a fence that is in no line of it."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *text.rstrip("\n").split("\n"), fence]

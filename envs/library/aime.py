@@ -1,0 +1,71 @@
+"""AIME: problems whose answer is a whole number from 0 to 999."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...verifiers import Math
+from ..accuracy import accuracy_rubric
+from ..data import Row, Types
+from ..task import Task
+from .data_env import DataEnv
+from .final_number import asked, solved, whole_number
+
+_HOW = (
+    "The answer is a whole number of at most three digits. Solve the problem step by step, then "
+    "put the final number in \\boxed{}."
+)
+
+_FIELDS: dict[str, Types] = {"problem": str, "answer": (str, int, float)}
+
+
+class AIME(DataEnv):
+    r"""Solve a problem in the manner of the American Invitational Mathematics Examination.
+
+    Observation: the problem and how to answer it. Action: the reply.
+    Reward: 1.0 where the final number equals the gold one: the last ``\boxed{}``, or the last
+    number. With ``think``, a sixth of it is paid for the format.
+    End: after one step.
+
+    Args:
+        data: rows with ``problem`` and ``answer``, a whole number from 0 to 999 or a text that
+            is one, such as ``"025"``; perhaps ``solution``, ``year``, ``id``: a file, a folder
+            or a hub name; by default, the sample.
+        split: which split, where the data has several.
+        think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read, or an answer is no whole number from 0 to 999.
+    """
+
+    fields = _FIELDS
+    hub = "AI-MO/aimo-validation-aime"
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        split: str = "train",
+        *,
+        think: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        self.think = think
+        rubric = accuracy_rubric(Math(), think=think)
+        super().__init__(data, split, rubric, render_mode=render_mode)
+
+    def task_of(self, row: Row, number: int) -> Task:
+        """Any whole number of the range, with or without zeros before it."""
+        gold = whole_number(row["answer"])
+        if gold is None or not 0 <= gold <= 999:
+            raise ValueError(
+                f"'answer' must be a whole number from 0 to 999, got {row['answer']!r:.80}"
+            )
+        year = whole_number(row.get("year"))
+        return Task(
+            prompt=asked(row["problem"], _HOW, think=self.think),
+            reference=str(gold),
+            id=f"AIME/{row.get('id') or number}",
+            metadata={} if year is None else {"year": year},
+            solution=solved(row.get("steps") or "", str(gold), think=self.think),
+        )

@@ -1,0 +1,83 @@
+"""APPS: programs for competition problems, from introductory ones to the hardest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ...sandbox import Sandbox, problem_from_apps
+from ...verifiers import Code, Rubric
+from ..data import Row, Types
+from ..task import Task
+from .data_env import DataEnv
+from .program_prompt import program_prompt
+
+_FIELDS: dict[str, Types] = {"question": str, "input_output": (str, dict)}
+
+
+class APPS(DataEnv):
+    """Write a program (Hendrycks et al. 2021, arXiv:2105.09938).
+
+    Rows of TACO (Li et al. 2023, arXiv:2312.14852) have the same layout and are read too.
+
+    Observation: the problem, and the form of the program. Action: a program, bare or in a
+    ```` ```python ```` block.
+    Reward: 1.0 where it passes every case in the sandbox; with ``partial``, the share.
+    End: after one step.
+
+    Args:
+        data: rows in the public layout (``question``; ``input_output``, JSON with ``inputs``,
+            ``outputs`` and perhaps ``fn_name``; ``starter_code``, ``difficulty``,
+            ``solutions``): a file, a folder or a hub name; by default, the sample.
+        split: which split, where the data has several.
+        difficulty: only problems of this one, such as ``"introductory"``; empty for all.
+        partial: pay the share of cases passed, instead of all or nothing.
+        sandbox: where programs run; ``None`` opens one on first use.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read, a row's cases cannot be used, or no row has the
+            difficulty.
+    """
+
+    fields = _FIELDS
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        split: str = "test",
+        *,
+        difficulty: str = "",
+        partial: bool = False,
+        sandbox: Sandbox | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.difficulty = difficulty
+        rubric = Rubric({"accuracy": Code(sandbox, partial=partial)})
+        super().__init__(data, split, rubric, render_mode=render_mode)
+
+    def wants(self, row: Row) -> bool:
+        """Rows of the difficulty that is asked for."""
+        return not self.difficulty or row.get("difficulty") == self.difficulty
+
+    def task_of(self, row: Row, number: int) -> Task:
+        """The first of the row's solutions is taken for one that earns full marks."""
+        problem = problem_from_apps(row)
+        name = row.get("problem_id", row.get("id"))
+        difficulty = row.get("difficulty")
+        return Task(
+            prompt=program_prompt(row["question"], row.get("starter_code") or "", problem),
+            reference=problem,
+            id=f"APPS/{number if name is None else name}",
+            metadata={"difficulty": difficulty} if isinstance(difficulty, str) else {},
+            solution=_first(row.get("solutions")),
+        )
+
+
+def _first(solutions: object) -> str | None:
+    """The first of a list that may be JSON; it is often empty, and is for people only."""
+    try:
+        found = json.loads(solutions) if isinstance(solutions, str) and solutions else solutions
+    except (ValueError, RecursionError):
+        return None
+    return found[0] if isinstance(found, list) and found and isinstance(found[0], str) else None

@@ -1,0 +1,65 @@
+"""Options in the layouts that public data sets give them, and which of them is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+from typing import Any
+
+
+def options_of(value: Any) -> tuple[list[str], list[str]]:
+    """Texts of the options, and their labels where they have some of their own.
+
+    Args:
+        value: a list of texts, ``{"text": [...], "label": [...]}`` as ARC has it, or texts by
+            label.
+
+    Raises:
+        ValueError: it is none of these, or has not from 2 to 26 options.
+    """
+    labels: Sequence[Any] = ()
+    texts: Any = value
+    if isinstance(value, dict):
+        arc = set(value) >= {"text", "label"} and isinstance(value["text"], list)
+        texts, labels = (
+            (value["text"], value["label"]) if arc else (list(value.values()), list(value))
+        )
+    if not isinstance(texts, list) or not 2 <= len(texts) <= len(ascii_uppercase):
+        raise ValueError(f"there must be from 2 to 26 options, got {value!r:.80}")
+    if labels and len(labels) != len(texts):
+        raise ValueError(f"there are {len(texts)} options and {len(labels)} labels: {value!r:.80}")
+    return [str(text).strip() for text in texts], [str(label) for label in labels]
+
+
+def right_letter(answer: Any, options: Sequence[str], labels: Sequence[str] = ()) -> str:
+    """The letter of the right option.
+
+    Args:
+        answer: a label, where the options have labels; else an index from 0, a letter, or the
+            text of an option.
+        options: their texts.
+        labels: of the data's own, such as ``1`` to ``4``; the prompt shows letters instead.
+
+    Raises:
+        ValueError: it names no option.
+    """
+    letters = ascii_uppercase[: len(options)]
+    place = None
+    if labels:
+        place = list(labels).index(str(answer)) if str(answer) in labels else None
+    elif isinstance(answer, int) and not isinstance(answer, bool):
+        place = answer if 0 <= answer < len(options) else None
+    elif isinstance(answer, str) and len(answer.strip()) == 1 and answer.strip() in letters:
+        place = letters.index(answer.strip())
+    elif isinstance(answer, str) and answer.strip() in options:
+        place = list(options).index(answer.strip())
+    if place is None:
+        known = ", ".join(labels) if labels else f"an index from 0, a letter to {letters[-1]}"
+        raise ValueError(f"the answer must name an option ({known}), got {answer!r:.80}")
+    return letters[place]
+
+
+def shown(options: Sequence[str]) -> str:
+    """Options as a prompt shows them: one a line, each with its letter."""
+    rows = zip(ascii_uppercase, options, strict=False)
+    return "\n".join(f"{letter}) {text}" for letter, text in rows)

@@ -1,0 +1,102 @@
+r"""MATH: competition mathematics whose answer is any expression, in five levels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...verifiers import Math
+from ...verifiers.extract import boxes
+from ..accuracy import accuracy_rubric
+from ..data import Row
+from ..task import Task
+from .data_env import DataEnv
+from .final_number import BOXED_ANSWER, asked, solved
+
+_FIELDS = {"problem": str}
+
+
+class MATH(DataEnv):
+    r"""Solve a competition problem (Hendrycks et al. 2021, arXiv:2103.03874).
+
+    Observation: the problem and how to answer it. Action: the reply.
+    Reward: 1.0 where the final answer equals the gold one, in whatever form: the last
+    ``\boxed{}``. With ``think``, a sixth of it is paid for the format.
+    End: after one step.
+
+    Args:
+        data: rows in the public layout (``problem``, ``solution`` with the gold answer in its
+            last ``\boxed{}``, ``level``, ``type``), or in that of MATH-500 (``answer`` and
+            ``subject``): a file, a folder or a hub name, with the subject as its configuration;
+            by default, the sample.
+        split: which split, where the data has several.
+        level: only problems of this level, from 1 to 5; 0 for all.
+        think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read, a solution boxes nothing, or no row has the level.
+        ValueError: ``level`` is not from 0 to 5.
+    """
+
+    fields = _FIELDS
+    hub = "EleutherAI/hendrycks_math:algebra"
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        split: str = "test",
+        *,
+        level: int = 0,
+        think: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if not 0 <= level <= 5:
+            raise ValueError(f"level must be from 1 to 5, or 0 for all, got {level}")
+        self.level, self.think = level, think
+        rubric = accuracy_rubric(Math(), think=think)
+        super().__init__(data, split, rubric, render_mode=render_mode)
+
+    def wants(self, row: Row) -> bool:
+        """Rows of the level that is asked for."""
+        return not self.level or level_of(row.get("level")) == self.level
+
+    def task_of(self, row: Row, number: int) -> Task:
+        """The gold answer is ``answer``, or what the solution boxes last."""
+        solution = row.get("solution") or ""
+        answer = row.get("answer")
+        if answer is None:
+            answer = _boxed_last(solution)
+        gold = str(answer).strip()
+        topic = row.get("type") or row.get("subject")
+        level = level_of(row.get("level"))
+        metadata = {"level": level, "type": topic}
+        return Task(
+            prompt=asked(row["problem"], BOXED_ANSWER, think=self.think),
+            reference=gold,
+            id=str(row.get("unique_id") or f"{self.split}-{number}"),
+            metadata={key: value for key, value in metadata.items() if value is not None},
+            solution=solution
+            if _boxes(solution) and not self.think
+            else solved(solution, gold, think=self.think),
+        )
+
+
+def level_of(value: Any) -> int | None:
+    """A level that is written ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
+    text = str(value).removeprefix("Level").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _boxes(solution: str) -> bool:
+    return bool(boxes(solution)[0])
+
+
+def _boxed_last(solution: str) -> str:
+    closed, unclosed = boxes(solution)
+    if not closed or unclosed:
+        raise ValueError(
+            "the row must have an 'answer', or a 'solution' with the answer in \\boxed{}, "
+            f"got the solution {solution[-80:]!r}"
+        )
+    return closed[-1][2]

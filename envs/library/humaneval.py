@@ -1,0 +1,54 @@
+"""HumanEval: complete a Python function so that its hidden tests pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...sandbox import Sandbox, problem_from_humaneval
+from ...verifiers import Code, Rubric
+from ..data import Row
+from ..task import Task
+from .data_env import DataEnv
+
+_FIELDS = dict.fromkeys(("task_id", "prompt", "entry_point", "canonical_solution", "test"), str)
+
+
+class HumanEval(DataEnv):
+    """Write a function (Chen et al. 2021, arXiv:2107.03374).
+
+    Observation: a signature and docstring. Action: the function's body, or a whole program in
+    a ```` ```python ```` block.
+    Reward: 1.0 where every hidden test passes in the sandbox.
+    End: after one step.
+
+    Args:
+        data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
+        sandbox: where programs run; ``None`` opens one on first use.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read, or a row's tests cannot be used.
+    """
+
+    fields = _FIELDS
+    hub = "openai/openai_humaneval"
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        *,
+        sandbox: Sandbox | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        rubric = Rubric({"accuracy": Code(sandbox)})
+        super().__init__(data, "test", rubric, render_mode=render_mode)
+
+    def task_of(self, row: Row, number: int) -> Task:
+        """The prompt is the beginning of the program."""
+        return Task(
+            prompt="Complete this Python function. Reply with the whole program in a "
+            f"```python block.\n\n{row['prompt']}",
+            reference=problem_from_humaneval(row),
+            id=str(row["task_id"]),
+            solution=row["canonical_solution"],
+        )

@@ -1,0 +1,84 @@
+"""LiveCodeBench: programs for contest problems, by the date of the contest."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from ...sandbox import Sandbox, problem_from_livecodebench
+from ...verifiers import Code, Rubric
+from ..data import Row
+from ..task import Task
+from .data_env import DataEnv
+from .program_prompt import program_prompt
+
+_FIELDS = {"question_content": str}
+
+
+class LiveCodeBench(DataEnv):
+    """Write a program (Jain et al. 2024, arXiv:2403.07974).
+
+    Observation: the problem, and the form of the program. Action: a program, bare or in a
+    ```` ```python ```` block.
+    Reward: 1.0 where it passes every public and private case in the sandbox; with ``partial``,
+    the share.
+    End: after one step.
+
+    Args:
+        data: rows in the public layout (``question_content``, ``public_test_cases``,
+            ``private_test_cases``, ``starter_code``, ``metadata``, ``difficulty``,
+            ``contest_date``): a file, a folder or a hub name; by default, the sample. A
+            ``solution``, where a row has one, is a program that passes.
+        split: which split, where the data has several.
+        difficulty: only problems of this one: ``"easy"``, ``"medium"``, ``"hard"``; empty for all.
+        since: only contests of this day and later, as ``"2024-08-01"``: later than what a model
+            was trained on; empty for all.
+        partial: pay the share of cases passed, instead of all or nothing.
+        sandbox: where programs run; ``None`` opens one on first use.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read, a row's cases cannot be used, or no row is left.
+        ValueError: ``since`` is no date.
+    """
+
+    fields = _FIELDS
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        split: str = "test",
+        *,
+        difficulty: str = "",
+        since: str = "",
+        partial: bool = False,
+        sandbox: Sandbox | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if since:
+            try:
+                date.fromisoformat(since)
+            except ValueError as error:
+                raise ValueError(f"since must be a date as 2024-08-01, got {since!r}") from error
+        self.difficulty, self.since = difficulty, since
+        rubric = Rubric({"accuracy": Code(sandbox, partial=partial)})
+        super().__init__(data, split, rubric, render_mode=render_mode)
+
+    def wants(self, row: Row) -> bool:
+        """Rows of the difficulty and the time that are asked for."""
+        held = str(row.get("contest_date") or "")[:10]
+        return (not self.difficulty or row.get("difficulty") == self.difficulty) and (
+            not self.since or held >= self.since
+        )
+
+    def task_of(self, row: Row, number: int) -> Task:
+        """Public and private cases are judged alike."""
+        problem = problem_from_livecodebench(row)
+        metadata = {"difficulty": row.get("difficulty"), "date": row.get("contest_date")}
+        return Task(
+            prompt=program_prompt(row["question_content"], row.get("starter_code") or "", problem),
+            reference=problem,
+            id=f"LiveCodeBench/{row.get('question_id') or number}",
+            metadata={key: str(value) for key, value in metadata.items() if value},
+            solution=row.get("solution"),
+        )

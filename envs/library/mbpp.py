@@ -1,0 +1,66 @@
+"""MBPP: write a Python function from a sentence and one example call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...sandbox import Sandbox, problem_from_mbpp
+from ...verifiers import Code, Rubric
+from ..data import Row
+from ..task import Task
+from .data_env import DataEnv
+
+_FIELDS = {
+    "task_id": int,
+    "text": str,
+    "code": str,
+    "test_list": list,
+}
+
+
+class MBPP(DataEnv):
+    """Write a function (Austin et al. 2021, arXiv:2108.07732).
+
+    Observation: what the function must do, and the first test, which names it. Action: a
+    program, bare or in a ```` ```python ```` block.
+    Reward: 1.0 where every test passes in the sandbox.
+    End: after one step.
+
+    Args:
+        data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
+        split: which split, where the data has several.
+        sandbox: where programs run; ``None`` opens one on first use.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read, or a row's tests cannot be used.
+    """
+
+    fields = _FIELDS
+    hub = "google-research-datasets/mbpp:full"
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        split: str = "test",
+        *,
+        sandbox: Sandbox | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        rubric = Rubric({"accuracy": Code(sandbox)})
+        super().__init__(data, split, rubric, render_mode=render_mode)
+
+    def name_of(self, row: Row) -> str:
+        """As ``MBPP/11``."""
+        return f"MBPP/{row['task_id']}"
+
+    def task_of(self, row: Row, number: int) -> Task:
+        """The prompt shows the first test."""
+        problem = problem_from_mbpp(row)
+        return Task(
+            prompt=f"{row['text']}\nReply with a Python program in a ```python block. "
+            f"It must pass tests such as:\n\n{row['test_list'][0]}",
+            reference=problem,
+            id=self.name_of(row),
+            solution=row["code"],
+        )

@@ -1,0 +1,105 @@
+"""Multiple choice in the layouts of MMLU, MMLU-Pro, ARC and GPQA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+from ...verifiers import MultipleChoice as MultipleChoiceVerifier
+from ..accuracy import accuracy_rubric
+from ..data import Row, Types
+from ..seeding import rng_at
+from ..task import Task
+from .choices import options_of, right_letter, shown
+from .data_env import DataEnv
+from .final_number import asked
+
+_HOW = "Choose one option: end with a line that has its letter and nothing else."
+_GPQA = ("Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
+
+_FIELDS: dict[str, Types] = {}  # the layouts share no field
+
+
+class MultipleChoice(DataEnv):
+    """Choose an option (MMLU: Hendrycks et al. 2020, arXiv:2009.03300, and its kin).
+
+    Observation: the question, its options and how to answer. Action: the reply.
+    Reward: 1.0 where the reply commits to the right option, by its letter or its text. With
+    ``think``, a sixth of it is paid for the format.
+    End: after one step.
+
+    Args:
+        data: rows in the layout of MMLU (``question``, ``choices``, ``answer`` an index or a
+            letter), of MMLU-Pro (``options`` instead of ``choices``), of ARC (``choices`` with
+            ``text`` and ``label``, ``answerKey``) or of GPQA (``Question``, ``Correct Answer``,
+            ``Incorrect Answer 1`` to ``3``): a file, a folder or a hub name; by default, the
+            sample.
+        split: which split, where the data has several.
+        shuffle: put the options in another order, the same one each time. Rows in GPQA's
+            layout, where the right one is first, are always shuffled.
+        seed: another seed gives other orders.
+        think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        DataError: the data cannot be read, or an answer names no option.
+    """
+
+    fields = _FIELDS
+    hub = "cais/mmlu:all"
+
+    def __init__(
+        self,
+        data: str | Path | None = None,
+        split: str = "test",
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        think: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        self.shuffle, self.seed, self.think = shuffle, seed, think
+        rubric = accuracy_rubric(MultipleChoiceVerifier(), think=think)
+        super().__init__(data, split, rubric, render_mode=render_mode)
+
+    def task_of(self, row: Row, number: int) -> Task:
+        """The layout is told by the fields."""
+        question, options, letter = _read(row)
+        if self.shuffle or _GPQA[0] in row:
+            order = list(rng_at("options", self.seed, number).permutation(len(options)))
+            letter = ascii_uppercase[order.index(ascii_uppercase.index(letter))]
+            options = [options[i] for i in order]
+        answer = f"{letter}) {options[ascii_uppercase.index(letter)]}"
+        reply = f"The answer is {answer}"
+        topic = next((row[key] for key in _TOPICS if isinstance(row.get(key), str)), None)
+        return Task(
+            prompt=asked(f"{question.strip()}\n\n{shown(options)}", _HOW, think=self.think),
+            reference={"answer": letter, "options": options},
+            id=str(row.get("id") or row.get("question_id") or f"{self.split}-{number}"),
+            metadata={} if topic is None else {"topic": topic},
+            solution=f"<think>I choose.</think><answer>{answer}</answer>" if self.think else reply,
+        )
+
+
+_TOPICS = ("subject", "category", "High-level domain")
+
+
+def _read(row: Row) -> tuple[str, list[str], str]:
+    """Question, options and the letter of the right one."""
+    if _GPQA[0] in row:
+        options = [str(row.get(key) or "").strip() for key in _GPQA]
+        return _text(row, "Question"), options, "A"
+    options, labels = options_of(row["choices"] if "choices" in row else row.get("options"))
+    answer: Any = row.get("answerKey", row.get("answer"))
+    return _text(row, "question"), options, right_letter(answer, options, labels)
+
+
+def _text(row: Row, field: str) -> str:
+    value = row.get(field)
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{field!r} must be text, got {value!r:.80}; the row has "
+            f"{', '.join(map(str, row)) or 'no fields'}"
+        )
+    return value

@@ -1,0 +1,33 @@
+"""The gallery says what the code says."""
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from assay.cli import app
+from assay.envs import UnknownEnvironment, specs
+from assay.gallery import page
+
+PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
+
+
+def test_the_page_of_the_docs_is_what_the_command_prints() -> None:
+    found = page()
+    assert PAGE.read_text() == found, "run: assay list --markdown > docs/gallery.md"
+    for spec in specs():
+        if spec.id.startswith("assay/"):
+            section = found.partition(f"### {spec.id}\n")[2].partition("\n### ")[0]
+            assert "\nNeeds: " in section, spec.id
+            assert "\nPrompt" in section, spec.id
+            rows = [line for line in section.splitlines() if line.startswith("| `")]
+            assert all(row.split(" | ")[-1].strip(" |") for row in rows), f"{spec.id}: {rows}"
+
+
+def test_one_environment_is_shown_by_its_id() -> None:
+    shown = CliRunner().invoke(app, ["list", "assay/AIME-v0"])
+    assert shown.exit_code == 0
+    assert "A reply that earns full marks:" in shown.stdout
+    assert "| `think` | `False` |" in shown.stdout
+    missed = CliRunner().invoke(app, ["list", "assay/AIMEE-v0"])
+    assert isinstance(missed.exception, UnknownEnvironment)
+    assert "Did you mean assay/AIME-v0" in str(missed.exception)

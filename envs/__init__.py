@@ -6,19 +6,23 @@ from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
 from .compare import Compared, compare, read_referenced, status_pairs
+from .contract import ContractBroken, check
 from .data import DataError, read_rows
+from .define import environment, register_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
 from .group_vector import GroupVectorEnv
+from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
-    EnvSpec,
+    RetiredEnvironment,
     UnknownEnvironment,
     arguments,
-    environment,
     make,
     make_group,
+    plugins,
     register,
+    retire,
     spec,
     specs,
 )
@@ -34,6 +38,7 @@ from .scoring import (
 )
 from .source import Generated, Rows, Source, Split
 from .spaces import Unicode
+from .spec import EnvSpec
 from .state import State, Turn
 from .statistics import clustered_interval, pass_at_k, wilson_interval
 from .task import Conversation, Message, Task
@@ -46,6 +51,7 @@ __all__ = [
     "AuditReport",
     "Compared",
     "Completion",
+    "ContractBroken",
     "Conversation",
     "DataError",
     "EnvSpec",
@@ -59,7 +65,10 @@ __all__ = [
     "Generated",
     "GroupVectorEnv",
     "Message",
+    "Plugin",
+    "PluginWarning",
     "Policy",
+    "RetiredEnvironment",
     "Rows",
     "Sample",
     "Scored",
@@ -76,6 +85,7 @@ __all__ = [
     "UnknownEnvironment",
     "arguments",
     "audit",
+    "check",
     "clustered_interval",
     "compare",
     "completions",
@@ -85,12 +95,15 @@ __all__ = [
     "make_group",
     "pass_at_k",
     "play",
+    "plugins",
     "read_completions",
     "read_referenced",
     "read_rows",
     "read_scored",
     "refuse_unwritable",
     "register",
+    "register_rows",
+    "retire",
     "rollout",
     "score",
     "shortened",

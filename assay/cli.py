@@ -1,4 +1,4 @@
-"""The command line: list, verifiers, score, audit, diff, train, demo, sandbox."""
+"""The command line: list, new, verifiers, score, audit, diff, train, demo, sandbox."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from .catalogue import verifiers_command
 from .console import err, out, say
 from .demo import demo
 from .envs import (
+    PluginWarning,
     Scored,
     UnknownEnvironment,
     make,
+    plugins,
     read_completions,
     read_scored,
     refuse_unwritable,
@@ -28,6 +30,8 @@ from .envs import (
     specs,
     write_scored,
 )
+from .naming import found_here
+from .new_cli import new_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .training_cli import train
@@ -44,6 +48,7 @@ app.add_typer(sandbox_app, name="sandbox")
 app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("diff")(diff_command)
+app.command("new")(new_command)
 app.command()(train)
 app.command()(demo)
 
@@ -55,13 +60,21 @@ _MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
 
 @app.command("list")
 def list_environments() -> None:
-    """List the environments, and what each needs."""
-    out.print(report.environments(specs()))
+    """List the environments, what each needs, and the plug-ins that cannot be used."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)  # said below, once
+        found = plugins()
+    out.print(report.environments(specs(), found))
+    for plugin in found:
+        for fault in plugin.faults:
+            say(f"warning: {plugin}: {fault}")
 
 
 @app.command("score")
 def score_file(
-    env: Annotated[str, typer.Argument(help="Environment id, such as assay/GSM8K-v0.")],
+    env: Annotated[
+        str, typer.Argument(help="Environment id, such as assay/GSM8K-v0, or module:id.")
+    ],
     file: Annotated[
         Path,
         typer.Argument(
@@ -97,7 +110,7 @@ def score_file(
         refuse_unwritable(out_path)
         if out_path.exists() and not resume:
             raise ValueError(f"{out_path} exists: give another --out, or --resume to complete it")
-    made = make(env, **kwargs)
+    made = make(found_here(env), **kwargs)
     try:
         rows = read_completions(file, made.source)
         known = read_scored(out_path) if out_path and out_path.exists() else []

@@ -83,12 +83,17 @@ def _object(text: str, source: str) -> dict[str, Any]:
     return dict(found)
 
 
+def found_here(id_: str) -> str:
+    """An environment's id; modules that it names are also looked for in the current folder."""
+    here = str(Path.cwd())
+    if ":" in id_ and here not in sys.path:
+        sys.path.insert(0, here)
+    return id_
+
+
 def _imported(module: str) -> Any:
     """A module, also of the folder that the command was given in."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    return importlib.import_module(module)
+    return importlib.import_module(found_here(f"{module}:").removesuffix(":"))
 
 
 def _environment(id_: str, options: dict[str, Any]) -> Named:

@@ -322,7 +322,11 @@ def _builder(found: EnvSpec) -> Builder:
     module, _, name = found.entry_point.partition(":")
     if "/" in name:  # what a module registered as a callable
         known = spec(found.entry_point)
-        return _BUILDERS[name] if name in _BUILDERS else _builder(known)
+        if name in _BUILDERS:
+            return _BUILDERS[name]
+        if known.entry_point == found.entry_point:
+            raise UnknownEnvironment(_unknown(name, module))
+        return _builder(known)
     builder: Builder = getattr(importlib.import_module(module), name)
     return builder
 

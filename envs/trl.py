@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .registry import make
+from .registry import make, spec
 from .text_env import TextEnv
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ class EnvironmentReward:
         self._env: TextEnv | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_env": None}
+        return {**self.__dict__, "env_id": spec(self.env_id).address, "_env": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The address has another process import what registers the id.
+        self.__dict__.update({**state, "env_id": spec(state["env_id"]).id})
 
     @property
     def env(self) -> TextEnv:
@@ -107,6 +111,13 @@ class TRLSpec:
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ValueError(f"size must be at least 1, got {self.size}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "env_id": spec(self.env_id).address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The address has another process import what registers the id.
+        self.__dict__.update({**state, "env_id": spec(state["env_id"]).id})
 
     @property
     def train_dataset(self) -> Dataset:

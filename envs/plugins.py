@@ -60,10 +60,15 @@ def import_fault(plugin: Plugin) -> str:
     try:
         importlib.import_module(plugin.module)
     except (Exception, SystemExit) as error:  # whatever it is, it is not this program's end
-        last = traceback.extract_tb(error.__traceback__)[-1]
         said = str(error).strip().partition("\n")[0]
-        return f"{type(error).__name__}: {said} ({last.filename}, line {last.lineno})"
+        return f"{type(error).__name__}: {said}{_where(error)}"
     return ""
+
+
+def _where(error: BaseException) -> str:
+    """The last line of other people's code that an error came through."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__)[2:] if f.filename[:1] != "<"]
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
 def _package(dist: importlib.metadata.Distribution | None) -> str:

@@ -141,6 +141,12 @@ register(
     summary="complete a Python function",
 )
 register(
+    "assay/IFEval-v0",
+    "assay.envs.ifeval:IFEval",
+    needs=_DATA,
+    summary="instructions that a rule can check",
+)
+register(
     "assay/MBPP-v0",
     "assay.envs.mbpp:MBPP",
     needs=f"{_DATA}; a sandbox",

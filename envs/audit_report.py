@@ -101,8 +101,11 @@ class AuditReport:
         """For a test of one's own: fail where a promise is broken.
 
         Raises:
-            AuditFailed: one is.
+            AuditFailed: one is, or none could be tried.
         """
+        if not any(f.holds for f in self.findings) and not self.failing:
+            notes = sorted({f.note for f in self.findings})
+            raise AuditFailed(f"nothing could be checked of {self.subject}: {'; '.join(notes)}")
         if not self.failing:
             return
         lines = [f"{self.subject} breaks {len(self.failing)} of {len(self.findings)} promises"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.envs import (
+    AuditFailed,
     AuditReport,
     Generated,
     Rows,
@@ -349,3 +350,15 @@ def test_examples_in_the_docs_hold() -> None:
     runner.run(example)
     assert runner.tries > 3
     assert runner.failures == 0
+
+
+def test_an_audit_that_could_check_nothing_does_not_pass() -> None:
+    class Local(Exact):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = threading.Lock()  # so that it cannot be copied to another process
+
+    report = audit(Local(), samples=[Sample("yes", "yes")])
+    assert report.failing == []
+    with pytest.raises(AuditFailed, match="nothing could be checked of"):
+        report.raise_for_failures()

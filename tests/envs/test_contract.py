@@ -43,7 +43,28 @@ MBPP = [
         "challenge_test_list": [],
     }
 ]
-ROWS = {"assay/GSM8K-v0": GSM8K, "assay/HumanEval-v0": HUMANEVAL, "assay/MBPP-v0": MBPP}
+IFEVAL = [
+    {
+        "key": 7,
+        "prompt": "Write of the sea in 2 bullet points such as * this. Do not use commas.",
+        "instruction_id_list": ["detectable_format:number_bullet_lists", "punctuation:no_comma"],
+        "kwargs": [{"num_bullets": 2.0, "keywords": None}, {}],
+        "solution": "* The sea is wide.\n* It is salt.",
+    },
+    {
+        "key": 8,
+        "prompt": "Name a season. Wrap your reply in double quotation marks.",
+        "instruction_id_list": ["startend:quotation"],
+        "kwargs": [{}],
+        "solution": '"Spring is the season I like."',
+    },
+]
+ROWS = {
+    "assay/GSM8K-v0": GSM8K,
+    "assay/HumanEval-v0": HUMANEVAL,
+    "assay/IFEval-v0": IFEVAL,
+    "assay/MBPP-v0": MBPP,
+}
 BUILT_IN = [spec.id for spec in specs() if spec.id.startswith("assay/")]
 NEEDS_SANDBOX = {"assay/HumanEval-v0", "assay/MBPP-v0"}
 DEGENERATE = [
@@ -188,6 +209,22 @@ def test_golds_that_cannot_be_used_stop_the_load(tmp_path, answer) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(ValueError, match=r"row 3: the answer must end in '####' and the gold"):
         make("assay/GSM8K-v0", data=str(path))
+
+
+def test_instructions_that_cannot_be_used_stop_the_load(tmp_path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(json.dumps({**IFEVAL[1], "kwargs": [{"num_bullets": 2}]}))
+    with pytest.raises(ValueError, match=r"row 0: startend:quotation takes no argument 'num_bul"):
+        make("assay/IFEval-v0", data=str(path))
+
+
+@pytest.mark.parametrize(
+    ("options", "reward"), [({}, 0.0), ({"partial": True}, 0.5), ({"mode": "loose"}, 1.0)]
+)
+def test_instructions_are_strict_unless_told(build, options, reward) -> None:
+    env = build("assay/IFEval-v0", **options)
+    env.reset(options={"task": 0})
+    assert env.step("Sure, here you are:\n* The sea is wide.\n* It is salt.")[1] == reward
 
 
 def test_tests_that_cannot_be_used_stop_the_load(tmp_path) -> None:

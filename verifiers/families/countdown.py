@@ -16,6 +16,7 @@ _TOKEN = re.compile(r"\s*(?:([0-9]{1,9})|([-+*/()]))")
 _SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"}
 _LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": ""}
 _MAX_LENGTH = 500
+_DEEPEST = 100
 
 
 class Countdown(Verifier):
@@ -112,6 +113,7 @@ class _Reader:
             raise _Unreadable("only a whole number may follow '='")
         self.tokens = list(_tokens(left))
         self.at = 0
+        self.depth = 0
         self.used: Counter[int] = Counter()
 
     def read(self) -> tuple[Fraction, Counter[int]]:
@@ -142,9 +144,13 @@ class _Reader:
     def _atom(self) -> Fraction:
         taken = self._take()
         if taken == "(":
+            self.depth += 1
+            if self.depth > _DEEPEST:  # Python's own bound would make it a fault of ours
+                raise _Unreadable(f"brackets are more than {_DEEPEST} deep")
             value = self._sum()
             if self._take() != ")":
                 raise _Unreadable("a bracket is not closed")
+            self.depth -= 1
             return value
         if not taken.isdigit():
             raise _Unreadable(f"expected a number, got {taken or 'the end'!r}")

@@ -1,4 +1,4 @@
-"""The math workers of this process: as many as it has cores, shared by all its verifiers.
+"""The workers of this process: for each program as many as it has cores, shared by its verifiers.
 
 They start when they are first needed, a second one only while the first is busy, and are
 replaced when they die. Threads that wait get their turn in the order in which they came.
@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ...sandbox.cores import usable_cores
-from .worker import Finding, Worker, WorkerError, WorkerLimits
+from .worker import SYMBOLIC, Finding, Worker, WorkerError, WorkerLimits
 
 
 class WorkerPool:
@@ -24,16 +24,20 @@ class WorkerPool:
     Args:
         limits: for every question.
         size: how many may run at a time; by default one for each usable core.
+        program: what they run.
 
     Raises:
         ValueError: the size is less than 1.
     """
 
-    def __init__(self, limits: WorkerLimits, size: int | None = None) -> None:
+    def __init__(
+        self, limits: WorkerLimits, size: int | None = None, program: str = SYMBOLIC
+    ) -> None:
         if size is not None and size < 1:
             raise ValueError(f"size must be at least 1, got {size!r}")
         self.limits = limits
         self.size = size or usable_cores()
+        self.program = program
         self._reset()
 
     def _reset(self) -> None:
@@ -87,7 +91,7 @@ class WorkerPool:
             if self._idle:
                 return self._idle.pop()
             if len(self._workers) < self.size:
-                self._workers.append(Worker(self.limits))
+                self._workers.append(Worker(self.limits, self.program))
                 return self._workers[-1]
             turn: Future[Worker] = Future()
             self._waiting.append(turn)
@@ -114,15 +118,15 @@ class WorkerPool:
 
 # -- one for each process ----------------------------------------------------------------------
 
-_pools: dict[WorkerLimits, WorkerPool] = {}
+_pools: dict[tuple[WorkerLimits, str], WorkerPool] = {}
 _guard = threading.Lock()
 _size: int | None = None
 
 
-def shared_pool(limits: WorkerLimits) -> WorkerPool:
+def shared_pool(limits: WorkerLimits, program: str = SYMBOLIC) -> WorkerPool:
     """This process's workers for these limits."""
     with _guard:
-        return _pools.setdefault(limits, WorkerPool(limits, _size))
+        return _pools.setdefault((limits, program), WorkerPool(limits, _size, program))
 
 
 def one_worker() -> None:

@@ -1,4 +1,4 @@
-"""A killable process for what cannot be bounded otherwise: symbolic algebra on hostile text.
+"""A killable process for what cannot be bounded otherwise: algebra or SQL of hostile text.
 
 Neither a thread nor an alarm stops sympy raising nine to the power of 9^9: only killing the
 process does. A worker starts when it is first needed, with pipes and a plain command line, so it
@@ -23,6 +23,9 @@ import threading
 import time
 from dataclasses import dataclass
 from typing import Any
+
+SYMBOLIC = "maths/symbolic.py"
+"""The program of a worker for algebra, as a file of the package ``assay.verifiers``."""
 
 _READY_S = 120.0
 """Wall-clock seconds that a worker may take to start; the usual figure is half a second."""
@@ -66,12 +69,14 @@ class Worker:
 
     Args:
         limits: for every question.
+        program: what it runs, a file of the package ``assay.verifiers``.
 
     It restarts by itself after it was killed. Threads may share it; they take turns.
     """
 
-    def __init__(self, limits: WorkerLimits | None = None) -> None:
+    def __init__(self, limits: WorkerLimits | None = None, program: str = SYMBOLIC) -> None:
         self.limits = limits or WorkerLimits()
+        self.program = program
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -98,7 +103,7 @@ class Worker:
             code = self._kill()
             if code == -signal.SIGXCPU:  # the kernel saw it before we did
                 return Finding("timeout", f"more than {self.limits.cpu_s:g} s of CPU time")
-            return Finding("crash", f"the math worker died, exit code {code}")
+            return Finding("crash", f"the worker died, exit code {code}")
         except BaseException:  # Ctrl-C: its answer would be taken for that to the next question
             self._kill()
             raise
@@ -125,9 +130,9 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._kill()
-        source = pkgutil.get_data(__package__, "symbolic.py")
+        source = pkgutil.get_data(__package__.rpartition(".")[0], self.program)
         if source is None:
-            raise WorkerError("cannot read symbolic.py beside worker.py; reinstall the package")
+            raise WorkerError(f"cannot read {self.program} of the package; reinstall it")
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", source.decode()],
@@ -144,11 +149,11 @@ class Worker:
             ready = _receive(process, time.monotonic() + _READY_S)
         except (OSError, EOFError) as error:
             self._kill()
-            raise WorkerError(f"the math worker does not start: {error}") from error
+            raise WorkerError(f"the worker does not start: {error}") from error
         if ready is None or not ready["ready"]:
             self._kill()
             cause = "no sign of life" if ready is None else ready["reason"]
-            raise WorkerError(f"the math worker does not start: {cause}")
+            raise WorkerError(f"the worker does not start: {cause}")
         return process
 
     def _awaited(self, process: subprocess.Popen[bytes], before: float | None) -> dict[str, Any]:
@@ -165,7 +170,7 @@ class Worker:
                 if now is None or before is None:  # no /proc here: wall time is all there is
                     raise _OverrunError(f"more than {limits.wall_s:g} s")
                 raise WorkerError(
-                    f"the math worker got only {now - before:.1f} s of CPU time in "
+                    f"the worker got only {now - before:.1f} s of CPU time in "
                     f"{limits.wall_s:g} s: the machine is overloaded"
                 )
 

@@ -1,0 +1,62 @@
+"""Procedural ways, orders and colourings: every task can be solved, and only by its own answer."""
+
+from itertools import permutations
+
+import pytest
+
+from assay.envs import make
+
+NAMES = (
+    "CoinChange",
+    "Colouring",
+    "GraphPath",
+    "HamiltonianPath",
+    "Hanoi",
+    "Knapsack",
+    "KnightPath",
+    "LightsOut",
+    "MagicSquare",
+    "Maze",
+    "SlidingTiles",
+    "Sorting",
+    "SpanningTree",
+    "SubsetSum",
+    "TopologicalOrder",
+    "WaterJugs",
+    "WordLadder",
+)
+
+
+@pytest.mark.parametrize("level", range(1, 6))
+@pytest.mark.parametrize("name", NAMES)
+def test_each_task_of_each_level_is_won_by_its_answer_and_lost_with_it_cut_short(
+    name, level
+) -> None:
+    env = make(f"assay/{name}-v0", level=level)
+    tasks = [env.task(i) for i in range(12)]
+    for task in tasks:
+        assert env.rubric.check_reference(task.reference) is None
+        assert env.rubric.verify(task.solution, task.reference).score == 1.0
+        cut = task.solution[: len(task.solution) * 3 // 4].rstrip(" ,")
+        assert env.rubric.verify(cut, task.reference).score == 0.0
+    assert len({task.text for task in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_to_other_tasks_lose(name) -> None:
+    env = make(f"assay/{name}-v0", level=5)
+    tasks = [env.task(i) for i in range(12)]
+    pairs = [(one.solution, other.reference) for one, other in permutations(tasks, 2)]
+    won = sum(env.rubric.verify(*pair).score for pair in pairs)
+    assert won <= (3 if name == "WaterJugs" else 0)  # the same steps may measure other amounts
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_levels_grow(name) -> None:
+    lengths = []
+    for level in range(1, 6):
+        env = make(f"assay/{name}-v0", level=level)
+        lengths.append(sum(len(env.task(i).text) for i in range(8)))
+    assert lengths[0] < lengths[2] < lengths[4]
+    with pytest.raises(ValueError, match="level must be from 1 to 5, got 6"):
+        make(f"assay/{name}-v0", level=6)

@@ -1,0 +1,382 @@
+"""Instructions: what no content earns, strict and loose, and how references are read."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.verifiers import Instructions, Status
+from assay.verifiers.instructions import (
+    CONSTRAINTS,
+    LEFT_OUT,
+    constraint,
+    language_of,
+    read_instructions,
+    table,
+)
+from assay.verifiers.instructions.sentences import sentences
+from assay.verifiers.instructions.words import occurrences, words
+
+PAGE = Path(__file__).parents[2] / "docs" / "instructions.md"
+ARGUMENTS = {
+    "N": 3, "capital_frequency": 2, "capital_relation": "less than", "end_phrase": "So it is.",
+    "first_word": "we", "forbidden_words": ["zebra"], "frequency": 2, "keyword": "sea",
+    "keyword1": "a", "keyword2": "b", "keyword3": "c", "keyword4": "d", "keyword5": "e",
+    "keywords": ["sea"], "language": "en", "last_word": "sea", "let_frequency": 9,
+    "let_relation": "less than", "letter": "q", "m": 1, "max_words": 900, "min_words": 0, "n": 1,
+    "n_end": 1, "n_start": 0, "n_sent": 2, "n_words": 3, "nth_paragraph": 1, "num_bullets": 1,
+    "num_highlights": 1, "num_paragraphs": 1, "num_placeholders": 1, "num_sections": 1,
+    "num_sentences": 9, "num_words": 99, "options": "one/two", "percentage": 90,
+    "phrase": "a sea of rain", "postscript_marker": "P.S.", "prompt_to_repeat": "Say it again.",
+    "reference_text": "a sea of rain", "relation": "less than", "section_spliter": "Day",
+    "sep": "...", "small_n": 9, "word": "sea",
+}  # fmt: skip
+EMPTY = [
+    "",
+    " ",
+    "\n\n\t",
+    ".",
+    "...",
+    "?!",
+    "* ",
+    "***",
+    "\u200b\ufeff",
+    "\x00",
+    "🙂" * 9,
+    "I don't know.",
+    "I do not know",
+    "I cannot help with that.",
+    "Sorry, I can't help.",
+    "As an AI, I cannot.",
+    "None",
+    "The answer is",
+    "<think>It rains on the sea, so it is.",
+    "<think>It rains.</think>",
+    "<think></think><answer></answer>",
+    "{}",
+    "[]",
+    '""',
+    "``` \n```",
+    "\ud800",
+    "<<>>",
+    "[ ]",
+]
+
+
+def reference(id_):
+    """An instruction with arguments that would let almost anything through."""
+    return [
+        {
+            "id": id_,
+            **{name: ARGUMENTS[name] for name in CONSTRAINTS[id_].rules if name in ARGUMENTS},
+        }
+    ]
+
+
+@pytest.mark.parametrize("mode", ["strict", "loose"])
+@pytest.mark.parametrize("id_", sorted(CONSTRAINTS))
+def test_nothing_earns_nothing(id_, mode) -> None:
+    verifier = Instructions(mode=mode, partial=True)
+    for reply in EMPTY:
+        verdict = verifier.verify(reply, reference(id_))
+        assert (verdict.score, set(verdict.parts.values())) == (0.0, {0.0}), (reply, verdict)
+
+
+def test_nothing_earns_nothing_beside_a_short_option() -> None:
+    both = [{"id": "format:options", "options": "yes/no"}, {"id": "punctuation:no_comma"}]
+    verifier = Instructions(partial=True)
+    assert verifier.verify("Yes", both).parts == {
+        "format:options": 1.0,
+        "punctuation:no_comma": 1.0,
+    }
+    assert verifier.verify("Maybe", both).parts == {
+        "format:options": 0.0,
+        "punctuation:no_comma": 0.0,
+    }
+
+
+def test_short_replies_count_where_they_are_asked_for() -> None:
+    brief = [{"id": "length_constraints:number_words", "num_words": 3, "relation": "less than"}]
+    assert Instructions().verify("Paris.", brief).score == 0.0
+    assert Instructions().verify("In Paris.", brief).score == 1.0
+    comma = [{"id": "punctuation:no_comma"}]
+    assert [Instructions(least_words=n).verify("In Paris.", comma).score for n in (2, 3)] == [1, 0]
+
+
+def test_a_prompt_given_back_earns_nothing() -> None:
+    prompt = "Write of *rain* in four words.\nUse no comma at all."
+    row = {"prompt": prompt, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
+    for mode in ("strict", "loose"):
+        verifier = Instructions(mode=mode)
+        for echo in (
+            prompt,
+            prompt.upper(),
+            f"The answer is {prompt}",
+            f"{prompt}\n\n{prompt}",
+            prompt.split("\n")[1],
+        ):
+            assert verifier.verify(echo, row).score == 0.0, echo
+        assert verifier.verify("Rain falls without end.", row).score == 1.0
+        assert verifier.verify(f"{prompt} Rain falls without end.", row).score == 1.0
+
+
+def test_a_copy_of_the_prompt_wins_where_it_is_asked_for() -> None:
+    arguments = {"prompt_to_repeat": "Name two seas."}
+    row = {
+        "prompt": "Name two seas. Copy this.",
+        "instruction_id_list": ["copy:copy"],
+        "kwargs": [arguments],
+    }
+    assert Instructions().verify("Name two seas.", row).score == 1.0
+
+
+LOOSE = [
+    ("**We** sail as we", "keywords:start_end", True),
+    ("Here it is:\nWe sail as we", "keywords:start_end", True),
+    ("We sail as we\nI hope it helps.", "keywords:start_end", True),
+    ("Here:\n*We* sail as *we*\nI hope it helps.", "keywords:start_end", True),
+    ("Here:\nA\nWe sail as we\nI hope it helps.", "keywords:start_end", False),
+    ("Here:\n...\nBye.", "keywords:start_end", False),
+]
+
+
+@pytest.mark.parametrize(("reply", "id_", "loose"), LOOSE)
+def test_loose_mode_forgives_first_and_last_lines_and_asterisks(reply, id_, loose) -> None:
+    assert Instructions(mode="loose").verify(reply, [{"id": id_}]).score == float(loose)
+    assert Instructions().verify(reply, [{"id": id_}]).score in (0.0, float("**We**" in reply))
+
+
+def test_what_follows_strictly_follows_loosely() -> None:
+    for id_ in CONSTRAINTS:
+        for reply in (
+            "We sail the sea. So it is.",
+            "* a sea\n* of rain",
+            "<<Sea>> is *what* we see.",
+        ):
+            strict, loose = (
+                Instructions(mode=m).verify(reply, reference(id_)) for m in ("strict", "loose")
+            )
+            assert strict.score <= loose.score
+
+
+def test_each_instruction_is_a_part_and_repeated_ones_are_numbered() -> None:
+    wanted = [{"id": "keywords:existence", "keywords": [word]} for word in ("sea", "sky")]
+    verdict = Instructions(partial=True).verify("The sea is very wide.", wanted)
+    assert (verdict.status, verdict.score) == (Status.INCORRECT, 0.5)
+    assert verdict.parts == {"keywords:existence": 1.0, "keywords:existence (2)": 0.0}
+    assert verdict.reason == "not followed: keywords:existence (2)"
+    assert Instructions().verify("The sea is very wide.", wanted).score == 0.0
+
+
+def test_a_thought_is_not_judged() -> None:
+    wanted = [{"id": "punctuation:no_comma"}]
+    assert Instructions().verify("<think>Well, so.</think>The sea is wide.", wanted).score == 1.0
+    assert Instructions().verify("<think>So</think>Well, the sea is wide.", wanted).score == 0.0
+
+
+BAD = [
+    ("punctuation:no_comma", "expected a list of instructions"),
+    ([], "expected one instruction at least"),
+    ([{}], "no constraint is called None"),
+    ([{"id": "words:start_verb"}], "needs a tagger of parts of speech"),
+    ([{"id": "punctuation:no_comma", "N": 3}], "takes no argument 'N'; it takes none"),
+    ([{"id": "count:numbers"}], "count:numbers needs N: a whole number from 1"),
+    ([{"id": "count:numbers", "N": True}], "N must be a whole number from 1, got True"),
+    ([{"id": "count:numbers", "N": 2.5}], "N must be a whole number from 1, got 2.5"),
+    ([{"id": "keywords:existence", "keywords": "sea"}], "keywords must be a list of texts"),
+    (
+        [{"id": "keywords:frequency", "keyword": "a", "frequency": 1, "relation": "more"}],
+        "'less than' or",
+    ),
+    (
+        [
+            {
+                "id": "keywords:letter_frequency",
+                "letter": "ab",
+                "let_frequency": 1,
+                "let_relation": "at least",
+            }
+        ],
+        "one character",
+    ),
+    (
+        [{"id": "language:response_language", "language": "xx"}],
+        "language must be an ISO 639-1 code",
+    ),
+    (
+        [{"id": "language:response_language", "language": ["en"]}],
+        "language must be an ISO 639-1 code",
+    ),
+    (
+        [{"id": "count:word_count_range", "min_words": 9, "max_words": 3}],
+        "max_words must be at least min_words",
+    ),
+    (
+        [
+            {
+                "id": "length_constraints:nth_paragraph_first_word",
+                "num_paragraphs": 1,
+                "nth_paragraph": 2,
+                "first_word": "a",
+            }
+        ],
+        "at most",
+    ),
+    (
+        [{"id": "repeat:repeat_span", "prompt_to_repeat": "a b", "n_start": 2, "n_end": 3}],
+        "n_start must be below",
+    ),
+    ([{"id": "copy:repeat_phrase", "phrase": "a b", "small_n": 2}], "three words"),
+    (
+        {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [3]},
+        "arguments must be an object",
+    ),
+    ({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}, "lists of one length"),
+]
+
+
+@pytest.mark.parametrize(("bad", "words_"), BAD, ids=[w for _, w in BAD])
+def test_bad_references_are_told(bad, words_) -> None:
+    assert words_ in Instructions().check_reference(bad)
+    assert Instructions().verify("The sea is wide.", bad).status is Status.BAD_GOLD
+
+
+def test_rows_from_columns_are_read() -> None:
+    row = {"instruction_id_list": ["count:numbers"], "kwargs": [{"N": 3.0, "keyword": None}]}
+    assert Instructions().verify("It is 1 or 2 or 3.", json.loads(json.dumps(row))).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "lenient"}, "mode must be 'strict' or 'loose', got 'lenient'"),
+        ({"least_words": 0}, "least_words must be a whole number from 1, got 0"),
+    ],
+)
+def test_bad_options_are_told(options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Instructions(**options)
+
+
+def test_a_newcomer_adds_a_constraint_in_five_lines() -> None:
+    @constraint("test:no_semicolon")
+    def no_semicolon(reply: str) -> bool:
+        """The reply has no semicolon."""
+        return ";" not in reply
+
+    try:
+        wanted = [{"id": "test:no_semicolon"}]
+        replies = ["The sea is wide.", "The sea; it is wide.", ""]
+        scores = [v.score for v in Instructions().verify_many(replies, [wanted] * 3)]
+        assert scores == [1.0, 0.0, 0.0]
+        assert "| test:no_semicolon |  | The reply has no semicolon. |" in table()
+        with pytest.raises(ValueError, match="registered already"):
+            constraint("test:no_semicolon")(no_semicolon)
+    finally:
+        del CONSTRAINTS["test:no_semicolon"]
+    with pytest.raises(TypeError, match="count needs a type with a rule"):
+        constraint("test:odd")(_odd)
+
+
+def _odd(reply: str, *, count: int) -> bool:
+    return len(reply) == count
+
+
+TOLD = [
+    ("THE WEATHER IS FINE AND WE ARE GOING TO THE BEACH", "en"),
+    ("Ich bin heute leider zu müde für das Kino", "de"),
+    ("Мне нравится читать книги", "ru"),
+    ("我喜欢看书", "zh"),
+    ("私は本を読むのが好きです", "ja"),
+    ("أحب قراءة الكتب في المساء", "ar"),
+    ("من کتاب خواندن را دوست دارم", "fa"),
+    ("ಕನ್ನಡ ಭಾಷೆ", "kn"),
+    ("Hola", None),
+    ("OK", None),
+    ("", None),
+    ("12 + 5", None),
+    ("\ud800", None),
+    ("Я love книги and море", None),
+]
+
+
+@pytest.mark.parametrize(("text", "language"), TOLD)
+def test_languages_are_told_or_not_and_always_the_same(text, language) -> None:
+    assert {language_of(text) for _ in range(1000)} == {language}
+
+
+def test_verdicts_are_the_same_a_thousand_times() -> None:
+    wanted = [
+        {"id": "change_case:english_capital"},
+        {"id": "language:response_language", "language": "en"},
+    ]
+    reply = "THE WEATHER IS FINE AND WE ARE GOING TO THE BEACH"
+    assert len({Instructions().verify(reply, wanted).to_json()["score"] for _ in range(1000)}) == 1
+
+
+def test_words_are_those_of_readers() -> None:
+    text = "Don’t use state-of-the-art e.g. U.S. 10,000.5 and/or _well_ हिन्दी 猫犬 naïve…"
+    assert words(text) == [
+        "Don’t", "use", "state-of-the-art", "e.g.", "U.S.", "10,000.5", "and", "or", "well",
+        "हिन्दी", "猫", "犬", "naïve",
+    ]  # fmt: skip
+
+
+def test_sentences_are_those_of_readers() -> None:
+    text = (
+        "# A heading\nMr. J. Smith, of Acme Inc. in the U.S. Army, paid 3.50 etc. to us. "
+        'He said: "Why?" Nobody knows... So!! 🎉\n\n'
+        "1. First\n2. Second. With two\n今日は雨。寒い！\n## End"
+    )
+    assert sentences(text) == [
+        "Mr. J. Smith, of Acme Inc. in the U.S. Army, paid 3.50 etc. to us.",
+        'He said: "Why?"', "Nobody knows...", "So!! 🎉", "1. First", "2. Second.",
+        "With two\n今日は雨。", "寒い！",
+    ]  # fmt: skip
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(
+    st.lists(
+        st.sampled_from(["sea", "Sea", "seas", "nausea", "a+", "(x", "-", "'", " "]), max_size=12
+    )
+)
+def test_keywords_are_counted_as_a_plain_reader_would(pieces) -> None:
+    text = " , ".join(pieces)
+    assert occurrences(text, "sea") == sum(p.lower() == "sea" for p in pieces)
+    assert occurrences(text, "a+") == pieces.count("a+")
+    assert occurrences(text, "(x") == pieces.count("(x")
+
+
+@pytest.mark.timeout(60)  # a guard against a hang: the audit measures growth
+@pytest.mark.parametrize("unit", ["a ", ". ", "It rains. ", "* a\n", "<<[*\"'("])
+def test_a_long_reply_hangs_nothing(unit) -> None:
+    reply = unit * (8_000 // len(unit))
+    for instruction in read_instructions([reference(id_)[0] for id_ in CONSTRAINTS]):
+        instruction.followed_by(reply)
+
+
+def test_a_megabyte_is_read() -> None:
+    wanted = [reference(id_)[0] for id_ in sorted(CONSTRAINTS) if id_.startswith("keywords:f")]
+    assert Instructions().verify("It rains, zebra. " * 62_000, wanted).score == 0.0
+
+
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(st.text(max_size=60) | st.text(" .*-\n\"'<>[](){}#aA1:,!?P", max_size=60))
+def test_no_reply_raises(reply) -> None:
+    for mode in ("strict", "loose"):
+        for id_ in CONSTRAINTS:
+            verdict = Instructions(mode=mode).verify(reply, reference(id_))
+            assert verdict.score in (0.0, 1.0), (id_, verdict)
+
+
+def test_the_page_tells_of_every_constraint_as_it_is() -> None:
+    page = PAGE.read_text("utf-8")
+    told = re.findall(r"^\| ([a-z_]+:[a-z0-9_-]+)(?: ‡)? \|", page, re.MULTILINE)
+    assert sorted(told) == sorted(CONSTRAINTS)
+    remedy = "print(assay.verifiers.instructions.table()) and put it in docs/instructions.md"
+    assert table() in page, remedy
+    assert all(f"`{name}`" in page for name in LEFT_OUT)

@@ -1,0 +1,223 @@
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.verifiers import Language, Status
+from assay.verifiers.form.prose import part_of, prose
+from assay.verifiers.form.script import script, scripts
+from assay.verifiers.form.tongue import WRITTEN_IN, alike, known, language_of
+
+SENTENCES = {
+    "en": "The train leaves at noon and arrives at three.",
+    "de": "Der Zug fährt um zwölf ab und kommt um drei an.",
+    "fr": "Le train part à midi et arrive à trois heures.",
+    "es": "El tren sale a mediodía y llega a las tres.",
+    "pt": "O trem sai ao meio-dia e chega às três.",
+    "it": "Il treno parte a mezzogiorno e arriva alle tre.",
+    "nl": "De trein vertrekt om twaalf uur en komt om drie uur aan.",
+    "sv": "Tåget går klockan tolv och kommer fram klockan tre.",
+    "da": "Toget kører klokken tolv og ankommer klokken tre.",
+    "fi": "Juna lähtee kahdeltatoista ja saapuu kolmelta.",
+    "pl": "Pociąg odjeżdża w południe i przyjeżdża o trzeciej.",
+    "cs": "Vlak odjíždí v poledne a přijíždí ve tři.",
+    "hu": "A vonat délben indul és háromkor érkezik.",
+    "ro": "Trenul pleacă la prânz și ajunge la ora trei.",
+    "tr": "Tren öğlen kalkıyor ve üçte varıyor.",
+    "vi": "Tàu khởi hành lúc trưa và đến lúc ba giờ.",
+    "id": "Kereta berangkat tengah hari dan tiba pukul tiga.",
+    "sw": "Treni inaondoka saa sita mchana na kufika saa tisa.",
+    "hr": "Vlak polazi u podne i stiže u tri sata.",
+    "ru": "Поезд отправляется в полдень и прибывает в три.",
+    "uk": "Потяг вирушає опівдні й прибуває о третій.",
+    "bg": "Влакът тръгва на обяд и пристига в три часа.",
+    "ar": "يغادر القطار ظهراً ويصل في الثالثة.",
+    "fa": "قطار ظهر حرکت می‌کند و ساعت سه می‌رسد.",
+    "ur": "ٹرین دوپہر کو روانہ ہوتی ہے اور تین بجے پہنچتی ہے۔",
+    "hi": "ट्रेन दोपहर को चलती है और तीन बजे पहुँचती है।",
+    "mr": "गाडी दुपारी निघते आणि तीन वाजता पोहोचते.",
+    "el": "Το τρένο φεύγει το μεσημέρι και φτάνει στις τρεις.",
+    "he": "הרכבת יוצאת בצהריים ומגיעה בשלוש.",
+    "th": "รถไฟออกตอนเที่ยงและถึงตอนบ่ายสาม",
+    "ko": "기차는 정오에 출발하여 세 시에 도착합니다.",
+    "ja": "列車は正午に出発し、三時に到着します。",
+    "zh": "火车中午出发，三点到达。",
+}
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_a_short_sentence_is_told_from_all_others(language: str) -> None:
+    sentence = SENTENCES[language]
+    won = [other for other in SENTENCES if Language(other).verify(sentence, None).score == 1.0]
+    assert won == [language]
+    assert Language().verify(sentence, language).score == 1.0
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "es", "ru", "el", "pl", "tr"])
+def test_capitals_change_nothing(language: str) -> None:
+    """Other detectors take capitals in English for German."""
+    loud = SENTENCES[language].upper()
+    won = [other for other in SENTENCES if Language(other).verify(loud, None).score == 1.0]
+    assert won == [language]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "", " ", "Hola", "OK", "42", "...", "I don't know", "x = 42", "\\boxed{42}", "😀" * 40,
+        "aaaaaaaaaaaaaaaaaaaa", "xqzv brfk plmn wrtz kjhg", "𝐓𝐡𝐞 𝐚𝐧𝐬𝐰𝐞𝐫 𝐢𝐬 𝐟𝐨𝐫𝐭𝐲-𝐭𝐰𝐨", "or " * 100,
+        "```\nThe train leaves at noon and arrives at three.\n```", "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ",
+        "https://example.org/the/train/leaves/at/noon", "$the train leaves at noon$",
+        "<think>The train leaves at noon and arrives", "\ud800" * 40, "e\u0301\u0323" * 40,
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_no_pass_in_any_language(reply: str) -> None:
+    for language in WRITTEN_IN:
+        assert Language(language, part="answer").verify(reply, None).score == 0.0
+
+
+def test_a_thousand_times_the_same_here_in_threads_and_elsewhere() -> None:
+    """The detector that IFEval uses answers one sentence in several ways."""
+    replies = ["THE TRAIN LEAVES AT NOON", "Hola", "OK", "기차는 정오에", *SENTENCES.values()]
+    verifier = Language("en", graded=True)
+    first = [verifier.verify(reply, None) for reply in replies]
+    for reply, verdict in zip(replies, first, strict=True):
+        language_of.cache_clear()
+        assert all(verifier.verify(reply, None) == verdict for _ in range(10))
+    one = SENTENCES["en"]
+    answers = set()
+    for _ in range(1000):
+        language_of.cache_clear()
+        answers.add(language_of(one))
+    assert len(answers) == 1
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(lambda _: verifier.verify_many(replies, [None] * 37), range(4)):
+            assert found == first
+    code = (
+        "from assay.verifiers.form.tongue import language_of\n"
+        f"print([language_of(text) for text in {list(SENTENCES.values())!r}])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONHASHSEED": "7", "PATH": "/usr/bin", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert told == f"{[language_of(text) for text in SENTENCES.values()]}\n"
+
+
+EN, ZH, DE = SENTENCES["en"], SENTENCES["zh"], SENTENCES["de"]
+
+
+def test_code_formulas_and_addresses_are_not_read() -> None:
+    code = "```python\ndef durchschnitt(werte):\n    # the mean of all the values given\n```"
+    reply = f"{DE}\n{code}\nSiehe https://example.org/the-train `for x in the_list` und $a+b=c$."
+    assert Language("de").verify(reply, None).score == 1.0
+    assert prose("a `b c` $d$ \\(e\\) \\[f\\] \\frac www.g.h").split()[0] == "a"
+    assert not set("bcdefgh") & set(prose("a `b c` $d$ \\(e\\) \\[f\\] \\frac www.g.h"))
+
+
+def test_another_script_cannot_hide_in_a_fence_or_a_formula() -> None:
+    for hidden in (f"```\n{ZH * 3}\n```", f"$\\text{{{ZH * 3}}}$", f"`{ZH * 3}`"):
+        assert Language("en").verify(f"{EN} {hidden}", None).score == 0.0
+
+
+def test_names_in_latin_letters_do_not_make_chinese_foreign() -> None:
+    reply = (
+        "我们先用 Python 写一个函数，然后在 Linux 上运行它，最后检查结果是否正确，并且记录时间。"
+    )
+    assert Language("zh", share=0.8).verify(reply, None).score == 1.0
+    assert Language("en").verify(reply, None).score == 0.0
+
+
+def test_kanji_alone_are_not_told_from_chinese() -> None:
+    assert Language("ja").verify("東京大学医学部附属病院", None).score == 0.0
+    assert Language("ja").verify("東京大学の医学部附属病院です", None).score == 1.0
+    assert Language("zh").verify("東京大学の医学部附属病院です", None).score == 0.0
+
+
+def test_serbian_is_right_in_both_scripts_and_a_transliteration_in_none() -> None:
+    cyrillic = "Воз полази у подне и стиже у три сата, ако не касни."
+    latin = "Voz polazi u podne i stiže u tri sata, ako ne kasni."
+    assert Language("sr").verify(cyrillic, None).score == 1.0
+    assert Language("sr").verify(latin, None).score == 1.0
+    assert Language("hr").verify(cyrillic, None).score == 0.0
+    assert Language("ru").verify("Poyezd otpravlyayetsya v polden i pribyvayet.", None).score == 0.0
+    assert Language("el").verify("To treno fevgei to mesimeri kai ftanei.", None).score == 0.0
+
+
+def test_the_share_is_that_of_passages_and_scripts() -> None:
+    half = Language("en", graded=True).verify(f"{EN * 2}\n{DE * 2}", None)
+    assert half.score is not None
+    assert 0.3 < half.score < 0.7
+    # 37 Latin letters; ten Han letters weigh three each
+    mixed = Language("en", graded=True).verify(f"{EN} 火车中午出发三点到达", None)
+    assert mixed.score == pytest.approx(37 / 67)
+    assert Language("en", graded=True, share=0.5).verify(f"{EN} {ZH}", None).score == 1.0
+    assert Language("en").verify(f"{EN} {ZH}", None).score == 0.0
+
+
+def test_a_foreign_passage_in_a_long_text_is_found_wherever_it_stands() -> None:
+    for at in (0, 10, 20):
+        text = [EN] * 20
+        text.insert(at, " ".join([DE] * 8))
+        assert Language("en").verify(" ".join(text), None).score == 0.0
+        assert Language("en", share=0.5).verify(" ".join(text), None).score == 1.0
+
+
+def test_only_the_part_that_is_asked_for_is_read() -> None:
+    reply = f"<think>{EN}</think>{DE}"
+    for part, language in (("thought", "en"), ("answer", "de")):
+        assert Language(language, part=part).verify(reply, None).score == 1.0
+    assert Language("en").verify(reply, None).score == 0.0
+    assert Language("en", part="thought").verify(f"{EN}</think>{DE}", None).score == 1.0
+    verdict = Language("en", part="thought").verify(EN, None)
+    assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
+    assert part_of("a</think>b<think>c", "thought") is None
+
+
+def test_marks_of_direction_and_of_no_width_change_nothing() -> None:
+    hebrew = "\u202b" + "\u200f".join(SENTENCES["he"]) + "\u202c"
+    assert Language("he").verify(hebrew, None).score == 1.0
+    assert Language("de").verify("\ufeff" + DE + "\x00", None).score == 1.0
+
+
+def test_tags_of_languages() -> None:
+    assert [known(tag) for tag in ("de", "pt-BR", "pt_br", "EN", "nb", "es-419")] == [
+        "de", "pt", "pt", "en", "no", "es",
+    ]  # fmt: skip
+    assert [known(tag) for tag in ("", "x", "zh-Hant", "klingon", "de-", "-")] == [None] * 6
+    assert alike("hr", "sr")
+    assert not alike("da", "no")
+    for wrong in ("xx", "zh-Hans", ""):
+        with pytest.raises(ValueError, match="language must be a code from"):
+            Language(wrong)
+    with pytest.raises(ValueError, match="part must be one of"):
+        Language("de", part="end")  # type: ignore[arg-type]  # the point of the test
+    with pytest.raises(ValueError, match="share must be"):
+        Language("de", share=0)
+
+
+def test_scripts_of_letters() -> None:
+    assert [script(c) for c in "é\u0301ñΩЖ٣م๕กが漢한ⅷ²"] == [
+        "Latin", None, "Latin", "Greek", "Cyrillic", None, "Arabic", None, "Thai", "Kana", "Han",
+        "Hangul", None, None,
+    ]  # fmt: skip
+    assert scripts("a1 я!") == {"Latin": 1, "Cyrillic": 1}
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(st.text(max_size=200))
+def test_no_text_raises(text: str) -> None:
+    for language in ("en", "ja", "sr"):
+        assert Language(language, graded=True).verify(text, None).score is not None
+
+
+def test_long_texts_of_any_shape_are_read_in_a_moment() -> None:
+    started = time.process_time()
+    for piece in ("word ", "e\u0301\u0323", "$a", "`", "\\(", "```a\n", "漢字かな", ".", "\n", EN):
+        Language("en").verify(piece * (300_000 // len(piece)), None)
+    assert time.process_time() - started < 30

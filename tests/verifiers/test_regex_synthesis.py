@@ -1,0 +1,183 @@
+"""Regex synthesis: whatever tells the strings apart wins, and nothing else does."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.verifiers import RegexSynthesis, Status
+
+STRINGS = {
+    "positive": ["a1", "b22", "c333"],
+    "negative": ["a", "1a", "d1", "a1\n"],
+    "hidden_positive": ["c3", "b2024"],
+    "hidden_negative": ["cc3", "b2 ", "C3", "a\u0663"],
+}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "[a-c][0-9]+",
+        r"^[abc]\d+$",
+        r"\A[abc]\d+\z",
+        r"\A[abc]\d+\Z",
+        r"(?:a|b|c)\d{1,}",
+        r"(?P<letter>[a-c])(\d)\d*",
+        r"/^[abc]\d+$/",
+        r"/^[abc]\d+$/gm",
+        r"r'[a-c]\d+'",
+        r'r"[a-c]\d+"',
+        r"`[a-c]\d+`",
+        r"**[a-c]\d+**",
+        r"I see.\n\nRegex: `[a-c]\d+`".replace(r"\n", "\n"),
+        "Pattern: [a-c][0-9]+",
+        r"<answer>[a-c]\d+</answer>",
+        r"<answer>/[a-c]\d+/</answer>",
+        r"<think>.*</think><answer>`[a-c]\d+`</answer>",
+        "```\n[a-c][0-9]+\n```",
+        "```regex\n^[a-c][0-9]+$\n```\nIt works.",
+        "<answer>```\n[a-c][0-9]+\n```</answer>",
+        r"\boxed{[a-c]\d+}",
+        r"So it is \boxed{[a-c]\d{1,9}}",
+        r"[a-c]\d+<|im_end|>",
+        r"a\d+|b\d+|c\d+",
+        r"^a\d+$|^b\d+$|^c\d+$",
+    ],
+)
+def test_every_right_expression_wins(reply: str) -> None:
+    verdict = RegexSynthesis().verify(reply, STRINGS)
+    assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0), verdict
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        (".*", Status.INCORRECT),
+        ("", Status.UNPARSEABLE),
+        ("^$", Status.INCORRECT),
+        ("()", Status.INCORRECT),
+        ("//", Status.UNPARSEABLE),
+        ("a1|b22|c333", Status.INCORRECT),
+        ("[a-d][0-9]+", Status.INCORRECT),
+        ("[a-c][0-9]{1,3}", Status.INCORRECT),
+        ("[a-c].+", Status.INCORRECT),
+        ("(?i)[a-c][0-9]+", Status.INCORRECT),
+        ("/[a-c][0-9]+/i", Status.INCORRECT),
+        (r"[a-c]\d+\s?", Status.INCORRECT),
+        (r"[a-c]\pN+", Status.INCORRECT),
+        (r"(?!d)[a-z]\d+", Status.UNPARSEABLE),
+        (r"(?<=x)[a-c]\d+", Status.UNPARSEABLE),
+        (r"([a-c])\1", Status.UNPARSEABLE),
+        (r"(?P<a>[a-c])(?P=a)", Status.UNPARSEABLE),
+        (r"[a-c]\d++", Status.UNPARSEABLE),
+        (r"(?>[a-c]\d+)", Status.UNPARSEABLE),
+        ("(((a{1000}){1000}){1000})", Status.UNPARSEABLE),
+        (r"(\pL{1,100}){10}", Status.UNPARSEABLE),
+        ("(" * 400, Status.UNPARSEABLE),
+        ("(" * 250 + ")" * 250, Status.INCORRECT),
+        ("[", Status.UNPARSEABLE),
+        ("a" * 501, Status.INCORRECT),
+        ("[a-c]\\d+|" * 60 + "x", Status.INCORRECT),
+        (r"[a-c]\d+ or [a-z]\d+", Status.INCORRECT),
+        (r"[a-c]\d+, [a-z]\d+", Status.INCORRECT),
+        ("<answer>[a-c][0-9]+\n[a-z]+</answer>", Status.UNPARSEABLE),
+        ("```\n[a-c][0-9]+\n.*\n```", Status.UNPARSEABLE),
+        ("<think>[a-c][0-9]+", Status.UNPARSEABLE),
+        ("[a-c][0-9]+\nor not", Status.INCORRECT),
+        ("\ud800", Status.UNPARSEABLE),
+        ("\x00", Status.INCORRECT),
+        (r"\C+", Status.INCORRECT),
+    ],
+)
+def test_nothing_else_does(reply: str, status: Status) -> None:
+    verdict = RegexSynthesis().verify(reply, STRINGS)
+    assert (verdict.score, verdict.status) == (0.0, status), verdict
+
+
+def test_slashes_are_no_delimiters_where_the_strings_have_them() -> None:
+    paths = {"positive": ["/a/", "/b/", "/cc/"], "negative": ["a", "/a", "/1/"]}
+    assert RegexSynthesis().verify("/[a-c]+/", paths).score == 1.0
+    assert RegexSynthesis().verify("[a-c]+", paths).score == 0.0
+
+
+def test_brackets_and_dollars_are_part_of_an_expression() -> None:
+    strings = {"positive": ["(a)", "(bb)", "(ab)"], "negative": ["a", "(1)"]}
+    assert RegexSynthesis().verify(r"\([ab]+\)", strings).score == 1.0
+    strings = {"positive": ["$1$", "$22$", "$31$"], "negative": ["1", "$x$"]}
+    assert RegexSynthesis().verify(r"\$\d+\$", strings).score == 1.0
+    assert RegexSynthesis().verify(r"[$]\d+[$]", strings).score == 1.0
+
+
+def test_without_hidden_strings_an_expression_is_shorter_than_the_list() -> None:
+    strings = {"positive": ["a1", "b2", "c3"], "negative": ["x"]}
+    assert RegexSynthesis().verify("a1|b2|c3", strings).score == 0.0
+    assert RegexSynthesis().verify("c3|b2|a1", strings).score == 0.0
+    assert RegexSynthesis().verify("[abc][0-9]", strings).score == 0.0
+    assert RegexSynthesis().verify(r"[a-c]\d", strings).score == 1.0
+    doubled = {**strings, "positive": strings["positive"] * 2}
+    assert RegexSynthesis().verify("a1|b2|c3", doubled).score == 0.0
+    known = {**strings, "hidden_positive": ["a1"]}
+    assert RegexSynthesis().verify("a1|b2|c3", known).score == 0.0
+
+
+def test_the_length_is_an_option() -> None:
+    assert RegexSynthesis(longest=7).verify(r"[a-c]\d+", STRINGS).score == 0.0
+    assert RegexSynthesis(longest=8).verify(r"[a-c]\d+", STRINGS).score == 1.0
+    with pytest.raises(ValueError, match="longest must be from 1 to 2000, got 0"):
+        RegexSynthesis(longest=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"positive": []}, "needs a positive and a negative"),
+        ({"negative": []}, "needs a positive and a negative"),
+        ({"negative": "x"}, "negative must be a list of strings"),
+        ({"hidden_negative": [1]}, "hidden_negative must be a list of strings"),
+        ({"hidden_negative": ["a1"]}, "both positive and negative, got 'a1'"),
+        ({"positive": ["a" * 30_000]}, "at most 20000 characters"),
+        ({"pattern": "[a-c]"}, "does not win: misses a positive string"),
+        ({"pattern": "(?=a)"}, "does not win: RE2 cannot read it: invalid perl operator: (?="),
+        ({"pattern": 1}, "pattern must be a regular expression"),
+    ],
+)
+def test_references_that_cannot_be_used_are_bad_golds(change, words: str) -> None:
+    reference = {**STRINGS, **change}
+    assert words in (RegexSynthesis().check_reference(reference) or "")
+    verdict = RegexSynthesis().verify("a", reference)
+    assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
+
+
+def test_the_known_pattern_wins() -> None:
+    reference = {**STRINGS, "pattern": r"[a-c]\d+"}
+    reply = RegexSynthesis().winning_reply(reference)
+    assert RegexSynthesis().verify(reply, reference).score == 1.0
+    assert RegexSynthesis().winning_reply(STRINGS) is None
+
+
+expressions = st.recursive(
+    st.sampled_from(["a", "b", "[ab]", "[^a]", "c"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map(lambda p: f"(?:{p[0]}|{p[1]})"),
+        inner.map(lambda p: f"(?:{p})?"),
+        inner.map(lambda p: f"(?:{p}){{1,2}}"),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(expression=expressions, words=st.lists(st.text("abc", max_size=5), min_size=2, unique=True))
+def test_verdicts_are_those_of_python(expression: str, words: list[str]) -> None:
+    """On the syntax that both share, RE2 and Python's own engine say the same."""
+    half = len(words) // 2
+    reference = {"positive": words[:half], "negative": words[half:], "hidden_positive": ["ca" * 9]}
+    pattern = re.compile(f"{expression}|(?:ca){{9}}")
+    right = all(map(pattern.fullmatch, words[:half])) and not any(
+        map(pattern.fullmatch, words[half:])
+    )
+    reply = f"<answer>{pattern.pattern}</answer>"
+    assert RegexSynthesis().verify(reply, reference).score == float(right)

@@ -1,0 +1,174 @@
+"""What verifiers share whose tasks have many right answers: read one, hold it to the rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from ..extract import Answer
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .answer import BLOCK, read_answer
+
+
+class Unreadable(ValueError):
+    """The text is no answer of the family's form; the message says why."""
+
+
+class AnyAnswer(Verifier):
+    r"""Pays every answer without a fault. Derive from it and write :meth:`fault`.
+
+    The answer is what the last ``<answer>`` holds, else the last ``\boxed{}``, else the last
+    fenced block, else the last paragraph, or its last line where the whole of it is not of the
+    form. A label such as ``Path:``, list marks, bold, code and LaTeX's signs are set aside. What
+    is left must be the answer and nothing else.
+
+    Attributes:
+        longest: characters; a longer answer is not read.
+    """
+
+    longest: ClassVar[int] = 20_000
+
+    def fault(self, text: str, reference: Any) -> str | None:
+        """What is wrong with an answer, or ``None`` where it is right.
+
+        Raises:
+            Unreadable: the text is no answer of the form.
+        """
+        raise TypeError(f"{type(self).__name__} must define fault")
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Hold the first reading that has the form of an answer to the rules."""
+        found = read_answer(reply, BLOCK, longest=self.longest)
+        if found.text is None:
+            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+        first = ""
+        for text in _readings(found):
+            try:
+                fault = self.fault(text, reference)
+            except Unreadable as error:
+                first = first or str(error)
+                continue
+            if fault is None:
+                return Verdict.correct("holds to every rule", extracted=text)
+            return Verdict.wrong(fault, extracted=text)
+        return Verdict.wrong(first, status=Status.UNPARSEABLE, extracted=found.text)
+
+
+def _readings(found: Answer) -> Iterator[str]:
+    text = plain(found.text or "")
+    yield text
+    yield from _unlabelled(text)
+    last = text.rpartition("\n")[2].strip()
+    if found.rule == "last_paragraph" and last != text:
+        yield last
+        yield from _unlabelled(last)
+
+
+_LABEL_WORDS = """
+answer assignment colouring coloring colors colours ladder list moves numbers order ordering path
+route schedule selection sequence set solution sorted square steps subset taken tour
+a an are as ascending alphabetical alphabetically by descending final find following follows for
+found from full here i in increasing decreasing is its legal length my of one optimal possible
+shortest so some such the then this these therefore thus to valid value with
+"""
+_LABEL = frozenset(_LABEL_WORDS.split())
+_LABEL_END = re.compile(r"[:=]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def _unlabelled(text: str) -> Iterator[str]:
+    """The text after a label of plain words that deny nothing, where it begins with one."""
+    end = _LABEL_END.search(text, 0, 120)
+    if end is None:
+        return
+    words = _WORD.findall(text[: end.start()].casefold())
+    if words and len(words) <= 12 and all(word in _LABEL or len(word) == 1 for word in words):
+        yield text[end.end() :].strip()
+
+
+_LATEX_TEXT = re.compile(r"\\(?:text|textbf|texttt|mathrm|mathbf|mathtt)\s?\{([^{}\\]{0,500})\}")
+_LATEX_FRAME = re.compile(r"\\(?:begin|end)\{[a-z]{1,12}\*?\}(?:\{[lcr|]{0,40}\})?")
+_LATEX_SIGNS = {
+    "longrightarrow": "→", "rightarrow": "→", "Rightarrow": "→", "to": "→", "leftarrow": "←",
+    "uparrow": "↑", "downarrow": "↓", "quad": " ", "qquad": " ", "left": "", "right": "",
+    "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "times": "×",
+}  # fmt: skip
+_LATEX = re.compile(r"\\(?:([A-Za-z]{1,20})|([,;:! {}\[\]_&%#]|\\))")
+_LIST_MARK = re.compile(
+    r"^[ \t]{0,8}(?:(?:step|move)[ \t]{1,3}\d{1,4}[.):]?[ \t]{1,3}|\d{1,4}[.)][ \t]{1,3}"
+    r"|[-*+•][ \t]{1,3})",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def plain(text: str) -> str:
+    r"""A text without list marks, bold and code, and with LaTeX's signs as characters.
+
+    Example:
+        >>> plain(r"\text{A} \to \text{B}")
+        'A → B'
+        >>> plain("1. up\n2. down")
+        'up\ndown'
+    """
+    if "\\" in text:
+        text = _LATEX_FRAME.sub("", _LATEX_TEXT.sub(r"\1", text))
+        text = _LATEX.sub(_sign, text)
+    for mark in ("**", "`", "$", "\ufe0f"):  # the last makes an emoji of an arrow
+        text = text.replace(mark, "")
+    text = _LIST_MARK.sub("", text.strip()).strip()
+    return text.removesuffix(".").rstrip()
+
+
+def _sign(found: re.Match[str]) -> str:
+    name, mark = found.groups()
+    if name is not None:
+        return _LATEX_SIGNS.get(name, found.group())
+    if mark == "\\":
+        return "\n"
+    return " " if mark in ",;:! " else mark
+
+
+_OPEN = {"[": "]", "(": ")", "{": "}"}
+
+
+def unbracketed(text: str) -> str:
+    """The text without brackets around the whole of it, two pairs at most.
+
+    Example:
+        >>> unbracketed("[A, B]"), unbracketed("(0, 1), (0, 2)")
+        ('A, B', '(0, 1), (0, 2)')
+    """
+    for _ in range(2):
+        text = text.strip()
+        if not text or _OPEN.get(text[0]) != text[-1] or _closes(text) != len(text) - 1:
+            break
+        text = text[1:-1]
+    return text.strip()
+
+
+def _closes(text: str) -> int:
+    """Where the bracket closes that the text begins with; -1 where it does not."""
+    depth, left, right = 0, text[0], _OPEN[text[0]]
+    for at, char in enumerate(text):
+        depth += (char == left) - (char == right)
+        if depth == 0:
+            return at
+    return -1
+
+
+ARROW = r"[-=]{1,3}>|[→⟶⇒➔➜]"
+_SEPARATOR = re.compile(rf"(?:[\s,;]|{ARROW}|[-–—|])+")
+_QUOTES = "\"'“”‘’"
+
+
+def items(text: str, separator: re.Pattern[str] = _SEPARATOR) -> list[str]:
+    """The items of a list that is written in any usual way; quotes around an item fall away.
+
+    Example:
+        >>> items('["A", "B"]'), items("A -> B"), items("A, B"), items("A-B")
+        (['A', 'B'], ['A', 'B'], ['A', 'B'], ['A', 'B'])
+    """
+    found = (item.strip(_QUOTES) for item in separator.split(unbracketed(text)))
+    return [item for item in found if item]

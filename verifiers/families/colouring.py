@@ -1,0 +1,169 @@
+"""Graph colouring: has every vertex a colour, and no edge twice the same?"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from .any_answer import ARROW, AnyAnswer, Unreadable, unbracketed
+from .graph import graph_fault, neighbours_of, resolved, vertices_of
+
+MAX_VERTICES = 200
+_SEARCH = 500
+"""Steps of the search, beside two for each vertex."""
+
+_COLOUR = re.compile(r"\w{1,30}")
+
+
+class Colouring(AnyAnswer):
+    r"""Accept any colouring of all vertices in which no edge joins two of one colour.
+
+    The colouring is pairs, ``A: red, B: blue``, a JSON object, or one pair on each line; ``=``,
+    ``-``, ``->`` and ``is`` stand for the colon, or brackets: ``A (red)``. A vertex that has two
+    colours loses, and so does a colour that is not given. Case matters only where two vertices
+    differ in nothing else.
+
+    Reference: ``{"edges": [["A", "B"], ["B", "C"]], "colours": ["red", "green", "blue"]}``, or a
+    number of colours, which are then called ``1``, ``2`` and so on; ``"vertices"`` names those
+    without an edge.
+
+    Example:
+        >>> graph = {"edges": [["A", "B"], ["B", "C"]], "colours": ["red", "blue"]}
+        >>> Colouring().verify("A: blue, B: red, C: blue", graph).score
+        1.0
+        >>> Colouring().verify('{"A": "blue", "B": "red", "C": "red"}', graph).reason
+        'B and C are both red'
+    """
+
+    def check_reference(self, reference: Any) -> str | None:
+        """A graph that is not known to need more colours than there are."""
+        fault = graph_fault(reference, "colours") or _colours_fault(reference["colours"])
+        if fault is not None:
+            return fault
+        if len(vertices_of(reference)) > MAX_VERTICES:
+            return f"the graph must have at most {MAX_VERTICES} vertices"
+        if _solved(reference) == ():
+            return f"the graph cannot be coloured with {len(_colours(reference))} colours"
+        return None
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """A colouring, where a search finds one soon."""
+        found = _solved(reference)
+        if not found:
+            return None
+        colours = _colours(reference)
+        pairs = zip(vertices_of(reference), found, strict=True)
+        return ", ".join(f"{vertex}: {colours[number]}" for vertex, number in pairs)
+
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Hold the colours to the edges."""
+        graph, colours = neighbours_of(reference), _colours(reference)
+        colour: dict[str, str] = {}
+        named = {name.casefold(): name for name in colours}
+        pairs = _pairs(text)
+        vertices = resolved([left for left, _ in pairs], list(graph))
+        for vertex, (_, right) in zip(vertices, pairs, strict=True):
+            given = named.get(right.casefold())
+            if given is None:
+                return f"{right!r:.40} is not one of {', '.join(colours)}"
+            if colour.setdefault(vertex, given) != given:
+                return f"{vertex} has two colours"
+        if missing := graph.keys() - colour.keys():
+            return f"{min(missing)} has no colour"
+        for a in graph:
+            for b in graph[a]:
+                if colour[a] == colour[b]:
+                    return f"{a} and {b} are both {colour[a]}"
+        return None
+
+
+def _colours_fault(colours: Any) -> str | None:
+    if type(colours) is int:
+        return None if 2 <= colours <= 50 else f"colours must be from 2 to 50, got {colours}"
+    if not isinstance(colours, list) or not 2 <= len(colours) <= 50:
+        return f"colours must be a number or a list of 2 to 50 names, got {colours!r:.80}"
+    for name in colours:
+        if type(name) is not str or not _COLOUR.fullmatch(name):
+            return f"a colour must be a word, got {name!r:.60}"
+    if len({name.casefold() for name in colours}) < len(colours):
+        return f"colours must differ, got {colours!r:.80}"
+    return None
+
+
+def _colours(reference: Any) -> list[str]:
+    colours = reference["colours"]
+    return [str(n + 1) for n in range(colours)] if type(colours) is int else list(colours)
+
+
+_PAIR = re.compile(
+    rf"(\w{{1,30}})\s{{0,3}}(?:(?::|{ARROW}|=|[-–—]|\bis\b)\s{{0,3}}(\w{{1,30}})|\((\w{{1,30}})\))"
+)
+_BETWEEN = re.compile(r"[\s,;.]+(?:and\s{1,3})?")
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Vertices and colours as they are written."""
+    text = unbracketed(text).translate(_NO_QUOTES)
+    pairs, at = [], 0
+    while at < len(text):
+        found = _PAIR.match(text, at)
+        if found is None:
+            raise Unreadable(f"expected a vertex and its colour, got {text[at : at + 40]!r}")
+        pairs.append((found.group(1), found.group(2) or found.group(3)))
+        between = _BETWEEN.match(text, found.end())
+        at = between.end() if between else found.end()
+        if between is None and at < len(text):
+            raise Unreadable(f"unexpected {text[at : at + 40]!r}")
+    if not pairs:
+        raise Unreadable("there are no colours")
+    return pairs
+
+
+_NO_QUOTES = str.maketrans("", "", "\"'“”‘’")
+
+
+def _solved(reference: Any) -> tuple[int, ...] | None:
+    vertices = vertices_of(reference)
+    number = {name: i for i, name in enumerate(vertices)}
+    graph = neighbours_of({**reference, "directed": False})
+    edges = tuple(tuple(number[b] for b in graph[a]) for a in vertices)
+    return coloured(edges, len(_colours(reference)))
+
+
+@lru_cache(maxsize=256)
+def coloured(edges: tuple[tuple[int, ...], ...], colours: int) -> tuple[int, ...] | None:
+    """A colouring, ``()`` where there is none, ``None`` where the search was too long to end.
+
+    The vertex with the fewest colours left comes next: DSATUR, Brelaz (1979).
+
+    Args:
+        edges: for each vertex, its neighbours.
+        colours: how many there are.
+    """
+    colour = [-1] * len(edges)
+    steps = 0
+
+    def fill(left: int, used: int) -> bool | None:
+        nonlocal steps
+        if not left:
+            return True
+        steps += 1
+        if steps > _SEARCH + 2 * len(edges):
+            return None
+        at = max(
+            (v for v in range(len(edges)) if colour[v] < 0),
+            key=lambda v: (len({colour[n] for n in edges[v]} - {-1}), len(edges[v]), -v),
+        )
+        taken = {colour[n] for n in edges[at]}
+        for choice in range(min(used + 1, colours)):  # colours not used yet are all alike
+            if choice not in taken:
+                colour[at] = choice
+                found = fill(left - 1, max(used, choice + 1))
+                if found is not False:
+                    return found
+        colour[at] = -1
+        return False
+
+    found = fill(len(edges), 0)
+    return tuple(colour) if found else None if found is None else ()

@@ -1,0 +1,152 @@
+"""Graphs as references tell them: what is checked, and how their vertices are read in a reply."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from .any_answer import Unreadable
+
+Neighbours = dict[str, dict[str, Fraction]]
+"""For each vertex, where its edges lead and the least weight of each."""
+
+MAX_EDGES = 5_000
+_NAME = re.compile(r"\w{1,30}")
+
+
+def name_fault(name: Any) -> str | None:
+    """What is wrong with the name of a vertex."""
+    if type(name) is int and 0 <= name < 10**9:
+        return None
+    if type(name) is str and _NAME.fullmatch(name):
+        return None
+    return (
+        "a vertex must be a whole number from 0 or a word of letters, digits and '_', "
+        f"got {name!r:.60}"
+    )
+
+
+def graph_fault(reference: Any, *needs: str, weighted: bool = False) -> str | None:
+    """What is wrong with ``edges``, ``vertices`` and ``directed``, and which names are missing.
+
+    Edges are ``[a, b]``, or where ``weighted`` also ``[a, b, weight]``; ``vertices`` may name
+    those without an edge. Names that differ as JSON but not as text are one vertex.
+    """
+    if not isinstance(reference, dict) or {"edges", *needs} - set(reference):
+        return f"expected {', '.join(('edges', *needs))}, got {reference!r:.80}"
+    if type(reference.get("directed", False)) is not bool:
+        return f"directed must be true or false, got {reference['directed']!r:.80}"
+    edges, vertices = reference["edges"], reference.get("vertices", [])
+    if not isinstance(edges, list) or not 1 <= len(edges) <= MAX_EDGES:
+        return f"edges must be a list of 1 to {MAX_EDGES} edges, got {edges!r:.80}"
+    if not isinstance(vertices, list) or len(vertices) > 2 * MAX_EDGES:
+        return f"vertices must be a list of at most {2 * MAX_EDGES} names, got {vertices!r:.80}"
+    for edge in edges:
+        if not isinstance(edge, list) or len(edge) not in ((2, 3) if weighted else (2,)):
+            third = " or [a, b, weight]" if weighted else ""
+            return f"an edge must be [a, b]{third}, got {edge!r:.80}"
+        fault = name_fault(edge[0]) or name_fault(edge[1]) or _weight_fault(edge[2:])
+        if fault is not None:
+            return fault
+        if str(edge[0]) == str(edge[1]):
+            return f"an edge must join two vertices, got {edge!r:.80}"
+    return next((fault for name in vertices if (fault := name_fault(name))), None)
+
+
+def _weight_fault(weights: list[Any]) -> str | None:
+    for weight in weights:
+        if type(weight) not in (int, float) or not 0 <= weight <= 10**12:  # NaN is not either
+            return f"a weight must be a number from 0 to 10**12, got {weight!r:.60}"
+    return None
+
+
+def vertices_of(reference: Any) -> list[str]:
+    """All vertices, in the order in which the reference names them."""
+    ends = [name for edge in reference["edges"] for name in edge[:2]]
+    return list(dict.fromkeys(map(str, [*reference.get("vertices", []), *ends])))
+
+
+def neighbours_of(reference: Any) -> Neighbours:
+    """Where each vertex leads; an edge without a weight weighs 1, 0.1 weighs a tenth exactly."""
+    found: Neighbours = {name: {} for name in vertices_of(reference)}
+    for a, b, *weights in reference["edges"]:
+        weight = Fraction(str(weights[0])) if weights else Fraction(1)
+        pairs = [(str(a), str(b))] + [(str(b), str(a))] * (not reference.get("directed", False))
+        for left, right in pairs:
+            found[left][right] = min(weight, found[left].get(right, weight))
+    return found
+
+
+def resolved(given: list[str], vertices: list[str], *, run: bool = False) -> list[str]:
+    """Names as a reply writes them, as vertices; case matters only where it tells two apart.
+
+    Args:
+        given: the names as they are written.
+        vertices: all that there are.
+        run: ``ABD`` alone is ``A, B, D`` where all vertices are single characters.
+
+    Raises:
+        Unreadable: there is none, or one that is no vertex.
+    """
+    known = {name: name for name in vertices}
+    folded = {name.casefold(): name for name in vertices}
+    if len(folded) == len(known):
+        known = folded | known
+    if (
+        run
+        and len(given) == 1
+        and given[0] not in known
+        and all(len(name) == 1 for name in vertices)
+    ):
+        given = list(given[0])
+    if not given:
+        raise Unreadable("there is no vertex")
+    found = []
+    for name in given:
+        vertex = known.get(name) or known.get(name.casefold())
+        if vertex is None:
+            raise Unreadable(f"{name!r:.40} is no vertex")
+        found.append(vertex)
+    return found
+
+
+def repeated(names: list[str]) -> str | None:
+    """The first name that was there before."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def lightest_path(graph: Neighbours, start: str, goal: str) -> list[str] | None:
+    """A path of the least weight, or ``None`` where there is none; Dijkstra (1959)."""
+    distance, came = {start: Fraction(0)}, {start: start}
+    queue = [(Fraction(0), start)]
+    done: set[str] = set()
+    while queue:
+        far, at = heapq.heappop(queue)
+        if at == goal:
+            break
+        if at in done:
+            continue
+        done.add(at)
+        for after, weight in graph[at].items():
+            if after not in distance or far + weight < distance[after]:
+                distance[after], came[after] = far + weight, at
+                heapq.heappush(queue, (far + weight, after))
+    if goal not in came:
+        return None
+    path = [goal]
+    while path[-1] != start:
+        path.append(came[path[-1]])
+    return path[::-1]
+
+
+def weight_of(graph: Neighbours, path: list[str]) -> Fraction:
+    """The weight of a path that is there."""
+    return sum((graph[a][b] for a, b in pairwise(path)), Fraction(0))

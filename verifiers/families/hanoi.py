@@ -1,0 +1,210 @@
+"""Tower of Hanoi: do the moves lead from one arrangement to another?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from .any_answer import AnyAnswer, Unreadable
+
+Move = tuple[int, int]
+Disks = tuple[int, ...]
+"""The peg of each disk, the smallest first."""
+
+PEGS = "ABCDEF"
+MAX_DISKS = 10
+MAX_STATES = 20_000
+
+
+class Hanoi(AnyAnswer):
+    r"""Accept any legal moves that bring the disks from the start to the goal.
+
+    Each move takes the top disk of one peg to another, never onto a smaller one. Pegs are called
+    ``A``, ``B``, ``C`` and so on, disks ``1`` (the smallest) and up. A move is ``A->C``,
+    ``A to C``, ``Move disk 1 from A to C``, ``(1, A, C)`` or the like; a disk that is named must
+    be the one that moves. More than ``4 * 2**disks`` moves lose.
+
+    Reference: ``{"start": [[3, 2, 1], [], []], "goal": [[], [], [3, 2, 1]]}``, for each peg its
+    disks from the bottom; with ``"optimal": true`` only the least number of moves wins.
+
+    Args:
+        optimal: only the least number of moves wins, whatever the reference says. Arrangements
+            that more than 20,000 states lie between are refused then.
+
+    Example:
+        >>> tower = {"start": [[2, 1], [], []], "goal": [[], [], [2, 1]]}
+        >>> Hanoi().verify("A->B, A->C, B->C", tower).score
+        1.0
+    """
+
+    longest: ClassVar[int] = 120_000
+
+    def __init__(self, *, optimal: bool = False) -> None:
+        self.optimal = optimal
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Two different arrangements of the same disks on the same pegs."""
+        if not isinstance(reference, dict) or {"start", "goal"} - set(reference):
+            return f"expected start and goal, got {reference!r:.80}"
+        if type(reference.get("optimal", False)) is not bool:
+            return f"optimal must be true or false, got {reference['optimal']!r:.80}"
+        start, goal = reference["start"], reference["goal"]
+        fault = _arrangement_fault("start", start) or _arrangement_fault("goal", goal)
+        if fault is not None:
+            return fault
+        if len(start) != len(goal) or sum(map(len, start)) != sum(map(len, goal)):
+            return "start and goal must have the same pegs and disks"
+        if start == goal:
+            return "start and goal must differ, or nothing is to be done"
+        states = len(start) ** sum(map(len, start))
+        if self._optimal(reference) and states > MAX_STATES:
+            return f"the least number of moves is known up to {MAX_STATES} states, got {states}"
+        return None
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The least number of moves, where the states are few; else any."""
+        start, goal = _placed(reference["start"]), _placed(reference["goal"])
+        few = len(reference["start"]) ** len(start) <= MAX_STATES
+        moves = fewest_moves(start, goal, len(reference["start"])) if few else _any(start, goal)
+        return ", ".join(f"{PEGS[a]}->{PEGS[b]}" for a, b in moves)
+
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Play the moves."""
+        pegs = [list(peg) for peg in reference["start"]]
+        moves = list(_moves(text, PEGS[: len(pegs)]))
+        disks = sum(map(len, pegs))
+        if len(moves) > 4 * 2**disks:
+            return f"{len(moves)} moves are more than {4 * 2**disks}"
+        for number, (named, a, b) in enumerate(moves, 1):
+            if not pegs[a]:
+                return f"move {number} takes a disk from {PEGS[a]}, which is empty"
+            disk = pegs[a][-1]
+            if named not in (0, disk):
+                return f"move {number} names disk {named} where disk {disk} lies on top"
+            if a == b:
+                return f"move {number} goes nowhere"
+            if pegs[b] and pegs[b][-1] < disk:
+                return f"move {number} puts disk {disk} on disk {pegs[b][-1]}"
+            pegs[b].append(pegs[a].pop())
+        if pegs != reference["goal"]:
+            return f"ends with {pegs}, not with {reference['goal']}"
+        if self._optimal(reference):
+            start, goal = _placed(reference["start"]), _placed(reference["goal"])
+            least = len(fewest_moves(start, goal, len(pegs)))
+            if len(moves) > least:
+                return f"takes {len(moves)} moves where {least} are enough"
+        return None
+
+    def _optimal(self, reference: Any) -> bool:
+        return self.optimal or bool(reference.get("optimal", False))
+
+
+def _arrangement_fault(name: str, pegs: Any) -> str | None:
+    if not isinstance(pegs, list) or not 3 <= len(pegs) <= len(PEGS):
+        return f"{name} must be a list of 3 to {len(PEGS)} pegs, got {pegs!r:.80}"
+    if not all(isinstance(peg, list) and len(peg) <= MAX_DISKS for peg in pegs):
+        return f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {pegs!r:.80}"
+    disks = [disk for peg in pegs for disk in peg]
+    if any(type(disk) is not int for disk in disks) or not 1 <= len(disks) <= MAX_DISKS:
+        return f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {pegs!r:.80}"
+    if sorted(disks) != list(range(1, len(disks) + 1)):
+        return f"the disks of {name} must be 1 to {len(disks)}, each once, got {pegs!r:.80}"
+    if any(peg != sorted(peg, reverse=True) for peg in pegs):
+        return f"no disk of {name} may lie on a smaller one: each peg is told from the bottom"
+    return None
+
+
+def _placed(pegs: list[list[int]]) -> Disks:
+    at = {disk: number for number, peg in enumerate(pegs) for disk in peg}
+    return tuple(at[disk] for disk in sorted(at))
+
+
+@lru_cache(maxsize=256)
+def fewest_moves(start: Disks, goal: Disks, pegs: int) -> tuple[Move, ...]:
+    """A shortest sequence of moves, found by breadth-first search over all arrangements."""
+    came: dict[Disks, tuple[Disks, Move]] = {goal: (goal, (0, 0))}
+    layer = [goal]
+    while start not in came:
+        following = []
+        for state in layer:
+            for after, (a, b) in _next(state, pegs):
+                if after not in came:
+                    came[after] = state, (b, a)  # searched from the goal, walked from the start
+                    following.append(after)
+        layer = following
+    moves, state = [], start
+    while state != goal:
+        state, move = came[state]
+        moves.append(move)
+    return tuple(moves)
+
+
+def _next(state: Disks, pegs: int) -> Iterator[tuple[Disks, Move]]:
+    tops: dict[int, int] = {}
+    for disk, peg in enumerate(state):
+        tops.setdefault(peg, disk)
+    for a, disk in tops.items():
+        for b in range(pegs):
+            if b not in tops or tops[b] > disk:
+                yield (*state[:disk], b, *state[disk + 1 :]), (a, b)
+
+
+def _any(start: Disks, goal: Disks) -> list[Move]:
+    """Moves by way of all disks on the first peg; three pegs are enough."""
+    back = [(b, a) for a, b in reversed(_gathered(list(goal), 0))]
+    return _gathered(list(start), 0) + back
+
+
+def _gathered(state: list[int], peg: int) -> list[Move]:
+    """The moves that bring all disks to one peg, the largest first."""
+    moves: list[Move] = []
+
+    def bring(disk: int, to: int) -> None:
+        if disk < 0:
+            return
+        if state[disk] != to:
+            bring(disk - 1, next(p for p in range(3) if p not in (state[disk], to)))
+            moves.append((state[disk], to))
+            state[disk] = to
+        bring(disk - 1, to)
+
+    bring(len(state) - 1, peg)
+    return moves
+
+
+_TOKEN = re.compile(
+    r"\b(?:disk|disc|ring)[\s#:\"']{0,4}(\d{1,3})\b"  # a disk that is named
+    r"|\b\d{1,4}[.):](?=\s|[A-Za-z])"  # the number of a step
+    r"|\b(\d{1,3})\b|([A-Za-z]+)|[-\s,;:.()\[\]{}<>\"'#=|→⟶⇒➔➜]+|(.)",
+    re.IGNORECASE | re.ASCII,
+)
+_NOISE_WORDS = "move the disk disc ring from to into onto peg rod pole tower top then"
+_NOISE = frozenset(_NOISE_WORDS.split())
+
+
+def _moves(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:
+    """For each move the disk it names, 0 for none, and its two pegs."""
+    disk, taken = 0, ""
+    for token in _TOKEN.finditer(text):
+        named, bare, word, odd = token.groups()
+        if number := named or bare:
+            if disk or taken:
+                raise Unreadable(f"unexpected number {number}")
+            disk = int(number)
+            if not disk:
+                raise Unreadable("there is no disk 0")
+        elif word and word.casefold() not in _NOISE:
+            if len(word) > 2 or not set(word.upper()) <= set(pegs):
+                raise Unreadable(f"{word!r:.40} is no peg; the pegs are {', '.join(pegs)}")
+            taken += word.upper()
+        elif odd:
+            raise Unreadable(f"unexpected {odd!r}")
+        if len(taken) > 2:
+            raise Unreadable("a move has two pegs")
+        if len(taken) == 2:
+            yield disk, pegs.index(taken[0]), pegs.index(taken[1])
+            disk, taken = 0, ""
+    if disk or taken:
+        raise Unreadable("the last move is not complete")

@@ -1,0 +1,167 @@
+"""Water jugs: do the steps measure out the amount?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from .any_answer import AnyAnswer, Unreadable
+
+Water = tuple[int, ...]
+Step = tuple[str, int, int]
+"""``fill``, ``empty`` or ``pour``; the jug; and where it is poured."""
+
+JUGS = "ABCDE"
+MAX_STATES = 20_000
+MAX_STEPS = 1_000
+
+
+class WaterJugs(AnyAnswer):
+    r"""Accept any steps after which one of the jugs holds the amount that is asked for.
+
+    A step is ``fill A`` (to the brim), ``empty A``, or ``pour A into B`` (until ``A`` is empty or
+    ``B`` full), also written ``pour from A to B``, ``pour A->B`` or ``A->B``. Jugs are called
+    ``A``, ``B`` and so on, and are empty at first. A step that changes nothing is allowed; more
+    than 1,000 steps lose.
+
+    Reference: ``{"capacities": [3, 5], "target": 4}``; with ``"optimal": true`` only the least
+    number of steps wins. An amount that cannot be measured is refused.
+
+    Args:
+        optimal: only the least number of steps wins, whatever the reference says.
+
+    Example:
+        >>> jugs = {"capacities": [3, 5], "target": 2}
+        >>> WaterJugs().verify("fill B, pour B into A", jugs).score
+        1.0
+    """
+
+    def __init__(self, *, optimal: bool = False) -> None:
+        self.optimal = optimal
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Jugs, and an amount that can be measured with them."""
+        if not isinstance(reference, dict) or {"capacities", "target"} - set(reference):
+            return f"expected capacities and target, got {reference!r:.80}"
+        if type(reference.get("optimal", False)) is not bool:
+            return f"optimal must be true or false, got {reference['optimal']!r:.80}"
+        capacities, target = reference["capacities"], reference["target"]
+        if not isinstance(capacities, list) or not 2 <= len(capacities) <= len(JUGS):
+            return f"capacities must be a list of 2 to {len(JUGS)} numbers, got {capacities!r:.80}"
+        states = 1
+        for number in [*capacities, target]:
+            if type(number) is not int or not 1 <= number <= MAX_STATES:
+                return f"capacities and target must be whole numbers from 1, got {number!r:.60}"
+        for number in capacities:
+            states *= number + 1
+        if states > MAX_STATES:
+            return f"the jugs must have at most {MAX_STATES} states together, got {states}"
+        measured = fewest_steps(tuple(capacities), target)
+        return None if measured else f"{target} cannot be measured with {capacities}"
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The least number of steps."""
+        steps = fewest_steps(tuple(reference["capacities"]), reference["target"]) or ()
+        return ", ".join(_told(step) for step in steps)
+
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Do the steps."""
+        capacities, target = tuple(reference["capacities"]), reference["target"]
+        steps = list(_steps(text, JUGS[: len(capacities)]))
+        if len(steps) > MAX_STEPS:
+            return f"{len(steps)} steps are more than {MAX_STEPS}"
+        water: Water = (0,) * len(capacities)
+        for step in steps:
+            water = _after(water, step, capacities)
+        if target not in water:
+            return f"ends with {', '.join(map(str, water))}, not with {target} in a jug"
+        least = len(fewest_steps(capacities, target) or ())
+        if (self.optimal or reference.get("optimal", False)) and len(steps) > least:
+            return f"takes {len(steps)} steps where {least} are enough"
+        return None
+
+
+def _told(step: Step) -> str:
+    kind, a, b = step
+    return f"{kind} {JUGS[a]}" + (f" into {JUGS[b]}" if kind == "pour" else "")
+
+
+def _after(water: Water, step: Step, capacities: Water) -> Water:
+    kind, a, b = step
+    now = list(water)
+    if kind == "pour":
+        flow = min(water[a], capacities[b] - water[b])
+        now[a], now[b] = water[a] - flow, water[b] + flow
+    else:
+        now[a] = capacities[a] if kind == "fill" else 0
+    return tuple(now)
+
+
+@lru_cache(maxsize=256)
+def fewest_steps(capacities: Water, target: int) -> tuple[Step, ...] | None:
+    """The least number of steps by breadth-first search, ``None`` where there are none."""
+    every = range(len(capacities))
+    kinds: list[Step] = [(kind, a, a) for a in every for kind in ("fill", "empty")]
+    kinds += [("pour", a, b) for a in every for b in every if a != b]
+    start = (0,) * len(capacities)
+    came: dict[Water, tuple[Water, Step]] = {start: (start, kinds[0])}
+    layer = [start]
+    while layer:
+        following = []
+        for water in layer:
+            if target in water:
+                return _back(came, water)
+            for step in kinds:
+                now = _after(water, step, capacities)
+                if now not in came:
+                    came[now] = water, step
+                    following.append(now)
+        layer = following
+    return None
+
+
+def _back(came: dict[Water, tuple[Water, Step]], water: Water) -> tuple[Step, ...]:
+    steps = []
+    while any(water):
+        water, step = came[water]
+        steps.append(step)
+    return tuple(reversed(steps))
+
+
+_TOKEN = re.compile(r"([A-Za-z]+)|[-\s,;:.()\[\]\"'=>→⟶⇒]+|(.)", re.DOTALL)
+_VERBS = {
+    "fill": "fill", "empty": "empty", "dump": "empty", "drain": "empty",
+    "pour": "pour", "transfer": "pour",
+}  # fmt: skip
+_NOISE = frozenset({"jug", "the", "from", "to", "into", "in", "out", "up", "then", "water"})
+
+
+def _steps(text: str, jugs: str) -> Iterator[Step]:
+    """The steps as they are written; a verb may be missing where water is poured."""
+    verb, taken = "", ""
+    for token in _TOKEN.finditer(text):
+        word, odd = token.groups()
+        if odd:
+            raise Unreadable(f"unexpected {odd!r}")
+        if not word or word.casefold() in _NOISE:
+            continue
+        if word.casefold() in _VERBS:
+            if verb or taken:
+                raise Unreadable(f"the step before {word!r:.40} is not complete")
+            verb = _VERBS[word.casefold()]
+        elif len(word) > 1 or word.upper() not in jugs:
+            raise Unreadable(f"{word!r:.40} is no jug; the jugs are {', '.join(jugs)}")
+        else:
+            taken += word.upper()
+        if taken and verb in ("fill", "empty"):
+            yield verb, jugs.index(taken), jugs.index(taken)
+            verb, taken = "", ""
+        elif len(taken) == 2:
+            if taken[0] == taken[1]:
+                raise Unreadable("water is poured from a jug into another")
+            yield "pour", jugs.index(taken[0]), jugs.index(taken[1])
+            verb, taken = "", ""
+    if verb or taken:
+        raise Unreadable("the last step is not complete")

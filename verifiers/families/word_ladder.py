@@ -1,0 +1,106 @@
+"""Word ladders: does each word differ from the last in one letter?"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from .any_answer import AnyAnswer, items
+from .graph import repeated, resolved
+
+MAX_WORDS = 5_000
+_WORD = re.compile(r"[^\W\d_]{2,20}")
+
+
+class WordLadder(AnyAnswer):
+    r"""Accept any ladder from the first word to the last, one letter changed at each step.
+
+    The ladder names its words from first to last, ``cold -> cord -> card``, ``cold, cord, card``
+    or the like. All must be words of the list, none twice. Case does not count.
+
+    Reference: ``{"words": ["cold", "cord", "card"], "start": "cold", "goal": "card"}``, words of
+    one length; with ``"shortest": true`` only a shortest ladder wins.
+
+    Args:
+        shortest: only shortest ladders win, whatever the reference says.
+
+    Example:
+        >>> ladder = {"words": ["cold", "cord", "card"], "start": "cold", "goal": "card"}
+        >>> WordLadder().verify("cold -> cord -> card", ladder).score
+        1.0
+    """
+
+    def __init__(self, *, shortest: bool = False) -> None:
+        self.shortest = shortest
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Words of one length, two of them joined by a ladder."""
+        if not isinstance(reference, dict) or {"words", "start", "goal"} - set(reference):
+            return f"expected words, start and goal, got {reference!r:.80}"
+        if type(reference.get("shortest", False)) is not bool:
+            return f"shortest must be true or false, got {reference['shortest']!r:.80}"
+        words, ends = reference["words"], [reference["start"], reference["goal"]]
+        if not isinstance(words, list) or not 2 <= len(words) <= MAX_WORDS:
+            return f"words must be a list of 2 to {MAX_WORDS} words, got {words!r:.80}"
+        for word in [*words, *ends]:
+            if type(word) is not str or not _WORD.fullmatch(word):
+                return f"a word must be 2 to 20 letters, got {word!r:.60}"
+        if len({len(word.casefold()) for word in words}) != 1:
+            return "all words must be of one length"
+        if not {end.casefold() for end in ends} <= {word.casefold() for word in words}:
+            return f"start and goal must be among the words, got {ends!r:.80}"
+        if ends[0].casefold() == ends[1].casefold():
+            return "start and goal must differ, or nothing is to be done"
+        return None if _ladder(reference) else "no ladder leads from start to goal"
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """A shortest ladder."""
+        return " -> ".join(_ladder(reference))
+
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Climb the ladder."""
+        words = list(dict.fromkeys(word.casefold() for word in reference["words"]))
+        ladder = resolved(items(text), words)
+        start, goal = reference["start"].casefold(), reference["goal"].casefold()
+        if (ladder[0], ladder[-1]) != (start, goal):
+            return f"leads from {ladder[0]} to {ladder[-1]}, not from {start} to {goal}"
+        if (twice := repeated(ladder)) is not None:
+            return f"names {twice} twice"
+        for a, b in pairwise(ladder):
+            if sum(x != y for x, y in zip(a, b, strict=True)) != 1:
+                return f"{a} and {b} do not differ in one letter"
+        least = len(_ladder(reference))
+        if (self.shortest or reference.get("shortest", False)) and len(ladder) > least:
+            return f"takes {len(ladder)} words where {least} are enough"
+        return None
+
+
+def _ladder(reference: Any) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(word.casefold() for word in reference["words"]))
+    return shortest_ladder(words, reference["start"].casefold(), reference["goal"].casefold())
+
+
+@lru_cache(maxsize=256)
+def shortest_ladder(words: tuple[str, ...], start: str, goal: str) -> tuple[str, ...]:
+    """A shortest ladder by breadth-first search, empty where there is none."""
+    rungs: dict[tuple[int, str], list[str]] = {}
+    for word in words:
+        for at in range(len(word)):
+            rungs.setdefault((at, word[:at] + word[at + 1 :]), []).append(word)
+    came, queue = {start: start}, deque([start])
+    while queue and goal not in came:
+        word = queue.popleft()
+        for at in range(len(word)):
+            for near in rungs.pop((at, word[:at] + word[at + 1 :]), []):  # each rung once
+                if near not in came:
+                    came[near] = word
+                    queue.append(near)
+    if goal not in came:
+        return ()
+    ladder = [goal]
+    while ladder[-1] != start:
+        ladder.append(came[ladder[-1]])
+    return tuple(reversed(ladder))

@@ -1,0 +1,183 @@
+"""Citations: does a reply say where it has things from, and quote what is there?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .measure import sentences
+from .prose import part_of, prose
+from .quotes import holds, plain, quotations, shielded
+from .words import distinct_words, words
+
+_MARK = re.compile(r"\[(\d{1,4}(?:\s?[,;–-]\s?\d{1,4}){0,20})\]")
+_NUMBERS = re.compile(r"(\d+)(?:\s?[–-]\s?(\d+))?")
+_AFTER_STOP = re.compile(
+    r"(?<![.!?。！？])([.!?。！？]++[\"”’»」]?)([ \t]{0,3}(?:\[[\d,;–\- ]{1,100}\][ \t]?){1,20})"
+)
+_FEW_WORDS = 3
+_QUOTES = 50
+_WIDEST_RANGE = 20
+
+
+@dataclass
+class _Found:
+    """What the sentences of a reply cite."""
+
+    claims: int = 0
+    cited: int = 0
+    sources: set[int] = field(default_factory=set)
+    quotes: list[tuple[str, list[int]]] = field(default_factory=list)
+    widest: int = 0
+
+
+class Citations(Verifier):
+    """Full marks for a reply that cites the sources it was given, and quotes them truly.
+
+    A citation is a source's number in brackets, from 1: ``[1]``, ``[1, 3]``, ``[2-4]``, in the
+    sentence or right after its stop. Every number must be that of a source. Every sentence,
+    heading and item of at least three different words must cite one, or the share of them that
+    ``coverage`` asks for. What a sentence with citations quotes, of three words or more, must
+    stand in one of the sources it cites: white space, capitals and the shape of quotation marks
+    make no difference, ``...`` leaves something out. Only the answer is read, and no code.
+
+    Whether a source says what a sentence claims is not asked, unless it is quoted: pay this
+    behind a verifier that asks.
+
+    Reference: ``{"sources": ["text of source 1", ...]}``; not looked at where ``sources`` are
+    given.
+
+    Args:
+        sources: the texts, where they are the same for every task.
+        coverage: the share of sentences that must cite.
+        least: how many different sources must be cited.
+        most: how many one sentence may cite.
+        quotes: how many quotations there must be.
+        graded: where every number and quotation is right, but too few sentences cite, the score
+            is their share.
+
+    Raises:
+        ValueError: sources are no texts, coverage is not in (0, 1], or a number is too small.
+
+    Example:
+        >>> cited = Citations(quotes=1)
+        >>> known = {"sources": ["Water boils at 100 °C at sea level.", "Ice floats."]}
+        >>> cited.verify('There "water boils at 100 °C" [1]. Ice stays on top [2].', known).score
+        1.0
+        >>> cited.verify('At sea level "water boils at 90 °C" [1].', known).reason
+        "no cited source says 'water boils at 90 °C'"
+    """
+
+    def __init__(
+        self,
+        *,
+        sources: Sequence[str] | None = None,
+        coverage: float = 1.0,
+        least: int = 1,
+        most: int = 3,
+        quotes: int = 0,
+        graded: bool = False,
+    ) -> None:
+        self.sources = None if sources is None else list(sources)
+        fault = None if self.sources is None else _fault(self.sources)
+        if fault or isinstance(sources, str):
+            raise ValueError(fault or f"sources must be a list of texts, got {sources!r:.80}")
+        if not 0 < coverage <= 1:
+            raise ValueError(f"coverage must be above 0 and at most 1, got {coverage!r}")
+        if least < 1 or most < 1 or not 0 <= quotes <= _QUOTES:
+            raise ValueError(
+                f"need least >= 1, most >= 1 and quotes from 0 to {_QUOTES}, "
+                f"got {least!r}, {most!r} and {quotes!r}"
+            )
+        self.coverage, self.least, self.most = coverage, least, most
+        self.quotes, self.graded = quotes, graded
+
+    def check_reference(self, reference: Any) -> str | None:
+        """A reference lists its sources, as many at least as must be cited."""
+        if self.sources is not None:
+            return None
+        if not isinstance(reference, dict) or "sources" not in reference:
+            return f'expected {{"sources": [...]}}, got {reference!r:.80}'
+        fault = _fault(reference["sources"])
+        if fault is None and len(reference["sources"]) < self.least:
+            return f"{self.least} sources must be cited, of {len(reference['sources'])}"
+        return fault
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Read the citations sentence by sentence, then look up what is quoted."""
+        text = part_of(reply, "answer")
+        if text is None:
+            return Verdict.wrong("<think> is never closed", status=Status.UNPARSEABLE)
+        sources = reference["sources"] if self.sources is None else self.sources
+        found = _read(prose(text))
+        if not found.sources:
+            return Verdict.wrong("nothing is cited", status=Status.UNPARSEABLE)
+        fault = self._fault_of(found, len(sources)) or _misquoted(found, sources)
+        if fault:
+            return Verdict.wrong(fault)
+        share = found.cited / found.claims if found.claims else 0.0
+        if share < self.coverage:
+            reason = f"{found.cited} of {found.claims} sentences cite a source"
+            return Verdict.wrong(reason, score=share if self.graded else 0.0)
+        return Verdict.correct(f"{found.cited} of {found.claims} sentences cite a source")
+
+    def _fault_of(self, found: _Found, many: int) -> str:
+        outside = [n for n in sorted(found.sources) if not 1 <= n <= many]
+        if outside:
+            return f"there is no source {outside[0]}"
+        if found.widest > self.most:
+            return f"a sentence cites {found.widest} sources, where {self.most} may be"
+        if len(found.sources) < self.least:
+            return f"{len(found.sources)} sources are cited, where {self.least} must be"
+        if len(found.quotes) < self.quotes:
+            return f"{len(found.quotes)} quotations, where {self.quotes} must be"
+        if len(found.quotes) > _QUOTES:
+            return f"more than {_QUOTES} quotations"
+        return ""
+
+
+def _fault(sources: Any) -> str | None:
+    if not isinstance(sources, list) or not sources:
+        return f"sources must be a list of texts, got {sources!r:.80}"
+    for source in sources:
+        if not isinstance(source, str) or not source.strip():
+            return f"a source must be a text that is not blank, got {source!r:.80}"
+    return None
+
+
+def _read(text: str) -> _Found:
+    found = _Found()
+    # a citation after the stop is drawn into the sentence that it belongs to
+    for sentence in sentences(_AFTER_STOP.sub(r"\2\1", shielded(text))):
+        cited = _cited(sentence)
+        said = distinct_words(_MARK.sub(" ", sentence), enough=_FEW_WORDS) >= _FEW_WORDS
+        found.claims += said
+        found.cited += said and bool(cited)
+        found.sources |= cited
+        found.widest = max(found.widest, len(cited))
+        if cited and len(found.quotes) <= _QUOTES:
+            quoted = (q for q in quotations(sentence) if sum(1 for _ in words(q)) >= _FEW_WORDS)
+            found.quotes += [(quote, sorted(cited)) for quote in quoted]
+    return found
+
+
+def _cited(sentence: str) -> set[int]:
+    numbers: set[int] = set()
+    for mark in _MARK.finditer(sentence):
+        for first, last in _NUMBERS.findall(mark[1]):
+            low, high = int(first), int(last or first)
+            # a range that runs backwards or is too wide cites nothing that exists
+            numbers |= {*range(low, high + 1)} if 0 <= high - low < _WIDEST_RANGE else {0}
+    return numbers
+
+
+def _misquoted(found: _Found, sources: Sequence[str]) -> str:
+    known = {n: plain(sources[n - 1]) for _, numbers in found.quotes for n in numbers}
+    for quote, numbers in found.quotes:
+        if not any(holds(known[n], quote) for n in numbers):
+            return f"no cited source says {quote!r:.80}"
+    return ""

@@ -1,0 +1,63 @@
+"""Compression: does a text say more than a loop of its length would?"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words, visible
+
+_OVERHEAD = 8  # bytes that zlib takes for nothing at all
+_SHORT = 300  # bytes of text that a compressor needs to find its feet
+
+
+class Compression(Verifier):
+    r"""Full marks for a reply that does not compress like a loop.
+
+    The ratio is that of zlib's bytes (level 6, less the 8 it takes for nothing) to the bytes of
+    the text in UTF-8, runs of white space as one. Prose and proofs have 0.3 to 0.6, less where
+    they are long; what loops has less than 0.1, also where each round differs a little and so
+    escapes :class:`Repetition`. Full marks from ``least`` on, and in a straight line down to 0
+    at half of it. Short texts compress badly: for one of :math:`b` bytes the bound is
+    ``least`` times :math:`1 + 300 / (300 + b)`. The reference is not looked at.
+
+    Args:
+        least: the ratio that earns full marks.
+        part: what is read: ``all``, the ``thought``, or the ``answer`` that follows it.
+        content: different words that it must hold, or it says nothing and earns 0.
+
+    Raises:
+        ValueError: ``least`` is not in (0, 0.5], content is below 1, or the part is not known.
+
+    Example:
+        >>> lean = Compression(content=5)
+        >>> lean.verify("Six times seven is forty-two, as the table shows.", None).score
+        1.0
+        >>> lean.verify("So it is. Let me check it again. " * 9, None).score
+        0.0
+    """
+
+    def __init__(self, *, least: float = 0.2, part: Part = "all", content: int = 20) -> None:
+        if not 0 < least <= 0.5:
+            raise ValueError(f"least must be above 0 and at most 0.5, got {least!r}")
+        check_part(part)
+        check_content(content)
+        self.least, self.part, self.content = least, part, content
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply."""
+        text = part_of(reply, self.part)
+        if text is None:
+            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+        if distinct_words(text, enough=self.content) < self.content:
+            return Verdict.wrong(f"says too little: fewer than {self.content} different words")
+        data = " ".join(visible(text).split()).encode("utf-8", "surrogatepass")
+        ratio = max(0, len(zlib.compress(data, 6)) - _OVERHEAD) / len(data)
+        least = self.least * (1 + _SHORT / (_SHORT + len(data)))
+        if ratio >= least:
+            return Verdict.correct(f"compresses to {ratio:.0%}")
+        reason = f"compresses to {ratio:.0%}, where {least:.0%} is wanted"
+        return Verdict.wrong(reason, score=max(0.0, 2 * ratio / least - 1))

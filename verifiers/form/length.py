@@ -1,0 +1,77 @@
+"""Length: is a reply neither too short nor too long?"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .measure import Unit, check_unit, length, sentences
+from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words
+
+_WORDS = {"words": 1.0, "characters": 1 / 6, "sentences": 8.0}
+
+
+class Length(Verifier):
+    """Full marks for a reply whose length lies in a window.
+
+    Filling does not make a reply longer: runs of white space and invisible characters count
+    once or not at all, a sentence that is repeated counts towards ``least`` once, and there must
+    be as many different words as the square root of those that ``least`` takes. The reference
+    is not looked at.
+
+    Args:
+        least: the fewest units.
+        most: the most units; any number where ``None``.
+        unit: ``words`` (of Chinese, Japanese and other scripts without spaces: letters),
+            ``characters`` or ``sentences``.
+        part: what is measured: ``all``, the ``thought``, or the ``answer`` that follows it.
+        content: different words that it must hold, or it says nothing and earns 0.
+
+    Raises:
+        ValueError: the window is empty, a number is too small, or unit or part is not known.
+
+    Example:
+        >>> Length(most=12).verify("Paris, on the Seine, is the capital of France.", None).score
+        1.0
+        >>> Length(least=12).verify("Paris is the capital of France.", None).reason
+        '6 words, where at least 12 are wanted'
+    """
+
+    def __init__(
+        self,
+        *,
+        least: int = 0,
+        most: int | None = None,
+        unit: Unit = "words",
+        part: Part = "all",
+        content: int = 6,
+    ) -> None:
+        if least < 0 or (most is not None and most < max(1, least)):
+            raise ValueError(f"need 0 <= least <= most and most >= 1, got {least!r} and {most!r}")
+        if not least and most is None:
+            raise ValueError("every reply is long enough for Length(): give least, most or both")
+        check_unit(unit)
+        check_part(part)
+        check_content(content)
+        self.least, self.most, self.unit, self.part = least, most, unit, part
+        self.content = content
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Measure one reply."""
+        text = part_of(reply, self.part)
+        if text is None:
+            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+        needed = max(self.content, isqrt(int(self.least * _WORDS[self.unit])))
+        if distinct_words(text, enough=needed) < needed:
+            return Verdict.wrong(f"says too little: fewer than {needed} different words")
+        found = length(text, self.unit)
+        if self.most is not None and found > self.most:
+            return Verdict.wrong(f"{found} {self.unit}, where at most {self.most} are wanted")
+        if self.unit == "sentences" and found >= self.least:
+            found = len(set(sentences(text)))
+        if found < self.least:
+            return Verdict.wrong(f"{found} {self.unit}, where at least {self.least} are wanted")
+        return Verdict.correct(f"{found} {self.unit}")

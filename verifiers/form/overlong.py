@@ -1,0 +1,69 @@
+"""Soft overlong: a reply that nears its limit loses marks little by little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .measure import Unit, check_unit, length
+from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words
+
+
+class SoftOverlong(Verifier):
+    """Full marks up to a length, then fewer in a straight line, and none from ``most`` on.
+
+    DAPO (arXiv:2503.14476, equation 13) adds R to the reward of a reply of length L: 0 up to
+    ``L_max - L_cache``, then ``((L_max - L_cache) - L) / L_cache``, and -1 beyond ``L_max``. The
+    score here is 1 + R, which lies in [0, 1]: the same but for a constant, which a group's mean
+    takes away. DAPO counts tokens, of which a verifier sees none: where tokens matter, shape
+    lengths in the learner. The reference is not looked at.
+
+    Args:
+        most: the length from which nothing is left, DAPO's ``L_max``.
+        cache: over how much of it marks fall, DAPO's ``L_cache``.
+        unit: ``words``, ``characters`` or ``sentences``.
+        part: what is measured: ``all``, the ``thought``, or the ``answer`` that follows it.
+        content: different words that it must hold, or it says nothing and earns 0.
+
+    Raises:
+        ValueError: not 0 < cache <= most, a number is too small, or a name is not known.
+
+    Example:
+        >>> soft = SoftOverlong(most=20, cache=10, content=5)
+        >>> said = "one two three four five "
+        >>> [soft.verify(said * times, None).score for times in (2, 3, 4)]
+        [1.0, 0.5, 0.0]
+    """
+
+    def __init__(
+        self,
+        most: int,
+        cache: int,
+        *,
+        unit: Unit = "words",
+        part: Part = "all",
+        content: int = 20,
+    ) -> None:
+        if not 0 < cache <= most:
+            raise ValueError(f"cache must be above 0 and at most {most!r} (most), got {cache!r}")
+        check_unit(unit)
+        check_part(part)
+        check_content(content)
+        self.most, self.cache, self.unit, self.part = most, cache, unit, part
+        self.content = content
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Measure one reply."""
+        text = part_of(reply, self.part)
+        if text is None:
+            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+        if distinct_words(text, enough=self.content) < self.content:
+            return Verdict.wrong(f"says too little: fewer than {self.content} different words")
+        found = length(text, self.unit)
+        free = self.most - self.cache
+        if found <= free:
+            return Verdict.correct(f"{found} {self.unit}")
+        score = 1 + max(-1.0, (free - found) / self.cache)
+        return Verdict.wrong(f"{found} {self.unit}, where {free} are free", score=score)

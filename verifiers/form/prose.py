@@ -1,0 +1,70 @@
+r"""The part of a reply that a verifier of style reads, and what of it is prose."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from ..extract import after_thinking
+
+Part = Literal["all", "answer", "thought"]
+PARTS = ("all", "answer", "thought")
+
+_TAGS = re.compile(r"</?(?:think|answer)>|<\|[a-z_]{2,30}\|>|</s>")
+_NOT_PROSE = re.compile(
+    r"^[ \t]{0,3}```[^\n]*+\n(?:(?![ \t]{0,3}```)[^\n]*+\n)*+(?:[^\n]*+\Z|[ \t]{0,3}```)"
+    r"|^[ \t]{0,3}~~~[^\n]*+\n(?:(?![ \t]{0,3}~~~)[^\n]*+\n)*+(?:[^\n]*+\Z|[ \t]{0,3}~~~)"
+    r"|`[^`\n]*+`"
+    r"|\$\$[^$]*+\$\$|\$[^$\n]*+\$"
+    r"|\\\([^\\]*+(?:\\(?![()])[^\\]*+)*+\\\)|\\\[[^\\]*+(?:\\(?![\[\]])[^\\]*+)*+\\\]"
+    r"|(?:https?://|www\.)\S++"
+    r"|\\[A-Za-z]++",
+    re.MULTILINE,
+)
+_BLANKED = dict.fromkeys([*range(0x20, 0x7F), *range(0x370, 0x400)], " ")
+
+
+def check_part(part: str) -> None:
+    """Refuse a name that is no part of a reply.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if part not in PARTS:
+        raise ValueError(f"part must be one of {', '.join(PARTS)}, got {part!r}")
+
+
+def part_of(reply: str, part: Part) -> str | None:
+    """A part of a reply without its tags; ``None`` where the reply lacks that part.
+
+    Args:
+        reply: the whole reply.
+        part: ``answer`` is what follows the last ``</think>``, or everything where nothing is
+            thought aloud; ``thought`` is what precedes it. A thought that is never closed is
+            neither.
+    """
+    text: str | None = reply
+    if part == "answer":
+        text = after_thinking(reply)
+    elif part == "thought":
+        thought, closed, _ = reply.rpartition("</think>")
+        text = thought if closed and after_thinking(reply) is not None else None
+    return None if text is None else _TAGS.sub(" ", text)
+
+
+def missing(part: Part) -> str:
+    """Why there is no such part."""
+    return "there is no closed thought" if part == "thought" else "<think> is never closed"
+
+
+def prose(text: str) -> str:
+    r"""A text without code, formulas, LaTeX commands and addresses.
+
+    Of those only ASCII and Greek go: whoever writes Chinese in a fence or in ``\text{}`` still
+    writes Chinese.
+
+    Example:
+        >>> prose(r"So $x=y$, see https://a.b and `f(x)`!").split()
+        ['So', ',', 'see', 'and', '!']
+    """
+    return _NOT_PROSE.sub(lambda found: found.group().translate(_BLANKED), text)

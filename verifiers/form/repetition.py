@@ -1,0 +1,113 @@
+"""Repetition: does a reply say things once?"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Any
+
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
+from .prose import Part, check_part, missing, part_of
+from .words import check_content, distinct_words, visible, words
+
+_RUN = re.compile(r"(\S)\1{15}\1*+")
+
+
+class Repetition(Verifier):
+    """Full marks for a reply that repeats few of its runs of words, none for a loop.
+
+    Of all runs of ``n`` words, those that stood there before are repeated. Up to a share of
+    ``free`` of them costs nothing; from there the score falls in a straight line to 0 at
+    ``most``. A word that stands more than ``run`` times in a row, or a character more than ten
+    times as often, blanks between or not, is a loop and earns 0. Words are letters, where a
+    script has no spaces; case, punctuation and invisible characters make no run a new one. The
+    reference is not looked at.
+
+    The share is that of Yeo et al. (arXiv:2502.03373, section 4), who give each repeated run of
+    40 tokens a small penalty, and of open-r1's reward, 1 - distinct / all for runs of 3, which
+    finds fault with any long text: the longer it is, the more of its short runs come again.
+
+    Args:
+        n: words in a run.
+        free: the share of repeated runs that costs nothing.
+        most: the share from which nothing is left.
+        run: how often a word may stand in a row.
+        part: what is read: ``all``, the ``thought``, or the ``answer`` that follows it.
+        content: different words that it must hold, or it says nothing and earns 0.
+
+    Raises:
+        ValueError: n or run is below 1, not 0 <= free < most <= 1, content is below 1, or the
+            part is not known.
+
+    Example:
+        >>> said_once = Repetition(content=5)
+        >>> said_once.verify("Six times seven is forty-two, as the table shows.", None).score
+        1.0
+        >>> said_once.verify("So it is. Let me check it again. " * 9, None).score
+        0.0
+    """
+
+    def __init__(
+        self,
+        *,
+        n: int = 8,
+        free: float = 0.2,
+        most: float = 0.6,
+        run: int = 20,
+        part: Part = "all",
+        content: int = 20,
+    ) -> None:
+        if n < 1 or run < 1:
+            raise ValueError(f"n and run must be at least 1, got {n!r} and {run!r}")
+        if not 0 <= free < most <= 1:
+            raise ValueError(f"need 0 <= free < most <= 1, got {free!r} and {most!r}")
+        check_part(part)
+        check_content(content)
+        self.n, self.free, self.most, self.run = n, free, most, run
+        self.part, self.content = part, content
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply in a fixed number of passes."""
+        text = part_of(reply, self.part)
+        if text is None:
+            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+        if distinct_words(text, enough=self.content) < self.content:
+            return Verdict.wrong(f"says too little: fewer than {self.content} different words")
+        for found in _RUN.finditer("".join(visible(text).split())):
+            if len(found.group()) > 10 * self.run:
+                return Verdict.wrong(f"{found[1]!r} stands {len(found.group())} times in a row")
+        numbered = _numbered(text)
+        word_run = _longest_run(numbered)
+        if word_run > self.run:
+            return Verdict.wrong(f"a word stands {word_run} times in a row")
+        share = _repeated(numbered, self.n)
+        if share <= self.free:
+            return Verdict.correct(f"{share:.0%} repeated")
+        score = max(0.0, (self.most - share) / (self.most - self.free))
+        return Verdict.wrong(f"{share:.0%} repeated, where {self.free:.0%} is free", score=score)
+
+
+def _numbered(text: str) -> list[int]:
+    """The words as numbers: the first word 0, the next different one 1, and so on."""
+    seen: dict[str, int] = {}
+    return [seen.setdefault(word, len(seen)) for word in words(text)]
+
+
+def _longest_run(numbers: list[int]) -> int:
+    best = current = 0
+    before = None
+    for number in numbers:
+        current = current + 1 if number == before else 1
+        before = number
+        best = max(best, current)
+    return best
+
+
+def _repeated(numbers: list[int], n: int) -> float:
+    """The share of runs of ``n`` that stood there before."""
+    every = len(numbers) - n + 1
+    if every < 1:
+        return 0.0
+    runs = zip(*(islice(numbers, k, None) for k in range(n)), strict=False)
+    return 1 - len(set(runs)) / every

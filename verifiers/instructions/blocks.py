@@ -1,0 +1,64 @@
+"""Larger pieces of a reply: paragraphs, lines, bullet points, what a fence encloses."""
+
+from __future__ import annotations
+
+import re
+
+from .words import has_content
+
+_STARS = re.compile(r"(?:^|(?<=\s))\*[ \t]?\*[ \t]?\*(?=\s|$)")
+_BULLET = re.compile(r"[ \t]*(?:(\*)(?!\*)|-(?![-\d])|\+(?=[ \t])|•)(.*)")
+_FENCE = re.compile(r"\s*```[a-zA-Z]*[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
+
+
+def lines(text: str) -> list[str]:
+    """The lines that hold something, as they stand."""
+    return [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
+
+
+def starred(text: str) -> list[str] | None:
+    """Paragraphs between ``***`` dividers, or ``None`` where one in the middle is empty.
+
+    A divider before the first or after the last does no harm.
+    """
+    return _inner(_STARS.split(text))
+
+
+def parts(text: str, divider: str) -> list[str] | None:
+    """What stands between dividers, likewise."""
+    return _inner(text.split(divider))
+
+
+def _inner(pieces: list[str]) -> list[str] | None:
+    if len(pieces) > 1 and not pieces[0].strip():
+        pieces = pieces[1:]
+    if len(pieces) > 1 and not pieces[-1].strip():
+        pieces = pieces[:-1]
+    return [p.strip() for p in pieces] if all(map(has_content, pieces)) else None
+
+
+def spaced(text: str) -> list[str]:
+    """Paragraphs between blank lines; those without letter and digit are no paragraphs."""
+    found = re.split(r"\n[ \t\r]*\n", text.replace("\r\n", "\n"))
+    return [p.strip() for p in found if has_content(p)]
+
+
+def bullets(text: str) -> list[str]:
+    """What the bullet points say: lines after ``*``, ``-``, ``+`` or ``•`` that say something.
+
+    Bold or italic text at the start of a line, a rule (``---``) and a negative number are none.
+    """
+    found = []
+    for line in lines(text):
+        bullet = _BULLET.match(line)
+        if bullet and has_content(bullet.group(2)):
+            star, item = bullet.groups()
+            if not (star and not item[0].isspace() and "*" in item):
+                found.append(item.strip())
+    return found
+
+
+def unfenced(text: str) -> str:
+    """What a Markdown fence encloses where it encloses all, else the text itself."""
+    fenced = _FENCE.fullmatch(text)
+    return fenced.group(1) if fenced else text.strip()

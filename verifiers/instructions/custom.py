@@ -1,0 +1,169 @@
+"""Tasks of IFBench that are instructions of their own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from datetime import date
+from itertools import pairwise
+
+from .blocks import lines, unfenced
+from .places import AFRICA, CAPITALS, OPTIONAL_CAPITALS
+from .registry import constraint
+from .sentences import sentences
+from .words import folded, has_content
+
+_QUESTION = re.compile(r"[\s*#]*Question\b[ \t]*\d{0,3}[ \t]*[:.)]?[ \t*]*")
+_OPTION = re.compile(r"[\s*(\[-]*([A-Ea-e])[.):\]][ \t*]*\S")
+_SPECIAL = re.compile(r'(?:^|,)[ \t]*"[^"\n]*[^\w\s"][^"\n]*"', re.MULTILINE)
+_ITEM = re.compile(r"^[\s*•-]*(?:\d{1,3}[.)])?[\s*]*")
+
+
+@constraint("custom:multiples", whole=True)
+def multiples(reply: str) -> bool:
+    """The multiples of 7 from 14 to 49 in order, and not a word besides."""
+    found = re.findall(r"\d+", reply)
+    return found == [str(n) for n in range(14, 50, 7)] and not any(c.isalpha() for c in reply)
+
+
+@constraint("custom:sentence_alphabet")
+def sentence_alphabet(reply: str) -> bool:
+    """26 sentences; their first words start with the letters from A to Z in order."""
+    found = [folded(sentence) for sentence in sentences(reply)]
+    return "".join(s[0][0] for s in found if s) == "abcdefghijklmnopqrstuvwxyz"
+
+
+@constraint("custom:word_reverse")
+def word_reverse(reply: str) -> bool:
+    """The bald eagle is named in a sentence whose words are in reverse order."""
+    found = folded(reply)
+    backward = " ".join(found[::-1])
+    return "bald eagle" in backward and "bald eagle" not in " ".join(found) and len(found) > 3
+
+
+@constraint("custom:character_reverse")
+def character_reverse(reply: str) -> bool:
+    """The bald eagle is named in a sentence whose letters are in reverse order."""
+    low = reply.casefold()
+    return "elgae dlab" in low and "bald eagle" not in low
+
+
+@constraint("custom:mcq_count_length")
+def mcq_count_length(reply: str) -> bool:
+    """Four questions labelled ``Question``, each longer, with options A to E and nothing after."""
+    blocks: list[list[str]] = []
+    for line in lines(reply):
+        if _QUESTION.match(line):
+            blocks.append([])
+        elif not blocks:
+            return False
+        blocks[-1].append(line)
+    sizes = [_question(block) for block in blocks]
+    return len(sizes) == 4 and 0 not in sizes and sizes == sorted(set(sizes))
+
+
+def _question(block: list[str]) -> int:
+    """How long a question is; 0 where its options are not A to E, or something follows them."""
+    found = [_OPTION.match(line) for line in block]
+    first = next((k for k, option in enumerate(found) if option), len(block))
+    marks = "".join(option.group(1) if option else "?" for option in found[first:])
+    asked = _QUESTION.sub("", "\n".join(block[:first]), count=1)
+    return len(" ".join(asked.split())) if marks.upper() == "ABCDE" else 0
+
+
+def _key(name: str) -> str:
+    """A name without accents, case and marks, so that spellings compare and sort."""
+    bare = unicodedata.normalize("NFKD", name).casefold().replace("&", " and ")
+    return " ".join("".join(c if c.isalnum() else " " for c in bare if not _mark(c)).split())
+
+
+def _mark(character: str) -> bool:
+    return unicodedata.combining(character) > 0 or character in "'’`"
+
+
+@constraint("custom:reverse_newline")
+def reverse_newline(reply: str) -> bool:
+    """The 54 countries of Africa, one a line, from Z to A as spelled; a heading may stand first."""
+    found = [_key(_ITEM.sub("", line)).removeprefix("the ") for line in lines(reply)]
+    start = next((k for k, name in enumerate(found) if name in AFRICA), 0)
+    listed = found[start:]
+    kinds = [AFRICA.get(name) for name in listed]
+    return (
+        start <= 1
+        and None not in kinds
+        and len(kinds) == len(set(kinds))
+        and set(AFRICA.values()) == set(kinds)
+        and all(a > b for a, b in pairwise(listed))
+    )
+
+
+@constraint("custom:european_capitals_sort")
+def european_capitals_sort(reply: str) -> bool:
+    """Europe's capitals north of 45 degrees from north to south, between commas; Kyiv is one."""
+    names = [_key(name) for name in reply.strip().removesuffix(".").split(",")]
+    found = [CAPITALS[name] for name in names if name in CAPITALS]
+    needed = sorted(set(CAPITALS.values()) - OPTIONAL_CAPITALS)
+    return (
+        len(found) == len(names)
+        and found == sorted(set(found))
+        and [place for place in found if place not in OPTIONAL_CAPITALS] == needed
+    )
+
+
+def _rows(reply: str, delimiter: str) -> list[list[str]]:
+    text = io.StringIO(unfenced(reply).replace("\0", ""))
+    try:
+        rows = list(csv.reader(text, delimiter=delimiter, skipinitialspace=True, strict=True))
+    except csv.Error:
+        return []
+    return [[field.strip() for field in row] for row in rows if row]
+
+
+def _table(reply: str, header: str, rows: int, delimiter: str = ",") -> bool:
+    """Whether a table has these columns, so many rows, and no empty field."""
+    columns = header.split()
+    found = _rows(reply, delimiter)
+    return (
+        len(found) == rows + 1
+        and found[0] == columns
+        and all(len(row) == len(columns) and all(map(has_content, row)) for row in found[1:])
+    )
+
+
+@constraint("custom:csv_city")
+def csv_city(reply: str) -> bool:
+    """Comma-separated columns ID, Country, City, Year, Count with seven rows, no field empty."""
+    return _table(reply, "ID Country City Year Count", 7)
+
+
+@constraint("custom:csv_special_character")
+def csv_special_character(reply: str) -> bool:
+    """Columns ProductID, Category, Brand, Price, Stock, 14 rows, a special character in quotes."""
+    body = unfenced(reply).partition("\n")[2]
+    return _table(reply, "ProductID Category Brand Price Stock", 14) and bool(_SPECIAL.search(body))
+
+
+@constraint("custom:csv_quotes")
+def csv_quotes(reply: str) -> bool:
+    """Tab-separated StudentID, Subject, Grade, Semester, Score, three rows, each field quoted."""
+    fields = [field.strip() for line in lines(unfenced(reply)) for field in line.split("\t")]
+    quoted = all(len(f) > 2 and f[0] == f[-1] == '"' for f in fields)
+    return quoted and _table(reply, "StudentID Subject Grade Semester Score", 3, "\t")
+
+
+@constraint("custom:date_format_list")
+def date_format_list(reply: str) -> bool:
+    """Ten different dates or more from 1793 to 1815, as YYYY-MM-DD, between commas."""
+    found = [item.strip() for item in reply.strip().removesuffix(".").split(",")]
+    return len(found) == len(set(found)) >= 10 and all(map(_battle_day, found))
+
+
+def _battle_day(text: str) -> bool:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return False
+    try:
+        return 1793 <= date.fromisoformat(text).year <= 1815
+    except ValueError:
+        return False

@@ -1,0 +1,214 @@
+"""Constraints on form that IFBench adds."""
+
+# ruff: noqa: SIM905 # lists of words read best as text
+
+from __future__ import annotations
+
+import re
+import string
+from itertools import pairwise
+
+from .blocks import bullets, lines
+from .registry import Text, constraint
+from .sentences import sentences
+from .words import has_content, plain, words
+
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_QUOTED = re.compile(r'"[^"]*"')
+_ITALICS = re.compile(r"^[ \t]*<(i|em)>([^<]*)</\1>", re.IGNORECASE | re.MULTILINE)
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
+_LABELS = ("My Answer:", "My Conclusion:", "Future Outlook:")
+_SLOT = re.compile(r"\s*\[(?:answer|conclusion|outlook)\]\s*", re.IGNORECASE)
+_MINOR = frozenset(
+    "a an the and but or nor for so yet as at by from in into like near of off on onto out over "
+    "per than to up upon via vs with without is it its if".split()
+)
+_EMOJI = re.compile(
+    "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u2300-\u23ff\u2190-\u21ff\u3030\u303d\u3297\u3299]"
+    "[\ufe0f\u200d\u20e3\U000e0020-\U000e007f]*"
+)
+
+
+@constraint("format:parentheses")
+def parentheses(reply: str) -> bool:
+    """Brackets of any kind stand in one another five deep, each closed by its own kind."""
+    return _deepest(reply, _CLOSES) >= 5
+
+
+def _deepest(text: str, closes: dict[str, str]) -> int:
+    """How deep the deepest nest is whose brackets are all closed; a mismatch starts anew."""
+    opened: list[tuple[str, int]] = []  # each with the depth of what it holds so far
+    deepest = 0
+    opens = set(closes.values())
+    for mark in text:
+        if mark in opens:
+            opened.append((mark, 0))
+        elif mark in closes:
+            if not opened or opened[-1][0] != closes[mark]:
+                opened.clear()
+                continue
+            deepest = max(deepest, opened[-1][1] + 1)
+            _close(opened)
+    return deepest
+
+
+def _close(opened: list[tuple[str, int]]) -> None:
+    depth = opened.pop()[1] + 1
+    if opened:
+        mark, inner = opened[-1]
+        opened[-1] = (mark, max(inner, depth))
+
+
+@constraint("format:quotes")
+def quotes(reply: str) -> bool:
+    """Quotes stand in quotes in quotes, double and single in turn, all closed."""
+    text = re.sub(r"(?<=[^\W_])'(?=[^\W_])", "", plain(reply))  # apostrophes
+    opened: list[tuple[str, int]] = []
+    for mark in re.findall("[\"']", text):
+        if opened and opened[-1][0] == mark:
+            if opened[-1][1] + 1 >= 3:
+                return True
+            _close(opened)
+        else:
+            opened.append((mark, 0))
+    return False
+
+
+@constraint("format:options", whole=True)
+def options(reply: str, *, options: Text) -> bool:
+    """The reply is one of the options, divided by ``/``, or else by commas and ``or``."""
+    split = options.split("/") if "/" in options else re.split(r",|\bor\b", options)
+    given = {_bare(option) for option in split} - {""}
+    return _bare(reply) in given
+
+
+def _bare(text: str) -> str:
+    return plain(text).strip().strip("\"'*_.!,; \n").casefold()
+
+
+@constraint("format:newline")
+def newline(reply: str) -> bool:
+    """Each line holds one word, and there are two at least."""
+    found = [sum(map(has_content, line.split())) for line in lines(reply)]
+    return max(found, default=0) == 1 and sum(found) > 1
+
+
+@constraint("format:emoji")
+def emoji(reply: str) -> bool:
+    """Each sentence ends with an emoji, before its end mark or after it."""
+    found = sentences(reply)
+    starts = [_EMOJI.match(after.lstrip("\"'*_ ")) for after in found[1:]] + [None]
+    return found != [] and all(
+        _ends_in_emoji(sentence) or start for sentence, start in zip(found, starts, strict=True)
+    )
+
+
+def _ends_in_emoji(sentence: str) -> bool:
+    bare = sentence.rstrip(string.punctuation + string.whitespace + "…。！？”’»")
+    tail = bare[-12:]
+    return any(found.end() == len(tail) for found in _EMOJI.finditer(tail))
+
+
+@constraint("format:line_indent")
+def line_indent(reply: str) -> bool:
+    """Two lines or more, each further in than the one before."""
+    found = [line.expandtabs(4) for line in lines(reply)]
+    indents = [len(line) - len(line.lstrip()) for line in found]
+    return len(indents) > 1 and all(a < b for a, b in pairwise(indents))
+
+
+@constraint("format:quote_unquote")
+def quote_unquote(reply: str) -> bool:
+    """There is a quoted phrase, and words without quotes follow each."""
+    pieces = _QUOTED.split(plain(reply).replace("'\"'", ""))  # the mark itself is spoken of
+    return len(pieces) > 1 and '"' not in pieces[-1] and all(map(has_content, pieces[1:]))
+
+
+@constraint("format:list")
+def list_with(reply: str, *, sep: Text) -> bool:
+    """Two lines or more start with the separator and say something; none is another bullet."""
+    starts = [line.strip() for line in lines(reply)]
+    marked = [s for s in starts if s.startswith(sep.strip())]
+    items = [s for s in marked if has_content(s[len(sep.strip()) :])]
+    others = [s for s in starts if s not in set(marked)]
+    return len(items) > 1 and not bullets("\n".join(others))
+
+
+@constraint("format:thesis")
+def thesis(reply: str) -> bool:
+    """Each section under a heading, or a line where there is none, starts in HTML's italics.
+
+    Other text follows the italics.
+    """
+    first, *sections = _HEADING.split(reply)
+    if sections:
+        return all(map(_starts_in_italics, sections))
+    italics = (found for found in _ITALICS.finditer(first) if has_content(found.group(2)))
+    stated = next(italics, None)
+    return stated is not None and has_content(first[stated.end() :])
+
+
+def _starts_in_italics(section: str) -> bool:
+    found = _ITALICS.match(section.strip())
+    return (
+        found is not None
+        and has_content(found.group(2))
+        and has_content(section.strip()[found.end() :])
+    )
+
+
+@constraint("format:sub-bullets")
+def sub_bullets(reply: str) -> bool:
+    """There are bullet points with ``*``, and one with ``-`` at least under each."""
+    marks = [
+        line.strip()[0]
+        for line in lines(reply)
+        if line.strip()[0] in "*-" and line.strip()[1:2].isspace() and has_content(line)
+    ]
+    shape = "".join(marks)
+    return shape.startswith("*") and "**" not in shape and shape.endswith("-")
+
+
+@constraint("format:no_bullets_bullets")
+def no_bullets_bullets(reply: str) -> bool:
+    """Two sentences or more that end in a full stop, then two bullet points or more with ``*``."""
+    found = lines(reply)
+    stars = [k for k, line in enumerate(found) if line.strip().startswith("* ") and bullets(line)]
+    if len(stars) < 2:
+        return False
+    before = sentences("\n".join(found[: stars[0]]))
+    return sum(sentence.endswith(".") for sentence in before) > 1
+
+
+@constraint("format:title_case")
+def title_case(reply: str) -> bool:
+    """Each word starts with a capital; minor ones (of, the, and) need not, but for the first."""
+    found = words(reply)
+    if not any(c.islower() for c in reply):
+        return False
+    return all(
+        not word[0].islower() or (k > 0 and word.casefold() in _MINOR)
+        for k, word in enumerate(found)
+    )
+
+
+@constraint("format:output_template")
+def output_template(reply: str) -> bool:
+    """``My Answer:``, ``My Conclusion:``, ``Future Outlook:``, once and in turn, each with text."""
+    found = [reply.find(label) for label in _LABELS]
+    if -1 in found or found != sorted(found) or any(reply.count(x) > 1 for x in _LABELS):
+        return False
+    ends = [*found[1:], len(reply)]
+    texts = [
+        reply[at + len(label) : end] for label, at, end in zip(_LABELS, found, ends, strict=True)
+    ]
+    return not has_content(reply[: found[0]]) and all(
+        has_content(text) and not _SLOT.fullmatch(text.strip("*_")) for text in texts
+    )
+
+
+@constraint("format:no_whitespace", whole=True)
+def no_whitespace(reply: str) -> bool:
+    """There is no white space, and there are fifteen letters and digits or more."""
+    bare = reply.strip()
+    return not any(c.isspace() for c in bare) and sum(c.isalnum() for c in bare) >= 15

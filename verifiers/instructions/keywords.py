@@ -1,0 +1,163 @@
+"""Constraints on keywords and letters."""
+
+# ruff: noqa: N803 # the public names of arguments
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
+from .sentences import sentences
+from .words import folded, initials, letters, occurrences, plain
+
+
+@constraint("keywords:existence")
+def existence(reply: str, *, keywords: Texts) -> bool:
+    """Each keyword occurs, as a word of its own, in any case."""
+    return all(occurrences(reply, keyword) for keyword in keywords)
+
+
+@constraint("keywords:frequency")
+def frequency(reply: str, *, keyword: Text, frequency: Count, relation: Relation) -> bool:
+    """The keyword occurs, as a word of its own, less often than a number or at least as often."""
+    return compare(occurrences(reply, keyword), relation, frequency)
+
+
+@constraint("keywords:forbidden_words")
+def forbidden_words(reply: str, *, forbidden_words: Texts) -> bool:
+    """None of the words occurs as a word of its own, in any case."""
+    return not any(occurrences(reply, word) for word in forbidden_words)
+
+
+@constraint("keywords:letter_frequency")
+def letter_frequency(
+    reply: str, *, letter: Letter, let_frequency: Count, let_relation: Relation
+) -> bool:
+    """The letter, in either case, occurs less often than a number or at least as often."""
+    found = plain(reply).casefold().count(plain(letter.strip()).casefold())
+    return compare(found, let_relation, let_frequency)
+
+
+@constraint("letters:letter_counting2")
+def letter_counting2(
+    reply: str, *, letter: Letter, let_frequency: Count, let_relation: Relation
+) -> bool:
+    """As keywords:letter_frequency."""
+    return letter_frequency(
+        reply, letter=letter, let_frequency=let_frequency, let_relation=let_relation
+    )
+
+
+@constraint("letters:letter_counting")
+def letter_counting(reply: str, *, N: Count, relation: Relation) -> bool:
+    """The reply has fewer than N letters, or at least N."""
+    return compare(sum(c.isalpha() for c in reply), relation, N)
+
+
+@constraint("keywords:word_once")
+def word_once(reply: str, *, keyword: Text) -> bool:
+    """The keyword occurs, as a word of its own, in any case."""
+    return occurrences(reply, keyword) > 0
+
+
+@constraint("keywords:word_count_different_numbers")
+def word_count_different_numbers(
+    reply: str, *, keyword: Text, frequency: Count, relation: Relation = "at least"
+) -> bool:
+    """The keyword occurs exactly so often: the prompt speaks of no relation."""
+    return occurrences(reply, keyword) == frequency
+
+
+@constraint("keywords:exclude_word_harder")
+def exclude_word_harder(reply: str, *, keyword: Text, instruction: Text = "") -> bool:
+    """The keyword does not occur as a word of its own, in any case."""
+    return not occurrences(reply, keyword)
+
+
+@constraint("count:count_increment_word")
+def count_increment_word(reply: str, *, keyword1: Text, keyword2: Text) -> bool:
+    """The first keyword occurs once, the second twice."""
+    return occurrences(reply, keyword1) == 1 and occurrences(reply, keyword2) == 2
+
+
+@constraint("count:keywords_multiple")
+def keywords_multiple(
+    reply: str,
+    *,
+    keyword1: Text,
+    keyword2: Text,
+    keyword3: Text,
+    keyword4: Text,
+    keyword5: Text,
+) -> bool:
+    """The five keywords occur once, twice, three, five and seven times."""
+    keywords = (keyword1, keyword2, keyword3, keyword4, keyword5)
+    return [occurrences(reply, keyword) for keyword in keywords] == [1, 2, 3, 5, 7]
+
+
+@constraint("sentence:keyword")
+def sentence_keyword(reply: str, *, word: Text, N: Count) -> bool:
+    """The N-th sentence has the keyword."""
+    found = sentences(reply)
+    return len(found) >= N and occurrences(found[N - 1], word) > 0
+
+
+def _at(reply: str, keyword: str, sentence: int, word: int) -> bool:
+    found, wanted = sentences(reply), folded(keyword)
+    if len(found) < sentence:
+        return False
+    return folded(found[sentence - 1])[word - 1 : word - 1 + len(wanted)] == wanted
+
+
+@constraint("words:keywords_specific_position")
+def keywords_specific_position(reply: str, *, keyword: Text, n: Count, m: Count) -> bool:
+    """The m-th word of the n-th sentence is the keyword."""
+    return _at(reply, keyword, n, m)
+
+
+@constraint("keywords:keyword_specific_position")
+def keyword_specific_position(reply: str, *, keyword: Text, n: Count, m: Count) -> bool:
+    """The m-th word of the n-th sentence is the keyword."""
+    return _at(reply, keyword, n, m)
+
+
+@constraint("words:words_position")
+def words_position(reply: str, *, keyword: Text) -> bool:
+    """The second word and the last but one are the keyword."""
+    found, wanted = folded(reply), folded(keyword)
+    return len(found) > 2 and [found[1]] == [found[-2]] == wanted
+
+
+@constraint("keywords:palindrome")
+def palindrome(reply: str) -> bool:
+    """A word of three letters or more, not all the same, reads the same backwards."""
+    return bool(palindromes(reply, 3))
+
+
+@constraint("words:palindrome")
+def ten_palindromes(reply: str) -> bool:
+    """Ten different words of five letters or more read the same backwards."""
+    return len(palindromes(reply, 5)) >= 10
+
+
+def palindromes(reply: str, shortest: int) -> set[str]:
+    """The different palindromes among the words; ``aaa`` is none, nor is a number."""
+    found = {letters(word) for word in folded(reply)}
+    return {
+        w for w in found if len(w) >= shortest and w.isalpha() and w == w[::-1] and len(set(w)) > 1
+    }
+
+
+@constraint("keywords:start_end")
+def start_end(reply: str) -> bool:
+    """The first word is the last one too, and nothing follows it, not even a full stop."""
+    found = folded(reply)
+    return len(found) > 2 and found[0] == found[-1] and reply.strip()[-1].isalnum()
+
+
+@constraint("keywords:no_adjacent_consecutive")
+def no_adjacent_consecutive(reply: str) -> bool:
+    """No word starts with the letter of the alphabet after that of the word before."""
+    found = initials(folded(reply))
+    pairs = pairwise(found)
+    return not any(a.isalpha() and ord(b) - ord(a) == 1 for a, b in pairs)

@@ -1,0 +1,59 @@
+"""Constraints on language and case."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from .blocks import lines
+from .language_id import LANGUAGES, MOST, language_of
+from .registry import Count, Relation, Rule, compare, constraint
+from .words import words
+
+Language = Annotated[
+    str,
+    Rule("an ISO 639-1 code that can be told, such as 'en'", lambda v: str(v) in LANGUAGES),
+]
+_PIECES = 40
+_LONG = 80
+_FOREIGN = 0.2
+
+
+@constraint("language:response_language")
+def response_language(reply: str, *, language: Language) -> bool:
+    """The reply is in the language, as a whole and in all but a fifth of its longer lines."""
+    return _wholly(reply, language)
+
+
+@constraint("change_case:english_capital")
+def english_capital(reply: str) -> bool:
+    """The reply is in English and has no lowercase letter."""
+    return reply.isupper() and _wholly(reply, "en")
+
+
+@constraint("change_case:english_lowercase")
+def english_lowercase(reply: str) -> bool:
+    """The reply is in English and has no capital letter."""
+    return reply.islower() and _wholly(reply, "en")
+
+
+@constraint("change_case:capital_word_frequency")
+def capital_word_frequency(
+    reply: str, *, capital_frequency: Count, capital_relation: Relation
+) -> bool:
+    """Words in capitals alone (I and A are such) occur less often, or at least as often."""
+    return compare(sum(w.isupper() for w in words(reply)), capital_relation, capital_frequency)
+
+
+def _wholly(reply: str, language: str) -> bool:
+    """Whether a reply is in a language: its start, and samples of its lines."""
+    if language_of(reply) != language:
+        return False
+    long = [line for line in lines(reply) if len(line) >= _LONG]
+    step = max(1, len(long) // _PIECES)
+    sample = long[::step] if len(long) > 1 else [reply[k : k + MOST] for k in _starts(reply)]
+    foreign = sum(language_of(piece) not in (language, None) for piece in sample)
+    return foreign <= _FOREIGN * len(sample)
+
+
+def _starts(reply: str) -> range:
+    return range(0, len(reply), max(MOST, len(reply) // _PIECES))

@@ -1,0 +1,159 @@
+"""Constraints on the form of a reply: IFEval's formats, and those of its training set."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from .blocks import bullets, parts, unfenced
+from .registry import Count, Text, constraint
+from .sentences import sentences
+from .words import collapsed, folded, has_content, plain, words
+
+_PLACEHOLDER = re.compile(r"\[([^\[\]\n]*)\](?!\()")
+_HIGHLIGHT = re.compile(r"(?<!\*)(\*{1,3})(?![\s*])([^*\n]++)(?<!\s)\1(?!\*)")
+_TITLE = re.compile(r"<<([^\n<>]+)>>")
+_SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
+_OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+
+
+@constraint("detectable_content:number_placeholders")
+def number_placeholders(reply: str, *, num_placeholders: Count) -> bool:
+    """At least so many placeholders such as ``[address]``; links and ``[1]`` are none."""
+    found = (p for p in _PLACEHOLDER.findall(reply) if any(c.isalpha() for c in p))
+    return sum(1 for _ in found) >= num_placeholders
+
+
+@constraint("detectable_content:postscript")
+def postscript(reply: str, *, postscript_marker: Text) -> bool:
+    """The marker, in any case, stands after some text and before some."""
+    marker = postscript_marker.strip().casefold()
+    literal = r"\.\s?".join(map(re.escape, marker.removesuffix(".").split(".")))
+    ends = r"\." if marker.endswith(".") else r"(?![^\W_])"
+    low = reply.casefold()
+    first = next((k for k, c in enumerate(low) if c.isalnum()), len(low))
+    last = next((k for k in range(len(low) - 1, -1, -1) if low[k].isalnum()), -1)
+    # "p.s." inside "p.p.s." is another marker
+    found = re.finditer(rf"(?<![^\W_])(?<!\bp\.)(?<!\bp\.\s){literal}{ends}", low)
+    return any(first < m.start() and m.end() <= last for m in found)
+
+
+@constraint("detectable_format:number_bullet_lists")
+def number_bullet_lists(reply: str, *, num_bullets: Count) -> bool:
+    """Exactly so many bullets: lines that say something after ``*``, ``-``, ``+`` or ``•``."""
+    return len(bullets(reply)) == num_bullets
+
+
+@constraint("detectable_format:number_highlighted_sections")
+def number_highlighted_sections(reply: str, *, num_highlights: Count) -> bool:
+    """At least so many spans in ``*``, ``**`` or ``***``, each on one line and not empty."""
+    found = (span for _, span in _HIGHLIGHT.findall(reply) if has_content(span))
+    return sum(1 for _ in found) >= num_highlights
+
+
+@constraint("detectable_format:multiple_sections")
+def multiple_sections(reply: str, *, section_spliter: Text, num_sections: Count) -> bool:
+    """So many sections, each headed by the marker and a number of its own, none empty."""
+    marker = re.escape(section_spliter.strip())
+    pieces = re.split(rf"^[ \t>#*_~-]*{marker}[ \t]?(\d+)", reply, flags=re.MULTILINE)
+    numbers, bodies = [n.lstrip("0") for n in pieces[1::2]], pieces[2::2]
+    return len(numbers) == len(set(numbers)) == num_sections and all(map(has_content, bodies))
+
+
+@constraint("detectable_format:constrained_response", whole=True)
+def constrained_response(reply: str) -> bool:
+    """One of ``My answer is yes.``, ``... no.`` and ``... maybe.`` occurs, and no other."""
+    return sum(option in reply for option in _OPTIONS) == 1
+
+
+@constraint("detectable_format:json_format", whole=True)
+def json_format(reply: str) -> bool:
+    """The reply is a JSON object or array that holds something, bare or in one fence."""
+    try:
+        value = json.loads(unfenced(reply), parse_constant=_refuse, parse_int=str)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict | list) and bool(value)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+@constraint("detectable_format:title")
+def title(reply: str) -> bool:
+    """A title in double angular brackets, such as ``<<poem of joy>>``, not empty."""
+    return any(map(has_content, _TITLE.findall(reply)))
+
+
+@constraint("combination:two_responses")
+def two_responses(reply: str) -> bool:
+    """Six asterisks, once, between two replies whose words differ."""
+    found = parts(_SIX.sub("\0", reply), "\0") or ()
+    return len(found) == 2 and folded(found[0]) != folded(found[1])
+
+
+@constraint("combination:repeat_prompt")
+def repeat_prompt(reply: str, *, prompt_to_repeat: Text) -> bool:
+    """The reply starts with the request, word for word in any case, and goes on."""
+    said, asked = (collapsed(plain(t)).casefold() for t in (reply, prompt_to_repeat))
+    return said.startswith(asked) and has_content(said[len(asked) :])
+
+
+@constraint("startend:end_checker")
+def end_checker(reply: str, *, end_phrase: Text) -> bool:
+    """The reply ends with the phrase, in any case, and says something before it."""
+    said = collapsed(plain(reply)).casefold().rstrip('"*_ ')
+    wanted = collapsed(plain(end_phrase)).casefold().rstrip('"*_ ')
+    return said.endswith(wanted) and has_content(said[: len(said) - len(wanted)])
+
+
+@constraint("startend:quotation")
+def quotation(reply: str) -> bool:
+    """The reply stands in double quotation marks, straight or curly, and is not empty."""
+    bare = plain(reply).strip()
+    return len(bare) > 1 and bare[0] == bare[-1] == '"' and has_content(bare)
+
+
+@constraint("punctuation:no_comma")
+def no_comma(reply: str) -> bool:
+    """There is no comma, of any script."""
+    return not any(c in ",，、،﹐" for c in reply)
+
+
+@constraint("punctuation:punctuation_dot")
+def no_dot(reply: str) -> bool:
+    """There is no full stop, not even in a number."""
+    return "." not in reply
+
+
+@constraint("punctuation:punctuation_exclamation")
+def no_exclamation(reply: str) -> bool:
+    """There is no exclamation mark."""
+    return not any(c in "!！¡" for c in reply)
+
+
+@constraint("detectable_format:square_brackets")
+def square_brackets(reply: str) -> bool:
+    """Each word stands in square brackets of its own; punctuation may follow one."""
+    found = [token.rstrip(".,;:!?") for token in reply.split() if has_content(token)]
+    return found != [] and all(
+        t[0] == "[" and t[-1] == "]" and t.count("[") == t.count("]") == 1 for t in found
+    )
+
+
+@constraint("detectable_format:bigram_wrapping")
+def bigram_wrapping(reply: str) -> bool:
+    """Each two words stand in ``<<double brackets>>``; a last odd one may stand alone."""
+    groups = [group.split() for group in re.findall(r"<<([^<>]*)>>", reply)]
+    if has_content(re.sub(r"<<[^<>]*>>", "", reply)) or not groups:
+        return False
+    return all(len(g) == 2 for g in groups[:-1]) and len(groups[-1]) in (1, 2)
+
+
+@constraint("detectable_format:sentence_hyphens")
+def sentence_hyphens(reply: str) -> bool:
+    """Two sentences or more, each joined to the next by a hyphen without spaces."""
+    pieces = re.split(r"(?<=[.!?])-(?=\S)", reply.strip())
+    return len(pieces) > 1 and all(len(sentences(p)) == 1 and words(p) for p in pieces)

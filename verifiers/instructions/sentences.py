@@ -1,0 +1,101 @@
+"""Sentences: where one ends, by rule."""
+
+# ruff: noqa: SIM905 # lists of words read best as text
+
+from __future__ import annotations
+
+import re
+
+from .words import has_content
+
+_END = re.compile(
+    r"""(?<![.!?…])[.!?…]++['"’”»)\]*_]*+(?=\s|$)|[。！？]++[」』”’）]*+"""  # possessive: linear
+)
+_BREAK = re.compile(  # blank lines; items of lists, headings
+    r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t])"
+)
+_TITLE = frozenset(  # a capital follows these too
+    "capt cmdr col dr gen gov hon lt maj messrs mr mrs ms mt pres prof rev sen sgt st supt".split()
+)
+_MAYBE = frozenset(  # these end a sentence where a capital follows
+    "al approx apt ave cf co corp dept ed eds esp est etc fig figs inc jr ltd min no nos op p pp "
+    "sr univ vol vs".split()
+)
+_STARTERS = frozenset(  # after U.S. or p.m. any other capital may begin a name: the U.S. Army
+    "a although an and as at but for he her his however i if in it its my nobody on our she since "
+    "so that the their then there these they this those though we what when while who you "
+    "your".split()
+)
+_NEVER = frozenset(["e.g", "i.e", "ph.d", "q.v"])
+_LAST = re.compile(r"(?:[^\W_]|\.(?=[^\W_]))+$")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, in order, each with its end mark and without space around it.
+
+    One ends at ``. ! ? …`` before white space, or at their East Asian likes. Blank lines, items of
+    a list and headings end one too. The full stop of an abbreviation (Dr., e.g.), of an initial
+    (J. Smith), of a number in a list (1.) or inside a number ends none. What has neither letter
+    nor digit, such as an emoji, goes with the sentence before. A Markdown heading is none.
+    """
+    found: list[str] = []
+    for block in _blocks(text):
+        if not block.startswith("#"):
+            found += _joined(_cut(block))
+    return found
+
+
+def _blocks(text: str) -> list[str]:
+    blocks: list[str] = []
+    for block in _BREAK.split(text):
+        bare = block.strip()
+        if bare.startswith("#") and "\n" in bare:  # a heading is one line
+            head, _, bare = bare.partition("\n")
+            blocks.append(head)
+        blocks.append(bare.strip())
+    return [block for block in blocks if block]
+
+
+def _cut(block: str) -> list[str]:
+    pieces, start = [], 0
+    for end in _END.finditer(block):
+        if end.group().startswith(".") and not _ends(block, end.start(), end.end(), start):
+            continue
+        pieces.append(block[start : end.end()].strip())
+        start = end.end()
+    pieces.append(block[start:].strip())
+    return pieces
+
+
+def _ends(block: str, dot: int, after: int, start: int) -> bool:
+    """Whether a full stop ends a sentence that began at ``start``."""
+    if block[dot : dot + 2] == "..":
+        return True
+    found = _LAST.search(block[max(start, dot - 20) : dot])
+    word = found.group() if found else ""
+    follows = block[after : after + 2].strip()[:1]
+    following = block[after : after + 20].split()[:1]
+    low = word.lower()
+    if low in _TITLE or low in _NEVER:
+        return not follows
+    if "." in word and word[0].isalpha():
+        starts = (word.strip(",'’").lower() in _STARTERS for word in following)
+        return (follows.isupper() and any(starts)) or not following
+    if low in _MAYBE:
+        return not follows or follows.isupper()
+    if len(word) == 1 and word.isupper() and word != "I":
+        return not follows or not follows.isupper()
+    if word.isdigit() and len(word) <= 3:  # the number of an item, not the end of "in 1990."
+        return has_content(block[start:dot].removesuffix(word).strip("*_#-•+> \n\t("))
+    return True
+
+
+def _joined(pieces: list[str]) -> list[str]:
+    """Pieces without letters and digits go with the one before them."""
+    out: list[str] = []
+    for piece in pieces:
+        if has_content(piece):
+            out.append(piece)
+        elif piece and out:
+            out[-1] = f"{out[-1]} {piece}"
+    return out

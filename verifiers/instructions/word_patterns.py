@@ -1,0 +1,123 @@
+"""Constraints on letters and words in their order."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+from .blocks import lines
+from .registry import Count, Text, constraint
+from .sentences import sentences
+from .words import folded, initials, letters
+
+_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
+
+
+@constraint("words:alphabet")
+def alphabet(reply: str) -> bool:
+    """Each word starts with the letter after that of the word before; ``a`` follows ``z``."""
+    found = initials(folded(reply))
+    steps = pairwise(found)
+    return (
+        len(found) > 1
+        and all("a" <= c <= "z" for c in found)
+        and all((ord(b) - ord(a)) % 26 == 1 for a, b in steps)
+    )
+
+
+@constraint("words:vowel")
+def vowel(reply: str) -> bool:
+    """One paragraph on one line with at most three of the five vowels; accents do not count."""
+    found = set(unicodedata.normalize("NFD", reply.casefold())) & set("aeiou")
+    return len(lines(reply)) == 1 and 0 < len(found) <= 3
+
+
+@constraint("words:consonants")
+def consonants(reply: str) -> bool:
+    """Each word has two consonants side by side; ``y`` is one."""
+    found = folded(reply)
+    return found != [] and all(_CLUSTER.search(letters(word)) for word in found)
+
+
+@constraint("words:prime_lengths")
+def prime_lengths(reply: str) -> bool:
+    """Each word has a prime number of letters and digits."""
+    sizes = {len(letters(word)) for word in folded(reply)}
+    return sizes != set() and all(map(_prime, sizes))
+
+
+def _prime(number: int) -> bool:
+    return 1 < number < 10_000 and all(number % k for k in range(2, int(number**0.5) + 1))
+
+
+@constraint("words:no_consecutive")
+def no_consecutive(reply: str) -> bool:
+    """No two words side by side start with the same letter."""
+    found = initials(folded(reply))
+    return not any(a == b for a, b in pairwise(found))
+
+
+@constraint("words:last_first")
+def last_first(reply: str) -> bool:
+    """Two sentences or more; the last word of each is the first of the next."""
+    found = [folded(sentence) for sentence in sentences(reply)]
+    pairs = pairwise(found)
+    return len(found) > 1 and all(a and b and a[-1] == b[0] for a, b in pairs)
+
+
+@constraint("words:paragraph_last_first")
+def paragraph_last_first(reply: str) -> bool:
+    """Each line ends with the word it started with, and has others between."""
+    found = [words for line in lines(reply) if (words := folded(line))]
+    return found != [] and all(len(w) > 2 and w[0] == w[-1] for w in found)
+
+
+@constraint("first_word:first_word_sent")
+def first_word_sent(reply: str, *, first_word: Text) -> bool:
+    """Each sentence starts with the word, in any case."""
+    found, wanted = [folded(s) for s in sentences(reply)], folded(first_word)
+    return found != [] and all(s[: len(wanted)] == wanted for s in found)
+
+
+@constraint("first_word:first_word_answer")
+def first_word_answer(reply: str, *, first_word: Text) -> bool:
+    """The reply starts with the word, in any case."""
+    wanted = folded(first_word)
+    return folded(reply)[: len(wanted)] == wanted
+
+
+@constraint("last_word:last_word_sent")
+def last_word_sent(reply: str, *, last_word: Text) -> bool:
+    """Each sentence ends with the word, in any case; punctuation may follow."""
+    found, wanted = [folded(s) for s in sentences(reply)], folded(last_word)
+    return found != [] and all(s[-len(wanted) :] == wanted for s in found)
+
+
+@constraint("last_word:last_word_answer")
+def last_word_answer(reply: str, *, last_word: Text) -> bool:
+    """The reply ends with the word, in any case; punctuation may follow."""
+    wanted = folded(last_word)
+    return folded(reply)[-len(wanted) :] == wanted
+
+
+@constraint("sentence:increment")
+def increment(reply: str, *, small_n: Count) -> bool:
+    """Two sentences or more, each ``small_n`` words longer than the one before."""
+    sizes = [len(folded(sentence)) for sentence in sentences(reply)]
+    return len(sizes) > 1 and all(b - a == small_n for a, b in pairwise(sizes))
+
+
+@constraint("sentence:alliteration_increment")
+def alliteration_increment(reply: str) -> bool:
+    """Two sentences or more, each with a longer run of words of one first letter than the last."""
+    runs = [_longest_run(initials(folded(sentence))) for sentence in sentences(reply)]
+    return len(runs) > 1 and all(a < b for a, b in pairwise(runs))
+
+
+def _longest_run(found: list[str]) -> int:
+    longest = run = min(1, len(found))
+    for a, b in pairwise(found):
+        run = run + 1 if a == b else 1
+        longest = max(longest, run)
+    return longest

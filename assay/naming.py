@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .envs import Source, Split, TextEnv, arguments, make, specs
+from .envs import Source, Split, TextEnv, arguments, make
 from .envs.audit_subject import Sibling
 from .verifiers import FunctionVerifier, Verifier
 
@@ -67,7 +67,7 @@ def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
         if "/" in attribute:
             return _environment(attribute, chosen)
         return _attribute(name, found, attribute, chosen)
-    if "/" in name or any(name == spec.id.partition("/")[2] for spec in specs()):
+    if "/" in name or "-v" in name:  # an id without its namespace is told the nearest
         return _environment(name, chosen)
     try:
         return Named(text, Verifier.from_json({"name": name, **chosen}))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import re
 import traceback
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ class Plugin:
 def installed() -> list[Plugin]:
     """The plug-ins that are installed, by namespace; none is imported."""
     found = {
-        Plugin(entry.name, entry.value.partition(":")[0].strip(), _package(entry.dist))
+        Plugin(entry.name, re.split(r"[:\[]", entry.value)[0].strip(), _package(entry.dist))
         for entry in importlib.metadata.entry_points(group=GROUP)
     }
     return sorted(found, key=lambda p: (p.namespace, p.package, p.module))

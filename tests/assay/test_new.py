@@ -95,3 +95,25 @@ def test_half_a_package_is_not_left_behind(tmp_path, monkeypatch) -> None:
     with pytest.raises(FileNotFoundError):
         write_package("my-task", tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plugin_that_cannot_be_imported_is_listed_with_its_fault(tmp_path) -> None:
+    (tmp_path / "plug_bad.py").write_text("import assay\n1 / 0\n")
+    info = tmp_path / "plug_bad-2.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-bad\nVersion: 2.1\n")
+    (info / "entry_points.txt").write_text("[assay.envs]\nbad = plug_bad\n")
+    wide = {**os.environ, "COLUMNS": "160", "PYTHONPATH": str(tmp_path)}
+    code, shown = run(sys.executable, "-m", "assay", "list", env=wide)
+    assert code == 0
+    assert "assay/Arithmetic-v0" in shown
+    told = (
+        "plug-in 'bad' of plug-bad 2.1 (plug_bad): it cannot be imported: "
+        f"ZeroDivisionError: division by zero ({tmp_path / 'plug_bad.py'}, line 2)"
+    )
+    assert shown.count("plug-in 'bad'") == 1
+    assert told in shown
+    code, shown = run(sys.executable, "-m", "assay", "audit", "bad/Thing-v0", env=wide)
+    assert code == 2
+    assert "no environment is called 'bad/Thing-v0'" in shown
+    assert "ZeroDivisionError" in shown

@@ -30,7 +30,7 @@ def interpreter(tmp_path_factory):
 
 def run(*command, **kwargs):
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False, timeout=120, **kwargs
+        list(map(str, command)), capture_output=True, text=True, check=False, timeout=250, **kwargs
     )
     return done.returncode, done.stdout + done.stderr
 

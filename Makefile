@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Test files side by side. Each file keeps to one process, because its tests share sandboxes.
+JOBS ?= auto
 
 .PHONY: demo test lint types examples wheel clean
 
@@ -9,7 +11,7 @@ demo: $(VENV)/.demo
 	$(BIN)/assay demo
 
 test: $(VENV)/.dev
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -37,7 +37,13 @@ class DiesOnce(Verifier):
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False, configure_logging=False)
+    ray.init(
+        address="local",
+        num_cpus=2,
+        log_to_driver=False,
+        include_dashboard=False,
+        configure_logging=False,
+    )
     yield
     ray.shutdown()
 

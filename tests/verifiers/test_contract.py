@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay.verifiers
-from assay.envs import Sample, audit
 from assay.sandbox import Sandbox
 from assay.verifiers import (
     Code,
@@ -35,12 +34,6 @@ def mentions(reply: str, reference: Any) -> float:
 
 
 TAGGED = r"<think>6 by 7</think><answer>\boxed{42}</answer>"
-SLOW_TO_AUDIT = {
-    "Code",
-    "Math",
-    "Rubric",
-    "FunctionVerifier",
-}  # tests/envs/test_audit.py audits these
 RUBRIC = Rubric({"right": Math(), "form": Format()}, gate="right")
 CASES = [
     *examples(),
@@ -154,16 +147,6 @@ def test_copies_made_by_pickle_and_by_json_judge_alike(case: Example) -> None:
         assert copies[1] == case.verifier
     for copy in copies:
         assert copy.verify(case.wins[0], case.reference).score == 1.0
-
-
-@pytest.mark.parametrize(
-    "verifier",
-    {c.name: c.verifier for c in reversed(CASES) if c.name not in SLOW_TO_AUDIT}.values(),
-    ids=lambda verifier: type(verifier).__name__,
-)
-def test_the_audit_finds_nothing_with_the_first_options_shown(verifier: Verifier) -> None:
-    samples = [Sample(e.reference, e.wins[0]) for e in CASES if e.verifier == verifier]
-    audit(verifier, samples=samples).raise_for_failures()
 
 
 def test_closing_twice_does_no_harm() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import multiprocessing
 import pickle
 import re
 import socket
@@ -91,9 +90,14 @@ def test_a_folder_keeps_answers_for_other_processes(judge_server, tmp_path) -> N
     # the server is gone: what is known is known, wherever it was asked
     later = Judge("m", base_url="http://127.0.0.1:1/v1", cache=folder, attempts=1)
     assert scores(later, ["Paris", "Rome", "Oslo"]) == [1.0, 0.0, None]
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        assert pool.apply(scores, (later, ["Rome", "Paris"])) == [0.0, 1.0]
+    code = (
+        "import pickle, sys; judge = pickle.load(sys.stdin.buffer); "
+        f"print([judge.verify(r, {KNOWN!r}).score for r in ('Rome', 'Paris')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(later), capture_output=True, check=True
+    )
+    assert done.stdout.split() == [b"[0.0,", b"1.0]"]
     other = Judge("m2", base_url=later.base_url, cache=folder, attempts=1)
     assert scores(other, ["Paris"]) == [None]
     assert not list(tmp_path.rglob("*.tmp"))

@@ -72,6 +72,8 @@ class Citations(Verifier):
         "no cited source says 'water boils at 90 °C'"
     """
 
+    judges_form = True
+
     def __init__(
         self,
         *,

@@ -58,6 +58,8 @@ class Commits(Verifier):
         'the answer leaves a choice'
     """
 
+    judges_form = True
+
     def __init__(self, *, extract: Sequence[str] = DEFAULT_RULES[:-1], content: int = 20) -> None:
         check_rules(extract)
         check_content(content)

@@ -40,6 +40,8 @@ class Compression(Verifier):
         0.0
     """
 
+    judges_form = True
+
     def __init__(self, *, least: float = 0.2, part: Part = "all", content: int = 20) -> None:
         if not 0 < least <= 0.5:
             raise ValueError(f"least must be above 0 and at most 0.5, got {least!r}")

@@ -43,6 +43,8 @@ class Json(Verifier):
         0.0
     """
 
+    judges_form = True
+
     def __init__(
         self,
         *,

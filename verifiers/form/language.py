@@ -62,6 +62,8 @@ class Language(Verifier):
         'en, where de is wanted'
     """
 
+    judges_form = True
+
     def __init__(
         self,
         language: str | None = None,

@@ -40,6 +40,8 @@ class Length(Verifier):
         '6 words, where at least 12 are wanted'
     """
 
+    judges_form = True
+
     def __init__(
         self,
         *,

@@ -37,6 +37,8 @@ class SoftOverlong(Verifier):
         [1.0, 0.5, 0.0]
     """
 
+    judges_form = True
+
     def __init__(
         self,
         most: int,

@@ -48,6 +48,8 @@ class Repetition(Verifier):
         0.0
     """
 
+    judges_form = True
+
     def __init__(
         self,
         *,

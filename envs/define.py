@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -149,6 +149,8 @@ def _over_rows(
     judge = _judge(rubric, test_share)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
         raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
+    if isinstance(rows, Iterator):  # it could be read but once
+        rows = list(rows)
     first = next(iter(rows)) if isinstance(rows, Mapping) and "train" not in rows else "train"
 
     def build(

@@ -111,6 +111,8 @@ def retire(id: str, successor: str, why: str) -> None:  # noqa: A002  # Gymnasiu
     with _LOCK:
         if id in _SPECS:
             raise ValueError(f"{id} is registered: take away what registers it, then retire it")
+        if id in gym.registry and id not in _RETIRED:
+            raise ValueError(_theirs(id))
         _forget(id)
         _RETIRED[id] = successor, why
         _mirror(id, id)
@@ -122,14 +124,16 @@ def _taken(new: EnvSpec, builder: Builder | None) -> str:
         return f"{new.id} is retired: {_RETIRED[new.id][1]} An id never comes back with other tasks"
     old = _SPECS.get(new.id)
     if old is None:
-        if new.id in gym.registry:
-            return f"{new.id} is taken in Gymnasium, by {gym.registry[new.id].entry_point}"
-        return ""
+        return _theirs(new.id) if new.id in gym.registry else ""
     # A cell of a notebook has no file, and is run again and again.
     cell = new.module == "__main__" and not hasattr(sys.modules["__main__"], "__file__")
     if old.module == new.module and (cell or _reloaded(new, builder, old)):
         return ""
     return f"{new.id} is registered already, by {old.module}: choose another name, or a new version"
+
+
+def _theirs(id_: str) -> str:
+    return f"{id_} is taken in Gymnasium, by {gym.registry[id_].entry_point}"
 
 
 def _reloaded(new: EnvSpec, builder: Builder | None, old: EnvSpec) -> bool:
@@ -190,7 +194,7 @@ def _import_plugin(plugin: Plugin) -> None:
         _IMPORTING.pop()
     new = [_SPECS[id_] for id_ in set(_SPECS) - before]
     if broken:
-        for half in (s for s in new if s.module not in sys.modules):  # half of a plug-in is none
+        for half in (s for s in new if not _imported(s.module)):  # half of a plug-in is none
             _forget(half.id)
         faults[:] = [f"it cannot be imported: {broken}"]
     else:
@@ -198,6 +202,12 @@ def _import_plugin(plugin: Plugin) -> None:
     _IMPORTED[plugin] = replace(plugin, faults=tuple(faults))
     for fault in faults:
         warnings.warn(f"{plugin}: {fault}", PluginWarning, stacklevel=2)
+
+
+def _imported(module: str) -> bool:
+    """Whether a module and the packages that it is in are there: one that failed is not."""
+    parts = module.split(".")
+    return all(".".join(parts[: i + 1]) in sys.modules for i in range(len(parts)))
 
 
 def _strays(plugin: Plugin, new: list[EnvSpec]) -> list[str]:

@@ -132,6 +132,8 @@ def _split_of(name: str, task: Task, part: float) -> Split:
 
 
 def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> Task:
+    if not isinstance(row, Mapping):
+        raise DataError(f"{where}: expected a dict of columns, got {row!r:.80}")
     try:
         task = to_task(row)
     except _FAULTS as error:

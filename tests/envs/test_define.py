@@ -182,6 +182,15 @@ def test_several_columns_make_a_reference_and_messages_a_prompt() -> None:
         make("rowtests/Twice-v0")
 
 
+def test_rows_that_are_none_are_named_and_iterators_are_kept() -> None:
+    register_rows("rowtests/NoDicts-v0", ["France"], **SUM)
+    with pytest.raises(DataError, match="row 0: expected a dict of columns, got 'France'"):
+        make("rowtests/NoDicts-v0")
+    register_rows("rowtests/Iterated-v0", iter(SUMS), **SUM)
+    sizes = [make("rowtests/Iterated-v0", split=s).source.size for s in ("train", "test")]
+    assert sum(sizes) == 100
+
+
 def test_environments_over_rows_pickle() -> None:
     for name in ("Sums", "Products", "ByFunction"):
         env = make(f"rowtests/{name}-v0", seed=3)

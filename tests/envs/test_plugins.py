@@ -94,6 +94,20 @@ def test_a_broken_plugin_is_named_and_the_others_stand(
         make(f"{name}/Say-v0")
 
 
+def test_a_package_that_fails_after_its_parts_leaves_nothing(install, tmp_path) -> None:
+    install("plug_parts", "", "parts")
+    (tmp_path / "plug_parts.py").unlink()
+    (tmp_path / "plug_parts").mkdir()
+    (tmp_path / "plug_parts" / "__init__.py").write_text("from . import tasks\n1 / 0\n")
+    text = MODULE.format(id="parts/Say-v0", what="it")
+    (tmp_path / "plug_parts" / "tasks.py").write_text(text)
+    with (
+        pytest.warns(PluginWarning, match="division by zero"),
+        pytest.raises(UnknownEnvironment, match=r"'parts/Say-v0'.*cannot be imported"),
+    ):
+        make("parts/Say-v0")
+
+
 def test_of_two_plugins_with_one_id_the_first_stands(install) -> None:
     install("plug_twice_a", MODULE.format(id="twice/Say-v0", what="first"), "twice")
     other = MODULE.format(id="twice/Say-v0", what="second")

@@ -88,6 +88,8 @@ def test_an_id_that_gymnasium_has_is_not_taken_from_it() -> None:
     gym.register("tests/Theirs-v0", entry_point="their.module:Env")
     with pytest.raises(ValueError, match=r"taken in Gymnasium, by their\.module:Env"):
         register("tests/Theirs-v0", "nowhere:Nothing")
+    with pytest.raises(ValueError, match="taken in Gymnasium"):
+        retire("tests/Theirs-v0", "tests/Echo-v0", "It is not ours.")
 
 
 CELLS = """

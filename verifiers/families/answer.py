@@ -2,6 +2,7 @@ r"""The one answer of a reply to a task of a family."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ..extract import Answer, final_answer, unboxed
@@ -13,16 +14,24 @@ BLOCK = ("answer", "boxed", "fence", "last_paragraph")
 """Where an answer of several lines is."""
 
 _SIGNS = ("**", "`", "$$", "$")
+_LABEL = re.compile(
+    r"(?:\#{1,6}\s{1,3})?(?:\*\*)?(?:(?:so|thus|hence|therefore),?\s{1,3})?(?:(?:the|my|our)\s{1,3})?"
+    r"(?:(?:final|correct|right)\s{1,3})?(?:answer|solution)\b[ *]{0,3}"
+    r"(?::|=|\n|\bis\b\s{0,3}:?)[\s*]{0,9}(?=\S)",
+    re.IGNORECASE,
+)
 
 
 def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int = 2000) -> Answer:
-    r"""The answer, without what only sets it off: a fence or box inside the tags, bold, code.
+    r"""The answer without what only sets it off: a fence or box in the tags, a label, bold, code.
 
     The whole of it is the answer: a verifier that finds anything else in it refuses it, so no
     reply wins by naming several.
 
     Example:
         >>> read_answer("I try.\n<answer>**(3+5)*3**</answer>").text
+        '(3+5)*3'
+        >>> read_answer("I try.\n**Final answer:** (3+5)*3").text
         '(3+5)*3'
     """
     found = final_answer(reply, rules, longest=longest)
@@ -32,8 +41,26 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
     if found.rule == "answer":
         inner = final_answer(text, ("fence", "whole"), longest=longest)
         text = text if inner.text is None or not text.startswith(("```", "~~~")) else inner.text
-    text = unboxed(text)
+    text = _bare(unboxed(text))
+    return replace(found, text=_bare(unboxed(unlabelled(text))))
+
+
+def unlabelled(text: str) -> str:
+    """A text without "Final answer:" or "So the answer is" before it.
+
+    Example:
+        >>> unlabelled("**Answer**: 5"), unlabelled("The answer is not 5"), unlabelled("Answer:")
+        ('5', 'not 5', 'Answer:')
+    """
+    label = _LABEL.match(text)
+    if label is None:
+        return text
+    rest = text[label.end() :]
+    return rest.removesuffix("**") if "**" in label.group() and rest.count("**") == 1 else rest
+
+
+def _bare(text: str) -> str:
     for sign in _SIGNS:
         if len(text) > 2 * len(sign) and text.startswith(sign) and text.endswith(sign):
             text = text[len(sign) : -len(sign)].strip()
-    return replace(found, text=text)
+    return text

@@ -161,14 +161,18 @@ def _closes(text: str) -> int:
 ARROW = r"[-=]{1,3}>|[→⟶⇒➔➜]"
 _SEPARATOR = re.compile(rf"(?:[\s,;]|{ARROW}|[-–—|])+")
 _QUOTES = "\"'“”‘’"
+_LAST_AND = re.compile(
+    r"(?:,\s{0,3}|\A\s{0,3}([^\s,]{1,60})\s{1,3})and\s{1,3}(?=[^\s,]{1,60}\s{0,3}\Z)"
+)
 
 
 def items(text: str, separator: re.Pattern[str] = _SEPARATOR) -> list[str]:
     """The items of a list that is written in any usual way; quotes around an item fall away.
 
     Example:
-        >>> items('["A", "B"]'), items("A -> B"), items("A, B"), items("A-B")
+        >>> items('["A", "B"]'), items("A -> B"), items("A and B"), items("A-B")
         (['A', 'B'], ['A', 'B'], ['A', 'B'], ['A', 'B'])
     """
-    found = (item.strip(_QUOTES) for item in separator.split(unbracketed(text)))
+    text = _LAST_AND.sub(lambda found: f"{found[1] or ''}, ", unbracketed(text))
+    found = (item.strip(_QUOTES) for item in separator.split(text))
     return [item for item in found if item]

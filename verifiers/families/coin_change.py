@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer
 from .subset_sum import numbers_of
 
@@ -28,15 +29,15 @@ class CoinChange(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Coins, and an amount that they make."""
         if not isinstance(reference, dict) or {"coins", "amount"} - set(reference):
-            return f"expected coins and amount, got {reference!r:.80}"
+            return f"expected coins and amount, got {shown(reference)}"
         coins, amount = reference["coins"], reference["amount"]
         if not isinstance(coins, list) or not 1 <= len(coins) <= 20:
-            return f"coins must be a list of 1 to 20 numbers, got {coins!r:.80}"
+            return f"coins must be a list of 1 to 20 numbers, got {shown(coins)}"
         for number in [*coins, amount]:
             if type(number) is not int or not 1 <= number <= MAX_AMOUNT:
-                return f"coins and amount must be from 1 to {MAX_AMOUNT}, got {number!r:.60}"
+                return f"coins and amount must be from 1 to {MAX_AMOUNT}, got {shown(number, 60)}"
         if len(set(coins)) < len(coins):
-            return f"coins must differ, got {coins!r:.80}"
+            return f"coins must differ, got {shown(coins)}"
         made = fewest_coins(tuple(coins), amount)
         return None if made else f"no coins of {coins} make {amount}"
 
@@ -49,7 +50,7 @@ class CoinChange(AnyAnswer):
         coins, amount = reference["coins"], reference["amount"]
         left, equals, right = text.partition("=")
         if equals and numbers_of(right) != [amount]:
-            return f"says {right.strip()!r:.40} where the amount is {amount}"
+            return f"says {shown(right.strip(), 40)} where the amount is {amount}"
         given = numbers_of(left)
         if unknown := set(given) - set(coins):
             return f"there is no coin of {min(unknown)}"

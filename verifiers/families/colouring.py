@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from ..shown import shown
 from .any_answer import ARROW, AnyAnswer, Unreadable, unbracketed
 from .graph import graph_fault, neighbours_of, resolved, vertices_of
 
@@ -66,7 +67,7 @@ class Colouring(AnyAnswer):
         for vertex, (_, right) in zip(vertices, pairs, strict=True):
             given = named.get(right.casefold())
             if given is None:
-                return f"{right!r:.40} is not one of {', '.join(colours)}"
+                return f"{shown(right, 40)} is not one of {', '.join(colours)}"
             if colour.setdefault(vertex, given) != given:
                 return f"{vertex} has two colours"
         if missing := graph.keys() - colour.keys():
@@ -80,14 +81,14 @@ class Colouring(AnyAnswer):
 
 def _colours_fault(colours: Any) -> str | None:
     if type(colours) is int:
-        return None if 2 <= colours <= 50 else f"colours must be from 2 to 50, got {colours}"
+        return None if 2 <= colours <= 50 else f"colours must be from 2 to 50, got {shown(colours)}"
     if not isinstance(colours, list) or not 2 <= len(colours) <= 50:
-        return f"colours must be a number or a list of 2 to 50 names, got {colours!r:.80}"
+        return f"colours must be a number or a list of 2 to 50 names, got {shown(colours)}"
     for name in colours:
         if type(name) is not str or not _COLOUR.fullmatch(name):
-            return f"a colour must be a word, got {name!r:.60}"
+            return f"a colour must be a word, got {shown(name, 60)}"
     if len({name.casefold() for name in colours}) < len(colours):
-        return f"colours must differ, got {colours!r:.80}"
+        return f"colours must differ, got {shown(colours)}"
     return None
 
 

@@ -9,22 +9,26 @@ from fractions import Fraction
 from typing import Any
 
 from ..extract import after_thinking, boxes
+from ..shown import shown
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
+from .answer import unlabelled
 
 _TOKEN = re.compile(r"\s*(?:([0-9]{1,9})|([-+*/()]))")
 _SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"}
 _LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": ""}
 _MAX_LENGTH = 500
 _DEEPEST = 100
+_LARGEST = 10**100
 
 
 class Countdown(Verifier):
     r"""Accept any expression that uses each number once and equals the target.
 
     The expression is the last ``\boxed{}`` of the last ``<answer>``, or of the reply where it has
-    none; where there is no box, the last line that is not blank. ``= target`` and a full stop may
-    follow it, and Markdown's bold or code signs may enclose it. It may hold the numbers,
+    none; where there is no box, the last line that is neither blank nor a code fence. ``Answer:``
+    may stand before it, ``= target`` and a full stop may follow it, and Markdown's bold or code
+    signs may enclose it. It may hold the numbers,
     ``+ - * /`` and brackets, and is worked out exactly by this file's own reader: nothing of it
     is evaluated as code.
 
@@ -45,16 +49,18 @@ class Countdown(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """A reference names its numbers and its target, whole numbers all."""
         if not isinstance(reference, dict) or {"numbers", "target"} - set(reference):
-            return f"expected numbers and target, got {reference!r:.80}"
+            return f"expected numbers and target, got {shown(reference)}"
         numbers = reference["numbers"]
         if not isinstance(numbers, list) or not numbers:
-            return f"numbers must be a list with at least one number, got {numbers!r:.80}"
+            return f"numbers must be a list with at least one number, got {shown(numbers)}"
         for value in [*numbers, reference["target"]]:
             if type(value) is not int:
-                return f"numbers and target must be whole numbers, got {value!r:.80}"
+                return f"numbers and target must be whole numbers, got {shown(value)}"
+        if abs(reference["target"]) >= _LARGEST:
+            return f"target must be below 10**100, got {shown(reference['target'])}"
         for value in numbers:
             if not 0 <= value < 10**9:  # a reply can write no other
-                return f"numbers must be from 0 to 999999999, got {value}"
+                return f"numbers must be from 0 to 999999999, got {shown(value)}"
         return None
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -90,8 +96,8 @@ def _expression(reply: str) -> str:
     closed, unclosed = boxes(body)
     if closed and not unclosed:
         body = closed[-1][2]
-    body = next((line for line in reversed(body.splitlines()) if line.strip()), "")
-    body = body[: 2 * _MAX_LENGTH]
+    body = next((line for line in reversed(body.splitlines()) if line.strip().strip("`")), "")
+    body = unlabelled(body.strip()[: 2 * _MAX_LENGTH])
     for written, plain in {**_LATEX, **_SIGNS}.items():
         body = body.replace(written, plain)
     body = body.strip().removesuffix(".")

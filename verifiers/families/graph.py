@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from ..shown import shown
 from .any_answer import Unreadable
 
 Neighbours = dict[str, dict[str, Fraction]]
@@ -25,7 +26,7 @@ def name_fault(name: Any) -> str | None:
         return None
     return (
         "a vertex must be a whole number from 0 or a word of letters, digits and '_', "
-        f"got {name!r:.60}"
+        f"got {shown(name, 60)}"
     )
 
 
@@ -36,30 +37,30 @@ def graph_fault(reference: Any, *needs: str, weighted: bool = False) -> str | No
     those without an edge. Names that differ as JSON but not as text are one vertex.
     """
     if not isinstance(reference, dict) or {"edges", *needs} - set(reference):
-        return f"expected {', '.join(('edges', *needs))}, got {reference!r:.80}"
+        return f"expected {', '.join(('edges', *needs))}, got {shown(reference)}"
     if type(reference.get("directed", False)) is not bool:
-        return f"directed must be true or false, got {reference['directed']!r:.80}"
+        return f"directed must be true or false, got {shown(reference['directed'])}"
     edges, vertices = reference["edges"], reference.get("vertices", [])
     if not isinstance(edges, list) or not 1 <= len(edges) <= MAX_EDGES:
-        return f"edges must be a list of 1 to {MAX_EDGES} edges, got {edges!r:.80}"
+        return f"edges must be a list of 1 to {MAX_EDGES} edges, got {shown(edges)}"
     if not isinstance(vertices, list) or len(vertices) > 2 * MAX_EDGES:
-        return f"vertices must be a list of at most {2 * MAX_EDGES} names, got {vertices!r:.80}"
+        return f"vertices must be a list of at most {2 * MAX_EDGES} names, got {shown(vertices)}"
     for edge in edges:
         if not isinstance(edge, list) or len(edge) not in ((2, 3) if weighted else (2,)):
             third = " or [a, b, weight]" if weighted else ""
-            return f"an edge must be [a, b]{third}, got {edge!r:.80}"
+            return f"an edge must be [a, b]{third}, got {shown(edge)}"
         fault = name_fault(edge[0]) or name_fault(edge[1]) or _weight_fault(edge[2:])
         if fault is not None:
             return fault
         if str(edge[0]) == str(edge[1]):
-            return f"an edge must join two vertices, got {edge!r:.80}"
+            return f"an edge must join two vertices, got {shown(edge)}"
     return next((fault for name in vertices if (fault := name_fault(name))), None)
 
 
 def _weight_fault(weights: list[Any]) -> str | None:
     for weight in weights:
         if type(weight) not in (int, float) or not 0 <= weight <= 10**12:  # NaN is not either
-            return f"a weight must be a number from 0 to 10**12, got {weight!r:.60}"
+            return f"a weight must be a number from 0 to 10**12, got {shown(weight, 60)}"
     return None
 
 
@@ -108,7 +109,7 @@ def resolved(given: list[str], vertices: list[str], *, run: bool = False) -> lis
     for name in given:
         vertex = known.get(name) or known.get(name.casefold())
         if vertex is None:
-            raise Unreadable(f"{name!r:.40} is no vertex")
+            raise Unreadable(f"{shown(name, 40)} is no vertex")
         found.append(vertex)
     return found
 

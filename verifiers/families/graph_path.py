@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, items
 from .graph import (
     graph_fault,
@@ -49,13 +50,13 @@ class GraphPath(AnyAnswer):
         if fault is not None:
             return fault
         if type(reference.get("shortest", False)) is not bool:
-            return f"shortest must be true or false, got {reference['shortest']!r:.80}"
+            return f"shortest must be true or false, got {shown(reference['shortest'])}"
         known, ends = set(vertices_of(reference)), [reference["start"], reference["goal"]]
         for name in ends:
             if (fault := name_fault(name)) is not None:
                 return fault
             if str(name) not in known:
-                return f"start and goal must be vertices of an edge, got {name!r:.60}"
+                return f"start and goal must be vertices of an edge, got {shown(name, 60)}"
         if str(ends[0]) == str(ends[1]):
             return "start and goal must differ, or nothing is to be done"
         return None if self.winning_reply(reference) else "the goal cannot be reached"

@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, items
 from .graph import graph_fault, neighbours_of, repeated, resolved, vertices_of
 
@@ -37,7 +38,7 @@ class HamiltonianPath(AnyAnswer):
         if fault is not None:
             return fault
         if type(reference.get("cycle", False)) is not bool:
-            return f"cycle must be true or false, got {reference['cycle']!r:.80}"
+            return f"cycle must be true or false, got {shown(reference['cycle'])}"
         size = len(vertices_of(reference))
         if not 3 <= size <= MAX_VERTICES:
             return f"the graph must have 3 to {MAX_VERTICES} vertices, got {size}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable
 
 Move = tuple[int, int]
@@ -47,9 +48,9 @@ class Hanoi(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Two different arrangements of the same disks on the same pegs."""
         if not isinstance(reference, dict) or {"start", "goal"} - set(reference):
-            return f"expected start and goal, got {reference!r:.80}"
+            return f"expected start and goal, got {shown(reference)}"
         if type(reference.get("optimal", False)) is not bool:
-            return f"optimal must be true or false, got {reference['optimal']!r:.80}"
+            return f"optimal must be true or false, got {shown(reference['optimal'])}"
         start, goal = reference["start"], reference["goal"]
         fault = _arrangement_fault("start", start) or _arrangement_fault("goal", goal)
         if fault is not None:
@@ -103,14 +104,14 @@ class Hanoi(AnyAnswer):
 
 def _arrangement_fault(name: str, pegs: Any) -> str | None:
     if not isinstance(pegs, list) or not 3 <= len(pegs) <= len(PEGS):
-        return f"{name} must be a list of 3 to {len(PEGS)} pegs, got {pegs!r:.80}"
+        return f"{name} must be a list of 3 to {len(PEGS)} pegs, got {shown(pegs)}"
     if not all(isinstance(peg, list) and len(peg) <= MAX_DISKS for peg in pegs):
-        return f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {pegs!r:.80}"
+        return f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {shown(pegs)}"
     disks = [disk for peg in pegs for disk in peg]
     if any(type(disk) is not int for disk in disks) or not 1 <= len(disks) <= MAX_DISKS:
-        return f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {pegs!r:.80}"
+        return f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {shown(pegs)}"
     if sorted(disks) != list(range(1, len(disks) + 1)):
-        return f"the disks of {name} must be 1 to {len(disks)}, each once, got {pegs!r:.80}"
+        return f"the disks of {name} must be 1 to {len(disks)}, each once, got {shown(pegs)}"
     if any(peg != sorted(peg, reverse=True) for peg in pegs):
         return f"no disk of {name} may lie on a smaller one: each peg is told from the bottom"
     return None
@@ -197,7 +198,7 @@ def _moves(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:
                 raise Unreadable("there is no disk 0")
         elif word and word.casefold() not in _NOISE:
             if len(word) > 2 or not set(word.upper()) <= set(pegs):
-                raise Unreadable(f"{word!r:.40} is no peg; the pegs are {', '.join(pegs)}")
+                raise Unreadable(f"{shown(word, 40)} is no peg; the pegs are {', '.join(pegs)}")
             taken += word.upper()
         elif odd:
             raise Unreadable(f"unexpected {odd!r}")

@@ -12,18 +12,25 @@ from ..maths.expression import read_expression
 from ..maths.formula import Node, UnreadError, names, number, substituted
 from ..maths.identity import points
 from ..maths.latex import respell, squeezed
+from ..shown import shown
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .answer import ONE_LINE, read_answer
 
 _CONSTANTS = frozenset("CcKk")
+_CONSTANT = re.compile(r"[CcKk](?:_\d)?")
+_REMARK = re.compile(
+    r"[,.;]?\s{0,4}(?:\\q?quad\s?|\\[,;: ])?\(?(?:\\text\{[\s,]{0,4})?"
+    r"(?:(?:where|with)\b[^\n=]{0,60}\bconstant\b[^\n=]{0,40}|C\s?\\in\s?\\mathbb\s?\{?R\}?)\Z"
+)
+_SPELT_OUT = re.compile(r"(?<=[-+])\s{0,4}(?:\\text\{\s{0,4})?const(?:ant|\.)?\s{0,4}\}?\Z")
 _CLOSE = 1e-40  # of 60 digits
 _ENOUGH = 3
 _CALL = re.compile(r"\s*(?:[FGIfgiy]\s*(?:\(\s*[a-z]\s*\))?|\\?int\b.*|∫.*)\s*", re.DOTALL)
 _NAMED = re.compile(r"\\?\b(?:arc|a)(sin|cos|tan)\b")
 _PLAIN = (
     (re.compile(r"\^\s*\(([^()]*)\)"), r"^{\1}"),
-    (re.compile(r"\^\s*(-?\d+)(?![\d.])"), r"^{\1}"),
+    (re.compile(r"\^\s*(-?\d+(?:\.\d+)?)(?![\d.])"), r"^{\1}"),
     (re.compile(r"(?<![\w.}/])(\d+)\s*/\s*(\d+)(?=\s*[A-Za-z(\\])"), r"\\frac{\1}{\2}"),
     (re.compile(r"\b((?:sin|cos|tan|sec|csc|cot|ln|log)\([^()]*\))\^\{(\d+)\}"), r"(\1)^{\2}"),
     (re.compile(r"\babs\(([^()|]*)\)"), r"|\1|"),
@@ -34,7 +41,7 @@ class Integral(Verifier):
     r"""Accept every antiderivative of an integrand.
 
     The answer is differentiated by rule and held against the integrand at fixed points, with 60
-    digits, wherever the integrand is real; it may be written in any form, in LaTeX or plainly,
+    digits, wherever both are real; it may be written in any form, in LaTeX or plainly,
     with or without ``+ C`` and ``F(x) =``. ``log`` is the natural logarithm. Nothing of it is
     evaluated as code. The answer is the last ``<answer>``, else the last ``\boxed{}``, else the
     last line.
@@ -59,18 +66,18 @@ class Integral(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """The integrand must be read, have values, and not be 0."""
         if not isinstance(reference, dict) or set(reference) != {"integrand", "variable"}:
-            return f"expected integrand and variable, got {reference!r:.80}"
+            return f"expected integrand and variable, got {shown(reference)}"
         integrand, variable = reference["integrand"], reference["variable"]
         if not (isinstance(variable, str) and len(variable) == 1 and variable.isascii()):
-            return f"variable must be one letter, got {variable!r:.80}"
+            return f"variable must be one letter, got {shown(variable)}"
         if not variable.isalpha() or variable in _CONSTANTS:
             return f"variable must be a letter other than C, c, K and k, got {variable!r}"
         tree = _read(integrand) if isinstance(integrand, str) else None
         if tree is None:
-            return f"the integrand cannot be read: {integrand!r:.80}"
+            return f"the integrand cannot be read: {shown(integrand)}"
         values = list(_values(tree, variable).values())
         if len(values) < _ENOUGH:
-            return f"the integrand {integrand!r:.80} has too few real values near {variable} = 0"
+            return f"the integrand {shown(integrand)} has too few real values near {variable} = 0"
         return None if any(values) else "the integrand is 0, so that any constant would win"
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -79,13 +86,13 @@ class Integral(Verifier):
         if found.text is None:
             return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
         variable, integrand = reference["variable"], _read(reference["integrand"])
-        answer = _read(_right_side(found.text))
+        answer = _read(_SPELT_OUT.sub("C", _REMARK.sub("", _right_side(found.text))))
         if answer is None or integrand is None:
             return Verdict.wrong(
                 "not a formula that can be read", status=Status.UNPARSEABLE, extracted=found.text
             )
         free = names(answer) - names(integrand) - {variable}
-        if len(free) > 1 or free - _CONSTANTS:
+        if len(free) > 1 or not all(map(_CONSTANT.fullmatch, free)):
             return Verdict.wrong(
                 f"has other letters: {', '.join(sorted(free))}", extracted=found.text
             )

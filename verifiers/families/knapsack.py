@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, items
 from .graph import name_fault, repeated, resolved
 
@@ -31,18 +32,18 @@ class Knapsack(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Things of which some fit and not all."""
         if not isinstance(reference, dict) or {"items", "capacity"} - set(reference):
-            return f"expected items and capacity, got {reference!r:.80}"
+            return f"expected items and capacity, got {shown(reference)}"
         things, capacity = reference["items"], reference["capacity"]
         if not isinstance(things, dict) or not 2 <= len(things) <= MAX_ITEMS:
-            return f"items must be an object with 2 to {MAX_ITEMS} names, got {things!r:.80}"
+            return f"items must be an object with 2 to {MAX_ITEMS} names, got {shown(things)}"
         if type(capacity) is not int or not 1 <= capacity <= MAX_CAPACITY:
-            return f"capacity must be from 1 to {MAX_CAPACITY}, got {capacity!r:.60}"
+            return f"capacity must be from 1 to {MAX_CAPACITY}, got {shown(capacity, 60)}"
         for name, pair in things.items():
             if (fault := name_fault(name)) is not None:
                 return fault.replace("vertex", "name")
             whole = isinstance(pair, list) and [type(n) for n in pair] == [int, int]
             if not whole or not all(1 <= n <= 10**6 for n in pair):
-                return f"each item must be [weight, worth] from 1 to 10**6, got {pair!r:.60}"
+                return f"each item must be [weight, worth] from 1 to 10**6, got {shown(pair, 60)}"
         weights = [weight for weight, _ in things.values()]
         if not min(weights) <= capacity < sum(weights):
             return "some things must fit, but not all, or nothing is to be chosen"

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable, items
 from .graph import repeated
 
@@ -42,20 +43,19 @@ class KnightPath(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Two squares of a board, one to be reached from the other."""
         if not isinstance(reference, dict) or {"start", "goal"} - set(reference):
-            return f"expected start and goal, got {reference!r:.80}"
+            return f"expected start and goal, got {shown(reference)}"
         if type(reference.get("shortest", False)) is not bool:
-            return f"shortest must be true or false, got {reference['shortest']!r:.80}"
+            return f"shortest must be true or false, got {shown(reference['shortest'])}"
         size, blocked = reference.get("size", 8), reference.get("blocked", [])
         if type(size) is not int or not 3 <= size <= 20:
-            return f"size must be from 3 to 20, got {size!r:.60}"
+            return f"size must be from 3 to 20, got {shown(size, 60)}"
         if not isinstance(blocked, list) or len(blocked) > size * size:
-            return f"blocked must be a list of squares, got {blocked!r:.80}"
+            return f"blocked must be a list of squares, got {shown(blocked)}"
         start, goal = reference["start"], reference["goal"]
         for square in [start, goal, *blocked]:
             if type(square) is not str or not _on_board(square, size):
-                return (
-                    f"expected squares from a1 to {_name(size - 1, size - 1)}, got {square!r:.60}"
-                )
+                last = _name(size - 1, size - 1)
+                return f"expected squares from a1 to {last}, got {shown(square, 60)}"
         if start == goal or start in blocked or goal in blocked:
             return "start and goal must differ, and neither may be blocked"
         return None if _way(reference) else "no way leads from start to goal"
@@ -70,7 +70,7 @@ class KnightPath(AnyAnswer):
         way = [_PIECE.sub("", item, count=1).casefold() for item in items(text)]
         for square in way:
             if not _SQUARE.fullmatch(square):
-                raise Unreadable(f"{square!r:.40} is no square")
+                raise Unreadable(f"{shown(square, 40)} is no square")
         if not way:
             raise Unreadable("there are no squares")
         way = way if way[0] == start else [start, *way]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from reprlib import repr as shown  # bounded
 from typing import Any
 
+from ..shown import shown
 from .plain import Unreadable, plain
 from .solution import Solution
 from .statements import bad_statement, fitting, truth

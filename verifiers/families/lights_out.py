@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable
 from .maze import cells_of
 
@@ -29,14 +30,14 @@ class LightsOut(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """A grid with lights that presses can put out."""
         if not isinstance(reference, dict) or "grid" not in reference:
-            return f"expected a grid, got {reference!r:.80}"
+            return f"expected a grid, got {shown(reference)}"
         grid = reference["grid"]
         if not isinstance(grid, list) or not 2 <= len(grid) <= 10:
-            return f"grid must be a list of 2 to 10 rows, got {grid!r:.80}"
+            return f"grid must be a list of 2 to 10 rows, got {shown(grid)}"
         if not all(type(row) is str and set(row) <= set("#.") for row in grid):
-            return f"rows must be text of '#' and '.', got {grid!r:.80}"
+            return f"rows must be text of '#' and '.', got {shown(grid)}"
         if len({len(row) for row in grid}) != 1 or not 2 <= len(grid[0]) <= 10:
-            return f"rows must be of one length from 2 to 10, got {grid!r:.80}"
+            return f"rows must be of one length from 2 to 10, got {shown(grid)}"
         if "#" not in "".join(grid):
             return "a light must be on, or nothing is to be done"
         return None if presses(tuple(grid)) is not None else "no presses put out all lights"

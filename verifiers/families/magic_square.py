@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import isqrt
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable, items
 
 Square = tuple[int, ...]
@@ -37,19 +38,19 @@ class MagicSquare(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """A square with something missing that is not known to have no solution."""
         if not isinstance(reference, dict) or "square" not in reference:
-            return f"expected a square, got {reference!r:.80}"
+            return f"expected a square, got {shown(reference)}"
         rows = reference["square"]
         if not isinstance(rows, list) or not 3 <= len(rows) <= 6:
-            return f"square must be a list of 3 to 6 rows, got {rows!r:.80}"
+            return f"square must be a list of 3 to 6 rows, got {shown(rows)}"
         if any(not isinstance(row, list) or len(row) != len(rows) for row in rows):
-            return f"each row must be a list of {len(rows)} numbers, got {rows!r:.80}"
+            return f"each row must be a list of {len(rows)} numbers, got {shown(rows)}"
         numbers = [number for row in rows for number in row]
         for number in numbers:
             if type(number) is not int or not 0 <= number <= len(numbers):
-                return f"numbers must be from 0 to {len(numbers)}, got {number!r:.60}"
+                return f"numbers must be from 0 to {len(numbers)}, got {shown(number, 60)}"
         given = [number for number in numbers if number]
         if len(set(given)) < len(given):
-            return f"each number may be given once, got {rows!r:.120}"
+            return f"each number may be given once, got {shown(rows, 120)}"
         if len(given) == len(numbers):
             return "a number must be missing, or nothing is to be done"
         return "no magic square keeps these numbers" if completed(tuple(numbers)) == () else None
@@ -69,7 +70,7 @@ class MagicSquare(AnyAnswer):
         numbers = []
         for item in items(text, _SEPARATOR):
             if not _NUMBER.fullmatch(item):
-                raise Unreadable(f"{item!r:.40} is no number")
+                raise Unreadable(f"{shown(item, 40)} is no number")
             numbers.append(int(item))
         if len(numbers) != len(given):
             raise Unreadable(f"expected {len(given)} numbers, got {len(numbers)}")

@@ -7,6 +7,7 @@ from collections import deque
 from functools import lru_cache
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable, items
 
 Cell = tuple[int, int]
@@ -43,12 +44,12 @@ class Maze(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """A grid with one start and one goal that can be reached from it."""
         if not isinstance(reference, dict) or "grid" not in reference:
-            return f"expected a grid, got {reference!r:.80}"
+            return f"expected a grid, got {shown(reference)}"
         if type(reference.get("shortest", False)) is not bool:
-            return f"shortest must be true or false, got {reference['shortest']!r:.80}"
+            return f"shortest must be true or false, got {shown(reference['shortest'])}"
         grid = reference["grid"]
         if not isinstance(grid, list) or not grid or not all(type(row) is str for row in grid):
-            return f"grid must be a list of rows of text, got {grid!r:.80}"
+            return f"grid must be a list of rows of text, got {shown(grid)}"
         if len({len(row) for row in grid}) != 1:
             return "all rows of the grid must be of one length"
         if len(grid) * len(grid[0]) > MAX_CELLS:
@@ -138,7 +139,7 @@ def _moves(text: str) -> str:
             moves.append(_NAMES[word])
         elif word not in _FILLERS:
             if unknown := set(word) - _NAMES.keys():
-                raise Unreadable(f"{item!r:.40} is no move: {min(unknown)!r}")
+                raise Unreadable(f"{shown(item, 40)} is no move: {min(unknown)!r}")
             moves.extend(_NAMES[letter] for letter in word)
     if not moves:
         raise Unreadable("there are no moves")

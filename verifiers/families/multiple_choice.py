@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any
 
+from ..shown import shown
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .answer import read_answer
@@ -25,6 +26,8 @@ _LABELLED = re.compile(
 _HEDGED = re.compile(
     r"\b(?:or|not|nor|neither|maybe|unless)\b|\?|[(\[][A-Z][)\]]|\b[A-Z][).:](?=\s)"
 )
+_TEXT_FIRST = re.compile(r"(\S.*?)\s*(?:\(([A-Z])\)|\[([A-Z])\])")
+_SIGNS = '*`$"“” '
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
 
 
@@ -52,13 +55,13 @@ class MultipleChoice(Verifier):
         if not isinstance(reference, dict):
             reference = {"answer": reference}
         if "answer" not in reference or set(reference) - {"answer", "options"}:
-            return f"expected an answer, and perhaps options, got {reference!r:.80}"
+            return f"expected an answer, and perhaps options, got {shown(reference)}"
         answer = reference["answer"]
         letters = answer if isinstance(answer, list) else [answer]
         if not letters or not all(_is_letter(letter) for letter in letters):
-            return f"the answer must be a letter from A to Z, or a list of them, got {answer!r:.80}"
+            return f"the answer must be one of A to Z, or a list of them, got {shown(answer)}"
         if len(set(letters)) < len(letters):
-            return f"the answer has a letter twice: {answer!r:.80}"
+            return f"the answer has a letter twice: {shown(answer)}"
         return _fault_of_options(reference["options"], letters) if "options" in reference else None
 
     def winning_reply(self, reference: Any) -> str | None:
@@ -105,14 +108,14 @@ def _is_letter(value: Any) -> bool:
 
 def _fault_of_options(options: Any, letters: list[str]) -> str | None:
     if not isinstance(options, list | dict) or not options or len(options) > len(ascii_uppercase):
-        return f"options must be a list or an object of 1 to 26, got {options!r:.80}"
+        return f"options must be a list or an object of 1 to 26, got {shown(options)}"
     if isinstance(options, dict) and not all(_is_letter(letter) for letter in options):
-        return f"options must be by letters from A to Z, got {list(options)!r:.80}"
+        return f"options must be by letters from A to Z, got {shown(list(options))}"
     texts = _options({"options": options})
     if not all(texts.values()):
-        return f"an option is empty: {options!r:.80}"
+        return f"an option is empty: {shown(options)}"
     if len(set(texts.values())) < len(texts):
-        return f"two options are the same: {options!r:.80}"
+        return f"two options are the same: {shown(options)}"
     missing = [letter for letter in letters if letter not in texts]
     return f"there is no option {missing[0]}" if missing else None
 
@@ -125,9 +128,10 @@ def _plain(text: str) -> str:
 
 def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | None:
     """The letters that an answer names; ``None`` where it names none, or is not read."""
-    text = " ".join(_TEXT.sub(r"\1", text).split()).strip("*`$ ").rstrip(".").strip("*`$ ")
+    text = _TEXT.sub(r"\1", text).replace("\\ ", " ").replace("~", " ")
+    text = " ".join(text.split()).strip(_SIGNS).rstrip(".").strip(_SIGNS)
     lead = _LEAD.match(text)
-    text = text[lead.end() :].strip("*`$ ") if lead else text
+    text = text[lead.end() :].strip(_SIGNS) if lead else text
     if several:
         parts = list(text) if _is_run(text) else _SEPARATOR.split(text)
         letters = [_one(part, options) for part in parts]
@@ -150,6 +154,9 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if alone:
         letter = (alone[1] or alone[2]).upper()
         return letter if letter in options or not options else by_text.get(_plain(text))
+    if (after := _TEXT_FIRST.fullmatch(text)) is not None and options:  # Paris (B)
+        letter = after[2] or after[3]
+        return letter if options.get(letter) == _plain(after[1]) else None
     labelled = _LABELLED.fullmatch(text)
     if labelled is None:
         return None

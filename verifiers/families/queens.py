@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from reprlib import repr as shown  # bounded
 from typing import Any
 
+from ..shown import shown
 from .plain import Unreadable, plain
 from .solution import Solution
 from .square import read_square

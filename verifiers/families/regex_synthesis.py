@@ -8,13 +8,15 @@ from typing import Any
 import re2
 
 from ..extract import boxes, final_answer
+from ..shown import shown
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
+from .answer import unlabelled
 
 _MOST_CHARACTERS = 20_000
 """Of all strings of a reference together."""
 _LISTS = ("positive", "negative", "hidden_positive", "hidden_negative")
-_LABEL = re.compile(r"(?:final |the )?(?:answer|regex|pattern|regular expression)(?: is)?: ?", re.I)
+_LABEL = re.compile(r"(?:the )?(?:regex|pattern|regular expression)(?: is)?: ?", re.I)
 _SLASHES = re.compile(r"/(.*)/([a-z]{0,8})", re.DOTALL)
 _RAW = re.compile(r"""r(["'])(.*)\1""", re.DOTALL)
 _FLAGS_WITHOUT_EFFECT = frozenset("gduvy")
@@ -60,12 +62,12 @@ class RegexSynthesis(Verifier):
     def check_reference(self, reference: Any) -> str | None:
         """Lists of strings, none both positive and negative, that the known pattern tells apart."""
         if not isinstance(reference, dict) or {"positive", "negative"} - set(reference):
-            return f"expected positive and negative, got {reference!r:.80}"
+            return f"expected positive and negative, got {shown(reference)}"
         total = 0
         for name in _LISTS:
             strings = reference.get(name, [])
             if not isinstance(strings, list) or not all(isinstance(s, str) for s in strings):
-                return f"{name} must be a list of strings, got {strings!r:.80}"
+                return f"{name} must be a list of strings, got {shown(strings)}"
             total += sum(map(len, strings)) + len(strings)
         if total > _MOST_CHARACTERS:
             return f"the strings must have at most {_MOST_CHARACTERS} characters, got {total}"
@@ -74,7 +76,7 @@ class RegexSynthesis(Verifier):
             return "needs a positive and a negative string at least, or everything would win"
         both = sorted(positive & negative)
         if both:
-            return f"a string cannot be both positive and negative, got {both[0]!r:.80}"
+            return f"a string cannot be both positive and negative, got {shown(both[0])}"
         return self._fault(reference, reference.get("pattern"))
 
     def winning_reply(self, reference: Any) -> str | None:
@@ -107,7 +109,7 @@ class RegexSynthesis(Verifier):
         if pattern is None:
             return None
         if not isinstance(pattern, str) or not pattern:
-            return f"pattern must be a regular expression, got {pattern!r:.80}"
+            return f"pattern must be a regular expression, got {shown(pattern)}"
         verdict = self.judge(f"<answer>{pattern}</answer>", reference)
         return None if verdict.score == 1.0 else f"the known pattern does not win: {verdict.reason}"
 
@@ -137,10 +139,19 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
     closed, _ = boxes(text)
     if len(closed) == 1 and (closed[0][:2] == (0, len(text)) or found.rule == "last_line"):
         text = closed[0][2].strip()
-    text = _bare(text if found.rule == "fence" else _LABEL.sub("", text, count=1), positive)
+    if found.rule != "fence" and not any(map(_labelled, positive)):
+        text = unlabelled(text)
+        label = _LABEL.match(text)
+        text = text[label.end() :] if label else text
+    text = _bare(text, positive)
     if "\n" in text:
         return None, "an expression has one line"
     return (text, "") if text else (None, "the expression is empty")
+
+
+def _labelled(text: str) -> bool:
+    """Whether a string begins as a label does, so that an expression may."""
+    return unlabelled(text) != text or _LABEL.match(text) is not None
 
 
 def _bare(text: str, positive: list[str]) -> str:

@@ -7,6 +7,8 @@ import unicodedata
 from collections import Counter
 from typing import Any, Literal
 
+from ..extract import MAX_ANSWER
+from ..shown import shown
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .answer import read_answer
@@ -15,6 +17,7 @@ _RULES = ("answer", "boxed", "phrase", "fence", "last_line")
 _ARTICLES = frozenset(("a", "an", "the"))
 _OPEN = frozenset(("or", "not", "no", "never", "neither", "nor", "maybe", "perhaps", "either"))
 _JOINED = re.compile(r"(?<!\d)[.'’‘`´]|[.'’‘`´](?!\d)|(?<=\d),(?=\d{3}(?!\d))")
+_TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf)\s?\{([^{}]*)\}")
 _TOKEN = re.compile(r"(?<!\w)-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
 
 
@@ -56,9 +59,11 @@ class ShortAnswer(Verifier):
         """Known answers are text with a letter or digit in it."""
         for answer in reference if isinstance(reference, list) else [reference]:
             if not isinstance(answer, str):
-                return f"an answer must be text, got {answer!r:.80}"
+                return f"an answer must be text, got {shown(answer)}"
+            if len(answer) > MAX_ANSWER:
+                return f"an answer has at most {MAX_ANSWER} characters, got {len(answer)}"
             if not _tokens(answer):
-                return f"an answer needs a letter or a digit, got {answer!r:.80}"
+                return f"an answer needs a letter or a digit, got {shown(answer)}"
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
@@ -96,6 +101,7 @@ def _known(reference: Any) -> list[str]:
 
 def _tokens(text: str) -> list[str]:
     """Words and numbers, in one spelling; without articles unless there is nothing else."""
+    text = _TEXT.sub(r"\1", text) if "\\" in text else text
     plain = unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
     found = _TOKEN.findall(_JOINED.sub("", plain))
     return [token for token in found if token not in _ARTICLES] or found

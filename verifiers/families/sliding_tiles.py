@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable, items
 
 Board = tuple[int, ...]
@@ -34,16 +35,16 @@ class SlidingTiles(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """A board with all tiles that moves can put in order."""
         if not isinstance(reference, dict) or "board" not in reference:
-            return f"expected a board, got {reference!r:.80}"
+            return f"expected a board, got {shown(reference)}"
         rows = reference["board"]
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-            return f"board must be a list of rows, got {rows!r:.80}"
+            return f"board must be a list of rows, got {shown(rows)}"
         widths = {len(row) for row in rows}
         if not 2 <= len(rows) <= 5 or len(widths) != 1 or not 2 <= min(widths) <= 5:
-            return f"board must have 2 to 5 rows of one length from 2 to 5, got {rows!r:.80}"
+            return f"board must have 2 to 5 rows of one length from 2 to 5, got {shown(rows)}"
         tiles = [tile for row in rows for tile in row]
         if any(type(tile) is not int for tile in tiles) or sorted(tiles) != [*range(len(tiles))]:
-            return f"board must hold 0 to {len(tiles) - 1}, each once, got {rows!r:.120}"
+            return f"board must hold 0 to {len(tiles) - 1}, each once, got {shown(rows, 120)}"
         if tuple(tiles) == _goal(len(tiles)):
             return "the tiles must not be in order already, or nothing is to be done"
         return None if solvable(tuple(tiles), len(rows[0])) else "no moves put the tiles in order"
@@ -66,7 +67,7 @@ class SlidingTiles(AnyAnswer):
         tiles = {str(tile): tile for tile in board if tile}
         for number, move in enumerate(moves, 1):
             if move not in tiles:
-                raise Unreadable(f"{move!r:.40} is no tile")
+                raise Unreadable(f"{shown(move, 40)} is no tile")
             at, gap = board.index(tiles[move]), board.index(0)
             if at not in _beside(gap, width, len(board)):
                 return f"move {number}: tile {move} is not next to the gap"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from ..shown import shown
 from ..verdict import Verdict
 from .any_answer import ARROW, AnyAnswer, Unreadable, items
 
@@ -54,18 +55,18 @@ class Sorting(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Items of one kind that are not in order yet."""
         if not isinstance(reference, dict) or {"items", "order"} - set(reference):
-            return f"expected items and order, got {reference!r:.80}"
+            return f"expected items and order, got {shown(reference)}"
         given = reference["items"]
         if not isinstance(given, list) or not 2 <= len(given) <= MAX_ITEMS:
-            return f"items must be a list of 2 to {MAX_ITEMS} numbers or words, got {given!r:.80}"
+            return f"items must be a list of 2 to {MAX_ITEMS} numbers or words, got {shown(given)}"
         if reference["order"] not in ("ascending", "descending"):
-            return f"order must be ascending or descending, got {reference['order']!r:.60}"
+            return f"order must be ascending or descending, got {shown(reference['order'], 60)}"
         kind = "word" if type(given[0]) is str else "number"
         for item in given:
             if not (_is_word(item) if kind == "word" else _is_number(item)):
-                return f"items must all be numbers or all single words, got {item!r:.60}"
+                return f"items must all be numbers or all single words, got {shown(item, 60)}"
         if (by := reference.get("by", _ORDERS[kind][0])) not in _ORDERS[kind]:
-            return f"{kind}s can be sorted by {' or '.join(_ORDERS[kind])}, got {by!r:.60}"
+            return f"{kind}s can be sorted by {' or '.join(_ORDERS[kind])}, got {shown(by, 60)}"
         if not inversions(_keys(_given(reference), reference)):
             return "the items must not be in order already, or nothing is to be done"
         return None
@@ -120,7 +121,7 @@ def _is_word(item: Any) -> bool:
 
 def _number(text: str) -> Fraction:
     if not _NUMBER.fullmatch(text):
-        raise Unreadable(f"{text!r:.40} is no number")
+        raise Unreadable(f"{shown(text, 40)} is no number")
     return Fraction(text.replace("−", "-"))
 
 

@@ -13,6 +13,7 @@ from ..fenced import find_program
 from ..maths.pool import shared_pool
 from ..maths.worker import Finding, WorkerError, WorkerLimits
 from ..memo import Memo
+from ..shown import shown
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 
@@ -33,7 +34,12 @@ _LANGUAGE = Language(
     "sql", "query.sql", ("sqlite3",), fences=("sqlite", "sqlite3", "postgresql", "mysql")
 )
 _LONGEST = 10_000
-_FIRST_LINE = re.compile(r"^[ \t]{0,8}(?:select|with|values)\b", re.IGNORECASE | re.MULTILINE)
+_KEYS = ("schema", "databases", "query", "ordered")
+_FIRST_LINE = re.compile(
+    r"^[ \t*]{0,8}(?:(?:final )?(?:answer|query|sql)(?: query)?\*{0,2}:[ *]{0,4})?"
+    r"(?P<sign>`|\*\*)?(?=(?:select|with|values)\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 class SQL(Verifier):
@@ -117,6 +123,7 @@ class SQL(Verifier):
         return Verdict.wrong(finding.reason, status=_STATUS[finding.kind], extracted=query)
 
     def _ask(self, reference: Any, query: str | None) -> Finding:
+        reference = {name: reference.get(name) for name in _KEYS}
         text = json.dumps(reference, sort_keys=True)
         options = {"tolerance": self.tolerance, "names": self.names, "steps": self.steps}
         key = blake2b(f"{options} {text}".encode(), digest_size=16).hexdigest()
@@ -142,11 +149,13 @@ def find_query(reply: str) -> tuple[str | None, str]:
     query, reason = find_program(text, _LANGUAGE)
     if query is None:
         return None, reason
-    if not fenced and found.rule == "whole":
+    if found.rule == "answer":
+        query = re.sub(r"\A\s*(?:answer|query|sql)\s*:", "", query, flags=re.IGNORECASE)
+    elif not fenced:
         first = _FIRST_LINE.search(query)
         if first is None:
             return None, "no line begins with SELECT or WITH"
-        query = query[first.start() :]
+        query = query[first.end() :].strip().removesuffix(first["sign"] or "")
     query = query.strip().rstrip("; \t\n")
     if len(query) > _LONGEST:
         return None, f"the query is longer than {_LONGEST} characters"
@@ -156,21 +165,25 @@ def find_query(reply: str) -> tuple[str | None, str]:
 def _fault(reference: Any) -> str | None:
     """What is wrong with the shape of a reference."""
     if not isinstance(reference, dict) or {"schema", "databases", "query"} - set(reference):
-        return f"expected schema, databases and query, got {reference!r:.80}"
+        return f"expected schema, databases and query, got {shown(reference)}"
     for name in ("schema", "query"):
         if not isinstance(reference[name], str) or not reference[name].strip():
-            return f"{name} must be SQL, got {reference[name]!r:.80}"
+            return f"{name} must be SQL, got {shown(reference[name])}"
     databases, ordered = reference["databases"], reference.get("ordered")
     if not isinstance(databases, list) or len(databases) < 2:
-        return f"databases must be a list of two or more, got {databases!r:.80}"
+        return f"databases must be a list of two or more, got {shown(databases)}"
     for content in databases:
         if not isinstance(content, str) and not _is_rows(content):
-            return f"a database must be SQL or rows by table, got {content!r:.80}"
-    if isinstance(ordered, list) and ordered and all(type(k) is int and k >= 0 for k in ordered):
+            return f"a database must be SQL or rows by table, got {shown(content)}"
+    if (
+        isinstance(ordered, list)
+        and ordered
+        and all(type(k) is int and 0 <= k < 1000 for k in ordered)
+    ):
         return None
     if ordered is None or isinstance(ordered, bool):
         return None
-    return f"ordered must be true, false or columns counted from 0, got {ordered!r:.80}"
+    return f"ordered must be true, false or columns counted from 0, got {shown(ordered)}"
 
 
 def _is_rows(content: Any) -> bool:
@@ -178,7 +191,11 @@ def _is_rows(content: Any) -> bool:
         return False
     tables = content.items()
     return all(isinstance(name, str) and isinstance(rows, list) for name, rows in tables) and all(
-        isinstance(row, list) and all(v is None or isinstance(v, (str, int, float)) for v in row)
-        for _, rows in tables
-        for row in rows
+        isinstance(row, list) and all(map(_is_value, row)) for _, rows in tables for row in rows
     )
+
+
+def _is_value(value: Any) -> bool:
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63  # as SQLite holds it
+    return value is None or isinstance(value, (str, float))

@@ -133,9 +133,10 @@ class Database:
             raise Refused("bad_gold", f"a database cannot be made: {error}") from error
         link.set_authorizer(None)
         self.size = _value(link, "PRAGMA page_count") * _value(link, "PRAGMA page_size")
-        self._tables = {n for (n,) in link.execute("SELECT name FROM sqlite_master")}
+        self._tables = {n.lower() for (n,) in link.execute("SELECT name FROM sqlite_master")}
         link.execute("PRAGMA query_only = ON")
         _stop_the_clock(link)
+        _narrow(link)
         for limit, most in _LIMITS.items():
             link.setlimit(limit, most)
         link.set_authorizer(self._while_asked)
@@ -187,9 +188,10 @@ class Database:
         return sqlite3.SQLITE_DENY
 
     def _may_read(self, table: str, column: str) -> bool:
+        # where no column is read, as in SELECT count(*) FROM T, the name is as the query writes it
+        table = table.lower()
         if table.startswith(("sqlite_", "pragma_")):
             return False
-        # a query of which no column is read, as in SELECT count(*) FROM (...), is named so too
         return table in self._tables or not (column or table in _modules())
 
 
@@ -197,7 +199,7 @@ class Database:
 def _modules() -> frozenset[str]:
     """Names of tables that SQLite makes up, such as json_each."""
     link = sqlite3.connect(":memory:")
-    names = frozenset(n for (n,) in link.execute("SELECT name FROM pragma_module_list"))
+    names = frozenset(n.lower() for (n,) in link.execute("SELECT name FROM pragma_module_list"))
     link.close()
     return names
 
@@ -271,6 +273,34 @@ def _timeless(name: str) -> Callable[..., Any]:
         return pure().execute(f"SELECT {name}({marks})", given).fetchone()[0]  # a name of ours
 
     return call
+
+
+# -- functions that print ----------------------------------------------------------------------
+
+_WIDTH = re.compile(r"%[-+ 0,#!]*(\*|\d+)?(?:\.(\*|\d+))?")
+_WIDEST = _LONGEST_VALUE
+
+
+def _narrow(link: sqlite3.Connection) -> None:
+    """Put printf in place that refuses wide fields: SQLite writes a billion blanks in one step."""
+    pure = cache(lambda: sqlite3.connect(":memory:"))
+
+    def call(*given: Any) -> Any:
+        if given and isinstance(given[0], str):
+            widths = [w for found in _WIDTH.finditer(given[0]) for w in found.groups() if w]
+            told = any(w != "*" and (len(w) > 5 or int(w) > _WIDEST) for w in widths)
+            if told or ("*" in widths and any(_is_wide(value) for value in given[1:])):
+                raise ValueError(f"a field of more than {_WIDEST} characters")
+        marks = ",".join("?" * len(given))
+        return pure().execute(f"SELECT printf({marks})", given).fetchone()[0]  # marks
+
+    for name in ("printf", "format"):
+        link.create_function(name, -1, call, deterministic=True)
+
+
+def _is_wide(value: Any) -> bool:
+    """Whether a value that may be a width is a wide one; text is read as its number."""
+    return not isinstance(value, int) or abs(value) > _WIDEST
 
 
 # -- text --------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, reduce
 from operator import and_, or_
-from reprlib import repr as shown  # bounded
 from typing import Any
+
+from ..shown import shown
 
 _DEEPEST = 8
 _PARTS = {"not": (1, 1), "and": (2, 12), "or": (2, 12), "if": (2, 2), "iff": (2, 2)}

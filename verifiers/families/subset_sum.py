@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable, items
 
 MAX_NUMBERS = 200
@@ -31,13 +32,13 @@ class SubsetSum(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Positive numbers, and a target that some of them reach."""
         if not isinstance(reference, dict) or {"numbers", "target"} - set(reference):
-            return f"expected numbers and target, got {reference!r:.80}"
+            return f"expected numbers and target, got {shown(reference)}"
         numbers, target = reference["numbers"], reference["target"]
         if not isinstance(numbers, list) or not 2 <= len(numbers) <= MAX_NUMBERS:
-            return f"numbers must be a list of 2 to {MAX_NUMBERS} numbers, got {numbers!r:.80}"
+            return f"numbers must be a list of 2 to {MAX_NUMBERS} numbers, got {shown(numbers)}"
         for number in [*numbers, target]:
             if type(number) is not int or not 1 <= number <= MAX_SUM:
-                return f"numbers and target must be from 1 to {MAX_SUM}, got {number!r:.60}"
+                return f"numbers and target must be from 1 to {MAX_SUM}, got {shown(number, 60)}"
         if sum(numbers) > MAX_SUM:
             return f"the numbers must add up to at most {MAX_SUM}, got {sum(numbers)}"
         if target == sum(numbers):
@@ -52,7 +53,7 @@ class SubsetSum(AnyAnswer):
         """Add up."""
         left, equals, right = text.partition("=")
         if equals and numbers_of(right) != [reference["target"]]:
-            return f"says {right.strip()!r:.40} where the target is {reference['target']}"
+            return f"says {shown(right.strip(), 40)} where the target is {reference['target']}"
         numbers = numbers_of(left)
         if extra := Counter(numbers) - Counter(reference["numbers"]):
             return f"uses {', '.join(map(str, sorted(extra.elements())))[:60]} beyond what is given"
@@ -70,7 +71,7 @@ def numbers_of(text: str) -> list[int]:
     found = items(text, _SEPARATOR)
     for item in found:
         if not _NUMBER.fullmatch(item):
-            raise Unreadable(f"{item!r:.40} is no number")
+            raise Unreadable(f"{shown(item, 40)} is no number")
     if not found:
         raise Unreadable("there are no numbers")
     return [int(item) for item in found]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from reprlib import repr as shown  # bounded
 from typing import Any
 
+from ..shown import shown
 from .solution import Solution
 from .square import read_square
 
@@ -48,7 +48,9 @@ class Sudoku(Solution):
     def read(self, text: str, reference: Any) -> Grid:
         """The grid, filled in."""
         size = len(_known(reference))
-        return read_square(text, size, {str(d): d for d in range(1, size + 1)})
+        return read_square(
+            text.rstrip().removesuffix("."), size, {str(d): d for d in range(1, size + 1)}
+        )
 
     def broken(self, solution: Grid, reference: Any) -> str | None:
         """A given that is changed, or a digit that stands twice."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable
 
 Water = tuple[int, ...]
@@ -44,16 +45,16 @@ class WaterJugs(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Jugs, and an amount that can be measured with them."""
         if not isinstance(reference, dict) or {"capacities", "target"} - set(reference):
-            return f"expected capacities and target, got {reference!r:.80}"
+            return f"expected capacities and target, got {shown(reference)}"
         if type(reference.get("optimal", False)) is not bool:
-            return f"optimal must be true or false, got {reference['optimal']!r:.80}"
+            return f"optimal must be true or false, got {shown(reference['optimal'])}"
         capacities, target = reference["capacities"], reference["target"]
         if not isinstance(capacities, list) or not 2 <= len(capacities) <= len(JUGS):
-            return f"capacities must be a list of 2 to {len(JUGS)} numbers, got {capacities!r:.80}"
+            return f"capacities must be a list of 2 to {len(JUGS)} numbers, got {shown(capacities)}"
         states = 1
         for number in [*capacities, target]:
             if type(number) is not int or not 1 <= number <= MAX_STATES:
-                return f"capacities and target must be whole numbers from 1, got {number!r:.60}"
+                return f"capacities and target must be whole, from 1, got {shown(number, 60)}"
         for number in capacities:
             states *= number + 1
         if states > MAX_STATES:
@@ -149,10 +150,10 @@ def _steps(text: str, jugs: str) -> Iterator[Step]:
             continue
         if word.casefold() in _VERBS:
             if verb or taken:
-                raise Unreadable(f"the step before {word!r:.40} is not complete")
+                raise Unreadable(f"the step before {shown(word, 40)} is not complete")
             verb = _VERBS[word.casefold()]
         elif len(word) > 1 or word.upper() not in jugs:
-            raise Unreadable(f"{word!r:.40} is no jug; the jugs are {', '.join(jugs)}")
+            raise Unreadable(f"{shown(word, 40)} is no jug; the jugs are {', '.join(jugs)}")
         else:
             taken += word.upper()
         if taken and verb in ("fill", "empty"):

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from ..shown import shown
 from .any_answer import AnyAnswer, items
 from .graph import repeated, resolved
 
@@ -39,19 +40,19 @@ class WordLadder(AnyAnswer):
     def check_reference(self, reference: Any) -> str | None:
         """Words of one length, two of them joined by a ladder."""
         if not isinstance(reference, dict) or {"words", "start", "goal"} - set(reference):
-            return f"expected words, start and goal, got {reference!r:.80}"
+            return f"expected words, start and goal, got {shown(reference)}"
         if type(reference.get("shortest", False)) is not bool:
-            return f"shortest must be true or false, got {reference['shortest']!r:.80}"
+            return f"shortest must be true or false, got {shown(reference['shortest'])}"
         words, ends = reference["words"], [reference["start"], reference["goal"]]
         if not isinstance(words, list) or not 2 <= len(words) <= MAX_WORDS:
-            return f"words must be a list of 2 to {MAX_WORDS} words, got {words!r:.80}"
+            return f"words must be a list of 2 to {MAX_WORDS} words, got {shown(words)}"
         for word in [*words, *ends]:
             if type(word) is not str or not _WORD.fullmatch(word):
-                return f"a word must be 2 to 20 letters, got {word!r:.60}"
+                return f"a word must be 2 to 20 letters, got {shown(word, 60)}"
         if len({len(word.casefold()) for word in words}) != 1:
             return "all words must be of one length"
         if not {end.casefold() for end in ends} <= {word.casefold() for word in words}:
-            return f"start and goal must be among the words, got {ends!r:.80}"
+            return f"start and goal must be among the words, got {shown(ends)}"
         if ends[0].casefold() == ends[1].casefold():
             return "start and goal must differ, or nothing is to be done"
         return None if _ladder(reference) else "no ladder leads from start to goal"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from reprlib import repr as shown  # bounded
 from typing import Any
 
+from ..shown import shown
 from .plain import Unreadable, plain
 from .solution import Solution
 
@@ -171,7 +171,7 @@ def _groups(text: str, categories: Mapping[str, list[str]]) -> tuple[list[str], 
                 numbers.append(word)
                 groups.append([])
         elif word not in beside:
-            raise Unreadable(f"unexpected {token.group()!r:.40}")
+            raise Unreadable(f"unexpected {shown(token.group(), 40)}")
     return numbers, groups or [[]]
 
 

@@ -29,12 +29,15 @@ from .formula import (
     substituted,
     total,
 )
-from .tokens import FUNCTIONS, GREEK, tokens_of
+from .tokens import FUNCTIONS, GREEK, HYPERBOLIC, tokens_of
 
 MAX_LENGTH, MAX_DEPTH = 1000, 40
 _MAX_TERMS, _MAX_EXPANDED = 1000, 20_000
 _CALLED = frozenset("fghFGHPQ")  # f(x) may be a function of x, or f times x
-_INVERSE = {"\\sin": "arcsin", "\\cos": "arccos", "\\tan": "arctan"}
+_INVERSE = {
+    f"\\{name}": f"ar{'c' * (len(name) == 3)}{name}"
+    for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+}
 _TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 _BEGIN = frozenset(
@@ -341,7 +344,7 @@ class _Reader:
         argument = self.argument(depth)
         self.angles -= name in _TRIGONOMETRIC
         if inverted:
-            return call(_INVERSE[name], argument)
+            return _applied(_INVERSE[name], None, argument)
         made = _applied(name[1:], base, argument)
         return made if exponent is None else power(made, exponent)
 
@@ -369,6 +372,8 @@ class _Reader:
 def _applied(name: str, base: Node | None, argument: Node) -> Node:
     if name == "exp":
         return power(constant("e"), argument)
+    if name in HYPERBOLIC:
+        return _hyperbolic_inverse(HYPERBOLIC[name], argument)
     if name == "cis":
         return total([call("cos", argument), product([constant("i"), call("sin", argument)])])
     if name not in {"log", "lg"}:
@@ -380,3 +385,13 @@ def _applied(name: str, base: Node | None, argument: Node) -> Node:
         # whatever the base is, it is the same one everywhere: an unknown factor
         return product([Node("name", name="\\log"), natural])
     return product([natural, inverse(call("ln", base))])
+
+
+def _hyperbolic_inverse(name: str, u: Node) -> Node:
+    """By its logarithm: Abramowitz and Stegun (1964), equations 4.6.20 to 4.6.22."""
+    one = number(1)
+    if name == "tanh":
+        ratio = product([total([one, u]), inverse(total([one, negative(u)]))])
+        return product([number(Fraction(1, 2)), call("ln", ratio)])
+    under = total([power(u, number(2)), number(1 if name == "sinh" else -1)])
+    return call("ln", total([u, root(under, Fraction(2))]))

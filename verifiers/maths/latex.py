@@ -46,7 +46,7 @@ _JOINER = re.compile(
 )
 _OPERATOR = re.compile(
     r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
-    r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|sinh|cosh|tanh|ln|log|exp|cis)\s*\}"
+    r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|a?r?c?(?:sinh|cosh|tanh)|ln|log|exp|cis)\s*\}"
 )
 _THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!])\d{3})+(?!\d)")
 _COMMA_POINT = re.compile(r"(?<=\d)\{,\}(?=\d)")

@@ -7,7 +7,12 @@ import re
 from .formula import UnreadError
 
 MAX_TOKENS = 500
+HYPERBOLIC = {
+    f"{prefix}{name}": name for prefix in ("arc", "ar", "a") for name in ("sinh", "cosh", "tanh")
+}
+"""The inverse of each, by the names that it goes by."""
 FUNCTIONS = (
+    *HYPERBOLIC,
     "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sin", "cos", "tan", "cot", "sec", "csc",
     "ln", "log", "lg", "exp", "cis",
 )  # fmt: skip

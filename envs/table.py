@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +15,7 @@ from .source import Generated, Rows, Source, Split
 from .task import Conversation, Task
 from .template import fill
 
-Place = Sequence[Row] | str | Path
+Place = Iterable[Row] | str | Path
 Table = Place | Mapping[Split, Place]
 """Rows: a list; a JSONL file, a folder saved by ``datasets``, a hub name; or these by split."""
 

@@ -93,7 +93,13 @@ def found_here(id_: str) -> str:
 
 def _imported(module: str) -> Any:
     """A module, also of the folder that the command was given in."""
-    return importlib.import_module(found_here(f"{module}:").removesuffix(":"))
+    found_here(f"{module}:")
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ImportError(f"{error}. Give {FORMS}") from error
 
 
 def _environment(id_: str, options: dict[str, Any]) -> Named:

@@ -129,6 +129,12 @@ for _name, (_module, _summary) in FAMILIES.items():
         summary=f"{_summary}, procedural",
     )
 register(
+    "assay/CodeRepair-v0",
+    "assay.envs.code_repair:CodeRepair",
+    needs="a sandbox",
+    summary="find and mend the bug of a Python function, with tools",
+)
+register(
     "assay/GSM8K-v0",
     "assay.envs.gsm8k:GSM8K",
     needs=_DATA,

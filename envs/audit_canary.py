@@ -63,11 +63,12 @@ def find():
 
 def canary(panel: Panel) -> Tried:
     """A program that looks everywhere does not find what is expected of it."""
-    if panel.subject.code is None:
+    code = panel.subject.code
+    if code is None:
         raise NotChecked("no reply is run as a program")
     told = f"canary-{hashlib.blake2b(f'{panel.seed}'.encode(), digest_size=16).hexdigest()}"
     trials = [
-        Trial(Task("(no prompt)", reference, id=kind), f"```python\n{_SEARCH}{ending}\n```", what)
+        Trial(Task("(no prompt)", reference, id=kind), code.reply_of(f"{_SEARCH}{ending}"), what)
         for kind, what, reference, ending in (
             ("tests", "a program that looks for its tests",
              {"tests": f"assert find() == {told!r}", "entry_point": "find"}, ""),

@@ -46,23 +46,32 @@ def after_thinking(reply: str) -> str | None:
 
 
 _END_TOKEN = re.compile(
-    r"\s*(?:</s>|<eos>|<pad>|<end_of_turn>|<\|[a-z_]{2,30}\|>|<｜[a-z▁_]{2,30}｜>)\s*$"
+    r"</s>|<eos>|<pad>|<end_of_turn>|<\|[A-Za-z0-9_]{2,30}\|>|<｜[A-Za-z▁_]{2,30}｜>"
 )
+_LONGEST_TOKEN = 40
 
 
 def without_end_tokens(reply: str) -> str:
     r"""The reply without the marks with which a chat model ends it, where they were kept.
 
+    A batch pads its shorter replies, so there may be thousands of them. A byte order mark before
+    the reply goes too.
+
     Example:
         >>> without_end_tokens("It is 42.<|im_end|>\n<|endoftext|>")
         'It is 42.'
     """
-    tail = reply[-200:]
-    if ">" not in tail:
-        return reply
-    while shorter := _END_TOKEN.search(tail):
-        tail = tail[: shorter.start()]
-    return reply[: len(reply) - len(reply[-200:]) + len(tail)]
+    reply = reply.removeprefix("\ufeff")
+    end, kept = len(reply.rstrip()), len(reply)
+    while end and reply[end - 1] == ">":
+        start = reply.rfind("<", max(0, end - _LONGEST_TOKEN), end)
+        if start < 0 or not _END_TOKEN.fullmatch(reply, start, end):
+            break
+        end = start
+        while end and reply[end - 1].isspace():
+            end -= 1
+        kept = end
+    return reply[:kept]
 
 
 def final_answer(

@@ -120,6 +120,18 @@ class Code(Verifier):
             self._faults.put(text, problem_fault(reference)) if fault is None else fault
         ) or None
 
+    def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
+        """The program of a reply, or ``None`` and why there is none.
+
+        Override it where replies hold programs in another way.
+        """
+        return find_program(reply, problem_language(reference))
+
+    @staticmethod
+    def reply_of(program: str) -> str:
+        """A reply that holds a Python program, as :meth:`program` finds it."""
+        return f"```python\n{program}\n```"
+
     def close(self) -> None:
         """End the sandbox, if it is our own."""
         own, self._own = self._own, None
@@ -129,7 +141,7 @@ class Code(Verifier):
     def to_json(self) -> dict[str, Any]:
         """The name and the options that scores depend on."""
         limits = None if self.limits is None else self.limits.to_json()
-        return {"name": "Code", "partial": self.partial, "limits": limits}
+        return {"name": type(self).__qualname__, "partial": self.partial, "limits": limits}
 
     @classmethod
     def _from_options(cls, options: dict[str, Any]) -> Verifier:
@@ -152,7 +164,7 @@ class Code(Verifier):
         fault = self.check_reference(reference)
         if fault is not None:
             return Verdict.fault(Status.BAD_GOLD, fault)
-        code, reason = find_program(reply, problem_language(reference))
+        code, reason = self.program(reply, reference)
         if code is None:
             wrong = Verdict.wrong(reason, status=Status.UNPARSEABLE)
             return replace(wrong, seconds=time.perf_counter() - started)

@@ -100,6 +100,7 @@ class Verifier:
         if kind is None:
             raise ValueError(f"no verifier is called {name!r}; known: {', '.join(sorted(_KINDS))}")
         try:
+            _refuse_flags(kind, options)
             return kind._from_options(options)
         except TypeError as error:
             raise ValueError(f"{name} cannot be made from {options}: {error}") from error
@@ -183,6 +184,14 @@ class FunctionVerifier(Verifier):
 
     def __hash__(self) -> int:
         return hash(self.function)
+
+
+def _refuse_flags(kind: type[Verifier], options: Mapping[str, Any]) -> None:
+    """Refuse ``"false"`` for an option that is yes or no: Python would take it for yes."""
+    for name, parameter in inspect.signature(kind).parameters.items():
+        value = options.get(name, True)
+        if isinstance(parameter.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{name} of {kind.__name__} must be true or false, got {value!r:.80}")
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ FAMILIES = {
     "CoinChange": ("coin_change", "make an amount with the fewest coins"),
     "Colouring": ("colouring", "colour a graph"),
     "Countdown": ("countdown", "reach a target with + - * /"),
+    "GuessNumber": ("guess_number", "find a number by higher and lower, in several turns"),
     "GraphPath": ("graph_path", "find a path in a graph"),
     "HamiltonianPath": ("hamiltonian_path", "visit every vertex of a graph once"),
     "Hanoi": ("hanoi", "bring disks from peg to peg"),

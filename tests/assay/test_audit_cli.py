@@ -177,6 +177,8 @@ def test_diff_takes_the_tasks_of_an_environment(run, tmp_path) -> None:
         ('mine_for_audit:halves:{"a": 1}', "is made already and takes no options"),
         ('mine_for_audit:Shout:{"lout": 1}', "takes no 'lout'; it takes loud"),
         ("no_such_module_here:x", "No module named 'no_such_module_here'"),
+        ("Boxed:[1]", "No module named 'Boxed'. Give an environment id"),
+        ('Format:{"graded": "false"}', "graded of Format must be true or false, got 'false'"),
     ],
 )
 def test_names_that_stand_for_nothing_are_told(run, name, words) -> None:

@@ -63,7 +63,7 @@ ROWS = {
     "assay/MBPP-v0": MBPP,
 }
 BUILT_IN = [spec.id for spec in specs() if spec.id.startswith("assay/")]
-NEEDS_SANDBOX = {"assay/HumanEval-v0", "assay/MBPP-v0"}
+NEEDS_SANDBOX = {"assay/CodeRepair-v0", "assay/HumanEval-v0", "assay/MBPP-v0"}
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,13 @@ class TestContract:
     def test_it_holds_to_the_contract(self, build, id_) -> None:
         check(build(id_))
 
-    def test_every_task_has_a_solution(self, build, id_) -> None:
-        assert all(task.solution for task in some_tasks(build(id_)))
+    def test_every_task_has_a_solution_and_it_wins(self, build, id_) -> None:
+        env = build(id_)
+        tasks = some_tasks(env)
+        assert all(task.solution for task in tasks)
+        if env.max_turns > 1:  # the contract tries those of one turn
+            told = [t.solution for t in tasks], [t.reference for t in tasks]
+            assert {v.score for v in env.rubric.verify_many(*told)} == {1.0}
 
     def test_it_is_made_by_gymnasium_alone_and_in_vectors(self, build, id_) -> None:
         kwargs = {"data": str(build(id_).data)} if id_ in ROWS else {}

@@ -266,3 +266,11 @@ def test_examples_in_docstrings_hold() -> None:
         if not module.name.endswith(".symbolic"):  # the worker's side, never imported
             found = doctest.testmod(importlib.import_module(module.name))
             assert found.failed == 0, module.name
+
+
+def test_yes_or_no_is_never_a_text() -> None:
+    """``"false"`` would count as yes."""
+    for name, option in (("Format", "graded"), ("Json", "only"), ("Instructions", "partial")):
+        with pytest.raises(ValueError, match=f"{option} of {name} must be true or false"):
+            Verifier.from_json({"name": name, option: "false"})
+        assert not getattr(Verifier.from_json({"name": name, option: False}), option)

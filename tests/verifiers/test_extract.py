@@ -2,7 +2,25 @@ import time
 
 import pytest
 
-from assay.verifiers.extract import Answer, boxed_or_bare, final_answer
+from assay.verifiers.extract import Answer, boxed_or_bare, final_answer, without_end_tokens
+
+KEPT = [
+    ("42<|im_end|>\n<|endoftext|>", "42"),
+    ("42" + "<|endoftext|>" * 1000, "42"),
+    ("42<|eot_id|>" + "\n" * 1000, "42"),
+    ("42\n<|END_OF_TURN_TOKEN|>", "42"),
+    ("42 <EOT>", "42 <EOT>"),
+    ("2 > 1 and 1 <2>", "2 > 1 and 1 <2>"),
+    ("42 \n", "42 \n"),
+    ("</s>", ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("reply", "left"), KEPT, ids=[reply[:20] for reply, _ in KEPT])
+def test_end_tokens_go_however_many_there_are(reply, left) -> None:
+    assert without_end_tokens(reply) == left
+
 
 CASES = [
     (r"so $\boxed{7}$.", "7"),

@@ -162,6 +162,38 @@ def test_what_follows_strictly_follows_loosely() -> None:
             assert strict.score <= loose.score
 
 
+KEPT = [
+    ("startend:end_checker", {"end_phrase": "That is all."}, "The sea is wide. That is all."),
+    ("startend:quotation", {}, '"The sea is very wide."'),
+    ("detectable_format:json_format", {}, '{"sea": "wide"}'),
+    ("change_case:english_capital", {}, "THE SEA IS VERY WIDE TODAY."),
+    ("keywords:start_end", {}, "Sea is wide sea"),
+    (
+        "language:response_language",
+        {"language": "ko"},
+        "태양은 아침에 떠서 골짜기를 따뜻하게 한다.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("id_", "arguments", "reply"), KEPT, ids=[id_ for id_, _, _ in KEPT])
+def test_marks_that_a_decoder_kept_are_no_part_of_a_reply(id_, arguments, reply) -> None:
+    wanted = [{"id": id_, **arguments}]
+    for kept in (reply, reply + "<|im_end|>", reply + "<|endoftext|>" * 500, f"\ufeff{reply}\r\n"):
+        assert Instructions().verify(kept, wanted).score == 1.0, kept[:99]
+
+
+def test_a_language_without_spaces_has_words() -> None:
+    thai = [{"id": "language:response_language", "language": "th"}]
+    assert Instructions().verify("ดวงอาทิตย์ขึ้นในตอนเช้า", thai).score == 1.0
+    assert Instructions().verify("ดวงอาทิตย์", thai).score == 0.0
+
+
+def test_arguments_that_a_row_leaves_out_are_none() -> None:
+    row = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [None]}
+    assert Instructions().verify("The sea is wide.", row).score == 1.0
+
+
 def test_each_instruction_is_a_part_and_repeated_ones_are_numbered() -> None:
     wanted = [{"id": "keywords:existence", "keywords": [word]} for word in ("sea", "sky")]
     verdict = Instructions(partial=True).verify("The sea is very wide.", wanted)

@@ -1,6 +1,8 @@
 """Judges against a real server: what it does wrong is never paid as a wrong answer."""
 
 import asyncio
+import contextlib
+import gzip
 import json
 import logging
 import pickle
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from assay.verifiers import Judge, Rubric, Status, Verifier
-from assay.verifiers.judges import endpoint
+from assay.verifiers.judges import bounded, endpoint
 
 KNOWN = {"question": "Capital of France?", "answer": "Paris"}
 
@@ -150,6 +152,15 @@ def hang(handler: Any) -> None:
     time.sleep(1.5)
 
 
+def flood(handler: Any) -> None:
+    """More than anyone would read, and no end of it."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    with contextlib.suppress(OSError):
+        while True:
+            handler.wfile.write(b" " * (1 << 20))
+    handler.close_connection = True
+
+
 def reply(raw: Any, status: int = 200, **headers: str) -> Any:
     raw = raw if isinstance(raw, bytes) else json.dumps(raw).encode()
     return status, headers, raw
@@ -184,9 +195,14 @@ FAULTS = {
     "429 until tomorrow": (reply(ERROR, 429, **{"Retry-After": "86400"}), "wait 86400 s"),
     "400": (reply(ERROR, 400), "answered 400"),
     "401": (reply(ERROR, 401), "answered 401"),
-    "404": (reply(ERROR, 404), "answered 404"),
+    "404": (reply({"detail": "Not here"}, 404), "answered 404: .*Not here"),
     "418": (reply(ERROR, 418), "answered 418"),
     "moved": (reply(b"", 307, Location="http://127.0.0.1:1/v1"), "answered 307"),
+    "unpacks to 99 MB": (
+        reply(gzip.compress(b" " * 99_000_000, 1), **{"Content-Encoding": "gzip"}),
+        "compressed",
+    ),
+    "no gzip": (reply(b"{}", **{"Content-Encoding": "gzip"}), "compressed"),
     "dropped": (drop, "no connection"),
     "dripping": (drip, "no answer from .* in 0.3 s"),
     "hanging": (hang, "no answer from .* in 0.3 s"),
@@ -198,13 +214,22 @@ FOR_GOOD = {"429 until tomorrow", "400", "401", "404", "418", "moved"}
 def test_no_fault_becomes_a_score(judge_server, name) -> None:
     said, reason = FAULTS[name]
     with judge_server(lambda body, number: said) as server:
-        judge = Judge("m", base_url=server.url, attempts=3, timeout_s=0.3)
+        patience = 0.3 if name in ("dripping", "hanging") else 20.0
+        judge = Judge("m", base_url=server.url, attempts=3, timeout_s=patience)
         verdict = judge.verify("Rome", KNOWN)
     assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
     assert re.search(reason, verdict.reason), verdict
     expected = 1 if name in FOR_GOOD else {"dripping": 2, "hanging": 2, "429": 4 * 3}.get(name, 3)
     assert len(server.bodies) == expected
     assert judge.usage.requests == expected
+
+
+def test_an_endless_answer_is_not_kept(judge_server, monkeypatch) -> None:
+    monkeypatch.setattr(bounded, "LONGEST", 3 << 20)
+    with judge_server(lambda body, number: flood) as server:
+        judge = Judge("m", base_url=server.url, attempts=1, timeout_s=60)
+        verdict = judge.verify("Rome", KNOWN)
+    assert (verdict.score, "longer than 3 MiB" in verdict.reason) == (None, True), verdict
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - FOR_GOOD))
@@ -418,6 +443,7 @@ def test_prompt_and_sampling_are_the_authors(judge_server) -> None:
         ({"scale": 1}, "scale must be"),
         ({"form": "xml"}, "form must be one of"),
         ({"template": "judge!"}, r"template must hold {reply}"),
+        ({"sampling": {"stop": {"a"}}}, "sampling must hold plain JSON"),
         ({"sampling": {"stream": True}}, "sampling may not set 'stream'"),
         ({"longest": 0}, "longest must be"),
         ({"attempts": 0}, "attempts must be"),

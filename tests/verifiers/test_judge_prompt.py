@@ -165,6 +165,18 @@ def test_a_short_answer_says_something(reply) -> None:
     assert shown_part(reply, thoughts=False, longest=100)
 
 
+def test_end_tokens_that_a_decoder_kept_are_not_shown() -> None:
+    for kept in (
+        "It is 42.<|im_end|>",
+        "It is 42." + "<|endoftext|>" * 99,
+        "\ufeffIt is 42.</s>\n",
+    ):
+        for thoughts in (False, True):
+            assert shown_part(kept, thoughts=thoughts, longest=9) == "It is 42."
+    with pytest.raises(ValueError, match="says nothing"):
+        shown_part("<|im_end|>", thoughts=False, longest=9)
+
+
 def test_the_thought_is_shown_on_request_alone() -> None:
     reply = "<think>6 by 7</think> 42 "
     assert shown_part(reply, thoughts=False, longest=100) == "42"

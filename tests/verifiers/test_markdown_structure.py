@@ -43,6 +43,8 @@ def keeps(reply: str, **rules: Any) -> bool:
         ("<!--\n# Plan\na\n-->", ["Plan"], False),
         ("```\n# Plan\na\n```", ["Plan"], False),
         ("```markdown\n# Plan\na\n```", ["Plan"], True),
+        ("```markdown\r\n# Plan\r\na\r\n```\r\n", ["Plan"], True),
+        ("\ufeff# Plan\na<|im_end|>", ["Plan"], True),
         ("# Plan\n```\nx = 1\n```", ["Plan"], True),
         ("# Plan\n```\n\n```", ["Plan"], False),
         ("# Plan\na\n```\nx", ["Plan"], False),

@@ -54,7 +54,11 @@ def test_patterns_that_pay_for_nothing_or_cannot_be_held_are_refused(
         {"mode": "contains", "times": 0},
         {"mode": "contains", "times": 101},
         {"mode": "absent", "min_words": 0},
+        {"mode": "contains", "times": "3"},
+        {"mode": "contains", "times": 1.5},
         {"min_words": -1},
+        {"min_words": "2"},
+        {"min_words": 1.5},
         {"extract": ["nowhere"]},
     ],
 )

@@ -273,6 +273,7 @@ def test_references_hold_the_question(counting) -> None:
         ({"threshold": 0.0}, r"threshold must be a score in \(0, 1\], got 0.0"),
         ({"batch": 0}, "batch must be a whole number from 1"),
         ({"longest": 0}, "longest must be"),
+        ({"between": 3}, "between must be two logits"),
         ({"between": (1.0, 1.0)}, "between must be two logits"),
         ({"between": (0.0, float("inf"))}, "between must be two logits"),
         ({"between": (0.0, 1.0), "label": "good"}, "between is for a model of one output"),

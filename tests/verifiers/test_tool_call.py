@@ -100,6 +100,9 @@ LOSES = [
 ]
 
 
+WINS += [f"\ufeff<tool_call>{ONE}</tool_call>\r\n", f"{ONE}<|im_end|>" + "<|endoftext|>" * 99]
+
+
 @pytest.mark.parametrize("reply", WINS)
 def test_every_way_to_write_the_call_wins(reply: str) -> None:
     verdict = ToolCall().verify(reply, GOLD)

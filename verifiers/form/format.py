@@ -14,7 +14,6 @@ from .content import says_something
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _ANY_TAG = re.compile(r"</?[A-Za-z]{1,40}>")
-_BYTE_ORDER_MARK = "\ufeff"
 _MOST_TAGS = 20
 
 
@@ -87,7 +86,7 @@ class Format(Verifier):
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply in one pass."""
-        found = self._scan(without_end_tokens(reply.removeprefix(_BYTE_ORDER_MARK)))
+        found = self._scan(without_end_tokens(reply))
         if isinstance(found, str):
             return _wrong(found, self._parts(None))
         missing = [tag for tag in self._order if tag not in found.tags]

@@ -135,7 +135,6 @@ def find_json(reply: str, *, only: bool = False) -> Found:
         >>> find_json('{"a": 1} or {"a": 2}').reason
         'not JSON: Extra data at character 9'
     """
-    reply = reply.removeprefix("\ufeff")
     found = final_answer(reply, ("whole",), longest=10 * MAX_LENGTH)
     if found.text is None:
         return Found(None, reason=found.reason)

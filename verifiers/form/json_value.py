@@ -76,7 +76,7 @@ class Json(Verifier):
         value = found.value
         if not isinstance(value, tuple(_KINDS[kind] for kind in self.kinds)):
             return Verdict.wrong(f"no {' or '.join(self.kinds)}", extracted=found.text)
-        if not _says_something(value):
+        if not holds_content(value):
             return Verdict.wrong("the value says nothing", extracted=found.text)
         missing = [key for key in self.required if not isinstance(value, dict) or key not in value]
         if missing:
@@ -84,7 +84,8 @@ class Json(Verifier):
         return Verdict.correct("well formed", extracted=found.text)
 
 
-def _says_something(value: Any) -> bool:
+def holds_content(value: Any) -> bool:
+    """Whether there is a number, a boolean, or a string with a letter or a digit in a value."""
     todo = [value]
     while todo:
         item = todo.pop()

@@ -15,7 +15,7 @@ from .document import Document, plain
 
 Count = int | Sequence[int | None]
 _LARGEST = 10_000
-_WRAPPED = re.compile(r"```(?:markdown|md)[ \t]*\n")
+_WRAPPED = re.compile(r"```(?:markdown|md)[ \t]*\r?\n")
 _LEVEL = re.compile(r"(#{0,6})(?:[ \t]+|$)|")
 
 

@@ -68,15 +68,16 @@ class Pattern(Verifier):
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
-        if times is not None and (mode != "contains" or not 1 <= times <= _MOST_TIMES):
+        if times is not None and (mode != "contains" or times not in range(1, _MOST_TIMES + 1)):
             raise ValueError(
-                f"times goes with mode='contains' and is from 1 to {_MOST_TIMES}, "
+                f"times goes with mode='contains' and is a whole number from 1 to {_MOST_TIMES}, "
                 f"got {times!r} with mode={mode!r}"
             )
         least = 1 if mode == "absent" else 0
-        if min_words is not None and min_words < least:
+        if min_words is not None and (type(min_words) is not int or min_words < least):
             raise ValueError(
-                f"min_words must be at least {least} with mode={mode!r}, got {min_words!r}"
+                f"min_words must be a whole number from {least} with mode={mode!r}, "
+                f"got {min_words!r}"
             )
         if extract is not None:
             check_rules(extract)

@@ -8,7 +8,7 @@ from .words import has_content
 
 _STARS = re.compile(r"(?:^|(?<=\s))\*[ \t]?\*[ \t]?\*(?=\s|$)")
 _BULLET = re.compile(r"[ \t]*(?:(\*)(?!\*)|-(?![-\d])|\+(?=[ \t])|•)(.*)")
-_FENCE = re.compile(r"\s*```[a-zA-Z]*[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*(?=[\s{\[])")
 
 
 def lines(text: str) -> list[str]:
@@ -60,5 +60,8 @@ def bullets(text: str) -> list[str]:
 
 def unfenced(text: str) -> str:
     """What a Markdown fence encloses where it encloses all, else the text itself."""
-    fenced = _FENCE.fullmatch(text)
-    return fenced.group(1) if fenced else text.strip()
+    bare = text.strip()
+    fence = _FENCE.match(bare)
+    if fence is None or not bare[fence.end() :].endswith("```"):
+        return bare
+    return bare[fence.end() : -3].strip()

@@ -23,12 +23,12 @@ PRONOUNS = frozenset(
 )
 """The pronouns of English: personal, possessive, reflexive, demonstrative, and so on."""
 
-NAMES = (
+NAMES = frozenset(
     "Emma Liam Sophia Jackson Olivia Noah Ava Lucas Isabella Mason Mia Ethan Charlotte Alexander "
     "Amelia Benjamin Harper Leo Zoe Daniel Chloe Samuel Lily Matthew Grace Owen Abigail Gabriel "
     "Ella Jacob Scarlett Nathan Victoria Elijah Layla Nicholas Audrey David Hannah Christopher "
-    "Penelope Thomas Nora Andrew Aria Joseph Claire Ryan Stella Jonathan"
-).split()
+    "Penelope Thomas Nora Andrew Aria Joseph Claire Ryan Stella Jonathan".split()
+)
 """The names that the instruction of ``count:person_names`` lists."""
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -52,7 +52,7 @@ def pronouns(reply: str, *, N: Count) -> bool:
 @constraint("count:person_names")
 def person_names(reply: str, *, N: Count) -> bool:
     """At least N different names of the fifty that the instruction lists."""
-    return sum(re.search(rf"(?<!\w){name}(?!\w)", reply) is not None for name in NAMES) >= N
+    return len(NAMES.intersection(re.findall(r"\w+", reply))) >= N
 
 
 @constraint("count:numbers")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from ..extract import after_thinking
+from ..extract import after_thinking, without_end_tokens
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .reference import Instruction, prompt_of, read_instructions
-from .words import collapsed, folded, has_content, plain, words
+from .words import about_how_many, collapsed, folded, has_content, plain, words
 
 Mode = Literal["strict", "loose"]
 
@@ -29,7 +29,8 @@ class Instructions(Verifier):
 
     The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of
     its training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names:
-    ``docs/instructions.md`` lists them. What follows a thought is judged. A reply without content
+    ``docs/instructions.md`` lists them. What follows a thought is judged, without end tokens that
+    a decoder kept. A reply without content
     follows none: fewer than ``least_words`` words, a short refusal, or the prompt given back where
     the reference has it. An instruction that fixes the whole reply, such as one of a few options,
     may be followed in fewer words. Where an instruction bounds the words, no more are asked for.
@@ -75,7 +76,7 @@ class Instructions(Verifier):
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Hold the reply, or its variants, to each instruction."""
         instructions = read_instructions(reference)
-        body = after_thinking(reply) or ""
+        body = after_thinking(without_end_tokens(reply)) or ""
         texts = _variants(body) if self.mode == "loose" else [body]
         tried = self._followed(texts, instructions, prompt_of(reference))
         followed = [any(each) for each in zip(*tried, strict=True)]
@@ -112,7 +113,7 @@ class Instructions(Verifier):
 def _is_empty(reply: str, least: int) -> bool:
     """Whether a reply says next to nothing: too few words, or a refusal."""
     found = folded(reply)
-    if len(found) < least:
+    if about_how_many(reply) < least:
         return True
     return len(found) <= _REFUSAL_WORDS and _REFUSAL.match(" ".join(found)) is not None
 

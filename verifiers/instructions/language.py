@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from .blocks import lines
-from .language_id import LANGUAGES, MOST, language_of
+from .language_id import LANGUAGES, MOST, is_in
 from .registry import Count, Relation, Rule, compare, constraint
 from .words import words
 
@@ -46,12 +46,12 @@ def capital_word_frequency(
 
 def _wholly(reply: str, language: str) -> bool:
     """Whether a reply is in a language: its start, and samples of its lines."""
-    if language_of(reply) != language:
+    if not is_in(reply, language):
         return False
     long = [line for line in lines(reply) if len(line) >= _LONG]
     step = max(1, len(long) // _PIECES)
     sample = long[::step] if len(long) > 1 else [reply[k : k + MOST] for k in _starts(reply)]
-    foreign = sum(language_of(piece) not in (language, None) for piece in sample)
+    foreign = sum(is_in(piece, language) is False for piece in sample)
     return foreign <= _FOREIGN * len(sample)
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from ..form.json_value import holds_content
 from .blocks import bullets, parts, unfenced
 from .registry import Count, Text, constraint
 from .sentences import sentences
@@ -15,6 +16,7 @@ _PLACEHOLDER = re.compile(r"\[([^\[\]\n]*)\](?!\()")
 _HIGHLIGHT = re.compile(r"(?<!\*)(\*{1,3})(?![\s*])([^*\n]++)(?<!\s)\1(?!\*)")
 _TITLE = re.compile(r"<<([^\n<>]+)>>")
 _SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
+_AROUND = r"(?:[^\w\n]|_){0,20}(?:[a-z][a-z0-9]{0,9}>)?"  # signs before a heading, or its tag
 _OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 
@@ -56,7 +58,7 @@ def number_highlighted_sections(reply: str, *, num_highlights: Count) -> bool:
 def multiple_sections(reply: str, *, section_spliter: Text, num_sections: Count) -> bool:
     """So many sections, each headed by the marker and a number of its own, none empty."""
     marker = re.escape(section_spliter.strip())
-    pieces = re.split(rf"^[ \t>#*_~-]*{marker}[ \t]?(\d+)", reply, flags=re.MULTILINE)
+    pieces = re.split(rf"^{_AROUND}{marker}[ \t]{{0,3}}(\d+)", reply, flags=re.MULTILINE)
     numbers, bodies = [n.lstrip("0") for n in pieces[1::2]], pieces[2::2]
     return len(numbers) == len(set(numbers)) == num_sections and all(map(has_content, bodies))
 
@@ -74,7 +76,7 @@ def json_format(reply: str) -> bool:
         value = json.loads(unfenced(reply), parse_constant=_refuse, parse_int=str)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict | list) and bool(value)
+    return isinstance(value, dict | list) and holds_content(value)
 
 
 def _refuse(name: str) -> Any:

@@ -98,6 +98,7 @@ def _instruction(name: Any, arguments: Any) -> Instruction:
     if not isinstance(name, str) or name not in CONSTRAINTS:
         why = LEFT_OUT.get(name) if isinstance(name, str) else None
         raise ValueError(f"no constraint is called {name!r:.80}{f': it {why}' if why else ''}")
+    arguments = {} if arguments is None else arguments  # as rows have it that take none
     if not isinstance(arguments, Mapping):
         raise ValueError(f"{name}: arguments must be an object, got {arguments!r:.80}")
     given = {str(n): _whole(v) for n, v in arguments.items() if v is not None}

@@ -23,6 +23,7 @@ _WORD = re.compile(  # possessive throughout: nothing is tried twice, nothing is
     rf"(?:[-‐‑]{_MORE}++(?:['’]{_MORE}++)*+){{0,3}}+"
 )
 _UNSPACED = re.compile(f"[{_SINGLE}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+_WORDLIKE = re.compile(_MORE)
 _STRAIGHT = str.maketrans("’‘“”", "''\"\"")
 
 
@@ -34,6 +35,11 @@ def words(text: str) -> list[str]:
     kana character is a word by itself, as word processors count.
     """
     return _WORD.findall(text)
+
+
+def about_how_many(text: str) -> int:
+    """How many words a text has at least, where Thai and its like are written without spaces."""
+    return max(len(words(text)), len(_UNSPACED.findall(text)) // 4)
 
 
 def folded(text: str) -> list[str]:
@@ -69,8 +75,10 @@ def occurrences(text: str, keyword: str) -> int:
     """
     pieces = plain(keyword).casefold().split()
     literal = r"\s+".join(map(re.escape, pieces))
-    if not _UNSPACED.search(keyword):
-        literal = rf"(?<![^\W_]){literal}(?!{_MORE})"
+    if not _UNSPACED.search(keyword):  # a mark such as "!" stands where it likes
+        before = r"(?<![^\W_])" if _WORDLIKE.match(pieces[0]) else ""
+        after = rf"(?!{_MORE})" if _WORDLIKE.match(pieces[-1][-1]) else ""
+        literal = f"{before}{literal}{after}"
     return sum(1 for _ in re.finditer(literal, plain(text).casefold()))
 
 

@@ -164,6 +164,8 @@ class Endpoint:
         except ImportError as error:
             missing = "the package openai is missing: pip install 'assay[judge]'"
             raise ImportError(missing) from error
+        from .bounded import HEADERS, bound
+
         # Certificates take longer to load than a local server to answer. No redirects: the key
         # is for this server, and a plain address must not lead to an unchecked one.
         secure = urlsplit(self.base_url).scheme == "https"
@@ -172,7 +174,12 @@ class Endpoint:
             api_key=key,
             max_retries=0,
             timeout=self.timeout_s,
-            http_client=openai.DefaultAsyncHttpxClient(verify=secure, follow_redirects=False),
+            http_client=openai.DefaultAsyncHttpxClient(
+                verify=secure,
+                follow_redirects=False,
+                headers=HEADERS,
+                event_hooks={"response": [bound]},
+            ),
         )
 
 
@@ -280,7 +287,8 @@ class _Batch:
         except (TimeoutError, openai.APITimeoutError) as error:
             raise _Failure(f"no answer from {where} in {limit:g} s") from TimeoutError(str(error))
         except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.response.headers, str(error)) from error
+            said = str(error) if " - " in str(error) else error.response.text or "nothing"
+            raise self._refused(error.status_code, error.response.headers, said) from error
         except openai.APIConnectionError as error:
             cause = self._without_key(str(error.__cause__ or error))
             raise _Failure(f"no connection to {where}: {cause}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -222,6 +223,10 @@ class Judge(Verifier):
             )
         if type(self.longest) is not int or self.longest < 1:
             raise ValueError(f"longest must be a whole number from 1, got {self.longest!r}")
+        try:
+            json.dumps(self.sampling)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sampling must hold plain JSON: {error}") from error
         taken = {"model", "messages", "response_format", "n", "stream"} & set(self.sampling)
         if taken:
             raise ValueError(f"sampling may not set {min(taken)!r}: the judge sets it itself")

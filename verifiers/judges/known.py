@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-from ..extract import after_thinking
+from ..extract import after_thinking, without_end_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
-    """The part of a reply that a judge is shown.
+    """The part of a reply that a judge is shown; end tokens that a decoder kept are no part of it.
 
     Args:
         reply: the whole reply.
@@ -90,6 +90,7 @@ def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
     Raises:
         ValueError: there is nothing to judge, or too much; the message says which.
     """
+    reply = without_end_tokens(reply)
     text = after_thinking(reply)
     if text is None:
         raise ValueError("<think> is never closed")

@@ -371,7 +371,8 @@ def _score(
 
 
 def _span(between: Sequence[float]) -> tuple[float, float]:
-    low, high = between if len(between) == 2 else (0.0, 0.0)
+    pair = between if isinstance(between, list | tuple) and len(between) == 2 else (0.0, 0.0)
+    low, high = pair
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"between must be two logits, the lower one first, got {between!r}")
     return (float(low), float(high))

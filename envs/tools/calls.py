@@ -1,0 +1,61 @@
+"""The calls in a reply: none, some, or an attempt that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ...verifiers.extract import final_answer
+from ...verifiers.form.call import Call
+from ...verifiers.form.call_text import WAYS, find_calls
+from ...verifiers.form.json_text import MAX_LENGTH, unfenced
+
+_TAGS = ("<tool_call>", "</tool_call>")
+_MARKS = ("[TOOL_CALLS]", "<|python_start|>")
+
+
+def checked_ways(ways: Sequence[str]) -> tuple[str, ...]:
+    """Refuse ways that there are not.
+
+    Raises:
+        ValueError: a way is unknown, or there is none.
+    """
+    if isinstance(ways, str) or not ways or set(ways) - set(WAYS):
+        raise ValueError(f"ways must be a list of names from {', '.join(WAYS)}, got {ways!r}")
+    return tuple(ways)
+
+
+def read_calls(reply: str, names: Collection[str], ways: tuple[str, ...]) -> list[Call]:
+    """The calls of a reply, in their order; none where it does not try to make any.
+
+    What the thought holds is no call. A reply tries where it has the tags of the way; JSON where
+    it begins as JSON and speaks of a name, Python where it begins with a tool's name.
+
+    Args:
+        reply: hostile text.
+        names: of the tools.
+        ways: how calls are written, names from :data:`~assay.verifiers.form.call_text.WAYS`.
+
+    Raises:
+        NotJson: it tries, and what it wrote cannot be read.
+    """
+    body = final_answer(reply, ("whole",), longest=10 * MAX_LENGTH).text
+    if body is None or not _tries(body, names, ways):
+        return []
+    return find_calls(reply, ways, text=True)[0]
+
+
+def _tries(body: str, names: Collection[str], ways: tuple[str, ...]) -> bool:
+    for mark in _MARKS:
+        if body.startswith(mark):
+            return "json" in ways or "python" in ways
+    if "tags" in ways and any(tag in body for tag in _TAGS):
+        return True
+    if "python_tag" in ways and "<|python_tag|>" in body:
+        return True
+    start = unfenced(body)[:MAX_LENGTH]
+    if "json" in ways and start.startswith(("{", "[")) and '"name"' in start:
+        return True
+    called = start.removeprefix("[").lstrip()
+    return "python" in ways and any(
+        called[len(name) :].lstrip().startswith("(") for name in names if called.startswith(name)
+    )

@@ -1,0 +1,100 @@
+"""What a policy is told: of its tools, before it begins, and of what they answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..source import Generated, Rows, Source
+from ..task import Task
+
+_HERMES = """\
+You may call the tools listed within <tools></tools>, as JSON, one to a line:
+<tools>
+{tools}
+</tools>
+To call a tool, write its name and arguments as a JSON object within <tool_call></tool_call>:
+<tool_call>
+{{"name": ..., "arguments": {{...}}}}
+</tool_call>
+What it answers comes in the next message."""
+
+
+def hermes(schemas: Sequence[Mapping[str, Any]]) -> str:
+    """A system message in the form of Hermes' and Qwen's chat templates."""
+    return _HERMES.format(tools="\n".join(json.dumps(s, ensure_ascii=False) for s in schemas))
+
+
+def with_system(task: Task, text: str) -> Task:
+    """The task with a system message, after its own where it begins with one."""
+    first, rest = task.messages[0], task.messages[1:]
+    if first["role"] == "system":
+        return replace(task, prompt=[{**first, "content": f"{first['content']}\n\n{text}"}, *rest])
+    return replace(task, prompt=[{"role": "system", "content": text}, first, *rest])
+
+
+class Told(Source):
+    """Another source's tasks, with a system message."""
+
+    def __init__(self, source: Source, text: str) -> None:
+        self.source, self.text, self.size = source, text, source.size
+
+    def task(self, index: int) -> Task:
+        """The other source's task at this index."""
+        return with_system(self.source.task(index), self.text)
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """As the other source draws."""
+        return self.source.draw(rng)
+
+    def schedule(self, position: int, seed: int) -> int:
+        """As the other source schedules."""
+        return self.source.schedule(position, seed)
+
+
+def told(source: Source, text: str) -> Source:
+    """A source whose tasks all have a system message."""
+    if isinstance(source, Rows):
+        return Rows([with_system(task, text) for task in source.tasks])
+    if type(source) is Generated:  # stays one: an audit knows how to hold it to its splits
+        make = partial(_made, source.make, text)
+        return Generated(
+            make,
+            name=source.name,
+            split=source.split,
+            seed=source.seed,
+            test_share=source.test_share,
+        )
+    return Told(source, text)
+
+
+def _made(make: Callable[[np.random.Generator], Task], text: str, rng: np.random.Generator) -> Task:
+    return with_system(make(rng), text)
+
+
+def as_text(answer: Any) -> str:
+    """What a tool gave, as text: JSON where it is no text already."""
+    if isinstance(answer, str):
+        return answer
+    try:
+        return json.dumps(answer, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return str(answer)
+
+
+def shortened(text: str, longest: int) -> str:
+    r"""Text of at most about ``longest`` characters: its head and tail, and what is left out.
+
+    Example:
+        >>> shortened("a" * 100, 10)
+        'aaaaa\n[... 90 characters left out ...]\naaaaa'
+    """
+    if len(text) <= longest:
+        return text
+    head, tail = text[: longest // 2], text[len(text) - (longest + 1) // 2 :]
+    return f"{head}\n[... {len(text) - longest} characters left out ...]\n{tail}"

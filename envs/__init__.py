@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
@@ -11,6 +12,8 @@ from .data import DataError, read_rows
 from .define import environment, register_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
+from .filters import Counts, Refill, drop_flat, flat, outcome
+from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
 from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
@@ -26,7 +29,7 @@ from .registry import (
     spec,
     specs,
 )
-from .rollout import completions, grouped, play, rollout
+from .rollout import completions, grouped, play, rollout, scheduled, stream
 from .scoring import (
     Scored,
     StoredCompletion,
@@ -47,12 +50,16 @@ from .trl import EnvironmentReward, TRLSpec
 
 __all__ = [
     "CHECKS",
+    "AsyncExtendingPolicy",
+    "AsyncPolicy",
     "AuditFailed",
     "AuditReport",
+    "BestOnly",
     "Compared",
     "Completion",
     "ContractBroken",
     "Conversation",
+    "Counts",
     "DataError",
     "EnvSpec",
     "EnvironmentReward",
@@ -63,15 +70,19 @@ __all__ = [
     "Finding",
     "FunctionPolicy",
     "Generated",
+    "GroupPart",
+    "GroupRubric",
     "GroupVectorEnv",
     "Message",
     "Plugin",
     "PluginWarning",
     "Policy",
     "RetiredEnvironment",
+    "Refill",
     "Rows",
     "Sample",
     "Scored",
+    "ShortReplies",
     "Source",
     "Span",
     "Split",
@@ -80,19 +91,24 @@ __all__ = [
     "TRLSpec",
     "Task",
     "TextEnv",
+    "Tournament",
     "Turn",
     "Unicode",
     "UnknownEnvironment",
     "arguments",
+    "arollout",
     "audit",
     "check",
     "clustered_interval",
     "compare",
     "completions",
+    "drop_flat",
     "environment",
+    "flat",
     "grouped",
     "make",
     "make_group",
+    "outcome",
     "pass_at_k",
     "play",
     "plugins",
@@ -105,11 +121,13 @@ __all__ = [
     "register_rows",
     "retire",
     "rollout",
+    "scheduled",
     "score",
     "shortened",
     "spec",
     "specs",
     "status_pairs",
+    "stream",
     "wilson_interval",
     "write_json",
     "write_scored",

@@ -10,46 +10,66 @@ import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
 
 from .episode import EpisodeGroup
 from .policy import Completion
 from .rollout import grouped
 from .state import State, describe
-from .task import Task
-from .text_env import TextEnv, findings, reward_of
+from .text_env import TextEnv, findings, reward_of, said
+from .vector_infos import batched
 
 
 class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
-    """Put P tasks to G copies each and judge the P * G replies together.
+    """Put P tasks to G copies each, and judge the copies of a task together.
 
-    Observation: P * G prompts, the copies of a task next to each other.
+    Observation: P * G texts, the copies of a task next to each other.
     Action: P * G replies in that order.
     Reward: float64 array [P * G]; NaN where a fault of ours leaves no score.
-    End: every episode ends after one step. The autoreset mode is ``DISABLED``: call ``reset``
-    for new tasks, or ``reset(options={"reset_mask": mask})`` for some of them. After a step,
-    :attr:`groups` holds what happened as episode groups.
+    End: the copies of a task end together, in the step in which the last of them is done. One
+    that is done earlier waits: it is in ``infos["waiting"]``, its action is ignored, its reward is
+    0.0, and what its whole episode is worth is paid at the end. A group is judged with all of it
+    in view, and it draws its next task as one. With ``group_size=1`` nobody waits, and every step
+    is that of Gymnasium's ``SyncVectorEnv`` in the same autoreset mode.
+
+    :attr:`groups` holds the groups that ended in the last step, as records.
 
     Args:
-        env: where tasks and rubric come from.
+        env: what puts tasks and judges replies.
         num_envs: P * G.
         group_size: G.
+        autoreset_mode: what becomes of a group that has ended. ``DISABLED``: it must be
+            ``reset``, all groups or those that a ``reset_mask`` marks. ``NEXT_STEP``: the next
+            step ignores its actions and gives the new task, with reward 0.0. ``SAME_STEP``: the
+            step that ends it gives the new task; the end is in ``infos["final_obs"]`` and
+            ``infos["final_info"]``.
+        max_episode_steps: a copy that is not done by then is truncated, and judged as it stands.
 
     Raises:
-        ValueError: ``num_envs`` is not a positive multiple of ``group_size``.
+        ValueError: ``num_envs`` is not a positive multiple of ``group_size``, the mode is
+            unknown, or ``max_episode_steps`` is below 1.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012  # Gymnasium's own, annotated as it is there
-        "render_modes": [],
-        "autoreset_mode": AutoresetMode.DISABLED,
-    }
-
-    def __init__(self, env: TextEnv, *, num_envs: int, group_size: int = 1) -> None:
+    def __init__(
+        self,
+        env: TextEnv,
+        *,
+        num_envs: int,
+        group_size: int = 1,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.DISABLED,
+        max_episode_steps: int | None = None,
+    ) -> None:
         if group_size < 1 or num_envs < 1 or num_envs % group_size:
             raise ValueError(
                 "num_envs must be a positive multiple of group_size, "
                 f"got num_envs={num_envs} and group_size={group_size}"
             )
+        if max_episode_steps is not None and max_episode_steps < 1:
+            raise ValueError(f"max_episode_steps must be at least 1, got {max_episode_steps}")
         self.env, self.num_envs, self.group_size = env, num_envs, group_size
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.max_episode_steps = max_episode_steps
+        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = env.observation_space
         self.single_action_space = env.action_space
         self.observation_space = batch_space(env.observation_space, num_envs)
@@ -57,7 +77,12 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         self.groups: list[EpisodeGroup] = []
         prompts = num_envs // group_size
         self._rngs: list[np.random.Generator | None] = [None] * prompts
-        self._tasks: list[Task | None] = [None] * prompts
+        self._states: list[list[State]] = [[] for _ in range(prompts)]
+
+    @property
+    def waiting(self) -> NDArray[np.bool_]:
+        """[P * G]: the copies that are done, whose next action is ignored."""
+        return np.array([bool(s.ended) for group in self._states for s in group], dtype=np.bool_)
 
     def reset(
         self,
@@ -70,78 +95,163 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         Args:
             seed: group p is put the task that ``TextEnv.reset(seed=seed + p)`` puts. A list
                 gives one seed for each group, or one for each copy, equal within a group.
-            options: ``{"tasks": [P indices]}`` names the tasks; ``{"reset_mask": [P * G]}``
-                resets only the groups it marks, equal within a group.
+            options: ``{"tasks": [P indices]}`` names the tasks, ``{"task": index}`` one for all;
+                ``{"reset_mask": mask}`` resets only the groups that it marks, whether they have
+                ended or not. The mask is a NumPy array of P * G bools, equal within a group.
 
         Raises:
-            ValueError: seeds or mask differ within a group, or are of another length.
+            TypeError: the mask is not a NumPy array of bools.
+            ValueError: seeds or mask differ within a group, are of another length, or the mask
+                marks nothing; or a group that it does not mark was never put a task.
             IndexError: there is no such task.
         """
-        options = dict(options or {})
+        options = dict(options or {})  # a copy: wrappers look for the mask after us
         seeds = self._seeds(seed)
-        mask = self._per_group("reset_mask", options.get("reset_mask", [True] * self.num_envs))
-        named = options.get("tasks")
-        if named is not None and len(named) != len(self._tasks):
-            raise ValueError(f"tasks must name {len(self._tasks)} tasks, got {len(named)}")
-        for p, marked in enumerate(mask):
-            if not marked:
-                continue
-            rng = self._rngs[p]
-            if seeds[p] is not None or rng is None:
-                rng = self._rngs[p] = seeding.np_random(seeds[p])[0]
-            index = self.env.source.draw(rng) if named is None else operator.index(named[p])
-            self._tasks[p] = self.env.task(index)
+        marked = self._marked(options.get("reset_mask"))
+        named = options.get("tasks", [options.get("task")] * len(self._states))
+        if len(named) != len(self._states):
+            raise ValueError(f"tasks must name {len(self._states)} tasks, got {len(named)}")
+        missing = [p for p, states in enumerate(self._states) if not states and p not in marked]
+        if missing:
+            raise ValueError(f"reset all groups first: group {missing[0]} was never put a task")
+        for p in marked:
+            self._rng(p, seeds[p])
+            self._begin(p, named[p])
         self.groups = []
-        tasks = self._copies()
-        infos = self._infos([describe(State(task)) for task in tasks])
-        return tuple(task.text for task in tasks), infos
+        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for p in marked:
+            for i, state in self._copies(p):
+                told[i] = describe(state)
+        return self._observations(), batched(told)
 
     def step(self, actions: Sequence[str]) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
-        """Judge the replies in one batch and end every episode.
+        """Take a turn in each episode; judge the groups that end with it.
 
         Raises:
-            RuntimeError: some group has no task to reply to.
+            RuntimeError: a group has no task to reply to.
+            TypeError: a reply is not text.
             ValueError: there is not one reply for each copy.
         """
-        if len(actions) != self.num_envs:
-            raise ValueError(f"expected {self.num_envs} replies, got {len(actions)}")
-        tasks = self._copies()
-        states = [self.env.begin(task) for task in tasks]
-        self.env.advance(states, [Completion(a) for a in actions])
-        self.groups = grouped(self.env, tasks[:: self.group_size], states)
-        verdicts = [e.verdict for group in self.groups for e in group.episodes]
-        self._tasks = [None] * len(self._tasks)
-        infos = self._infos(
-            [describe(s) | findings(v) for s, v in zip(states, verdicts, strict=True)]
+        self._refuse(actions)
+        over = [all(state.ended for state in states) for states in self._states]
+        for p, is_over in enumerate(over):
+            if is_over:  # NEXT_STEP: otherwise nothing is over here
+                self._begin(p)
+        asked = [
+            (i, state)
+            for p, is_over in enumerate(over)
+            for i, state in ([] if is_over else self._copies(p))
+            if not state.ended
+        ]
+        rewards = np.zeros(self.num_envs, dtype=np.float64)
+        rewards[[i for i, _ in asked]] = self._advance(
+            [state for _, state in asked], [Completion(actions[i]) for i, _ in asked]
         )
-        return (
-            tuple(task.text for task in tasks),
-            np.array([reward_of(v) for v in verdicts], dtype=np.float64),
-            np.ones(self.num_envs, dtype=np.bool_),
-            np.zeros(self.num_envs, dtype=np.bool_),
-            infos,
-        )
+        ended = [p for p, states in enumerate(self._states) if all(s.ended for s in states)]
+        self.groups = self._judged(ended)
+        return self._told(rewards, dict(zip(ended, self.groups, strict=True)))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give back what the rubric holds."""
         self.env.close()
 
-    def _copies(self) -> list[Task]:
-        tasks = [task for task in self._tasks if task is not None]
-        if len(tasks) != len(self._tasks):
-            raise RuntimeError(
-                "every group needs a task: call reset, since an episode has one step "
-                "and the autoreset mode is DISABLED"
-            )
-        return [task for task in tasks for _ in range(self.group_size)]
+    def _advance(self, states: list[State], completions: list[Completion]) -> list[float]:
+        """One turn in these episodes, and its rewards."""
+        self.env.advance(states, completions)
+        for state in states:
+            steps, limit = len(state.step_rewards), self.max_episode_steps
+            if limit is not None and steps >= limit and not state.ended:
+                state.ended = "truncated"
+        return self.env.rewards(states)
+
+    def _judged(self, ended: list[int]) -> list[EpisodeGroup]:
+        if not ended:
+            return []
+        states = [state for p in ended for state in self._states[p]]
+        return grouped(self.env, [self._states[p][0].task for p in ended], states)
+
+    def _told(
+        self, rewards: NDArray[np.float64], judged: dict[int, EpisodeGroup]
+    ) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
+        """What a step gives back; with ``SAME_STEP``, after it has put the new tasks."""
+        terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
+        told: list[dict[str, Any]] = []
+        for p in range(len(self._states)):
+            verdicts = [e.verdict for e in judged[p].episodes] if p in judged else []
+            rows = [describe(state) for state in self._states[p]]
+            for row, (i, state) in zip(rows, self._copies(p), strict=True):
+                if verdicts:
+                    verdict = verdicts[i - p * self.group_size]
+                    row |= findings(verdict)
+                    rewards[i] += reward_of(verdict)
+                    terminated[i] = state.ended == "done"
+                    truncated[i] = state.ended == "truncated"
+                elif state.ended:
+                    row["waiting"] = True
+            if verdicts and self.autoreset_mode is AutoresetMode.SAME_STEP:
+                rows = self._begun_anew(p, rows)
+            told += rows
+        return self._observations(), rewards, terminated, truncated, batched(told)
+
+    def _begun_anew(self, p: int, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Put a group that has ended its next task; what to tell of both."""
+        finals = [
+            {"final_obs": said(state), "final_info": row}
+            for state, row in zip(self._states[p], rows, strict=True)
+        ]
+        self._begin(p)
+        return [f | describe(s) for f, s in zip(finals, self._states[p], strict=True)]
+
+    def _begin(self, p: int, named: int | None = None) -> None:
+        """Put a group its next task: the named one, or one that it draws."""
+        if named is None:
+            named = self.env.source.draw(self._rng(p))
+        task = self.env.task(operator.index(named))
+        self._states[p] = [self.env.begin(task) for _ in range(self.group_size)]
+
+    def _rng(self, p: int, seed: int | None = None) -> np.random.Generator:
+        """A group's random generator, made anew where there is a seed or none yet."""
+        rng = self._rngs[p]
+        if rng is None or seed is not None:
+            rng = self._rngs[p] = seeding.np_random(seed)[0]
+        return rng
+
+    def _copies(self, p: int) -> list[tuple[int, State]]:
+        return list(enumerate(self._states[p], start=p * self.group_size))
+
+    def _observations(self) -> tuple[str, ...]:
+        return tuple(said(state) for states in self._states for state in states)
+
+    def _refuse(self, actions: Sequence[str]) -> None:
+        if len(actions) != self.num_envs:
+            raise ValueError(f"expected {self.num_envs} replies, got {len(actions)}")
+        for p, states in enumerate(self._states):
+            if not states:
+                raise RuntimeError("every group needs a task: call reset first")
+            if self.autoreset_mode is AutoresetMode.DISABLED and all(s.ended for s in states):
+                raise RuntimeError(
+                    f"group {p} has ended, and the autoreset mode is DISABLED: call reset, or "
+                    "reset(options={'reset_mask': terminated | truncated}) for it alone"
+                )
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        groups = len(self._tasks)
+        groups = len(self._states)
         if seed is None:
             return [None] * groups
         if isinstance(seed, int):
             return [seed + p for p in range(groups)]
         return list(seed) if len(seed) == groups else self._per_group("seed", seed)
+
+    def _marked(self, mask: Any) -> list[int]:
+        """The groups that a mask marks, by Gymnasium's own rules for it."""
+        if mask is None:
+            return list(range(len(self._states)))
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            raise TypeError(f"reset_mask must be a NumPy array of bools, got {mask!r:.80}")
+        marked = np.flatnonzero(self._per_group("reset_mask", mask.tolist()))
+        if not len(marked):
+            raise ValueError("reset_mask must mark at least one group, it marks none")
+        return [int(p) for p in marked]
 
     def _per_group(self, name: str, values: Sequence[Any]) -> list[Any]:
         if len(values) != self.num_envs:
@@ -152,9 +262,3 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         if any(value != row[0] for row in rows for value in row):
             raise ValueError(f"{name} must be equal within each group of {self.group_size}")
         return [row[0] for row in rows]
-
-    def _infos(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        infos: dict[str, Any] = {}
-        for i, row in enumerate(rows):
-            infos = self._add_info(infos, row, i)
-        return infos

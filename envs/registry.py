@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.vector import AutoresetMode
 
 from .argument_types import refuse_types
 from .group_vector import GroupVectorEnv
@@ -346,10 +347,16 @@ def make_group(
     *,
     prompts: int,
     group_size: int,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.DISABLED,
     **kwargs: Any,
 ) -> GroupVectorEnv:
     """Make P prompts times G copies of an environment."""
-    return GroupVectorEnv(make(id, **kwargs), num_envs=prompts * group_size, group_size=group_size)
+    return GroupVectorEnv(
+        make(id, **kwargs),
+        num_envs=prompts * group_size,
+        group_size=group_size,
+        autoreset_mode=autoreset_mode,
+    )
 
 
 def _make_for_gymnasium(env_id: str, **kwargs: Any) -> TextEnv:
@@ -357,6 +364,17 @@ def _make_for_gymnasium(env_id: str, **kwargs: Any) -> TextEnv:
 
 
 def _make_vec_for_gymnasium(
-    env_id: str, num_envs: int = 1, group_size: int = 1, **kwargs: Any
+    env_id: str,
+    num_envs: int = 1,
+    group_size: int = 1,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.DISABLED,
+    max_episode_steps: int | None = None,
+    **kwargs: Any,
 ) -> GroupVectorEnv:
-    return GroupVectorEnv(make(env_id, **kwargs), num_envs=num_envs, group_size=group_size)
+    return GroupVectorEnv(
+        make(env_id, **kwargs),
+        num_envs=num_envs,
+        group_size=group_size,
+        autoreset_mode=autoreset_mode,
+        max_episode_steps=max_episode_steps,
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count, islice
 
 from .episode import EpisodeGroup
 from .policy import Completion, ExtendingPolicy, Policy
@@ -35,8 +38,22 @@ def rollout(
     """
     if groups < 1 or group_size < 1:
         raise ValueError(f"groups and group_size must be at least 1, got {groups} and {group_size}")
-    indices = [env.source.schedule(first + i, seed) for i in range(groups)]
-    return play(env, policy, [env.task(i) for i in indices], group_size)
+    return play(env, policy, list(scheduled(env, groups, first=first, seed=seed)), group_size)
+
+
+def scheduled(
+    env: TextEnv, groups: int | None = None, *, first: int = 0, seed: int = 0
+) -> Iterator[Task]:
+    """The tasks of a schedule, one after the other.
+
+    Args:
+        env: whose tasks.
+        groups: how many; ``None`` for no end.
+        first: tasks scheduled before these.
+        seed: of the schedule.
+    """
+    for position in count(first) if groups is None else range(first, first + groups):
+        yield env.task(env.source.schedule(position, seed))
 
 
 def play(
@@ -53,6 +70,95 @@ def play(
         env.advance(going, completions(policy, going))
         going = [state for state in going if not state.ended]
     return grouped(env, tasks, states)
+
+
+def stream(
+    env: TextEnv,
+    policy: Policy,
+    tasks: Iterable[Task],
+    group_size: int,
+    *,
+    at_once: int = 8,
+    ordered: bool = False,
+) -> Iterator[EpisodeGroup]:
+    """Let a policy answer tasks without end, and give each group when it is judged.
+
+    The policy takes one turn in all episodes that are going on, in one call. A group whose
+    episodes are over is judged in a thread while the policy goes on with the others and with the
+    tasks that take its place: no group waits for a longer one. What the policy is asked, and when,
+    depends on its replies alone, never on the clock.
+
+    Closing the iterator leaves nothing running; it waits for the judging that has begun.
+
+    Args:
+        env: what puts tasks and judges replies; it judges in one thread and responds in another.
+        policy: what answers; called on the thread that iterates.
+        tasks: such as those of :func:`scheduled`; they are taken as there is room for them.
+        group_size: episodes for each task.
+        at_once: groups that are played side by side. As many more may be waiting to be judged.
+        ordered: give groups in the order of the tasks, and keep back those that are done early.
+
+    Raises:
+        ValueError: ``group_size`` or ``at_once`` is below 1, or the policy gave another number
+            of completions than conversations.
+    """
+    if group_size < 1 or at_once < 1:
+        raise ValueError(
+            f"group_size and at_once must be at least 1, got {group_size} and {at_once}"
+        )
+    found = _judged_as_played(env, policy, iter(tasks), group_size, at_once)
+    return _in_order(found) if ordered else (group for _, group in found)
+
+
+def _judged_as_played(
+    env: TextEnv, policy: Policy, tasks: Iterator[Task], group_size: int, at_once: int
+) -> Iterator[tuple[int, EpisodeGroup]]:
+    """Groups as they are judged, each with the place of its task."""
+    numbered = enumerate(tasks)
+    playing: list[tuple[int, list[State]]] = []
+    judging: deque[tuple[list[int], Future[list[EpisodeGroup]]]] = deque()
+    judge = ThreadPoolExecutor(1, thread_name_prefix="assay-judge")
+    try:
+        while True:
+            for place, task in islice(numbered, at_once - len(playing)):
+                playing.append((place, [env.begin(task) for _ in range(group_size)]))
+            if not playing:
+                break
+            going = [state for _, states in playing for state in states if not state.ended]
+            env.advance(going, completions(policy, going))
+            over = [(p, states) for p, states in playing if all(s.ended for s in states)]
+            if over:
+                playing = [(p, states) for p, states in playing if not all(s.ended for s in states)]
+                flat = [state for _, states in over for state in states]
+                future = judge.submit(grouped, env, [states[0].task for _, states in over], flat)
+                judging.append(([p for p, _ in over], future))
+            # What has been judged; and where judging falls behind, it is waited for.
+            while judging and (
+                judging[0][1].done() or sum(len(places) for places, _ in judging) > at_once
+            ):
+                yield from _taken(judging)
+        while judging:
+            yield from _taken(judging)
+    finally:
+        judge.shutdown(cancel_futures=True)
+
+
+def _taken(
+    judging: deque[tuple[list[int], Future[list[EpisodeGroup]]]],
+) -> Iterator[tuple[int, EpisodeGroup]]:
+    places, future = judging.popleft()
+    yield from zip(places, future.result(), strict=True)
+
+
+def _in_order(found: Iterator[tuple[int, EpisodeGroup]]) -> Iterator[EpisodeGroup]:
+    kept: dict[int, EpisodeGroup] = {}
+    due = count()
+    place = next(due)
+    for at, group in found:
+        kept[at] = group
+        while place in kept:
+            yield kept.pop(place)
+            place = next(due)
 
 
 def completions(policy: Policy, states: Sequence[State]) -> list[Completion]:
@@ -75,7 +181,7 @@ def completions(policy: Policy, states: Sequence[State]) -> list[Completion]:
 
 
 def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> list[EpisodeGroup]:
-    """Judge episodes that are over in one batch and group them.
+    """Judge episodes that are over in one batch and group them, by ``env.group_rubric`` too.
 
     Args:
         env: what judges.
@@ -85,7 +191,10 @@ def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> lis
     group_size = len(states) // len(tasks)
     verdicts = env.verdicts(states)
     episodes = [state.episode(v) for state, v in zip(states, verdicts, strict=True)]
-    return [
-        EpisodeGroup(task, tuple(episodes[i * group_size : (i + 1) * group_size]))
-        for i, task in enumerate(tasks)
-    ]
+    groups = []
+    for i, task in enumerate(tasks):
+        mine = episodes[i * group_size : (i + 1) * group_size]
+        if env.group_rubric is not None:
+            mine = env.group_rubric.judged(task, mine)
+        groups.append(EpisodeGroup(task, tuple(mine)))
+    return groups

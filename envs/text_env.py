@@ -11,6 +11,7 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 
 from ..verifiers import Verdict, Verifier
+from .group_rubric import GroupRubric
 from .policy import Completion
 from .source import Rows, Source
 from .spaces import Unicode
@@ -34,6 +35,9 @@ class TextEnv(gym.Env[str, str]):
     the conversation. An environment object plays any number of episodes side by side: what
     belongs to one is in its :class:`~assay.envs.state.State`, never in ``self``.
 
+    Set :attr:`group_rubric` for rewards that depend on the other episodes of a group. ``step``
+    has no group, and knows nothing of it.
+
     Args:
         source: where tasks come from.
         rubric: what judges replies; a lone verifier will do.
@@ -50,6 +54,7 @@ class TextEnv(gym.Env[str, str]):
         "render_modes": ["ansi"],
         "render_fps": 1,
     }
+    group_rubric: GroupRubric | None = None
 
     def __init__(
         self,
@@ -188,8 +193,10 @@ class TextEnv(gym.Env[str, str]):
         return "\n\n".join(m["content"] for m in self._state.messages) + self._ending
 
     def close(self) -> None:
-        """Give back what the rubric holds: workers, sandboxes."""
+        """Give back what the rubrics hold: workers, sandboxes."""
         self.rubric.close()
+        if self.group_rubric is not None:
+            self.group_rubric.close()
 
 
 def said(state: State) -> str:

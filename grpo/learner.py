@@ -31,7 +31,7 @@ from .log import FILE, MetricsLog, read_metrics
 from .model import quiet
 from .policy import ModelPolicy
 from .random_numbers import derive_seed
-from .report import Alarm, Progress, rollout_metrics
+from .report import Alarm, Progress, filter_metrics, rollout_metrics
 from .update import accumulate_gradient, add
 
 _log = logging.getLogger(__name__)
@@ -167,7 +167,8 @@ class Learner:
         try:
             with interrupt_later():
                 updated = self._update(rows, step)
-                row = {"step": step, **rollout_metrics(groups), **updated}
+                found = {**rollout_metrics(groups), **filter_metrics(self.rollout)}
+                row = {"step": step, **found, **updated}
                 self.step, self._whole = step, True
             row["seconds/rollout"] = collected - started
             row["seconds/update"] = time.perf_counter() - collected

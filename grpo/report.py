@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from ..envs import EpisodeGroup
-from .evaluate import Score
+from ..envs import Counts, EpisodeGroup
+from .evaluate import Rollout, Score
 
 
 def rollout_metrics(groups: Sequence[EpisodeGroup]) -> dict[str, float]:
@@ -40,6 +40,23 @@ def rollout_metrics(groups: Sequence[EpisodeGroup]) -> dict[str, float]:
         if parts:
             row[f"reward/{name}"] = sum(parts) / len(parts)
     return row
+
+
+def filter_metrics(rollout: Rollout) -> dict[str, float]:
+    """What a rollout that leaves groups out, such as ``Refill``, did in the last step.
+
+    Returns:
+        ``groups/NAME`` for each of its counts of groups, and ``accuracy/played``: of all episodes
+        that were played and scored, the share that is right. Nothing for other rollouts.
+    """
+    counts = getattr(rollout, "counts", None)
+    if not isinstance(counts, Counts):
+        return {}
+    row = counts.to_json()
+    correct, scored = row.pop("correct"), row.pop("scored")
+    del row["masked"], row["wanted"]
+    played = {"accuracy/played": correct / scored if scored else float("nan")}
+    return {f"groups/{name}": float(number) for name, number in row.items()} | played
 
 
 def zero_variance(groups: Sequence[EpisodeGroup]) -> float:

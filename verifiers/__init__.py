@@ -20,6 +20,7 @@ from .families.maze import Maze
 from .families.multiple_choice import MultipleChoice
 from .families.queens import Queens
 from .families.regex_synthesis import RegexSynthesis
+from .families.satisfiability import Satisfiability
 from .families.short_answer import ShortAnswer
 from .families.sliding_tiles import SlidingTiles
 from .families.sorting import Sorting
@@ -102,6 +103,7 @@ __all__ = [
     "Repetition",
     "RewardModel",
     "Rubric",
+    "Satisfiability",
     "ShortAnswer",
     "SlidingTiles",
     "SoftOverlong",

@@ -1,13 +1,15 @@
-"""Task families: procedural tasks, each with levels, judged by the verifier of the same name."""
+"""Task families: procedural tasks, each with levels, judged by a verifier of its own or by Math."""
 
 from __future__ import annotations
 
 FAMILIES = {
+    "BaseConversion": ("calculations", "write a number in another base"),
     "CoinChange": ("coin_change", "make an amount with the fewest coins"),
     "Colouring": ("colouring", "colour a graph"),
     "Countdown": ("countdown", "reach a target with + - * /"),
-    "GuessNumber": ("guess_number", "find a number by higher and lower, in several turns"),
+    "FractionSum": ("calculations", "add and subtract fractions"),
     "GraphPath": ("graph_path", "find a path in a graph"),
+    "GuessNumber": ("guess_number", "find a number by higher and lower, in several turns"),
     "HamiltonianPath": ("hamiltonian_path", "visit every vertex of a graph once"),
     "Hanoi": ("hanoi", "bring disks from peg to peg"),
     "Integral": ("integral", "find an antiderivative"),
@@ -15,11 +17,15 @@ FAMILIES = {
     "KnightPath": ("knight_path", "move a knight from square to square"),
     "KnightsAndKnaves": ("knights", "tell who lies from what people say"),
     "LightsOut": ("lights_out", "put out all lights"),
+    "LinearSystem": ("calculations", "solve a system of linear equations"),
     "MagicSquare": ("magic_square", "complete a magic square"),
     "Maze": ("maze", "find a way through a maze"),
+    "PolynomialRoots": ("calculations", "find all roots of a polynomial"),
     "Queens": ("queens", "place queens that do not attack each other"),
     "RegexSynthesis": ("regex_synthesis", "write the regular expression of a described language"),
+    "Remainder": ("calculations", "find the remainder of a product or a power"),
     "SQL": ("sql", "answer a question about three tables with one query"),
+    "Satisfiability": ("satisfiability", "find truth values that make all clauses true"),
     "SlidingTiles": ("sliding_tiles", "slide tiles into order"),
     "Sorting": ("sorting", "put numbers or words in order"),
     "SpanningTree": ("spanning_tree", "join a graph at the least weight"),

@@ -1,0 +1,254 @@
+"""Groups that a learner can learn from: drop the others, or play more in their place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+from ..verifiers import Status
+from .episode import Episode, EpisodeGroup
+from .policy import Policy
+
+_log = logging.getLogger(__name__)
+
+Flat = Literal["all_correct", "all_wrong", "unscored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of groups. ``generated`` is the sum of the next five.
+
+    Attributes:
+        generated: groups that were played.
+        kept: were handed on.
+        all_correct: dropped, for every scored episode has full marks.
+        all_wrong: dropped, for all of them failed alike.
+        unscored: dropped, for fewer than two episodes have a reward.
+        surplus: can be learned from, and were not needed any more.
+        refilled: of those kept, how many were not played in the first attempt.
+        attempts: rollouts, the first included.
+        wanted: groups that were asked for.
+        masked: episodes without a reward, among all that were played.
+        scored: episodes with one.
+        correct: of these, how many are right. Their share is what the policy can do; among the
+            groups that are kept it is not.
+    """
+
+    generated: int = 0
+    kept: int = 0
+    all_correct: int = 0
+    all_wrong: int = 0
+    unscored: int = 0
+    surplus: int = 0
+    refilled: int = 0
+    attempts: int = 0
+    wanted: int = 0
+    masked: int = 0
+    scored: int = 0
+    correct: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Groups that nothing can be learned from."""
+        return self.all_correct + self.all_wrong + self.unscored
+
+    @property
+    def complete(self) -> bool:
+        """Whether as many were kept as were wanted."""
+        return self.kept >= self.wanted
+
+    def __add__(self, other: Self) -> Self:
+        """The sums, such as those of a whole run."""
+        mine, theirs = asdict(self), asdict(other)
+        return type(self)(**{name: mine[name] + theirs[name] for name in mine})
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return asdict(self)
+
+
+def outcome(episode: Episode, part: str | None = None) -> float | None:
+    """What an episode achieved, without what was paid for its form.
+
+    Args:
+        episode: any.
+        part: the named reward that is the outcome. Without it: 1.0 where the status is
+            ``correct``, else 0.0.
+
+    Returns:
+        ``None`` where the episode has no reward.
+
+    Raises:
+        ValueError: there is no such part.
+    """
+    if episode.reward is None:
+        return None
+    if part is None:
+        return float(episode.status is Status.CORRECT)
+    if part not in episode.rewards:
+        known = ", ".join(episode.rewards) or "none"
+        raise ValueError(f"there is no part {part!r}; the parts of {episode.task_id!r} are {known}")
+    return episode.rewards[part]
+
+
+def flat(group: EpisodeGroup, part: str | None = None) -> Flat | None:
+    """Why nothing can be learned from a group; ``None`` where its outcomes differ.
+
+    It goes by the outcome and not by the total: where all are wrong, what form or length earned
+    still differs, and a learner that is left with it learns form instead of the task.
+
+    Args:
+        group: any.
+        part: as for :func:`outcome`.
+    """
+    outcomes = [o for e in group.episodes if (o := outcome(e, part)) is not None]
+    if len(outcomes) < 2:
+        return "unscored"
+    if len(set(outcomes)) > 1:
+        return None
+    return "all_correct" if outcomes[0] == 1.0 else "all_wrong"
+
+
+def drop_flat(
+    groups: Sequence[EpisodeGroup], part: str | None = None
+) -> tuple[list[EpisodeGroup], Counts]:
+    """The groups whose outcomes differ, in their order, and what became of all.
+
+    Args:
+        groups: any number.
+        part: as for :func:`outcome`.
+    """
+    why = [flat(group, part) for group in groups]
+    kept = [group for group, reason in zip(groups, why, strict=True) if reason is None]
+    counts = Counts(
+        generated=len(groups),
+        kept=len(kept),
+        all_correct=why.count("all_correct"),
+        all_wrong=why.count("all_wrong"),
+        unscored=why.count("unscored"),
+        attempts=1,
+        wanted=len(groups),
+    )
+    return kept, counts + _episodes(groups)
+
+
+class Refill:
+    """A rollout that plays more tasks where groups teach nothing: dynamic sampling.
+
+    DAPO (arXiv 2503.14476, section 3.2 and equation 11) keeps sampling until the batch is full of
+    groups that are neither all right nor all wrong. It is given to a learner in place of the
+    rollout that it wraps.
+
+    Attempt k of step s, both counted from 1, is the wrapped rollout's step (s - 1) * attempts + k.
+    So which tasks a step takes depends on the step alone, and a run that is resumed takes the same
+    ones; no task comes twice in an epoch. Those of attempts that a step does not need are passed
+    over, and come up again in later epochs.
+
+    Where the last attempt leaves the batch short, what there is is handed on, with a warning; it
+    may be nothing. Where more than ``max_none_share`` of all episodes have no reward, something is
+    broken that more attempts would only hide: everything that was played is handed on as it is.
+
+    Args:
+        rollout: ``(policy, step)`` to groups, such as a learner is given.
+        groups: how many to hand on. More that could be learned from are left out, as DAPO does.
+        attempts: rollouts for one step, at most.
+        part: as for :func:`outcome`.
+        max_none_share: of the episodes of a step.
+
+    Attributes:
+        counts: of the last step.
+        total: of all steps since this was made.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        rollout: Callable[[Policy, int], Sequence[EpisodeGroup]],
+        groups: int,
+        *,
+        attempts: int = 4,
+        part: str | None = None,
+        max_none_share: float = 0.5,
+    ) -> None:
+        if groups < 1 or attempts < 1:
+            raise ValueError(f"groups and attempts must be at least 1, got {groups} and {attempts}")
+        if not 0 <= max_none_share <= 1:
+            raise ValueError(f"max_none_share must be in [0, 1], got {max_none_share}")
+        self.rollout, self.groups, self.attempts, self.part = rollout, groups, attempts, part
+        self.max_none_share = max_none_share
+        self.counts, self.total = Counts(), Counts()
+
+    def __call__(self, policy: Policy, step: int) -> list[EpisodeGroup]:
+        """Roll out until there are enough groups, or attempts have run out.
+
+        Args:
+            policy: what answers.
+            step: of the learner, from 1.
+        """
+        self.counts = Counts(wanted=self.groups)
+        played: list[EpisodeGroup] = []
+        kept: list[EpisodeGroup] = []
+        for attempt in range(1, self.attempts + 1):
+            found = list(self.rollout(policy, (step - 1) * self.attempts + attempt))
+            played += found
+            good, more = drop_flat(found, self.part)
+            if _share_without_reward(played) > self.max_none_share:
+                return self._as_it_is(played, attempt, step)
+            room = self.groups - len(kept)
+            self._count(more, good[:room], good[room:], refilled=attempt > 1)
+            kept += good[:room]
+            if len(kept) == self.groups:
+                break
+        self.total += self.counts
+        if not self.counts.complete:
+            _log.warning(
+                "step %d: %d of %d groups after %d attempts: %s",
+                step, len(kept), self.groups, self.attempts, self.counts,
+            )  # fmt: skip
+        return kept
+
+    def _count(
+        self,
+        more: Counts,
+        kept: Sequence[EpisodeGroup],
+        surplus: Sequence[EpisodeGroup],
+        *,
+        refilled: bool,
+    ) -> None:
+        self.counts += replace(
+            more,
+            kept=len(kept),
+            surplus=len(surplus),
+            refilled=len(kept) if refilled else 0,
+            wanted=0,
+        )
+
+    def _as_it_is(self, played: list[EpisodeGroup], attempts: int, step: int) -> list[EpisodeGroup]:
+        everything = len(played)
+        self.counts = _episodes(played) + Counts(
+            generated=everything, kept=everything, attempts=attempts, wanted=self.groups
+        )
+        self.total += self.counts
+        _log.warning(
+            "step %d: %d of %d episodes have no reward, so no group is dropped or played again",
+            step, self.counts.masked, self.counts.masked + self.counts.scored,
+        )  # fmt: skip
+        return played
+
+
+def _share_without_reward(groups: Sequence[EpisodeGroup]) -> float:
+    counts = _episodes(groups)
+    return counts.masked / max(1, counts.masked + counts.scored)
+
+
+def _episodes(groups: Sequence[EpisodeGroup]) -> Counts:
+    """The episodes of some groups, counted."""
+    outcomes = [outcome(episode) for group in groups for episode in group.episodes]
+    masked = outcomes.count(None)
+    return Counts(
+        masked=masked, scored=len(outcomes) - masked, correct=sum(o == 1.0 for o in outcomes)
+    )

@@ -22,6 +22,10 @@ class Sound(TextEnv):
 class DrawsAnywhere(Sound):
     """The global generator picks the task."""
 
+    def __init__(self):
+        super().__init__()
+        random.seed(1)  # else it would be right by chance, once in thirty times
+
     def reset(self, *, seed=None, options=None):
         options = options or {"task": random.randrange(30)}  # noqa: S311
         return super().reset(seed=seed, options=options)

@@ -120,8 +120,10 @@ class TestContract:
         vector = gym.make_vec(id_, num_envs=4, group_size=2, **kwargs)
         vector.reset(options={"tasks": [0, 0]})
         solution = vector.env.task(0).solution
-        _, rewards, *_ = vector.step((solution, "", solution, ""))
-        np.testing.assert_array_equal(rewards, [1, 0, 1, 0])
+        # A group is judged when all of it has ended, which a wrong turn need not do.
+        other = "" if vector.env.max_turns == 1 else solution
+        _, rewards, *_ = vector.step((solution, other, solution, other))
+        np.testing.assert_array_equal(rewards, [1, bool(other), 1, bool(other)])
         vector.close()
 
 

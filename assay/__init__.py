@@ -21,6 +21,7 @@ from .envs import (
     make,
     make_group,
     register,
+    register_rows,
     rollout,
 )
 from .sandbox import Limits, Sandbox
@@ -53,5 +54,6 @@ __all__ = [
     "make",
     "make_group",
     "register",
+    "register_rows",
     "rollout",
 ]

@@ -1,4 +1,4 @@
-"""The command line: list, verifiers, score, audit, diff, train, demo, sandbox."""
+"""The command line: list, new, verifiers, score, audit, diff, train, demo, sandbox."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from .envs import (
     write_scored,
 )
 from .gallery import list_command
+from .naming import found_here
+from .new_cli import new_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .training_cli import train
@@ -45,6 +47,7 @@ app.command("list")(list_command)
 app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("diff")(diff_command)
+app.command("new")(new_command)
 app.command()(train)
 app.command()(demo)
 
@@ -56,7 +59,9 @@ _MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
 
 @app.command("score")
 def score_file(
-    env: Annotated[str, typer.Argument(help="Environment id, such as assay/GSM8K-v0.")],
+    env: Annotated[
+        str, typer.Argument(help="Environment id, such as assay/GSM8K-v0, or module:id.")
+    ],
     file: Annotated[
         Path,
         typer.Argument(
@@ -92,7 +97,7 @@ def score_file(
         refuse_unwritable(out_path)
         if out_path.exists() and not resume:
             raise ValueError(f"{out_path} exists: give another --out, or --resume to complete it")
-    made = make(env, **kwargs)
+    made = make(found_here(env), **kwargs)
     try:
         rows = read_completions(file, made.source)
         known = read_scored(out_path) if out_path and out_path.exists() else []

@@ -14,7 +14,17 @@ import typer
 from . import report
 from .console import out, say
 from .docstring import meanings, plain, prose, table
-from .envs import EnvSpec, Task, TextEnv, arguments, make, spec, specs
+from .envs import (
+    EnvSpec,
+    PluginWarning,
+    Task,
+    TextEnv,
+    arguments,
+    make,
+    plugins,
+    spec,
+    specs,
+)
 from .envs.library import LIBRARY
 from .envs.library.data_env import SAMPLE, DataEnv
 
@@ -33,11 +43,20 @@ def list_command(
         bool, typer.Option("--markdown", help="Print the gallery as the page of the docs.")
     ] = False,
 ) -> None:
-    """List the environments; with an id, what it asks, its options, a task and its solution."""
+    """List the environments; with an id, what it asks, its options, a task and its solution.
+
+    Plug-ins that cannot be used are named below the table.
+    """
     if markdown:
         say(page().rstrip())
     elif name is None:
-        out.print(report.environments(specs()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PluginWarning)  # said below, once
+            found = plugins()
+        out.print(report.environments(specs(), found))
+        for plugin in found:
+            for fault in plugin.faults:
+                say(f"warning: {plugin}: {fault}")
     else:
         say("\n".join(_section(spec(name))))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .envs import Source, Split, TextEnv, arguments, make, specs
+from .envs import Source, Split, TextEnv, arguments, make
 from .envs.audit_subject import Sibling
 from .envs.library.data_env import SAMPLE
 from .verifiers import FunctionVerifier, Verifier
@@ -68,7 +68,7 @@ def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
         if "/" in attribute:
             return _environment(attribute, chosen)
         return _attribute(name, found, attribute, chosen)
-    if "/" in name or any(name == spec.id.partition("/")[2] for spec in specs()):
+    if "/" in name or "-v" in name:  # an id without its namespace is told the nearest
         return _environment(name, chosen)
     try:
         return Named(text, Verifier.from_json({"name": name, **chosen}))
@@ -84,11 +84,17 @@ def _object(text: str, source: str) -> dict[str, Any]:
     return dict(found)
 
 
+def found_here(id_: str) -> str:
+    """An environment's id; modules that it names are also looked for in the current folder."""
+    here = str(Path.cwd())
+    if ":" in id_ and here not in sys.path:
+        sys.path.insert(0, here)
+    return id_
+
+
 def _imported(module: str) -> Any:
     """A module, also of the folder that the command was given in."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    found_here(f"{module}:")
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

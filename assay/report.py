@@ -8,15 +8,18 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 
 from .console import add_row
-from .envs import EnvSpec, Scored, clustered_interval, pass_at_k, wilson_interval
+from .envs import EnvSpec, Plugin, Scored, clustered_interval, pass_at_k, wilson_interval
 from .verifiers import Status
 
 
-def environments(specs: Iterable[EnvSpec]) -> Table:
-    """Every environment, what it is and what it needs."""
-    table = Table("environment", "what it asks", "needs", title="Environments")
+def environments(specs: Iterable[EnvSpec], plugins: Iterable[Plugin] = ()) -> Table:
+    """Every environment, what it is, what it needs, and which package brings it."""
+    table = Table("environment", "what it asks", "needs", "from", title="Environments")
+    homes = {plugin.root: plugin.package for plugin in plugins}
     for spec in specs:
-        add_row(table, spec.id, spec.summary, spec.needs)
+        root = spec.module.partition(".")[0]
+        home = homes.get(root, "assay" if root == "assay" else spec.module)
+        add_row(table, spec.id, spec.summary, spec.needs, home)
     return table
 
 

@@ -12,13 +12,16 @@ from .arguments import settings
 from .console import say
 from .envs import TextEnv, arguments, make
 from .envs.argument_types import refuse_types
+from .naming import found_here
 
 if TYPE_CHECKING:
     from .grpo import GRPOConfig
 
 
 def train(
-    env: Annotated[str, typer.Argument(help="Environment id, such as assay/Arithmetic-v0.")],
+    env: Annotated[
+        str, typer.Argument(help="Environment id, such as assay/Arithmetic-v0, or module:id.")
+    ],
     model: Annotated[Path, typer.Option(help="A transformers directory: weights and tokenizer.")],
     out_dir: Annotated[
         Path, typer.Option("--out", help="Checkpoints, metrics and the picture go here.")
@@ -69,7 +72,7 @@ def train(
         seed=seed,
     )
     kwargs = settings(setting or [])
-    train_env = make(env, **_with_data(kwargs, data))
+    train_env = make(found_here(env), **_with_data(kwargs, data))
     test_env = _held_out_env(env, kwargs, held_out_data) if eval_every else None
     try:
         loaded, tokenizer = load_model(model, device=device)

@@ -7,8 +7,10 @@ from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
 from .compare import Compared, compare, read_referenced, status_pairs
+from .contract import ContractBroken, check
 from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
 from .data import DataError, read_rows
+from .define import environment, register_rows
 from .episode import Episode, EpisodeGroup, Span
 from .families import FAMILIES
 from .filters import Counts, Refill, drop_flat, flat, outcome
@@ -17,15 +19,17 @@ from .group_vector import GroupVectorEnv
 from .library import LIBRARY
 from .mixed import Mixed, levels
 from .pass_rates import PassRates
+from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .registry import (
-    EnvSpec,
+    RetiredEnvironment,
     UnknownEnvironment,
     arguments,
-    environment,
     make,
     make_group,
+    plugins,
     register,
+    retire,
     spec,
     specs,
 )
@@ -41,6 +45,7 @@ from .scoring import (
 )
 from .source import Generated, Rows, Source, Split
 from .spaces import Unicode
+from .spec import EnvSpec
 from .state import State, Turn
 from .statistics import clustered_interval, pass_at_k, wilson_interval
 from .task import Conversation, Message, Task
@@ -58,6 +63,7 @@ __all__ = [
     "BestOnly",
     "Compared",
     "Completion",
+    "ContractBroken",
     "Conversation",
     "Counts",
     "DataError",
@@ -77,9 +83,12 @@ __all__ = [
     "Message",
     "Mixed",
     "PassRates",
+    "Plugin",
+    "PluginWarning",
     "Policy",
     "Prioritised",
     "Refill",
+    "RetiredEnvironment",
     "Rows",
     "Sample",
     "Sampler",
@@ -104,6 +113,7 @@ __all__ = [
     "arguments",
     "arollout",
     "audit",
+    "check",
     "clustered_interval",
     "compare",
     "completions",
@@ -117,12 +127,15 @@ __all__ = [
     "outcome",
     "pass_at_k",
     "play",
+    "plugins",
     "read_completions",
     "read_referenced",
     "read_rows",
     "read_scored",
     "refuse_unwritable",
     "register",
+    "register_rows",
+    "retire",
     "rollout",
     "scheduled",
     "score",

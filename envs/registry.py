@@ -1,27 +1,27 @@
-"""Environments by id: ``namespace/Name-vN`` names one forever."""
+"""Environments by id: ``namespace/Name-vN`` names one forever, here and in Gymnasium."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import inspect
-import re
+import sys
+import threading
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from ..verifiers import FunctionVerifier, Verdict, Verifier
 from .argument_types import refuse_types
 from .group_vector import GroupVectorEnv
-from .source import Generated, Split
-from .task import Task
+from .plugins import GROUP, Plugin, PluginWarning, import_fault, installed
+from .spec import EnvSpec, refuse_id
 from .text_env import TextEnv
 
-_ID = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+-v[0-9]+")
+Builder = Callable[..., TextEnv]
 
 
 class UnknownEnvironment(KeyError):
@@ -31,112 +31,270 @@ class UnknownEnvironment(KeyError):
         return str(self.args[0])
 
 
-@dataclass(frozen=True, slots=True)
-class EnvSpec:
-    """How to make one environment.
-
-    Attributes:
-        id: ``namespace/Name-vN``. What an id pays for never changes: a change is a new N.
-        entry_point: a callable that returns a TextEnv, or where it is: ``"module:name"``.
-        kwargs: given to the entry point, before the caller's own.
-        needs: what must be there: data, a sandbox; for people.
-        summary: one line for people.
-    """
-
-    id: str
-    entry_point: str | Callable[..., TextEnv]
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    needs: str = "nothing"
-    summary: str = ""
+class RetiredEnvironment(UnknownEnvironment):
+    """An environment of this id is no more. The message names its successor, and why."""
 
 
 _SPECS: dict[str, EnvSpec] = {}
+_BUILDERS: dict[str, Builder] = {}
+"""What was registered as a callable."""
+_RETIRED: dict[str, tuple[str, str]] = {}
+"""By id: the successor, and why."""
+_IMPORTED: dict[Plugin, Plugin] = {}
+"""Plug-ins that were imported, or tried: as found, and with their faults."""
+_IMPORTING: list[tuple[Plugin, list[str]]] = []
+"""Plug-ins that are being imported, and what is wrong with them."""
+_LOCK = threading.RLock()
+
+
+# -- registering -------------------------------------------------------------------------------
 
 
 def register(
     id: str,  # noqa: A002  # Gymnasium's own name for it
-    entry_point: str | Callable[..., TextEnv],
+    entry_point: str | Builder,
     *,
     kwargs: Mapping[str, Any] | None = None,
     needs: str = "nothing",
     summary: str = "",
+    module: str | None = None,
 ) -> None:
     """Give an environment an id, here and in Gymnasium.
 
-    Raises:
-        ValueError: the id is not of the form ``namespace/Name-vN``, or is taken.
-    """
-    if not _ID.fullmatch(id):
-        raise ValueError(f"an id must look like 'namespace/Name-v0', got {id!r}")
-    if id in _SPECS:
-        raise ValueError(f"{id} is registered already: choose another name, or raise its version")
-    _SPECS[id] = EnvSpec(id, entry_point, dict(kwargs or {}), needs, summary)
-    gym.register(
-        id,
-        entry_point="assay.envs.registry:_make_for_gymnasium",
-        vector_entry_point="assay.envs.registry:_make_vec_for_gymnasium",
-        kwargs={"env_id": id},
-    )
-
-
-def environment(
-    id: str,  # noqa: A002  # Gymnasium's own name for it
-    *,
-    rubric: Verifier | Callable[[str, Any], Verdict | float],
-) -> Callable[[Callable[[np.random.Generator], Task]], Callable[[np.random.Generator], Task]]:
-    """Register a function that makes one task from a random generator.
-
-    The environment takes ``split`` (``"train"`` or ``"test"``) and ``seed``.
+    An id that is taken is refused; only a notebook's cell that is run again, or a module that is
+    reloaded, may register its own anew.
 
     Args:
         id: ``namespace/Name-vN``.
-        rubric: a Rubric, one verifier, or a function of reply and reference.
+        entry_point: a callable that returns a TextEnv, or where it is: ``"module:name"``.
+        kwargs: for the entry point, before the caller's own; plain JSON.
+        needs: what must be there: data, a sandbox; for people.
+        summary: one line for people.
+        module: what registers the id when it is imported; the caller's, by default.
 
-    Example:
-        >>> @environment("doctest/Double-v0", rubric=lambda reply, answer: reply == answer)
-        ... def double(rng):
-        ...     n = int(rng.integers(100, 1000))
-        ...     return Task(f"2 * {n} =", reference=str(2 * n))
-        >>> env = make("doctest/Double-v0", split="test")
-        >>> question, info = env.reset(seed=0)
-        >>> env.step(env.task(0).reference)[2]
-        True
+    Raises:
+        ValueError: the id is not of the form ``namespace/Name-vN``, is taken or retired, or an
+            argument is not plain JSON.
     """
-    judge = rubric if isinstance(rubric, Verifier) else FunctionVerifier(rubric)
+    module = _plain_module(module or sys._getframe(1).f_globals.get("__name__", ""))
+    where = entry_point if isinstance(entry_point, str) else f"{module}:{id}"
+    new = EnvSpec(id, where, dict(kwargs or {}), needs, summary, module)
+    builder = None if isinstance(entry_point, str) else entry_point
+    with _LOCK:
+        fault = _taken(new, builder)
+        if fault and _IMPORTING:  # a plug-in's other ids are not lost for one
+            _IMPORTING[-1][1].append(fault)
+            return
+        if fault:
+            raise ValueError(fault)
+        _forget(id)
+        _SPECS[id] = new
+        if builder is not None:
+            _BUILDERS[id] = builder
+        _mirror(new.id, new.address)
 
-    def decorate(
-        make_task: Callable[[np.random.Generator], Task],
-    ) -> Callable[[np.random.Generator], Task]:
-        def build(split: Split = "train", seed: int = 0, render_mode: str | None = None) -> TextEnv:
-            source = Generated(make_task, name=id, split=split, seed=seed)
-            return TextEnv(source, judge, name=id, render_mode=render_mode)
 
-        summary = (make_task.__doc__ or "").strip().partition("\n")[0]
-        register(id, build, summary=summary)
-        return make_task
+def retire(id: str, successor: str, why: str) -> None:  # noqa: A002  # Gymnasium's own name
+    """Let an id go: whoever asks for it is told which one to take instead, and why.
 
-    return decorate
+    Args:
+        id: the id that is no more; its ``register`` call must be gone.
+        successor: the id to take instead.
+        why: what was wrong with it, in a sentence.
+
+    Raises:
+        ValueError: either is not an id, both are one, or the id is registered still.
+    """
+    refuse_id(id)
+    refuse_id(successor)
+    if id == successor:
+        raise ValueError(f"{id} cannot be its own successor: raise its version")
+    with _LOCK:
+        if id in _SPECS:
+            raise ValueError(f"{id} is registered: take away what registers it, then retire it")
+        if id in gym.registry and id not in _RETIRED:
+            raise ValueError(_theirs(id))
+        _forget(id)
+        _RETIRED[id] = successor, why
+        _mirror(id, id)
+
+
+def _taken(new: EnvSpec, builder: Builder | None) -> str:
+    """Why an id cannot be registered, if so."""
+    if new.id in _RETIRED:
+        return f"{new.id} is retired: {_RETIRED[new.id][1]} An id never comes back with other tasks"
+    old = _SPECS.get(new.id)
+    if old is None:
+        return _theirs(new.id) if new.id in gym.registry else ""
+    # A cell of a notebook has no file, and is run again and again.
+    cell = new.module == "__main__" and not hasattr(sys.modules["__main__"], "__file__")
+    if old.module == new.module and (cell or _reloaded(new, builder, old)):
+        return ""
+    return f"{new.id} is registered already, by {old.module}: choose another name, or a new version"
+
+
+def _theirs(id_: str) -> str:
+    return f"{id_} is taken in Gymnasium, by {gym.registry[id_].entry_point}"
+
+
+def _reloaded(new: EnvSpec, builder: Builder | None, old: EnvSpec) -> bool:
+    """Whether it is the same piece of code that registers an id again."""
+    name = getattr(builder, "__qualname__", "<lambda>")
+    if builder is None or name.endswith("<lambda>"):
+        return builder is None and new == old
+    return name == getattr(_BUILDERS.get(new.id), "__qualname__", "")
+
+
+def _plain_module(name: str) -> str:
+    return "__main__" if name == "__mp_main__" else name  # a spawned child's name for the script
+
+
+def _mirror(id_: str, address: str) -> None:
+    gym.register(
+        id_,
+        entry_point="assay.envs.registry:_make_for_gymnasium",
+        vector_entry_point="assay.envs.registry:_make_vec_for_gymnasium",
+        kwargs={"env_id": address},
+    )
+
+
+def _forget(id_: str) -> None:
+    for known in (_SPECS, _BUILDERS, _RETIRED, gym.registry):
+        known.pop(id_, None)
+
+
+# -- plug-ins ----------------------------------------------------------------------------------
+
+
+def plugins() -> list[Plugin]:
+    """The installed plug-ins, each imported if it was not, with what is wrong with them.
+
+    This also puts their environments into Gymnasium's registry.
+    """
+    _import_plugins()
+    with _LOCK:
+        return [_IMPORTED.get(plugin, plugin) for plugin in installed()]
+
+
+def _import_plugins(namespace: str | None = None) -> None:
+    """Import the plug-ins of a namespace, or all; a broken one costs only itself."""
+    for plugin in installed():
+        if namespace in (None, plugin.namespace):
+            with _LOCK:
+                if plugin not in _IMPORTED:
+                    _import_plugin(plugin)
+
+
+def _import_plugin(plugin: Plugin) -> None:
+    _IMPORTED[plugin] = plugin  # before it is imported: what it imports may ask for a listing
+    before, faults = set(_SPECS), list[str]()
+    _IMPORTING.append((plugin, faults))
+    try:
+        broken = import_fault(plugin)
+    finally:
+        _IMPORTING.pop()
+    new = [_SPECS[id_] for id_ in set(_SPECS) - before]
+    if broken:
+        for half in (s for s in new if not _imported(s.module)):  # half of a plug-in is none
+            _forget(half.id)
+        faults[:] = [f"it cannot be imported: {broken}"]
+    else:
+        faults += _strays(plugin, new)
+    _IMPORTED[plugin] = replace(plugin, faults=tuple(faults))
+    for fault in faults:
+        warnings.warn(f"{plugin}: {fault}", PluginWarning, stacklevel=2)
+
+
+def _imported(module: str) -> bool:
+    """Whether a module and the packages that it is in are there: one that failed is not."""
+    parts = module.split(".")
+    return all(".".join(parts[: i + 1]) in sys.modules for i in range(len(parts)))
+
+
+def _strays(plugin: Plugin, new: list[EnvSpec]) -> list[str]:
+    """Ids that would not be found by their namespace, since the plug-in has another."""
+    named = {p.namespace for p in installed() if p.root == plugin.root}
+    strays = {s.namespace for s in new if s.module.partition(".")[0] == plugin.root} - named
+    return [
+        f"its ids under {namespace!r} are found only after a listing: give it an entry point of "
+        f"that name in the group {GROUP!r} as well"
+        for namespace in sorted(strays)
+    ]
+
+
+# -- finding -----------------------------------------------------------------------------------
 
 
 def specs() -> list[EnvSpec]:
-    """Every registered environment, by id."""
+    """Every registered environment and those of all plug-ins, by id."""
+    _import_plugins()
     return [_SPECS[i] for i in sorted(_SPECS)]
 
 
 def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
     """The environment with this id.
 
+    Args:
+        id: ``namespace/Name-vN``; ``module:namespace/Name-vN`` imports the module first. Without
+            a version it is the latest one, with a warning.
+
     Raises:
         UnknownEnvironment: there is none; the message names the nearest.
+        RetiredEnvironment: it is retired; the message names its successor.
+        ImportError: there is no such module.
     """
-    if id in _SPECS:
-        return _SPECS[id]
+    module, _, bare = id.rpartition(":")
+    if module and bare not in _SPECS:
+        importlib.import_module(module)
+    if bare not in _SPECS and "/" in bare:
+        _import_plugins(bare.partition("/")[0])
+    if bare in _SPECS:
+        return _SPECS[bare]
+    if bare in _RETIRED:
+        successor, why = _RETIRED[bare]
+        raise RetiredEnvironment(f"{bare} is retired: {why} Take {successor} instead")
+    latest = max((s for s in _SPECS.values() if s.versionless == bare), key=_version, default=None)
+    if latest is None:
+        raise UnknownEnvironment(_unknown(bare, module))
+    warnings.warn(
+        f"{bare!r} has no version, so it is {latest.id}, the latest: write that, since what an "
+        "id with a version asks and pays for stays the same",
+        UserWarning,
+        stacklevel=3,
+    )
+    return latest
+
+
+def _version(found: EnvSpec) -> int:
+    return found.version
+
+
+def _unknown(id_: str, module: str) -> str:
+    """What to say of an id that nobody knows."""
+    if module == "__main__":
+        return (
+            f"{id_} was registered by the script or notebook of another process (__main__) and is "
+            "not known in this one: put it into a module of its own, and import that"
+        )
+    if module:
+        return f"{module} registers no environment {id_!r}"
+    faults = [
+        f" {plugin}: {fault}."
+        for plugin in _IMPORTED.values()
+        for fault in plugin.faults
+        if plugin.namespace == id_.partition("/")[0]
+    ]
     by_name = {known.partition("/")[2].lower(): known for known in _SPECS}
-    wanted = id.partition("/")[2].lower() or id.lower()
+    wanted = id_.partition("/")[2].lower() or id_.lower()
     near = difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.4)
-    hint = f"Did you mean {' or '.join(by_name[n] for n in near)}?" if near else ""
-    known = "" if near else f"Known: {', '.join(sorted(_SPECS))}."
-    raise UnknownEnvironment(f"no environment is called {id!r}. {hint}{known}")
+    hint = f" Did you mean {' or '.join(by_name[n] for n in near)}?" if near else ""
+    known = "" if near else f" Known: {', '.join(sorted(_SPECS))}."
+    unopened = {p.namespace for p in installed() if p not in _IMPORTED}
+    others = f" Plug-ins have more, under {', '.join(sorted(unopened))}." if unopened else ""
+    return f"no environment is called {id_!r}.{hint}{known}{others}{''.join(faults)}"
+
+
+# -- making ------------------------------------------------------------------------------------
 
 
 def arguments(id: str) -> list[str]:  # noqa: A002  # Gymnasium's own name for it
@@ -148,37 +306,44 @@ def arguments(id: str) -> list[str]:  # noqa: A002  # Gymnasium's own name for i
     return list(inspect.signature(_builder(spec(id))).parameters)
 
 
-def make(id: str, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasium's own name for it
+def make(id: str | EnvSpec, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasium's own name for it
     """Make an environment.
 
     Args:
-        id: a registered id.
+        id: a registered id, as for :func:`spec`; or a record, registered or not.
         kwargs: the environment's own: ``data``, ``split``, ``seed``, ...
 
     Raises:
         UnknownEnvironment: there is no such id.
         ValueError: the environment takes no such argument, or refuses its value.
     """
-    found, takes = spec(id), arguments(id)
+    found = id if isinstance(id, EnvSpec) else spec(id)
+    builder = _builder(found)
+    takes = list(inspect.signature(builder).parameters)
     unknown = set(kwargs) - set(takes)
     if unknown:
-        raise ValueError(f"{id} takes no {min(unknown)!r}; it takes {', '.join(takes)}")
-    refuse_types(id, _builder(found), kwargs)
-    env = _builder(found)(**{**found.kwargs, **kwargs})
-    env.name = id
+        raise ValueError(f"{found.id} takes no {min(unknown)!r}; it takes {', '.join(takes)}")
+    refuse_types(found.id, builder, kwargs)
+    env = builder(**{**found.kwargs, **kwargs})
+    env.name = found.id
     return env
 
 
-def _builder(found: EnvSpec) -> Callable[..., TextEnv]:
-    if not isinstance(found.entry_point, str):
-        return found.entry_point
+def _builder(found: EnvSpec) -> Builder:
     module, _, name = found.entry_point.partition(":")
-    builder: Callable[..., TextEnv] = getattr(importlib.import_module(module), name)
+    if "/" in name:  # what a module registered as a callable
+        known = spec(found.entry_point)
+        if name in _BUILDERS:
+            return _BUILDERS[name]
+        if known.entry_point == found.entry_point:
+            raise UnknownEnvironment(_unknown(name, module))
+        return _builder(known)
+    builder: Builder = getattr(importlib.import_module(module), name)
     return builder
 
 
 def make_group(
-    id: str,  # noqa: A002  # Gymnasium's own name for it
+    id: str | EnvSpec,  # noqa: A002  # Gymnasium's own name for it
     *,
     prompts: int,
     group_size: int,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from .registry import arguments
+from .registry import arguments, spec
 from .task import Task
 from .trl_env import Portable
 from .trl_reward import EnvironmentReward
@@ -58,6 +58,13 @@ class TRLSpec:
         if self.mode not in (None, *get_args(Mode)):
             known = ", ".join(get_args(Mode))
             raise ValueError(f"mode must be one of {known}, or None for any, got {self.mode!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "env_id": spec(self.env_id).address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The address has another process import what registers the id.
+        self.__dict__.update({**state, "env_id": spec(state["env_id"]).id})
 
     @property
     def train_dataset(self) -> Dataset:

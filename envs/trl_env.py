@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .registry import EnvSpec, UnknownEnvironment, make, register, spec
+from .registry import make, spec
 from .text_env import TextEnv
 
 
 class Portable:
     """An environment by id, made on first use in each process.
 
-    It pickles as id and arguments. Where the id's entry point is text, as ``"module:name"``, it
-    takes that along too, so that a spawned process need not have registered the id before.
+    It pickles as its spec and arguments; another process imports what registers it.
 
     Args:
         env_id: a registered id.
@@ -21,9 +20,8 @@ class Portable:
     """
 
     def __init__(self, env_id: str, kwargs: Mapping[str, Any]) -> None:
-        self.env_id, self.kwargs = env_id, dict(kwargs)
-        found = spec(env_id)
-        self._spec: EnvSpec | None = found if isinstance(found.entry_point, str) else None
+        self._spec = spec(env_id)
+        self.env_id, self.kwargs = self._spec.id, dict(kwargs)
         self._made: dict[str, TextEnv] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -39,21 +37,5 @@ class Portable:
         key = split or ""
         if key not in self._made:
             more = {"split": split} if split else {}
-            self._made[key] = self._make(**{**self.kwargs, **more})
+            self._made[key] = make(self._spec, **{**self.kwargs, **more})
         return self._made[key]
-
-    def _make(self, **kwargs: Any) -> TextEnv:
-        try:
-            return make(self.env_id, **kwargs)
-        except UnknownEnvironment:
-            known = self._spec
-            if known is None:
-                raise
-            register(
-                known.id,
-                known.entry_point,
-                kwargs=known.kwargs,
-                needs=known.needs,
-                summary=known.summary,
-            )
-            return make(self.env_id, **kwargs)

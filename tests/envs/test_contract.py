@@ -1,36 +1,21 @@
 """What every registered environment holds to, whatever it asks."""
 
-import copy
 import math
-import pickle
 import warnings
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.envs import arguments, make, specs
+from assay.envs import arguments, check, make, specs
 from assay.envs.library import LIBRARY
 
 BUILT_IN = [spec.id for spec in specs() if spec.id.startswith("assay/")]
 OVER_DATA = {f"assay/{name}-v0" for name in LIBRARY}
 NEEDS_SANDBOX = {spec.id for spec in specs() if "a sandbox" in spec.needs}
 THINKING = {spec.id for spec in specs() if "think" in arguments(spec.id)}
-DEGENERATE = [
-    "",
-    " ",
-    "I don't know",
-    "0",
-    "None",
-    "\x00",
-    "\ud800",
-    "{" * 5000,
-    "\\boxed{",
-    "🙂" * 99,
-]
 
 
 @pytest.fixture(scope="module")
@@ -65,38 +50,16 @@ def some_tasks(env, most=20):
 class TestContract:
     """Shared by all."""
 
-    def test_gymnasiums_checker_passes(self, build, id_) -> None:
-        check_env(build(id_), skip_render_check=True)
+    def test_it_holds_to_the_contract(self, build, id_) -> None:
+        check(build(id_))
 
-    def test_the_known_answer_earns_full_reward_and_the_status(self, build, id_) -> None:
+    def test_every_task_has_a_solution_and_it_wins(self, build, id_) -> None:
         env = build(id_)
         tasks = some_tasks(env)
-        verdicts = env.rubric.verify_many([t.solution for t in tasks], [t.reference for t in tasks])
-        assert [(v.score, v.status.value) for v in verdicts] == [(1.0, "correct")] * len(tasks)
-
-    def test_a_copy_in_another_process_puts_the_same_tasks(self, build, id_) -> None:
-        env = build(id_)
-        copies = copy.deepcopy(env), pickle.loads(pickle.dumps(env))
-        assert [c.reset(seed=5)[0] for c in copies] == [env.reset(seed=5)[0]] * 2
-
-    def test_degenerate_replies_earn_nothing(self, build, id_) -> None:
-        env = build(id_)
-        tasks = [t for t in some_tasks(env, 5) if t.reference != "0"]
-        for task in tasks:
-            replies = [*DEGENERATE, task.text]
-            verdicts = env.rubric.verify_many(replies, [task.reference] * len(replies))
-            assert [v.score for v in verdicts] == [0.0] * len(replies), verdicts
-
-    def test_a_seed_fixes_the_question_and_the_verdict(self, build, id_) -> None:
-        env = build(id_)
-        first, second = [(*env.reset(seed=11), *env.step("7")) for _ in range(2)]
-        assert first == second
-
-    def test_the_reference_is_not_in_what_the_policy_sees(self, build, id_) -> None:
-        env = build(id_)
-        _, info = env.reset(seed=1)
-        *_, after = env.step("x")
-        assert {"reference", "solution"}.isdisjoint({*info, *after})
+        assert all(task.solution for task in tasks)
+        if env.max_turns > 1:  # the contract tries those of one turn
+            told = [t.solution for t in tasks], [t.reference for t in tasks]
+            assert {v.score for v in env.rubric.verify_many(*told)} == {1.0}
 
     def test_it_is_made_by_gymnasium_alone_and_in_vectors(self, build, id_) -> None:
         kwargs = {"data": "sample"} if id_ in OVER_DATA else {}

@@ -1,0 +1,172 @@
+"""A task in ten lines: rows or a generator, a prompt, a rubric."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..verifiers import FunctionVerifier, Verdict, Verifier
+from .data import Row
+from .registry import register
+from .source import Split
+from .table import Draw, Drawn, Filled, Table, generated, read_table
+from .task import Conversation, Task
+from .text_env import TextEnv
+
+Judge = Verifier | Callable[[str, Any], Verdict | float]
+"""A Rubric, one verifier, or a function of reply and reference."""
+
+_MakeTask = TypeVar("_MakeTask", bound=Callable[..., Task])
+
+
+def environment(
+    id: str,  # noqa: A002  # Gymnasium's own name for it
+    *,
+    rubric: Judge,
+    rows: Table | None = None,
+    test_share: float = 0.1,
+) -> Callable[[_MakeTask], _MakeTask]:
+    """Register a function that makes one task: from a random generator, or from a row.
+
+    The environment takes ``split`` (``"train"`` or ``"test"``) and ``seed``; over rows also
+    ``data``, other rows of the same columns.
+
+    Args:
+        id: ``namespace/Name-vN``.
+        rubric: a Rubric, one verifier, or a function of reply and reference.
+        rows: as for :func:`register_rows`; without them the function gets a generator.
+        test_share: the share of tasks that are for ``test``, by the hash of the prompt.
+
+    Raises:
+        ValueError: the id is taken or is none, or ``test_share`` is not inside (0, 1).
+
+    Example:
+        >>> @environment("doctest/Double-v0", rubric=lambda reply, answer: reply == answer)
+        ... def double(rng):
+        ...     n = int(rng.integers(100, 1000))
+        ...     return Task(f"2 * {n} =", reference=str(2 * n))
+        >>> from assay.envs import make
+        >>> env = make("doctest/Double-v0", split="test")
+        >>> question, info = env.reset(seed=0)
+        >>> env.step(env.task(0).reference)[2]
+        True
+    """
+
+    def decorate(make_task: _MakeTask) -> _MakeTask:
+        summary = (make_task.__doc__ or "").strip().partition("\n")[0]
+        if rows is None:
+            build = _over_a_generator(id, make_task, rubric, test_share)
+        else:
+            build = _over_rows(id, rows, make_task, rubric, test_share)
+        build.__qualname__ = make_task.__qualname__
+        register(id, build, summary=summary, module=make_task.__module__)
+        return make_task
+
+    return decorate
+
+
+def register_rows(
+    id: str,  # noqa: A002  # Gymnasium's own name for it
+    rows: Table | Draw,
+    *,
+    prompt: str | Conversation,
+    reference: str | Sequence[str],
+    rubric: Judge,
+    solution: str = "",
+    metadata: Sequence[str] = (),
+    task_id: str = "",
+    test_share: float = 0.1,
+    summary: str = "",
+) -> None:
+    r"""Register rows with a prompt that has slots for their columns.
+
+    The environment takes ``split``, ``seed`` (0 keeps the order of the rows) and ``data``, other
+    rows of the same columns. Files are read when it is made, not here.
+
+    Args:
+        id: ``namespace/Name-vN``.
+        rows: a list of dicts; a JSONL file (plain or ``.gz``), a folder saved by ``datasets``, or
+            a hub name; ``{"train": ..., "test": ...}`` of these; or a function that makes one row
+            from a random generator, for tasks without end.
+        prompt: a template, ``"Capital of {country}?"``, or chat messages of templates. Braces
+            around anything but a name stay, and ``{{name}}`` gives ``{name}``.
+        reference: the column of the known answer; or several, for an object of these.
+        rubric: a Rubric, one verifier, or a function of reply and reference.
+        solution: a template of a reply that earns full marks, where one is known.
+        metadata: columns to group results by. Policies may see them.
+        task_id: the column of ids; ``row-N`` without it.
+        test_share: the share of a list's or file's rows that are for ``test``, by the hash of the
+            prompt. Rows given by split stay as they are.
+        summary: one line for people; the prompt, by default.
+
+    Raises:
+        ValueError: the id is taken or is none, or ``test_share`` is not inside (0, 1).
+
+    Example:
+        >>> from assay import Exact, make
+        >>> cities = {"France": "Paris", "Peru": "Lima", "Chad": "N'Djamena", "Oman": "Muscat"}
+        >>> register_rows(
+        ...     "doctest/Capitals-v0",
+        ...     [{"country": c, "capital": city} for c, city in cities.items()],
+        ...     prompt="What is the capital of {country}? Write only its name.",
+        ...     reference="capital",
+        ...     rubric=Exact(case=False),
+        ... )
+        >>> env = make("doctest/Capitals-v0")
+        >>> env.reset(options={"task": 0})[0]
+        'What is the capital of France? Write only its name.'
+        >>> env.step("paris")[1]
+        1.0
+    """
+    to_task = Filled(prompt, reference, solution, tuple(metadata), task_id)
+    if callable(rows):
+        build = _over_a_generator(id, Drawn(rows, to_task), rubric, test_share)
+    else:
+        build = _over_rows(id, rows, to_task, rubric, test_share)
+    text = prompt if isinstance(prompt, str) else prompt[-1]["content"]
+    build.__qualname__ = f"register_rows({text!r})"
+    module = sys._getframe(1).f_globals.get("__name__", "")
+    register(id, build, summary=summary or text.partition("\n")[0], module=module)
+
+
+def _over_a_generator(
+    name: str, make_task: Callable[..., Task], rubric: Judge, test_share: float
+) -> Callable[..., TextEnv]:
+    judge = _judge(rubric, test_share)
+
+    def build(split: Split = "train", seed: int = 0, render_mode: str | None = None) -> TextEnv:
+        source = generated(name, make_task, split, seed, test_share)
+        return TextEnv(source, judge, name=name, render_mode=render_mode)
+
+    return build
+
+
+def _over_rows(
+    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: Judge, test_share: float
+) -> Callable[..., TextEnv]:
+    judge = _judge(rubric, test_share)
+    if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
+        raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
+    if isinstance(rows, Iterator):  # it could be read but once
+        rows = list(rows)
+    first = next(iter(rows)) if isinstance(rows, Mapping) and "train" not in rows else "train"
+
+    def build(
+        split: Split = first,
+        seed: int = 0,
+        data: str | Path | None = None,
+        render_mode: str | None = None,
+    ) -> TextEnv:
+        table = rows if data is None else data
+        source = read_table(name, table, to_task, split, seed, test_share)
+        return TextEnv(source, judge, name=name, render_mode=render_mode)
+
+    return build
+
+
+def _judge(rubric: Judge, test_share: float) -> Verifier:
+    if not 0.0 < test_share < 1.0:
+        raise ValueError(f"test_share must be between 0 and 1, got {test_share}")
+    return rubric if isinstance(rubric, Verifier) else FunctionVerifier(rubric)

@@ -1,0 +1,76 @@
+"""Other packages' environments: found by their metadata, imported when one is asked for.
+
+A package names itself in its ``pyproject.toml``; the key is the namespace of its ids, the value
+the module that registers them::
+
+    [project.entry-points."assay.envs"]
+    capitals = "capitals.tasks"
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import re
+import traceback
+from dataclasses import dataclass
+
+GROUP = "assay.envs"
+
+
+class PluginWarning(UserWarning):
+    """A plug-in is left out, or in part. The message names it, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An installed package that brings environments.
+
+    Attributes:
+        namespace: what its ids begin with.
+        module: what registers them when it is imported.
+        package: the name and version it is installed by.
+        faults: what is wrong with it, one line each; known when it has been imported.
+    """
+
+    namespace: str
+    module: str
+    package: str
+    faults: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """The top-level package that its module is in."""
+        return self.module.partition(".")[0]
+
+    def __str__(self) -> str:
+        return f"plug-in {self.namespace!r} of {self.package} ({self.module})"
+
+
+def installed() -> list[Plugin]:
+    """The plug-ins that are installed, by namespace; none is imported."""
+    found = {
+        Plugin(entry.name, re.split(r"[:\[]", entry.value)[0].strip(), _package(entry.dist))
+        for entry in importlib.metadata.entry_points(group=GROUP)
+    }
+    return sorted(found, key=lambda p: (p.namespace, p.package, p.module))
+
+
+def import_fault(plugin: Plugin) -> str:
+    """Import a plug-in; say what went wrong, or nothing where nothing did."""
+    try:
+        importlib.import_module(plugin.module)
+    except (Exception, SystemExit) as error:  # whatever it is, it is not this program's end
+        said = str(error).strip().partition("\n")[0]
+        return f"{type(error).__name__}: {said}{_where(error)}"
+    return ""
+
+
+def _where(error: BaseException) -> str:
+    """The last line of other people's code that an error came through."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__)[2:] if f.filename[:1] != "<"]
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+
+
+def _package(dist: importlib.metadata.Distribution | None) -> str:
+    return "a package without a name" if dist is None else f"{dist.name} {dist.version}"

@@ -1,0 +1,150 @@
+"""Rows into tasks: from a list, a file, a hub, or a function that makes one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from .data import DataError, Row, read_rows
+from .seeding import rng_at, share
+from .source import Generated, Rows, Source, Split
+from .task import Conversation, Task
+from .template import fill
+
+Place = Iterable[Row] | str | Path
+Table = Place | Mapping[Split, Place]
+"""Rows: a list; a JSONL file, a folder saved by ``datasets``, a hub name; or these by split."""
+
+Draw = Callable[[np.random.Generator], Row]
+"""Makes one row."""
+
+_FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Makes a task of a row by filling slots.
+
+    Attributes:
+        prompt: a template, or chat messages whose contents are templates.
+        reference: the column that holds it, or several: then it is an object of these.
+        solution: a template of a reply that earns full marks; empty where none is known.
+        metadata: columns to keep beside the task.
+        id: the column that holds the task's id; empty for the row's number.
+    """
+
+    prompt: str | Conversation
+    reference: str | Sequence[str]
+    solution: str = ""
+    metadata: Sequence[str] = ()
+    id: str = ""
+
+    def __call__(self, row: Row) -> Task:
+        """One task.
+
+        Raises:
+            ValueError: the row lacks a column.
+        """
+        prompt = self.prompt
+        return Task(
+            prompt=fill(prompt, row)
+            if isinstance(prompt, str)
+            else [{**m, "content": fill(m["content"], row)} for m in prompt],
+            reference=_column(row, self.reference)
+            if isinstance(self.reference, str)
+            else {name: _column(row, name) for name in self.reference},
+            id=str(_column(row, self.id)) if self.id else "",
+            metadata={name: _column(row, name) for name in self.metadata},
+            solution=fill(self.solution, row) if self.solution else None,
+        )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Makes a task of a row that is made itself. It pickles where its functions do."""
+
+    draw: Draw
+    to_task: Callable[[Row], Task]
+
+    def __call__(self, rng: np.random.Generator) -> Task:
+        """One task."""
+        return self.to_task(self.draw(rng))
+
+
+def generated(
+    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, share: float
+) -> Source:
+    """Tasks without end."""
+    return Generated(make, name=name, split=split, seed=seed, test_share=share)
+
+
+def read_table(
+    name: str, table: Table, to_task: Callable[[Row], Task], split: Split, seed: int, part: float
+) -> Source:
+    """The tasks of one split.
+
+    Rows that are given by split stay so, and so do those of a folder or a hub. Of a list or a
+    file a row belongs to the split that its prompt hashes to.
+
+    Args:
+        name: sets this environment's split apart from another's.
+        table: the rows.
+        to_task: a row's task.
+        split: ``train`` or ``test``.
+        seed: 0 keeps the order of the rows; another one shuffles them.
+        part: the share of the rows of a list or file that are for ``test``.
+
+    Raises:
+        DataError: the rows cannot be read, or one makes no task.
+        ValueError: there is no such split, or no row in it.
+    """
+    if split not in get_args(Split):
+        raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+    if isinstance(table, Mapping):
+        if split not in table:
+            raise DataError(f"{name} has no split {split!r}; it has {', '.join(table)}")
+        place: Place = table[split]
+        whole = True
+    else:
+        place = table
+        whole = isinstance(place, str | Path) and not Path(place).is_file()
+    rows = read_rows(place, fields={}, split=split) if isinstance(place, str | Path) else place
+    where = f"{place}, row" if isinstance(place, str | Path) else f"{name}: row"
+    tasks = [_task(f"{where} {number}", number, to_task, row) for number, row in enumerate(rows)]
+    kept = [task for task in tasks if whole or _split_of(name, task, part) == split]
+    if not kept:
+        raise DataError(
+            f"{name}: none of {len(tasks)} rows is in the split {split!r}, since "
+            f"{part:.0%} of them, by the hash of the prompt, are for 'test'. Give more rows, or "
+            "rows by split: {'train': ..., 'test': ...}"
+        )
+    if seed:
+        kept = [kept[i] for i in rng_at(name, "order", seed).permutation(len(kept))]
+    return Rows(kept)
+
+
+def _split_of(name: str, task: Task, part: float) -> Split:
+    return "test" if share("split", name, task.text) < part else "train"
+
+
+def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> Task:
+    if not isinstance(row, Mapping):
+        raise DataError(f"{where}: expected a dict of columns, got {row!r:.80}")
+    try:
+        task = to_task(row)
+    except _FAULTS as error:
+        told = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(f"{where}: {told}") from error
+    if not isinstance(task, Task):
+        raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
+    return task if task.id else replace(task, id=f"row-{number}")
+
+
+def _column(row: Row, name: str) -> Any:
+    if name not in row:
+        raise ValueError(f"no column {name!r}; the row has {', '.join(map(str, row)) or 'none'}")
+    return row[name]

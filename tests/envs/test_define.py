@@ -1,0 +1,198 @@
+"""Rows, a prompt and a rubric are an environment; so are a generator and a rubric."""
+
+import gzip
+import json
+import pickle
+
+import gymnasium as gym
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.envs import DataError, Task, audit, check, environment, make, register_rows
+from assay.envs.template import fill
+from assay.verifiers import Math, Rubric
+
+SUMS = [{"a": a, "b": b, "sum": str(a + b)} for a in range(10, 30) for b in range(31, 36)]
+SUM = {"prompt": "What is {a} + {b}? Box it.", "reference": "sum", "rubric": Math()}
+
+register_rows("rowtests/Sums-v0", SUMS, **SUM, solution=r"\boxed{{{sum}}}", metadata=["a"])
+
+
+def product(rng):
+    a, b = (int(n) for n in rng.integers(2, 100, size=2))
+    return {"a": a, "b": b, "product": str(a * b)}
+
+
+register_rows(
+    "rowtests/Products-v0", product, prompt="{a} * {b} =", reference="product", rubric=Math()
+)
+
+
+@environment("rowtests/ByFunction-v0", rubric=Math(), rows=SUMS)
+def difference(row):
+    """Take one from the other."""
+    return Task(f"{row['b']} - {row['a']} =", reference=str(row["b"] - row["a"]))
+
+
+@pytest.mark.parametrize("name", ["Sums", "Products", "ByFunction"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_one_call_makes_an_environment_that_holds_to_contract_and_audit(name, split) -> None:
+    env = make(f"rowtests/{name}-v0", split=split)
+    check(env)
+    report = audit(env, checks=["references", "leakage", "splits"])
+    assert report.failing == []
+    assert gym.make(f"rowtests/{name}-v0").reset(seed=1)[0]
+
+
+def test_slots_are_filled_and_other_braces_stay() -> None:
+    task = make("rowtests/Sums-v0").task(0)
+    assert task.text == "What is 10 + 31? Box it."
+    assert task.reference == "41"
+    assert task.metadata == {"a": 10}
+    assert task.solution == r"\boxed{41}"
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{a}{b}", "1{a}"),  # what is put in is not read again
+        (r"\boxed{} x^{2} {} {a", r"\boxed{} x^{2} {} {a"),
+        ("{{a}} is {a}", "{a} is 1"),
+        (r"\boxed{{{a}}} {{{{a}}}}", r"\boxed{1} {{a}}"),
+        (r"\sqrt{\frac{a}{2}}", r"\sqrt{\frac1{2}}"),
+        ("{two words}", "2.5"),
+        ("{a.__class__} {a[0]} {a!r} {a:>9}", "{a.__class__} {a[0]} {a!r} {a:>9}"),
+    ],
+)
+def test_templates(template, text) -> None:
+    assert fill(template, {"a": 1, "b": "{a}", "two words": 2.5}) == text
+
+
+@given(st.text(), st.text())
+@settings(deadline=None, derandomize=True)
+def test_whatever_a_row_holds_stands_in_the_prompt_as_it_is(before, value) -> None:
+    kept = before.replace("{", "(").replace("}", ")")
+    assert fill(kept + "{x}", {"x": value}) == kept + value
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"b": 1, "sum": "1"}, r"row 0: no column 'a' for the slot {a}; the row has b, sum"),
+        ({"a": [1], "b": 1, "sum": "1"}, r"row 0: column 'a' must be text or a number"),
+        ({"a": 1, "b": 1}, r"row 0: no column 'sum'; the row has a, b"),
+    ],
+)
+def test_a_row_without_what_is_needed_is_named(row, words) -> None:
+    id_ = f"rowtests/Bad{len(row)}{'a' in row}-v0"
+    register_rows(id_, [row], **SUM)
+    with pytest.raises(DataError, match=words):
+        make(id_)
+
+
+def test_a_row_that_the_function_cannot_use_is_named(tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1, "b": 2}\n{"a": 1}\n')
+    with pytest.raises(DataError, match=r"rows\.jsonl, row 1: no 'b'"):
+        make("rowtests/ByFunction-v0", data=str(path))
+
+
+def test_a_reference_that_cannot_be_used_stops_the_load() -> None:
+    bad = [{"a": i, "b": 1, "sum": ""} for i in range(30)]
+    register_rows("rowtests/BadGold-v0", bad, **SUM)
+    with pytest.raises(ValueError, match="row 0"):
+        make("rowtests/BadGold-v0")
+
+
+class TestSplits:
+    """Which rows are for training, and in which order they come."""
+
+    def test_a_list_is_split_by_the_hash_of_the_prompt(self) -> None:
+        train, test = (make("rowtests/Sums-v0", split=s).source for s in ("train", "test"))
+        assert train.size + test.size == len(SUMS) == 100
+        assert 2 <= test.size <= 20
+        assert {t.id for t in train.tasks} | {t.id for t in test.tasks} == {
+            f"row-{i}" for i in range(100)
+        }
+
+    def test_seed_0_keeps_the_order_and_another_shuffles(self) -> None:
+        kept, other, again = (make("rowtests/Sums-v0", seed=s).source.tasks for s in (0, 1, 1))
+        numbers = [int(t.id.removeprefix("row-")) for t in kept]
+        assert numbers == sorted(numbers)
+        assert kept != other == again
+        assert sorted(t.id for t in kept) == sorted(t.id for t in other)
+
+    def test_rows_by_split_stay_as_they_are(self, tmp_path) -> None:
+        path = tmp_path / "test.jsonl.gz"
+        with gzip.open(path, "wt") as file:
+            file.write("\n".join(map(json.dumps, SUMS[:7])))
+        register_rows("rowtests/Split-v0", {"train": SUMS[7:], "test": path}, **SUM)
+        assert make("rowtests/Split-v0", split="test").source.size == 7
+        assert make("rowtests/Split-v0").source.size == 93
+        register_rows("rowtests/TestOnly-v0", {"test": str(path)}, **SUM)
+        assert make("rowtests/TestOnly-v0").source.size == 7
+        with pytest.raises(DataError, match="has no split 'train'; it has test"):
+            make("rowtests/TestOnly-v0", split="train")
+
+    def test_other_rows_may_be_given(self, tmp_path) -> None:
+        path = tmp_path / "more.jsonl"
+        path.write_text(
+            "\n".join(json.dumps({"a": i, "b": 1, "sum": str(i + 1)}) for i in range(50))
+        )
+        env = make("rowtests/Sums-v0", data=str(path))
+        assert env.task(0).text.startswith("What is 0 + 1?")
+
+    def test_faults_are_told(self, tmp_path) -> None:
+        with pytest.raises(ValueError, match="split must be 'train' or 'test', got 'dev'"):
+            make("rowtests/Sums-v0", split="dev")
+        register_rows("rowtests/One-v0", SUMS[:1], **SUM)
+        with pytest.raises(DataError, match="none of 1 rows is in the split 'test'"):
+            make("rowtests/One-v0", split="test")
+        with pytest.raises(
+            ValueError, match=r"rows by split are 'train' and 'test', got \['dev'\]"
+        ):
+            register_rows("rowtests/Dev-v0", {"dev": SUMS}, **SUM)
+        with pytest.raises(ValueError, match="test_share must be between 0 and 1, got 1"):
+            register_rows("rowtests/Share-v0", SUMS, **SUM, test_share=1)
+        register_rows("rowtests/Absent-v0", tmp_path / "absent.jsonl", **SUM)
+        with pytest.raises(DataError, match="no such file"):
+            make("rowtests/Absent-v0")
+
+
+def test_several_columns_make_a_reference_and_messages_a_prompt() -> None:
+    register_rows(
+        "rowtests/Chat-v0",
+        {"train": [{"name": "x", "a": 1, "b": 2}]},
+        prompt=[
+            {"role": "system", "content": "You are {name}."},
+            {"role": "user", "content": "{a}?"},
+        ],
+        reference=["a", "b"],
+        rubric=Rubric({"any": lambda reply, gold: reply == str(gold["a"] + gold["b"])}),
+        task_id="name",
+    )
+    env = make("rowtests/Chat-v0")
+    assert env.reset(seed=0)[1]["messages"][0] == {"role": "system", "content": "You are x."}
+    assert env.step("3")[1] == 1.0
+    assert env.task(0).id == "x"
+    twice = {"train": SUMS[:2]}
+    register_rows("rowtests/Twice-v0", twice, **SUM, task_id="a")
+    with pytest.raises(ValueError, match="task ids must be unique, got '10' twice"):
+        make("rowtests/Twice-v0")
+
+
+def test_rows_that_are_none_are_named_and_iterators_are_kept() -> None:
+    register_rows("rowtests/NoDicts-v0", ["France"], **SUM)
+    with pytest.raises(DataError, match="row 0: expected a dict of columns, got 'France'"):
+        make("rowtests/NoDicts-v0")
+    register_rows("rowtests/Iterated-v0", iter(SUMS), **SUM)
+    sizes = [make("rowtests/Iterated-v0", split=s).source.size for s in ("train", "test")]
+    assert sum(sizes) == 100
+
+
+def test_environments_over_rows_pickle() -> None:
+    for name in ("Sums", "Products", "ByFunction"):
+        env = make(f"rowtests/{name}-v0", seed=3)
+        copy = pickle.loads(pickle.dumps(env))
+        assert copy.reset(seed=1) == env.reset(seed=1)

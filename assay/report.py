@@ -14,12 +14,21 @@ from .verifiers import Status
 
 def environments(specs: Iterable[EnvSpec], plugins: Iterable[Plugin] = ()) -> Table:
     """Every environment, what it is, what it needs, and which package brings it."""
-    table = Table("environment", "what it asks", "needs", "from", title="Environments")
     homes = {plugin.root: plugin.package for plugin in plugins}
+    rows = []
     for spec in specs:
         root = spec.module.partition(".")[0]
         home = homes.get(root, "assay" if root == "assay" else spec.module)
-        add_row(table, spec.id, spec.summary, spec.needs, home)
+        rows.append((spec.id, spec.summary, spec.needs, home))
+    table = Table(title="Environments")
+    table.add_column("environment", no_wrap=True)  # an id that is cut is no id
+    table.add_column("what it asks")
+    table.add_column("needs")
+    foreign = any(home != "assay" for *_, home in rows)
+    if foreign:
+        table.add_column("from", overflow="fold")
+    for *cells, home in rows:
+        add_row(table, *cells, *([home] if foreign else []))
     return table
 
 

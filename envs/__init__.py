@@ -152,13 +152,13 @@ __all__ = [
 register(
     "assay/Arithmetic-v0",
     "assay.envs.arithmetic:Arithmetic",
-    summary="sums of numbers, procedural",
+    summary="sums of numbers",
 )
 for _name, (_module, _summary) in FAMILIES.items():
     register(
         f"assay/{_name}-v0",
         f"assay.envs.families.{_module}:{_name}",
-        summary=f"{_summary}, procedural",
+        summary=_summary,
     )
 for _name, (_module, _summary, _needs) in LIBRARY.items():
     register(

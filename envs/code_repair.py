@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +16,7 @@ from .data import DataError, read_rows
 from .source import Rows, Split
 from .state import State, Turn
 from .task import Task
-from .tools.calls import read_calls
+from .tools.calls import read_calls, written_call
 from .tools.file_tools import FileTools
 from .tools.python_tool import PythonTool
 from .tools.tool import Toolset, Work
@@ -197,8 +196,7 @@ class Submission(Code):
 
 def submission(program: str) -> str:
     """A reply that submits a program."""
-    call = json.dumps({"name": "submit", "arguments": {"code": program}})
-    return f"<tool_call>\n{call.replace('<', chr(92) + 'u003c')}\n</tool_call>"
+    return written_call("submit", {"code": program})
 
 
 def sample(split: Split) -> list[Mapping[str, Any]]:

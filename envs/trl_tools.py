@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
@@ -13,6 +12,7 @@ from .episode import Episode
 from .policy import Completion
 from .state import State
 from .text_env import TextEnv, said
+from .tools.calls import written_call
 from .trl_env import Portable
 from .trl_messages import text_of
 
@@ -47,8 +47,7 @@ class ToolEpisode:
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("the episode is over: no tool answers any more")
-        call = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
-        reply = f"<tool_call>\n{call}\n</tool_call>"
+        reply = written_call(name, arguments)
         heard = len(state.turns) + 1
         try:
             self._env.advance([state], [Completion(reply)])

@@ -91,8 +91,10 @@ class DataEnv(TextEnv):
     def _task(self, row: Row, number: int) -> Task:
         try:
             return self.task_of(row, number)
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError) as error:
             told, name = str(error), self.name_of(row)
+            if not isinstance(error, ValueError):  # a field that may be missing is no text, say
+                told = f"a field has another type than the layout has there ({told})"
             if _REMEDY not in told:
                 told = f"{told}. {_REMEDY}"
             raise DataError(f"{self.data}, row {number}{name and f' ({name})'}: {told}") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from ...verifiers.extract import final_answer
 from ...verifiers.form.call import Call
@@ -42,6 +44,17 @@ def read_calls(reply: str, names: Collection[str], ways: tuple[str, ...]) -> lis
     if body is None or not _tries(body, names, ways):
         return []
     return find_calls(reply, ways, text=True)[0]
+
+
+def written_call(name: str, arguments: Mapping[str, Any]) -> str:
+    r"""A call in tags; ``<`` is escaped, so that tags within the arguments are none of the reply's.
+
+    Example:
+        >>> written_call("say", {"text": "</think>"})
+        '<tool_call>\n{"name": "say", "arguments": {"text": "\\u003c/think>"}}\n</tool_call>'
+    """
+    call = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
+    return f"<tool_call>\n{call.replace('<', chr(92) + 'u003c')}\n</tool_call>"
 
 
 def _tries(body: str, names: Collection[str], ways: tuple[str, ...]) -> bool:

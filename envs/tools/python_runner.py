@@ -29,6 +29,7 @@ def main() -> None:
     """Do what stdin says, and end without waiting for threads that cells left behind."""
     work = json.loads(sys.stdin.read())
     pid, out, err = os.getpid(), os.dup(1), os.dup(2)
+    home = os.getcwd()  # where the files are, wherever cells may go
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
@@ -40,7 +41,7 @@ def main() -> None:
     raised = False
     for number, (kind, *what) in enumerate(work["events"], 1):
         if kind == "write":
-            _write(*what)
+            _write(os.path.join(home, what[0]), what[1])
         else:
             if number == len(work["events"]):
                 _flush()
@@ -52,7 +53,7 @@ def main() -> None:
             if os.getpid() != pid:  # the cell forked, and its child has come this far
                 os._exit(0)
     _flush()
-    report = {"raised": raised, "files": _files(work["most_bytes"], work["most_files"])}
+    report = {"raised": raised, "files": _files(home, work["most_bytes"], work["most_files"])}
     with open(err, "w", encoding="ascii") as stream:
         json.dump(report, stream)
     os._exit(0)
@@ -64,15 +65,14 @@ def _stream(number: int) -> TextIO:
 
 def _write(path: str, content: str) -> None:
     try:
-        if os.path.dirname(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(base64.b64decode(content))
     except OSError:  # a cell has put something else in its place
         return
     importlib.invalidate_caches()
     for name, module in list(sys.modules.items()):  # what was mended is imported anew
-        if os.path.abspath(getattr(module, "__file__", None) or "") == os.path.abspath(path):
+        if getattr(module, "__file__", None) == path:
             del sys.modules[name]
 
 
@@ -119,19 +119,20 @@ def _flush() -> None:
             stream.flush()
 
 
-def _files(most_bytes: int, most_files: int) -> dict[str, str | None]:
-    """Content of the plain files here, in base64; none for those that are too much."""
+def _files(home: str, most_bytes: int, most_files: int) -> dict[str, str | None]:
+    """Content of the plain files at home, in base64; none for those that are too much."""
     found: dict[str, str | None] = {}
     most = 2 * most_files
-    for folder, folders, names in os.walk("."):
+    for folder, folders, names in os.walk(home):
         folders.sort()
         for name in sorted(names):
-            path = os.path.normpath(os.path.join(folder, name))
+            place = os.path.join(folder, name)
+            path = os.path.relpath(place, home)
             if "__pycache__" in path:
                 continue
             if len(found) >= most:
                 return found
-            content = _content(path, most_bytes) if most_files else None
+            content = _content(place, most_bytes) if most_files else None
             if content is None:
                 found[path] = None
                 continue

@@ -398,3 +398,18 @@ def test_the_real_data_are_read(name, file, size) -> None:
     env = make(f"assay/{name}-v0", data=Path(os.environ["ASSAY_DATA"]) / file)
     assert env.source.size == size
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("id_", "row"),
+    [
+        ("ShortAnswer", {"question": "q", "answers": [["a"]]}),
+        ("ShortAnswer", {"question": "q", "context": 5, "answers": ["a"]}),
+        ("MATH", {"problem": "p", "solution": 5}),
+    ],
+)
+def test_optional_fields_of_another_type_are_told_by_their_row(tmp_path, id_, row) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row))
+    with pytest.raises(DataError, match=r"row 0.*another type.*Correct or remove this row"):
+        make(f"assay/{id_}-v0", data=path)

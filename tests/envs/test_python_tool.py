@@ -58,6 +58,22 @@ def test_names_stay_and_output_is_shown_once(box) -> None:
     assert session.python("import pickle\npickle.loads(pickle.dumps(P(3)))") == "P(x=3)\n"
 
 
+def test_files_are_those_of_the_working_directory_wherever_a_cell_goes(box) -> None:
+    session = Session(box)
+    session("write_file", path="here.py", content="x = 1")
+    away = "import here, os\nos.mkdir('away')\nos.chdir('away')\nopen('there.txt', 'w').write('t')"
+    session.python(away)
+    assert session("list_files") == "away/there.txt  1\nhere.py  5"
+    session("write_file", path="here.py", content="x = 2")
+    assert session.python("open('../here.py').read()") == "'x = 2'\n"
+    assert session.python("os.chdir('..')\nimport here\nhere.x") == "2\n"
+    session.python("os.chdir('/')")
+    assert session("list_files") == "away/there.txt  1\nhere.py  5"
+    session.python("os.mkdir('/tmp/gone')\nos.chdir('/tmp/gone')\nos.rmdir('/tmp/gone')")
+    session("write_file", path="new.txt", content="n")
+    assert session.python("print(open('/tmp/new.txt').read())") == "n\n"
+
+
 def test_the_same_session_gives_the_same_numbers(box) -> None:
     cells = ["import random\nrandom.random()", "random.random()", "list({'a', 'b', 'c'})"]
     first, second = Session(box), Session(box)

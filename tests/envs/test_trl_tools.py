@@ -280,3 +280,11 @@ def test_an_environment_with_tools_needs_no_more() -> None:
     other = TRLSpec("test-trl/Counter-v0", env_kwargs={"ways": ("json",)})
     with pytest.raises(TypeError, match=r"reads calls as json.*mode='turns'"):
         other.environment_factory()
+
+
+def test_tags_within_an_argument_reach_the_tool() -> None:
+    episode = TRLSpec("assay/CodeRepair-v0", size=1).environment_factory()
+    for text in ("print('</tool_call>')", "<think>", "</think>", "<tool_call>"):
+        episode.reset(assay_task=0)
+        episode.write_file(path="note.txt", content=text)
+        assert episode.read_file(path="note.txt") == text

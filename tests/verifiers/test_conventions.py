@@ -83,6 +83,11 @@ def test_bad_references_are_listed_by_position() -> None:
         ("8", "2^3", False), ("8", r"\sqrt{64}", False), ("8 cm", "2*4 cm", False),
         ("8 cm", "8", True), ("(5, 6)", "(2+3, 6)", False), ("(5, 6)", "(5, 6)", True),
         (r"2\sqrt{3}", r"\sqrt{12}", True), ("1,000", "10^3", True), ("50%", "1/2", True),
+        ("-3, 4", "1-4, 4", False), ("-3, 4", r"\frac{1\pm7}{2}", False), ("-3, 4", "4, -3", True),
+        ("-3, 4", "x = -3, x = 4", True), ("111", "25+86:1", False), ("3/4", "3:4", True),
+        ("111", r"\{\{\{\{\{\{\{25+86\}\}\}\}\}\}\}", False), ("111", "25+86 = 111", True),
+        ("111", "x = 25+86 = 111", True), ("111", "25+86 = 86+25", False), ("12", "(3)(4)", False),
+        ("-3/4", "(-3)/4", True), ("-3/4", r"\frac{(-3)}{(4)}", True), ("-3/4", "-(3)/(4)", True),
     ],
 )  # fmt: skip
 def test_a_calculation_is_no_answer_where_it_must_be_worked_out(gold, answer, paid) -> None:

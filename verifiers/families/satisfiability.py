@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -9,7 +10,11 @@ from ..shown import shown
 from .any_answer import AnyAnswer, Unreadable, unbracketed
 
 MAX_CLAUSES, MAX_VARIABLES = 2000, 200
-_PAIR = re.compile(r"\s*[\"']?x_?\{?([1-9]\d{0,2})\}?[\"']?\s*(?::=|[:=]|\bis\b)\s*(\w{1,5})\s*")
+_MOST_WORK = 1_000_000
+"""Members of clauses that are looked at to tell whether any values do."""
+_PAIR = re.compile(
+    r"\s*[\"']?x_?\{?([1-9]\d{0,2})\}?[\"']?\s*(?::=|[:=]|\bis\b)\s*(\w{1,5})\s*", re.IGNORECASE
+)
 _VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _SEPARATOR = re.compile(r"[,;\n]|\band\b")
 
@@ -22,7 +27,8 @@ class Satisfiability(AnyAnswer):
 
     Reference: ``{"clauses": [[1, -2], [2, 3]]}``, each number a variable, negative where it is
     denied, as in DIMACS files; a clause is true where one of its members is. Clauses that no
-    values make true are refused, and so are those that any values do.
+    values make true are refused, as far as a short search can tell, and so are those that any
+    values do.
 
     Example:
         >>> problem = {"clauses": [[1, -2], [2, 3], [-1, -3]]}
@@ -47,6 +53,8 @@ class Satisfiability(AnyAnswer):
                     )
         if all(any(-member in clause for member in clause) for clause in clauses):
             return "every clause is true whatever the values are, so that any reply would win"
+        if not _solvable(tuple(map(tuple, clauses))):
+            return "no values make every clause true"
         return None
 
     def fault(self, text: str, reference: Any) -> str | None:
@@ -66,6 +74,23 @@ class Satisfiability(AnyAnswer):
 def literal(member: int) -> str:
     """A member of a clause in words: ``x1``, ``not x2``."""
     return f"x{member}" if member > 0 else f"not x{-member}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _solvable(clauses: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether some values do (Davis, Logemann, Loveland 1962); True where that takes too long."""
+    waiting, work = [clauses], 0
+    while waiting:
+        left = waiting.pop()
+        work += sum(map(len, left))
+        if not left or work > _MOST_WORK:
+            return True
+        shortest = min(left, key=len)
+        # A lone member must be true, and an empty clause ends this branch.
+        for member in (m for first in shortest[:1] for m in (first, -first)[: len(shortest)]):
+            rest = (clause for clause in left if member not in clause)
+            waiting.append(tuple(tuple(m for m in clause if m != -member) for clause in rest))
+    return False
 
 
 def _values(text: str) -> dict[int, bool]:

@@ -15,11 +15,14 @@ from .number import Number, read_respelled, same_numbers, without_unit
 from .shape import Kind, Shape
 from .variables import same_letters
 
+# (-3)/(4): brackets around a part of a fraction say nothing. Those of (3)(4) do.
+_BRACKETED = re.compile(r"(?:(?<=[/{+-])|^)\(([-+]?[\d.]+)\)(?=[/}]|$)")
+
 
 def to_be_worked_out(gold: str, answer: str, on: Comparison) -> bool:
     """Whether a number is wanted, and the answer is a calculation that comes to one."""
     wanted = on.how.worked_out and read_respelled(gold) is not None
-    return wanted and read_respelled(answer) is None
+    return wanted and read_respelled(_BRACKETED.sub(r"\1", answer)) is None
 
 
 def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
@@ -126,6 +129,8 @@ def same_ratios(a: Shape, b: Shape, on: Comparison) -> bool | None:
         return None if same_letters(a.text, b.text) else False
     left = [term for term in terms if term is not None]
     right = [term for term in others if term is not None]
+    if on.how.worked_out and any(read_respelled(term) is None for term in b.parts or (b.text,)):
+        return False
     if b.kind is not a.kind:
         if len(left) != 2:
             return False

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 
 from .comparison import Comparison, all_of
 from .equations import assignment
+from .number import read_respelled
 from .region import read_region, same_region
 from .shape import Kind, Shape, as_interval, read_shape
 from .variables import same_letters
@@ -95,14 +96,15 @@ def _named_in_order(a: Shape, b: Shape) -> bool:
     return len({found[0] for found in names if found}) == len(a.parts)
 
 
-def _key(part: str) -> Hashable:
+def _key(part: str, on: Comparison) -> Hashable:
     """What members that are surely the same have in common."""
-    found = read_shape(part).number
+    # A shape has the value of 1-4 too, which is no answer where a number is to be worked out.
+    found = read_respelled(part) if on.how.worked_out else read_shape(part).number
     return part if found is None else (found.value, found.percent, found.unit)
 
 
 def _distinct(parts: Sequence[str], on: Comparison, depth: int) -> list[str]:
-    unique = list({_key(part): part for part in reversed(parts)}.values())[::-1]
+    unique = list({_key(part, on): part for part in reversed(parts)}.values())[::-1]
     if len(unique) > _MAX_ELEMENTS:
         return unique
     kept: list[str] = []
@@ -121,8 +123,8 @@ def _same_members(gold: list[str], answer: list[str], on: Comparison, depth: int
     spare = {"exact": 0, "some": len(gold) - 1, "more": len(gold)}[members]
     if not 0 <= len(long) - len(short) <= spare:
         return False
-    common = Counter(map(_key, gold)) & Counter(map(_key, answer))
-    rest, candidates = _without(short, common), _without(long, common)
+    common = Counter(_key(part, on) for part in gold) & Counter(_key(part, on) for part in answer)
+    rest, candidates = _without(short, common, on), _without(long, common, on)
     if len(rest) > _MAX_ELEMENTS:
         return None
     unknown = False
@@ -146,10 +148,10 @@ def _same_members(gold: list[str], answer: list[str], on: Comparison, depth: int
     return True
 
 
-def _without(parts: Sequence[str], common: Counter[Hashable]) -> list[str]:
+def _without(parts: Sequence[str], common: Counter[Hashable], on: Comparison) -> list[str]:
     left, kept = Counter(common), []
     for part in parts:
-        key = _key(part)
+        key = _key(part, on)
         if left[key] > 0:
             left[key] -= 1
         else:

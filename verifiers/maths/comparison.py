@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .conventions import Conventions
 
@@ -34,6 +34,12 @@ class Comparison:
         if depth > MAX_DEPTH or self.work > _MAX_WORK:
             return None
         return self.part(gold, answer, self, depth)
+
+    def by_value(self) -> Comparison:
+        """The same, where a calculation stands for what it comes to."""
+        if not self.how.worked_out:
+            return self
+        return replace(self, how=replace(self.how, worked_out=False))
 
     def note(self, text: str) -> bool:
         """Say which convention was used; returns True, for what it made the same."""

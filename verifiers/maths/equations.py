@@ -52,7 +52,10 @@ def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         return on.note("given by name") if same else same
     if a.kind is Kind.EQUATION:
         return False  # an equation is not its right-hand side
-    return all_of(on.same(a.text, side, depth + 1) for side in b.parts)  # 6\times7 = 42
+    if on.how.worked_out and not any(on.same(a.text, side, depth + 1) for side in b.parts):
+        return False
+    value = on.by_value()
+    return all_of(value.same(a.text, side, depth + 1) for side in b.parts)  # 6\times7 = 42
 
 
 def _same_assignment(
@@ -85,4 +88,5 @@ def _same_sides(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
 
 def _consistent(values: Sequence[str], on: Comparison, depth: int) -> bool:
     """Whether a chain such as 3+4 = 7 holds, as far as its values can be read."""
+    on = on.by_value()
     return not any(on.same(values[-1], value, depth + 1) is False for value in values[:-1])

@@ -59,6 +59,8 @@ class Task:
     @property
     def text(self) -> str:
         """The prompt as text: the messages' contents, a blank line between them."""
+        if len(self.messages) == 1:  # nearly always, and asked for twice an episode
+            return self.messages[0]["content"]
         return "\n\n".join(m["content"] for m in self.messages)
 
     def to_json(self) -> dict[str, Any]:

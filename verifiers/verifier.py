@@ -18,18 +18,21 @@ _KINDS: dict[Any, type[Verifier]] = {}
 class Verifier:
     """Judges replies against references.
 
-    Write :meth:`judge` for one pair and get the batch for nothing, or override
-    :meth:`verify_many` where a batch can be judged faster than one by one.
+        Write :meth:`judge` for one pair and get the batch for nothing, or override
+        :meth:`verify_many` where a batch can be judged faster than one by one.
 
-    A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
-    A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
+        A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
+        A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
 
     Attributes:
-        judges_form: whether only the form of a reply counts, whatever it says in that form. An
-            audit does not expect it to see through a hedge.
+            judges_form: whether only the form of a reply counts, whatever it says in that form. An
+    audit does not expect it to see through a hedge.
+            many_answers: whether a task has many right answers. An audit does not expect that none of
+                them is right for another task too.
     """
 
     judges_form: bool = False
+    many_answers: bool = False
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""

@@ -27,8 +27,7 @@ class Verifier:
     Attributes:
             judges_form: whether only the form of a reply counts, whatever it says in that form. An
     audit does not expect it to see through a hedge.
-            many_answers: whether a task has many right answers. An audit does not expect that none of
-                them is right for another task too.
+            many_answers: whether one answer may be right for several tasks, as of many.
     """
 
     judges_form: bool = False

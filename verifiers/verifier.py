@@ -25,9 +25,9 @@ class Verifier:
         A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
 
     Attributes:
-            judges_form: whether only the form of a reply counts, whatever it says in that form. An
-    audit does not expect it to see through a hedge.
-            many_answers: whether one answer may be right for several tasks, as of many.
+        judges_form: whether only the form of a reply counts, whatever it says in that form. An
+            audit does not expect it to see through a hedge.
+        many_answers: whether one answer may be right for several tasks, as of many.
     """
 
     judges_form: bool = False

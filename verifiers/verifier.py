@@ -18,11 +18,11 @@ _KINDS: dict[Any, type[Verifier]] = {}
 class Verifier:
     """Judges replies against references.
 
-        Write :meth:`judge` for one pair and get the batch for nothing, or override
-        :meth:`verify_many` where a batch can be judged faster than one by one.
+    Write :meth:`judge` for one pair and get the batch for nothing, or override
+    :meth:`verify_many` where a batch can be judged faster than one by one.
 
-        A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
-        A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
+    A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
+    A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
 
     Attributes:
         judges_form: whether only the form of a reply counts, whatever it says in that form. An

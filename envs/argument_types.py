@@ -14,7 +14,7 @@ def refuse_types(name: str, function: Callable[..., Any], values: Mapping[str, A
 
     Args:
         name: what the function is called in the error.
-        function: what the values are for; it has a parameter for each.
+        function: what the values are for; it takes each of them.
         values: by parameter.
 
     Raises:
@@ -25,6 +25,8 @@ def refuse_types(name: str, function: Callable[..., Any], values: Mapping[str, A
     except (NameError, TypeError):  # annotations that only a type checker can follow
         return
     for key, value in values.items():
+        if key not in parameters:  # one of ``**kwargs``
+            continue
         hint = parameters[key].annotation
         if not isinstance(hint, type) or hint not in _PLAIN:
             continue

@@ -16,6 +16,8 @@ from .task import Task
 
 _FEW = 4
 """Tasks for replies that do not depend on the task."""
+_RIGHT_FOR_TWO = 0.75
+"""The largest share of other tasks' answers that may be right, where there are many answers."""
 
 
 def gold(panel: Panel) -> Tried:
@@ -112,7 +114,10 @@ def echo(panel: Panel) -> Tried:
 
 
 def neighbour(panel: Panel) -> Tried:
-    """The answer to another task earns nothing, unless both have the same."""
+    """The answer to another task earns nothing, unless both have the same.
+
+    Where tasks have many answers, one may be right for two: then it is only too often that counts.
+    """
     panel.need_an_answer()
     pairs = panel.won
     if len(pairs) < 2:
@@ -127,11 +132,14 @@ def neighbour(panel: Panel) -> Tried:
                 trials.append(Trial(task, winner, f"the answer to task {other.id}"))
     found = panel.earn_nothing(trials)
     note = f"{same} more pairs have the same answer" if same else ""
+    right = len(found.failures)
+    if panel.subject.many_answers and 0 < right <= _RIGHT_FOR_TWO * found.cases:
+        return Tried(found.cases, [], f"{right} are right for two tasks, as many answers are")
     return Tried(found.cases, found.failures, note)
 
 
 def _same_answer(a: Task, b: Task) -> bool:
-    if a.reference == b.reference:
+    if a.reference == b.reference or (a.solution is not None and a.solution == b.solution):
         return True
     numbers = [read_number(known_answer(task) or "") for task in (a, b)]
     return None not in numbers and numbers[0].value == numbers[1].value  # type: ignore[union-attr]  # neither is None

@@ -188,9 +188,15 @@ def _some(source: Source) -> list[Task]:
 
 
 def _plain(prompt: str) -> str:
-    """A prompt without what does not make it another: case, spaces, punctuation."""
-    kept = re.sub(r"[^\w+*/=<>-]+", " ", prompt.casefold())
-    return kept.strip()
+    """A prompt without what does not make it another: case, spaces, punctuation around words.
+
+    Signs that stand by themselves stay: they may be a drawing, of a maze, say.
+    """
+    words = re.sub(rf"(?<=\w){_SIGNS}+(?!\S)|(?<!\S){_SIGNS}+(?=\w)", " ", prompt.casefold())
+    return " ".join(words.split())
+
+
+_SIGNS = r"[^\w\s+*/=<>-]"
 
 
 def sibling_of(source: Source) -> Any:

@@ -61,6 +61,11 @@ class Subject:
         judges = [part for part in parts(self.rubric) if not isinstance(part, Rubric)]
         return all(part.judges_form for part in judges)
 
+    @property
+    def many_answers(self) -> bool:
+        """Whether an answer to one task may be right for another."""
+        return any(part.many_answers for part in parts(self.rubric))
+
     def winners(self, task: Task) -> list[str]:
         """Replies known to earn full marks: the task's own, and the one its verifier names."""
         named = self.rubric.winning_reply(task.reference)

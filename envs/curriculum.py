@@ -254,19 +254,18 @@ class Weighted(_OverArms):
         return [self._index(arm, rng) for arm in arms]
 
     def update(self, groups: Sequence[EpisodeGroup]) -> None:
-        """Count passes and failures, and weigh those tasks anew. Others' tasks are refused.
+        """Count passes and failures, and weigh those tasks anew; others' tasks are refused first.
 
         Raises:
             ValueError: a task is not of this source.
         """
-        changed = []
-        for group in groups:
-            key = self._key_of(group.task)
+        named = [self._key_of(group.task) for group in groups]
+        keys = list(dict.fromkeys(named))
+        for key in keys:
             if key not in self.places:
                 raise ValueError(f"no task of this sampler is called {key!r}")
+        for key, group in zip(named, groups, strict=True):
             self.rates.record(key, *outcomes(group))
-            changed.append(key)
-        keys = list(dict.fromkeys(changed))
         for key, weight in zip(keys, self._weights(keys), strict=True):
             self._tree[self.places[key]] = float(weight)
 

@@ -42,8 +42,8 @@ class GroupRubric:
     ``rubric``) and of the parts here. With the gate these are paid only where the status is
     ``correct``, and count 0.0 elsewhere; they are shown as they were found either way.
 
-    An episode without a reward stays without one, and no part sees it. A part that fails leaves
-    those that it would be paid to without a reward.
+    An episode without a reward stays without one, and no part sees it. A part that fails, or gives
+    what is no number in [0, 1], leaves those that it would be paid to without a reward.
 
     Args:
         parts: by name.
@@ -145,7 +145,18 @@ def _asked(
             f"{part!r} must give a reward for each episode: expected {len(episodes)}, "
             f"got {len(found)}"
         )
-    return found
+    return [_cell(value) for value in found]
+
+
+def _cell(value: Any) -> float | str | None:
+    """A reward; where it is none, what is wrong with it. A policy may have brought it about."""
+    if value is None:
+        return None
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    return number if 0.0 <= number <= 1.0 else f"a reward must be in [0, 1], got {value!r:.80}"
 
 
 class ShortReplies:

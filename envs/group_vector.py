@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -206,7 +205,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         """Put a group its next task: the named one, or one that it draws."""
         if named is None:
             named = self.env.source.draw(self._rng(p))
-        task = self.env.task(operator.index(named))
+        task = self.env.task(named)
         self._states[p] = [self.env.begin(task) for _ in range(self.group_size)]
 
     def _rng(self, p: int, seed: int | None = None) -> np.random.Generator:
@@ -223,6 +222,8 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         return tuple(said(state) for states in self._states for state in states)
 
     def _refuse(self, actions: Sequence[str]) -> None:
+        if isinstance(actions, str):  # a sequence, too, of replies of one character
+            raise TypeError(f"expected {self.num_envs} replies, got one text: {actions!r:.80}")
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} replies, got {len(actions)}")
         for p, states in enumerate(self._states):

@@ -191,6 +191,9 @@ def _import_plugin(plugin: Plugin) -> None:
     _IMPORTING.append((plugin, faults))
     try:
         broken = import_fault(plugin)
+    except BaseException:  # an interrupt, such as Ctrl-C: it is tried again when asked for
+        del _IMPORTED[plugin]
+        raise
     finally:
         _IMPORTING.pop()
     new = [_SPECS[id_] for id_ in set(_SPECS) - before]
@@ -243,6 +246,8 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
         RetiredEnvironment: it is retired; the message names its successor.
         ImportError: there is no such module.
     """
+    if not isinstance(id, str):
+        raise UnknownEnvironment(f"an id is text, like 'namespace/Name-v0', got {id!r:.80}")
     module, _, bare = id.rpartition(":")
     if module and bare not in _SPECS:
         importlib.import_module(module)
@@ -250,10 +255,11 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
         _import_plugins(bare.partition("/")[0])
     if bare in _SPECS:
         return _SPECS[bare]
-    if bare in _RETIRED:
-        successor, why = _RETIRED[bare]
-        raise RetiredEnvironment(f"{bare} is retired: {why} Take {successor} instead")
     latest = max((s for s in _SPECS.values() if s.versionless == bare), key=_version, default=None)
+    gone = [i for i in _RETIRED if i == bare or (not latest and i.rpartition("-v")[0] == bare)]
+    if gone:
+        successor, why = _RETIRED[gone[-1]]
+        raise RetiredEnvironment(f"{gone[-1]} is retired: {why} Take {successor} instead")
     if latest is None:
         raise UnknownEnvironment(_unknown(bare, module))
     warnings.warn(
@@ -316,15 +322,19 @@ def make(id: str | EnvSpec, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasiu
     Raises:
         UnknownEnvironment: there is no such id.
         ValueError: the environment takes no such argument, or refuses its value.
+        TypeError: what its entry point returns is no TextEnv.
     """
     found = id if isinstance(id, EnvSpec) else spec(id)
     builder = _builder(found)
-    takes = list(inspect.signature(builder).parameters)
-    unknown = set(kwargs) - set(takes)
-    if unknown:
-        raise ValueError(f"{found.id} takes no {min(unknown)!r}; it takes {', '.join(takes)}")
+    given = {**found.kwargs, **kwargs}
+    parameters = inspect.signature(builder).parameters
+    unknown = set(given) - set(parameters)
+    if unknown and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
+        raise ValueError(f"{found.id} takes no {min(unknown)!r}; it takes {', '.join(parameters)}")
     refuse_types(found.id, builder, kwargs)
-    env = builder(**{**found.kwargs, **kwargs})
+    env = builder(**given)
+    if not isinstance(env, TextEnv):
+        raise TypeError(f"{found.id}: its entry point must return a TextEnv, got {env!r:.80}")
     env.name = found.id
     return env
 

@@ -43,6 +43,9 @@ class EnvSpec:
                 f"{self.id}: an entry point must be text like 'module:name', got "
                 f"{self.entry_point!r:.80}. Give a callable to register() instead"
             )
+        for name in ("needs", "summary", "module"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{self.id}: {name} must be text, got {getattr(self, name)!r:.80}")
         object.__setattr__(self, "kwargs", plain_kwargs(self.id, self.kwargs))
 
     @property
@@ -119,6 +122,8 @@ def plain_kwargs(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: one of them is not such a value.
     """
+    if not isinstance(kwargs, Mapping) or not all(isinstance(key, str) for key in kwargs):
+        raise ValueError(f"{name}: kwargs must be arguments by name, got {kwargs!r:.80}")
     copies = {}
     for key, value in kwargs.items():
         try:

@@ -81,8 +81,13 @@ class TextEnv(gym.Env[str, str]):
             refuse_bad_golds(self.name, source, rubric)
 
     def task(self, index: int) -> Task:
-        """The task at an index, whatever is being played."""
-        return self.source.task(index)
+        """The task at an index, whatever is being played.
+
+        Raises:
+            IndexError: there is no such task.
+            TypeError: the index is not a whole number; NumPy's are.
+        """
+        return self.source.task(operator.index(index))
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -98,8 +103,8 @@ class TextEnv(gym.Env[str, str]):
         """
         super().reset(seed=seed)
         named = (options or {}).get("task")
-        index = self.source.draw(self.np_random) if named is None else operator.index(named)
-        self._state, self._ending = self.begin(self.source.task(index)), ""
+        index = self.source.draw(self.np_random) if named is None else named
+        self._state, self._ending = self.begin(self.task(index)), ""
         return self._state.task.text, describe(self._state)
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:

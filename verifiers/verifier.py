@@ -27,9 +27,11 @@ class Verifier:
     Attributes:
         judges_form: whether only the form of a reply counts, whatever it says in that form. An
             audit does not expect it to see through a hedge.
+        many_answers: whether one answer may be right for several tasks, as of many.
     """
 
     judges_form: bool = False
+    many_answers: bool = False
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""

@@ -362,3 +362,39 @@ def test_an_audit_that_could_check_nothing_does_not_pass() -> None:
     assert report.failing == []
     with pytest.raises(AuditFailed, match="nothing could be checked of"):
         report.raise_for_failures()
+
+
+class Divides(Verifier):
+    """Right is any divisor but 1; so one may be right for several numbers."""
+
+    many_answers = True
+
+    def __init__(self, lax=False):
+        self.lax = lax
+
+    def judge(self, reply, reference):
+        said = int(reply) if reply.isdecimal() and len(reply) < 9 else 0
+        right = said > 1 and (self.lax or reference % said == 0)
+        return Verdict.correct() if right else Verdict.wrong("no divisor")
+
+
+@pytest.mark.parametrize(("lax", "failing"), [(False, []), (True, ["neighbour"])])
+def test_an_answer_may_be_right_for_two_tasks_where_there_are_many(lax, failing) -> None:
+    numbers = {6: "3", 9: "3", 35: "7", 77: "11"}  # 3 divides 6 and 9: the same solution
+    tasks = [Task(f"Divide {n}.", n, solution=s) for n, s in {**numbers, 14: "2"}.items()]
+    report = audit(TextEnv(Rows(tasks), Divides(lax)), tasks=5, checks=["neighbour"])
+    assert report.failing == failing
+    assert report.findings[0].cases
+
+
+def drawn(split, seed):
+    def make_task(rng):
+        lights = "".join("#."[int(n)] for n in rng.integers(2, size=40))
+        return Task(f"Put out the lights!\n{lights[:20]}\n{lights[20:]}", lights)
+
+    return Generated(make_task, name="lights", split=split, seed=seed)
+
+
+def test_drawings_are_told_apart_by_their_signs() -> None:
+    env = TextEnv(drawn("train", 0), Last())
+    assert audit(env, tasks=2, checks=["splits"], sibling=drawn).failing == []

@@ -416,3 +416,12 @@ def test_a_million_tasks_cost_a_step_little() -> None:
     for step in range(1, 50):
         told(sampler, sampler.indices(step, 64)[0], 1, 1)
     assert Counted.asked == 49
+
+
+def test_a_batch_with_a_task_of_others_changes_nothing() -> None:
+    sampler = Prioritised(rows(4))
+    before = sampler.state_dict()
+    strange = Task("?", "1", id="nobody's")
+    with pytest.raises(ValueError, match="no task of this sampler"):
+        sampler.update([group(sampler.source.task(0), RIGHT), group(strange, RIGHT)])
+    assert sampler.state_dict() == before

@@ -155,6 +155,21 @@ def test_a_part_that_fails_leaves_those_it_is_owed_to_without_a_reward() -> None
     assert watched.judged(TASK, [said("right")])[0].reward == 1.0
 
 
+@pytest.mark.parametrize("value", [float("nan"), 1.5, -0.1, float("-inf"), "much", [1.0]])
+def test_what_is_no_reward_is_our_fault_and_never_ends_a_run(value) -> None:
+    class Odd:
+        def rewards(self, task, episodes):
+            return [value] * len(episodes)
+
+        def close(self):
+            pass
+
+    right, wrong = GroupRubric({"odd": Odd()}).judged(TASK, [said("right"), said("wrong")])
+    assert (right.reward, right.status) == (None, Status.VERIFIER_ERROR)
+    assert f"a reward must be in [0, 1], got {value!r}" in right.verdict.reason
+    assert wrong.reward == 0.0
+
+
 def test_what_cannot_be_meant_is_refused() -> None:
     for parts, weights, words in (
         ({}, None, "at least one part"),

@@ -162,3 +162,16 @@ print(json.dumps([before, question]))
         told.append(json.loads(done.stdout))
     assert told[0] == told[1]
     assert told[0][0] == []  # import assay imports no plug-in
+
+
+def test_an_import_that_was_interrupted_is_tried_again(install, monkeypatch) -> None:
+    install(
+        "plug_slow",
+        "import builtins\nif builtins.interrupted.pop('now', None): raise KeyboardInterrupt\n"
+        + MODULE.format(id="slow/Say-v0", what="it"),
+        "slow",
+    )
+    monkeypatch.setattr("builtins.interrupted", {"now": True}, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        make("slow/Say-v0")
+    assert make("slow/Say-v0").task(0).reference == "it"

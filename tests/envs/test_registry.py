@@ -249,3 +249,46 @@ print(json.dumps([spec.env_id, reward(completions=[known, "?"], assay_task=[0, 0
 def test_an_unknown_argument_lists_the_known() -> None:
     with pytest.raises(ValueError, match="takes no 'dta'; it takes split, seed"):
         make("tests/Echo-v0", dta="x")
+
+
+def by_name(**options):
+    return make("tests/Echo-v0", **options)
+
+
+def test_an_entry_point_may_take_any_argument() -> None:
+    register("tests/AnyName-v0", by_name, kwargs={"seed": 1})
+    assert make("tests/AnyName-v0", split="test").task(0).id == "test-1-0"
+    with pytest.raises(ValueError, match="tests/Echo-v0 takes no 'nosuch'"):
+        make("tests/AnyName-v0", nosuch=1)
+
+
+def test_registered_arguments_that_it_does_not_take_are_named() -> None:
+    register("tests/Misfit-v0", lambda split="train": by_name(), kwargs={"nosuch": 1})
+    with pytest.raises(ValueError, match="tests/Misfit-v0 takes no 'nosuch'; it takes split"):
+        make("tests/Misfit-v0")
+
+
+def test_what_is_no_environment_is_refused() -> None:
+    register("tests/Nothing-v0", lambda: None)
+    with pytest.raises(TypeError, match=r"tests/Nothing-v0.* must return a TextEnv, got None"):
+        make("tests/Nothing-v0")
+
+
+@pytest.mark.parametrize("id_", [None, 5, b"assay/Arithmetic-v0"])
+def test_what_is_no_text_is_no_id(id_) -> None:
+    with pytest.raises(UnknownEnvironment, match="an id is text"):
+        make(id_)
+
+
+def test_a_name_whose_versions_are_all_retired_says_so() -> None:
+    retire("tests/AllGone-v0", "tests/Echo-v0", "It paid for nothing.")
+    with pytest.raises(RetiredEnvironment, match=r"Take tests/Echo-v0 instead"):
+        spec("tests/AllGone")
+
+
+@pytest.mark.parametrize(
+    "field", [{"kwargs": None}, {"kwargs": [1]}, {"kwargs": {1: 2}}, {"needs": 5}, {"module": 7}]
+)
+def test_a_record_with_a_field_of_another_kind_is_refused(field) -> None:
+    with pytest.raises(ValueError, match=next(iter(field))):
+        EnvSpec.from_json({"id": "tests/Any-v0", "entry_point": "a:b", **field})

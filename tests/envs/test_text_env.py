@@ -76,6 +76,13 @@ def test_the_seed_decides_the_task_and_later_resets_go_on_from_it(env) -> None:
     assert env.reset(seed=6)[0] not in first
 
 
+def test_an_index_is_a_whole_number_numpys_too(env) -> None:
+    assert env.task(np.int64(3)) == env.task(3)
+    for index in (1.0, "1", None):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            env.task(index)
+
+
 def test_an_episode_has_one_step(env) -> None:
     with pytest.raises(RuntimeError, match="reset"):
         env.step("x")
@@ -183,6 +190,11 @@ class TestGroups:
     def test_what_does_not_fit_the_groups_is_refused(self, group, call, words) -> None:
         with pytest.raises(ValueError, match=words):
             call(group)
+
+    def test_one_text_is_not_a_batch_of_characters(self, group) -> None:
+        group.reset(seed=0)
+        with pytest.raises(TypeError, match="got one text: 'abcdef'"):
+            group.step("abcdef")
 
     def test_copies_must_fill_whole_groups(self, env) -> None:
         with pytest.raises(ValueError, match="multiple of group_size"):

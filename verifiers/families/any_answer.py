@@ -29,6 +29,7 @@ class AnyAnswer(Verifier):
     """
 
     longest: ClassVar[int] = 20_000
+    many_answers = True
 
     def fault(self, text: str, reference: Any) -> str | None:
         """What is wrong with an answer, or ``None`` where it is right.

@@ -334,7 +334,7 @@ def test_the_query_of_a_reply_is_found(reply: str, query: str | None) -> None:
         ({"databases": DATABASES[:1]}, "two or more"),
         ({"databases": [1, 2]}, "must be SQL or rows by table"),
         ({"databases": [{"author": [[1]]}, {}]}, "cannot be made"),
-        ({"databases": [{"author": [[1, 2**70]]}, {}]}, "cannot be made"),
+        ({"databases": [{"author": [[1, 2**70]]}, {}]}, "must be SQL or rows"),
         ({"databases": [{"nobody": [[1]]}, {}]}, "cannot be made"),
         ({"ordered": [3]}, "a column beyond"),
         ({"ordered": "yes"}, "ordered must be"),

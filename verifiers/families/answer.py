@@ -22,6 +22,10 @@ _LABEL = re.compile(
 )
 
 
+class Unreadable(ValueError):
+    """The text is no answer of the family's form; the message says why."""
+
+
 def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int = 2000) -> Answer:
     r"""The answer without what only sets it off: a fence or box in the tags, a label, bold, code.
 

@@ -9,11 +9,7 @@ from typing import Any, ClassVar
 from ..extract import Answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .answer import BLOCK, read_answer
-
-
-class Unreadable(ValueError):
-    """The text is no answer of the family's form; the message says why."""
+from .answer import BLOCK, Unreadable, read_answer
 
 
 class AnyAnswer(Verifier):

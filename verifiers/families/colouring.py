@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from .any_answer import ARROW, AnyAnswer, Unreadable, unbracketed
+from .answer import Unreadable
+from .any_answer import ARROW, AnyAnswer, unbracketed
 from .graph import graph_fault, neighbours_of, resolved, vertices_of
 
 MAX_VERTICES = 200

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
-from .any_answer import Unreadable
+from .answer import Unreadable
 
 Neighbours = dict[str, dict[str, Fraction]]
 """For each vertex, where its edges lead and the least weight of each."""

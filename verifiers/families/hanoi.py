@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable
+from .answer import Unreadable
+from .any_answer import AnyAnswer
 
 Move = tuple[int, int]
 Disks = tuple[int, ...]

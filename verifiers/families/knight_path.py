@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable, items
+from .answer import Unreadable
+from .any_answer import AnyAnswer, items
 from .graph import repeated
 
 _SQUARE = re.compile(r"[a-z][1-9][0-9]?")

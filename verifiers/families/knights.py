@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..shown import shown
-from .plain import Unreadable, plain
+from .answer import Unreadable
+from .plain import plain
 from .solution import Solution
 from .statements import bad_statement, fitting, truth
 

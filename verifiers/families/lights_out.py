@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable
+from .answer import Unreadable
+from .any_answer import AnyAnswer
 from .maze import cells_of
 
 Grid = tuple[str, ...]

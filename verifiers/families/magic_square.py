@@ -8,7 +8,8 @@ from math import isqrt
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable, items
+from .answer import Unreadable
+from .any_answer import AnyAnswer, items
 
 Square = tuple[int, ...]
 

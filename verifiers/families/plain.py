@@ -14,10 +14,6 @@ _NAMED = re.compile(r"\s{0,9}[A-Za-z_]{1,20}\s{0,3}=(?=\s{0,3}\[)")
 _DRAWN = dict.fromkeys(range(0x2500, 0x2580), " ") | {0xA0: " "}  # box drawing
 
 
-class Unreadable(ValueError):
-    """The text is not an answer of the form that is asked for."""
-
-
 def plain(text: str) -> str:
     r"""The words and signs of an answer, with line ends where its rows end.
 

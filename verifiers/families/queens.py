@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..shown import shown
-from .plain import Unreadable, plain
+from .answer import Unreadable
+from .plain import plain
 from .solution import Solution
 from .square import read_square
 

@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable, unbracketed
+from .answer import Unreadable
+from .any_answer import AnyAnswer, unbracketed
 
 MAX_CLAUSES, MAX_VARIABLES = 2000, 200
 _MOST_WORK = 1_000_000

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable, items
+from .answer import Unreadable
+from .any_answer import AnyAnswer, items
 
 Board = tuple[int, ...]
 """The tiles row by row; 0 is the gap."""

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .answer import BLOCK, read_answer
-from .plain import Unreadable
+from .answer import BLOCK, Unreadable, read_answer
 
 
 class Solution(Verifier):

@@ -11,7 +11,8 @@ from typing import Any
 
 from ..shown import shown
 from ..verdict import Verdict
-from .any_answer import ARROW, AnyAnswer, Unreadable, items
+from .answer import Unreadable
+from .any_answer import ARROW, AnyAnswer, items
 
 Item = Fraction | str
 

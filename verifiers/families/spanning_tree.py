@@ -6,7 +6,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from .any_answer import ARROW, AnyAnswer, Unreadable, unbracketed
+from .answer import Unreadable
+from .any_answer import ARROW, AnyAnswer, unbracketed
 from .graph import graph_fault, neighbours_of, resolved
 
 _EDGE = re.compile(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .plain import Unreadable, plain
+from .answer import Unreadable
+from .plain import plain
 
 _RULED = re.compile(r"[-+|=:\s]*")
 _KEY = re.compile(r'"[A-Za-z_ ]{1,20}"\s{0,3}:')

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable, items
+from .answer import Unreadable
+from .any_answer import AnyAnswer, items
 
 MAX_NUMBERS = 200
 MAX_SUM = 200_000

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, Unreadable
+from .answer import Unreadable
+from .any_answer import AnyAnswer
 
 Water = tuple[int, ...]
 Step = tuple[str, int, int]

@@ -13,9 +13,12 @@ from typing import Any
 import torch
 
 from ..envs import EpisodeGroup
-from .advantage import group_advantages
-from .batch import Row, row_of
-from .checkpoint import (
+from .arithmetic.advantage import group_advantages
+from .config import GRPOConfig
+from .model.batch import Row, row_of
+from .model.forward import choose_forward
+from .model.loading import quiet
+from .run.checkpoint import (
     CheckpointError,
     State,
     list_checkpoints,
@@ -23,16 +26,13 @@ from .checkpoint import (
     require_room,
     save_checkpoint,
 )
-from .config import GRPOConfig
-from .evaluate import Kept, Rollout, Score, evaluate
-from .forward import choose_forward
-from .interrupt import interrupt_later
-from .log import FILE, MetricsLog, read_metrics
-from .model import quiet
-from .policy import ModelPolicy
-from .random_numbers import derive_seed
-from .report import Alarm, Progress, filter_metrics, rollout_metrics
+from .run.evaluate import Kept, Rollout, Score, evaluate
+from .run.interrupt import interrupt_later
+from .sampling.policy import ModelPolicy
+from .sampling.random_numbers import derive_seed
 from .update import accumulate_gradient, add
+from .watch.log import FILE, MetricsLog, read_metrics
+from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
 
 _log = logging.getLogger(__name__)
 _MAY_CHANGE = ("steps", "eval_every", "save_every", "keep_checkpoints", "max_none_share")

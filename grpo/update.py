@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .batch import Batch, Row, by_prompt, micro_batches
+from .arithmetic.loss import count, grpo_loss, token_sums
 from .config import GRPOConfig
-from .forward import Forward
-from .loss import count, grpo_loss, token_sums
+from .model.batch import Batch, Row, by_prompt, micro_batches
+from .model.forward import Forward
 
 
 def accumulate_gradient(
@@ -32,7 +32,7 @@ def accumulate_gradient(
 
     Args:
         model: whose parameters' ``grad`` is added to.
-        forward: see :mod:`assay.grpo.forward`.
+        forward: see :mod:`assay.grpo.model.forward`.
         rows: all rows of the optimizer step.
         config: its loss, clip, beta, temperature and token budget.
         reference: the model to stay close to; needed where ``beta`` is not 0.

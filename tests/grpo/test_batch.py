@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from assay.envs import Episode, Span
 from assay.grpo import Row, micro_batches, row_of
-from assay.grpo.batch import by_prompt
+from assay.grpo.model.batch import by_prompt
 from assay.verifiers import Verdict
 
 

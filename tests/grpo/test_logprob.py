@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from assay.grpo import Batch, Row, choose_forward, chosen_logprobs, full_forward
-from assay.grpo.forward import FORWARDS
+from assay.grpo.model.forward import FORWARDS
 
 torch.set_num_threads(1)
 

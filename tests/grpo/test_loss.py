@@ -9,7 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grpo.loss import average_tokens, clipped_surrogate, count, grpo_loss, k3, token_sums
+from assay.grpo.arithmetic.loss import (
+    average_tokens,
+    clipped_surrogate,
+    count,
+    grpo_loss,
+    k3,
+    token_sums,
+)
 
 MASK = torch.tensor([[True, True], [True, False]])
 

@@ -11,8 +11,8 @@ import torch
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig
 
 from assay.grpo import Batch, ModelPolicy, Row, full_forward, sample
-from assay.grpo.random_numbers import derive_seed, uniforms
-from assay.grpo.sample import draw
+from assay.grpo.sampling.random_numbers import derive_seed, uniforms
+from assay.grpo.sampling.sample import draw
 
 torch.set_num_threads(1)
 PROMPTS = [[5, 6, 7], [5, 6, 7], [8], [9, 10, 11, 12, 13], [9, 10, 11, 12, 13], [5, 6, 7]]

@@ -20,7 +20,7 @@ from assay.grpo import (
     row_of,
     training_tasks,
 )
-from assay.grpo.forward import FORWARDS
+from assay.grpo.model.forward import FORWARDS
 from assay.grpo.update import accumulate_gradient
 from assay.verifiers import Rubric
 

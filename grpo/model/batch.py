@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..envs import Episode
+from ...envs import Episode
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def _says(turn: int, letter: str) -> Callable[[str, Any], float]:
 @pytest.fixture
 def played(pocket: Any, monkeypatch: Any) -> tuple[Any, list[EpisodeGroup], list[Any]]:
     """A model, episodes that it played, and each prompt with what was sampled after it."""
-    from assay.grpo import policy
+    from assay.grpo.sampling import policy
 
     sampled: list[Any] = []
     real = policy.sample

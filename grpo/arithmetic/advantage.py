@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .objective import Spread
+from .objective import Spread as Spread  # handed on
 
 
 def group_advantages(

@@ -219,7 +219,9 @@ def test_loss_and_gradient(grpo: Any, theirs: dict[str, Any], ours: dict[str, An
         x = tensors(seed)
         x["entropy"].requires_grad_("entropy_coef" in theirs)
         wanted, found = loss_of_trl(grpo, x), loss_of_ours(x, Objective(**ours))
-        rtol = 1e-6 if ours.get("surrogate") == "sapo" else 1e-10  # its SAPO has temperatures in float32
+        rtol = (
+            1e-6 if ours.get("surrogate") == "sapo" else 1e-10
+        )  # its SAPO has temperatures in float32
         assert torch.allclose(found, wanted, rtol=rtol, atol=1e-12)
 
 

@@ -37,7 +37,7 @@ def grpo_loss(
     Args:
         logprobs: [B, T] under the policy being trained; the only input with a gradient.
         old_logprobs: [B, T] under the policy that sampled the replies.
-        advantages: [B].
+        advantages: [B, T].
         mask: [B, T] of bool, True on the tokens the policy wrote.
         denominator: of the whole optimizer step, from :func:`count`.
         average: see :func:`average_tokens`.
@@ -68,7 +68,7 @@ def clipped_surrogate(
     """``min(r A, clip(r, 1 - clip, 1 + clip_high) A)`` for each token: PPO eq. 7. [B, T]."""
     ratio = (logprobs - old_logprobs).exp()  # [B, T]
     limited = ratio.clamp(1 - clip, 1 + (clip if clip_high is None else clip_high))
-    return torch.minimum(ratio * advantages[:, None], limited * advantages[:, None])
+    return torch.minimum(ratio * advantages, limited * advantages)
 
 
 @torch.no_grad()
@@ -89,8 +89,8 @@ def token_sums(
         off; ``kl``, of k3 to the reference, where there is one.
     """
     ratio = (logprobs - old_logprobs).exp()
-    above = (ratio > 1 + (clip if clip_high is None else clip_high)) & (advantages[:, None] > 0)
-    below = (ratio < 1 - clip) & (advantages[:, None] < 0)
+    above = (ratio > 1 + (clip if clip_high is None else clip_high)) & (advantages > 0)
+    below = (ratio < 1 - clip) & (advantages < 0)
     sums = {
         "tokens": float(mask.sum()),
         "ratio": float(ratio[mask].sum()),

@@ -178,6 +178,15 @@ def test_reinforce_pp_by_hand() -> None:
     assert reinforce_pp(rewards, baseline=True).eq(0).all()
 
 
+def test_shapes_are_checked() -> None:
+    with pytest.raises(ValueError, match=r"lengths must be \[P, G\] = \[1, 4\].*got \[4\]"):
+        reinforce_pp(ARTICLE, baseline=True, lengths=torch.ones(4))
+    with pytest.raises(ValueError, match=r"lengths must be \[P, G\] = \[1, 4\].*got \[4\]"):
+        opo(ARTICLE, torch.ones(4))
+    with pytest.raises(ValueError, match=r"rewards must be \[K, P, G\]"):
+        gdpo(ARTICLE)
+
+
 def naive_several(table: list[Rows], weights: list[float], std: str) -> Rows:
     p, g = len(table[0]), len(table[0][0])
     total = [[0.0] * g for _ in range(p)]

@@ -51,6 +51,12 @@ def test_estimators_by_hand_and_in_the_mean() -> None:
     assert (p * k3).sum().item() == pytest.approx(kl)
 
 
+def test_k3_of_nearly_equal_policies_keeps_its_digits() -> None:
+    """Half the square of d = 0.0001, 5e-9, where float32 knows exp(-d) to 6e-8 only."""
+    k3 = kl_estimate(torch.tensor([1e-4]), torch.tensor([0.0]), "k3")
+    assert k3.item() == pytest.approx(5e-9, rel=0.01)
+
+
 def test_a_token_the_reference_never_says_is_pulled_back() -> None:
     """D = 30: k3's slope is 1; verl's cut at 10 would leave none. d = -30: finite, no slope."""
     lp = torch.tensor([0.0, -30.0], requires_grad=True)

@@ -170,7 +170,7 @@ def audit(
     except CannotCopy as error:
         note = f"the verifier cannot be copied to another process ({error})"
         findings = tuple(Finding(c.name, c.promise, None, note=note) for c in chosen)
-        return AuditReport(found.name, seed, len(found.tasks), findings)
+        return AuditReport(found.name, seed, len(found.tasks), findings, _untried(subject))
     usable = without(found, [t for t, f in zip(found.tasks, faults, strict=True) if f is not None])
     there = None if other is None else audit_splits.prompts_of(other, prompts)
     panel = Panel(
@@ -190,7 +190,20 @@ def audit(
         findings = _findings(panel, chosen, budget_s, progress)
     finally:
         bench.close()
-    return AuditReport(found.name, seed, len(found.tasks), findings)
+    return AuditReport(found.name, seed, len(found.tasks), findings, _untried(subject))
+
+
+def _untried(subject: object) -> str:
+    """What no check tries."""
+    if isinstance(subject, TextEnv) and subject.max_turns > 1:
+        return (
+            "Replies were put to the rubric, as the answer of an episode. Its turns were not "
+            "played: what respond, answer and tools make of a reply is not checked here, but in "
+            "part by assay.envs.check, which plays solutions and silence"
+        )
+    if isinstance(subject, TextEnv) and subject.group_rubric is not None:
+        return "Replies were judged one by one: what the group rubric pays is not checked"
+    return ""
 
 
 def _chosen(checks: Iterable[str] | None, skip: Iterable[str]) -> list[Check]:

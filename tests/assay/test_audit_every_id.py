@@ -29,7 +29,7 @@ UNCHECKED = {
 """What cannot be checked, and where; all else must be."""
 
 OF_JUDGES = ("determinism", "time", "memory")
-HERE = {"Math": "assay/AMC-v0", "Code": "assay/APPS-v0", "Submission": "assay/CodeRepair-v0"}
+HERE = {"Math": "assay/SVAMP-v0", "Code": "assay/APPS-v0", "Submission": "assay/CodeRepair-v0"}
 """By judge: with which id those checks are made here."""
 THERE = {example.name for example in examples()} - set(HERE)
 

@@ -13,6 +13,7 @@ import gymnasium as gym
 from ..verifiers import Verdict, Verifier
 from .group_rubric import GroupRubric
 from .policy import Completion
+from .reset_options import known_options
 from .source import Rows, Source
 from .spaces import Unicode
 from .state import State, Turn, describe
@@ -100,9 +101,10 @@ class TextEnv(gym.Env[str, str]):
 
         Raises:
             IndexError: there is no such task.
+            ValueError: there is another option.
         """
+        named = known_options(options, ("task",)).get("task")
         super().reset(seed=seed)
-        named = (options or {}).get("task")
         index = self.source.draw(self.np_random) if named is None else named
         self._state, self._ending = self.begin(self.task(index)), ""
         return self._state.task.text, describe(self._state)

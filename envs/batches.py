@@ -75,12 +75,11 @@ class Batches(Generic[_Piece, _Found]):
     ) -> None:
         self._free += 1
         error = asyncio.CancelledError() if ran.cancelled() else ran.exception()
-        found = [None] * len(results) if error else ran.result()
-        for result, one in zip(results, found, strict=True):
+        for place, result in enumerate(results):
             if result.done():  # its caller was cancelled
                 continue
             if error is None:
-                result.set_result(one)
+                result.set_result(ran.result()[place])
             elif isinstance(error, asyncio.CancelledError):
                 result.cancel()
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
 import gymnasium as gym
@@ -79,7 +79,11 @@ class TextEnv(gym.Env[str, str]):
         self._state: State | None = None
         self._ending = ""
         if isinstance(source, Rows):
-            refuse_bad_golds(self.name, source, rubric)
+            refuse_bad_golds(self.name, source, rubric, self.row_name)
+
+    def row_name(self, row: int) -> str:
+        """What to call a row of the source in errors."""
+        return f"row {row}"
 
     def task(self, index: int) -> Task:
         """The task at an index, whatever is being played.
@@ -235,13 +239,15 @@ def reward_of(verdict: Verdict) -> float:
     return math.nan if verdict.score is None else verdict.score
 
 
-def refuse_bad_golds(name: str, source: Rows, rubric: Verifier, shown: int = 5) -> None:
+def refuse_bad_golds(
+    name: str, source: Rows, rubric: Verifier, row_name: Callable[[int], str], shown: int = 5
+) -> None:
     """Check every reference before any reply is judged."""
     bad = []
     for row, task in enumerate(source.tasks):
         fault = rubric.check_reference(task.reference)
         if fault is not None:
-            bad.append(f"  row {row} ({task.id}): {fault}")
+            bad.append(f"  {row_name(row)} ({task.id}): {fault}")
     if bad:
         more = [f"  and {len(bad) - shown} more"] if len(bad) > shown else []
         raise ValueError(

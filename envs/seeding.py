@@ -20,12 +20,16 @@ def rng_at(*address: str | int) -> np.random.Generator:
     Args:
         address: such as an environment's id, a seed, and a counter.
     """
-    return np.random.Generator(np.random.Philox(_Key(_digest(*address))))
+    key = _Key(_digest(*address))
+    return np.random.Generator(np.random.Philox(key))  # type: ignore[arg-type]  # the stubs know one kind of ISeedSequence
 
 
 def share(*address: str | int) -> float:
     """A number in [0, 1) that depends on its address alone."""
     return (int.from_bytes(_digest(*address), "big") >> 75) / 2**53
+
+
+_WORD = np.dtype("<u8")
 
 
 class _Key(ISeedSequence):
@@ -36,11 +40,11 @@ class _Key(ISeedSequence):
     """
 
     def __init__(self, digest: bytes) -> None:
-        self.digest = digest
+        self.words = np.frombuffer(digest[::-1], dtype=_WORD)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
         """The key's two words of 64 bits, the lower one first."""
-        return np.frombuffer(self.digest[::-1], dtype="<u8").astype(np.uint64)
+        return self.words
 
 
 def _digest(*address: str | int) -> bytes:

@@ -120,11 +120,16 @@ class TextEnv(gym.Env[str, str]):
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("step needs a task to reply to: the episode is over, call reset")
-        self.advance_text([state], [action])
+        _refuse_no_text(action)
+        state.hear_text(action)  # as advance_text does, without its loops
+        self._take(state, self.respond_many([state], [action])[0])
         ended: str = state.ended
         told, reward = describe(state), state.step_rewards[-1] or 0.0
         if ended:
-            self._verdict = verdict = self.verdicts([state])[0]
+            verdict = state.verdict
+            if verdict is None:
+                verdict = self.rubric.verify(self.answer(state), state.task.reference)
+            self._verdict = verdict
             told |= findings(verdict)
             reward += reward_of(verdict)
         return said(state), reward, ended == "done", ended == "truncated", told
@@ -173,8 +178,7 @@ class TextEnv(gym.Env[str, str]):
             TypeError: a reply is not text; no turn is taken.
         """
         for reply in replies:
-            if not isinstance(reply, str):  # judged, it would pass for a fault of ours
-                raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
+            _refuse_no_text(reply)
         for state, reply in zip(states, replies, strict=True):
             state.hear_text(reply)
         self._respond(states, replies)
@@ -183,9 +187,12 @@ class TextEnv(gym.Env[str, str]):
         """The environment's part of a turn in each episode."""
         turns = self.respond_many(states, replies)
         for state, turn in zip(states, turns, strict=True):
-            state.take(turn)
-            if not state.ended and len(state.step_rewards) >= self.max_turns:
-                state.ended = "truncated"
+            self._take(state, turn)
+
+    def _take(self, state: State, turn: Turn) -> None:
+        state.take(turn)
+        if not state.ended and len(state.step_rewards) >= self.max_turns:
+            state.ended = "truncated"
 
     def verdicts(self, states: Sequence[State]) -> list[Verdict]:
         """What episodes that are over are worth, judged in one batch."""
@@ -230,6 +237,11 @@ class TextEnv(gym.Env[str, str]):
 
 
 _OVER = Turn(done=True)
+
+
+def _refuse_no_text(reply: Any) -> None:
+    if not isinstance(reply, str):  # judged, it would pass for a fault of ours
+        raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
 
 
 def said(state: State) -> str:

@@ -12,22 +12,22 @@ except ModuleNotFoundError as error:
         f"assay.grpo needs {error.name}, which is not installed: pip install 'assay[train]'"
     ) from error
 
-from .advantage import group_advantages
-from .batch import Batch, Row, micro_batches, row_of
-from .checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from .arithmetic.advantage import group_advantages
+from .arithmetic.loss import average_tokens, clipped_surrogate, grpo_loss, k3
+from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
-from .evaluate import Rollout, Score, evaluate
-from .forward import choose_forward, full_forward, padded_forward, shared_forward
 from .learner import Learner, NotFinite, TooManyUnscored, TrainingAlarm
-from .log import MetricsLog, read_metrics
-from .logprob import chosen_logprobs
-from .loss import average_tokens, clipped_surrogate, grpo_loss, k3
-from .model import ModelError, character_tokenizer, load_model, tiny_model
-from .plot import plot_learning_curve
-from .policy import ModelPolicy
-from .sample import Sample, sample
-from .tasks import SampledTasks, held_out_tasks, training_tasks
-from .warmstart import WarmStart, warm_start
+from .model.batch import Batch, Row, micro_batches, row_of
+from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
+from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
+from .model.logprob import chosen_logprobs
+from .run.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from .run.evaluate import Rollout, Score, evaluate
+from .run.tasks import SampledTasks, held_out_tasks, training_tasks
+from .sampling.policy import ModelPolicy
+from .sampling.sample import Sample, sample
+from .watch.log import MetricsLog, read_metrics
+from .watch.plot import plot_learning_curve
 
 __all__ = [
     "Batch",

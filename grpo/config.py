@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .advantage import Spread
-from .loss import Average
+from .arithmetic.advantage import Spread
+from .arithmetic.loss import Average
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

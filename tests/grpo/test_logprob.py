@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from assay.grpo import Batch, Row, choose_forward, chosen_logprobs, full_forward
-from assay.grpo.forward import FORWARDS
+from assay.grpo.model.forward import FORWARDS
 
 torch.set_num_threads(1)
 
@@ -70,7 +70,9 @@ def rows(prompt: list[int], *replies: list[int], hole: bool = False) -> list[Row
     made = []
     for reply in replies:
         written = tuple(not (hole and i == 1) for i in range(len(reply)))
-        made.append(Row(tuple(prompt), tuple(reply), written, (0.0,) * len(reply), 0.0))
+        made.append(
+            Row(tuple(prompt), tuple(reply), written, (0.0,) * len(reply), (0.0,) * len(reply))
+        )
     return made
 
 

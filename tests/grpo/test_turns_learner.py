@@ -20,7 +20,7 @@ from assay.grpo import (
     row_of,
     training_tasks,
 )
-from assay.grpo.forward import FORWARDS
+from assay.grpo.model.forward import FORWARDS
 from assay.grpo.update import accumulate_gradient
 from assay.verifiers import Rubric
 
@@ -52,7 +52,7 @@ def _says(turn: int, letter: str) -> Callable[[str, Any], float]:
 @pytest.fixture
 def played(pocket: Any, monkeypatch: Any) -> tuple[Any, list[EpisodeGroup], list[Any]]:
     """A model, episodes that it played, and each prompt with what was sampled after it."""
-    from assay.grpo import policy
+    from assay.grpo.sampling import policy
 
     sampled: list[Any] = []
     real = policy.sample
@@ -136,7 +136,7 @@ def test_the_gradient_is_that_of_the_policys_tokens_alone(played: Any, name: str
         logprobs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
         for place, mine in enumerate(row.written, start=len(row.prompt)):
             if mine:
-                gain = gain + row.advantage * logprobs[place - 1, ids[place]]
+                gain = gain + row.advantages[0] * logprobs[place - 1, ids[place]]
                 tokens += 1
     (-gain / tokens).backward()
     for mine, theirs in zip(found, model.parameters(), strict=True):

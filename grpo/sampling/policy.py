@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from ..envs import Completion, Conversation
-from ..envs.turn_tokens import extend_prompt
+from ...envs import Completion, Conversation
+from ...envs.turn_tokens import extend_prompt
 from .sample import sample
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from ..envs import Counts, EpisodeGroup
-from .evaluate import Rollout, Score
+from ...envs import Counts, EpisodeGroup
+from ..run.evaluate import Rollout, Score
 
 
 def rollout_metrics(groups: Sequence[EpisodeGroup]) -> dict[str, float]:

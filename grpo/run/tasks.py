@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..envs import EpisodeGroup, Policy, Sampler, Task, TextEnv, play, rollout
-from .config import GRPOConfig
+from ...envs import EpisodeGroup, Policy, Sampler, Task, TextEnv, play, rollout
+from ..config import GRPOConfig
 from .evaluate import Rollout
 
 

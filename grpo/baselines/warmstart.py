@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from ..envs import Task
-from ..envs.turn_tokens import encode_prompt
-from .batch import Batch, Row
-from .evaluate import Rollout, evaluate
-from .forward import Forward, choose_forward
-from .policy import ModelPolicy
+from ...envs import Task
+from ...envs.turn_tokens import encode_prompt
+from ..model.batch import Batch, Row
+from ..model.forward import Forward, choose_forward
+from ..run.evaluate import Rollout, evaluate
+from ..sampling.policy import ModelPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +122,5 @@ def _row(tokenizer: Any, task: Task) -> Row:
         *tokenizer(task.solution, add_special_tokens=False)["input_ids"],
         tokenizer.eos_token_id,
     )
-    return Row(prompt, reply, (True,) * len(reply), (0.0,) * len(reply), 0.0)
+    zeros = (0.0,) * len(reply)
+    return Row(prompt, reply, (True,) * len(reply), zeros, zeros)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ..envs import Episode, EpisodeGroup, Policy
-from ..verifiers import Status
+from ...envs import Episode, EpisodeGroup, Policy
+from ...verifiers import Status
 
 Rollout = Callable[[Policy, int], Sequence[EpisodeGroup]]
 """``(policy, step)`` to groups of episodes: where a learner meets an environment.

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 import transformers
 
-from .model import quiet
+from ..model.loading import quiet
 
 _NAME = re.compile(r"step-(\d{6,})")
 

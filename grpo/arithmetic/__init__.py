@@ -1,0 +1,1 @@
+"""The arithmetic: advantages and losses, pure functions of tensors."""

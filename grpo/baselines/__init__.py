@@ -1,0 +1,1 @@
+"""What GRPO is compared with."""

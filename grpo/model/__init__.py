@@ -1,0 +1,1 @@
+"""The model: load it, and take log-probabilities of what it wrote."""

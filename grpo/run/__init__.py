@@ -1,0 +1,1 @@
+"""What a run needs beside the learner: tasks, evaluation, checkpoints."""

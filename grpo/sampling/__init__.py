@@ -1,0 +1,1 @@
+"""Sampling: from conversations to replies with their tokens."""

@@ -165,9 +165,10 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         """One turn in these episodes, and its rewards."""
         self.env.advance_text(states, replies)
         limit = self.max_episode_steps
-        for state in states if limit is not None else ():
-            if len(state.step_rewards) >= limit and not state.ended:
-                state.ended = "truncated"
+        if limit is not None:
+            for state in states:
+                if len(state.step_rewards) >= limit and not state.ended:
+                    state.ended = "truncated"
         return self.env.rewards(states)
 
     def _judged(self, ended: list[int]) -> dict[int, Sequence[Verdict]]:

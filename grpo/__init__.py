@@ -16,13 +16,29 @@ from .arithmetic.advantage import group_advantages
 from .arithmetic.loss import average_tokens, clipped_surrogate, grpo_loss, k3
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
-from .learner import Learner, NotFinite, TooManyUnscored, TrainingAlarm
+from .learner import Learner
 from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
 from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
 from .model.logprob import chosen_logprobs
-from .run.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
-from .run.evaluate import Rollout, Score, evaluate
+from .run.checkpoint import (
+    CheckpointError,
+    DamagedCheckpoint,
+    list_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
+from .run.evaluate import Rollout, Score, evaluate, pass_at_k
+from .run.guards import (
+    NotFinite,
+    NothingToLearn,
+    RatioExploded,
+    SamplerMismatch,
+    TooManyUnscored,
+    TrainingAlarm,
+)
+from .run.interrupt import Terminated
+from .run.resume import CheckpointWarning
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
@@ -32,17 +48,23 @@ from .watch.plot import plot_learning_curve
 __all__ = [
     "Batch",
     "CheckpointError",
+    "CheckpointWarning",
+    "DamagedCheckpoint",
     "GRPOConfig",
     "Learner",
     "MetricsLog",
     "ModelError",
     "ModelPolicy",
     "NotFinite",
+    "NothingToLearn",
+    "RatioExploded",
     "Rollout",
     "Row",
     "Sample",
     "SampledTasks",
+    "SamplerMismatch",
     "Score",
+    "Terminated",
     "TooManyUnscored",
     "TrainingAlarm",
     "WarmStart",
@@ -62,6 +84,7 @@ __all__ = [
     "load_model",
     "micro_batches",
     "padded_forward",
+    "pass_at_k",
     "plot_learning_curve",
     "read_metrics",
     "row_of",

@@ -15,6 +15,7 @@ from .arithmetic.loss import count, grpo_loss, token_sums
 from .config import GRPOConfig
 from .model.batch import Batch, Row, by_prompt, micro_batches
 from .model.forward import Forward
+from .run.guards import drift_sums
 from .sampling.random_numbers import derive_seed
 
 
@@ -77,14 +78,16 @@ def accumulate_gradient(
         of_tokens = token_sums(
             *flat, mask, clip=config.clip, clip_high=config.clip_high, reference_logprobs=reference
         )
+        of_tokens |= drift_sums(*flat[:2], mask)
         add(sums, {"loss": float(loss.detach()), "entropy": float(entropy.sum()), **of_tokens})
     return sums
 
 
 def add(sums: dict[str, float], more: Mapping[str, float]) -> None:
-    """Add numbers to those of the same name."""
+    """Add numbers to those of the same name; of those named ``max_`` the largest is taken."""
     for name, value in more.items():
-        sums[name] = sums.get(name, 0.0) + value
+        before = sums.get(name, 0.0)
+        sums[name] = max(before, value) if name.startswith("max_") else before + value
 
 
 def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,11 +13,12 @@ from typing import Any
 import torch
 
 from ..envs import EpisodeGroup, Refill
+from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
-from .credit import credit, rows_of
+from .credit import credit, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import with_reference
+from .model.passes import read_rows, with_reference
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
 from .run.checkpoint import (
@@ -43,7 +45,7 @@ from .run.reference import Reference
 from .run.resume import find_start, read_config, require_same, write_config
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
-from .update import accumulate_gradient, add, minibatches, teaches, update_metrics
+from .update import accumulate_gradient, minibatches, teaching, update_metrics
 from .watch.log import FILE, MetricsLog, read_metrics
 from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
 
@@ -219,17 +221,14 @@ class Learner:
 
     def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages."""
-        rows = rows_of(groups)
+        rows, heat = rows_of(groups), self.config.temperature
+        budget, reading = self.config.tokens_per_batch, None
         if self.reference is not None:
-            with self.reference.reading() as reference:
-                rows = with_reference(
-                    rows,
-                    reference,
-                    self._forward,
-                    temperature=self.config.temperature,
-                    budget=self.config.tokens_per_batch,
-                )
-        return credit(groups, rows, self.config)
+            with self.reference.reading() as model:
+                rows = with_reference(rows, model, self._forward, temperature=heat, budget=budget)
+        if reads_policy(self.config):
+            reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
+        return credit(groups, rows, self.config, reading)
 
     def _update(self, buffer: Buffer) -> float:
         """Take the optimizer steps that are left of a rollout; the learning rate they take."""
@@ -248,29 +247,31 @@ class Learner:
 
     def _take(self, part: Sequence[Row], buffer: Buffer) -> None:
         """One optimizer step, unless there is nothing in it to learn from."""
-        if not teaches(part, self.config):  # momentum alone must not move the weights
+        if not teaching(part, self.config):  # momentum alone must not move the weights
             buffer.done += 1
             return
         started = time.perf_counter()
         self.optimizer.zero_grad(set_to_none=True)
         sums = accumulate_gradient(self.model, self._forward, part, self.config)
         require_near(sums, self.config, buffer.step, fresh=not buffer.norms)
-        norm = self._gradient_norm(buffer.step)
+        norm = self._gradient_norm(buffer.step, sums["loss"])
         self._whole = False
         self.optimizer.step()
         buffer.first = buffer.first or sums
-        add(buffer.sums, sums)
+        merge_sums(buffer.sums, sums)
         buffer.norms.append(norm)
         buffer.done += 1
         self._whole = True
         buffer.seconds += time.perf_counter() - started
 
-    def _gradient_norm(self, step: int) -> float:
+    def _gradient_norm(self, step: int, loss: float) -> float:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        if not torch.isfinite(norm):
+        # The loss too: a bound cuts the gradient of a ratio that is no number to zero.
+        if not math.isfinite(loss) or not torch.isfinite(norm):
             raise NotFinite(
-                f"step {step}: the gradient's length is {float(norm)}; it has not reached the "
-                "weights. Lower learning_rate, or raise warmup_steps, and resume"
+                f"step {step}: the loss is {loss} and the gradient's length {float(norm)}; "
+                "nothing has reached the weights. Lower learning_rate, or raise warmup_steps, "
+                "and resume"
             )
         return float(norm)
 

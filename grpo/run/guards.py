@@ -24,7 +24,7 @@ class TooManyUnscored(RuntimeError):
 
 
 class NotFinite(RuntimeError):
-    """The gradient is infinite or NaN; it has not reached the weights."""
+    """The loss or its gradient is infinite or NaN; it has not reached the weights."""
 
 
 class SamplerMismatch(RuntimeError):

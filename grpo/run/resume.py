@@ -27,6 +27,7 @@ MAY_CHANGE = (
     "max_drift",
     "alarm_patience",
     "learning_rate",
+    "warmup_steps",
     "max_grad_norm",
 )
 _CONFIG = "config.json"

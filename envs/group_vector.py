@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .episode import EpisodeGroup
 from .policy import Completion
+from .reset_options import known_options
 from .rollout import grouped
 from .state import State, describe
 from .text_env import TextEnv, findings, reward_of, said
@@ -101,10 +102,13 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         Raises:
             TypeError: the mask is not a NumPy array of bools.
             ValueError: seeds or mask differ within a group, are of another length, or the mask
-                marks nothing; or a group that it does not mark was never put a task.
+                marks nothing; a group that it does not mark was never put a task; both ``task``
+                and ``tasks`` are named; or there is another option.
             IndexError: there is no such task.
         """
-        options = dict(options or {})  # a copy: wrappers look for the mask after us
+        options = known_options(options, ("task", "tasks", "reset_mask"))
+        if {"task", "tasks"} <= set(options):
+            raise ValueError("options name both 'task', for all groups, and 'tasks': name one")
         seeds = self._seeds(seed)
         marked = self._marked(options.get("reset_mask"))
         named = options.get("tasks", [options.get("task")] * len(self._states))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
 import gymnasium as gym
@@ -13,6 +13,7 @@ import gymnasium as gym
 from ..verifiers import Verdict, Verifier
 from .group_rubric import GroupRubric
 from .policy import Completion
+from .reset_options import known_options
 from .source import Rows, Source
 from .spaces import Unicode
 from .state import State, Turn, describe
@@ -78,7 +79,11 @@ class TextEnv(gym.Env[str, str]):
         self._state: State | None = None
         self._ending = ""
         if isinstance(source, Rows):
-            refuse_bad_golds(self.name, source, rubric)
+            refuse_bad_golds(self.name, source, rubric, self.row_name)
+
+    def row_name(self, row: int) -> str:
+        """What to call a row of the source in errors."""
+        return f"row {row}"
 
     def task(self, index: int) -> Task:
         """The task at an index, whatever is being played.
@@ -100,9 +105,10 @@ class TextEnv(gym.Env[str, str]):
 
         Raises:
             IndexError: there is no such task.
+            ValueError: there is another option.
         """
+        named = known_options(options, ("task",)).get("task")
         super().reset(seed=seed)
-        named = (options or {}).get("task")
         index = self.source.draw(self.np_random) if named is None else named
         self._state, self._ending = self.begin(self.task(index)), ""
         return self._state.task.text, describe(self._state)
@@ -151,6 +157,17 @@ class TextEnv(gym.Env[str, str]):
     def answer(self, state: State) -> str:
         """What the rubric judges of an episode: the policy's last turn, by default."""
         return state.reply
+
+    def solve(self, state: State) -> str | None:
+        """What to say next in an episode that earns full marks; ``None`` where it is not known.
+
+        By default the task's ``solution``, whatever the turn; in an environment of one turn also
+        what the rubric knows to win. Override it where turns must differ. It is for tests of the
+        environment (:func:`~assay.envs.check`): it sees all of ``state``, as no policy does.
+        """
+        if state.task.solution is None and self.max_turns == 1:
+            return self.rubric.winning_reply(state.task.reference)
+        return state.task.solution
 
     # -- episodes side by side -----------------------------------------------------------------
 
@@ -233,13 +250,15 @@ def reward_of(verdict: Verdict) -> float:
     return math.nan if verdict.score is None else verdict.score
 
 
-def refuse_bad_golds(name: str, source: Rows, rubric: Verifier, shown: int = 5) -> None:
+def refuse_bad_golds(
+    name: str, source: Rows, rubric: Verifier, row_name: Callable[[int], str], shown: int = 5
+) -> None:
     """Check every reference before any reply is judged."""
     bad = []
     for row, task in enumerate(source.tasks):
         fault = rubric.check_reference(task.reference)
         if fault is not None:
-            bad.append(f"  row {row} ({task.id}): {fault}")
+            bad.append(f"  {row_name(row)} ({task.id}): {fault}")
     if bad:
         more = [f"  and {len(bad) - shown} more"] if len(bad) > shown else []
         raise ValueError(

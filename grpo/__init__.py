@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
+from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
@@ -25,6 +26,12 @@ from .arithmetic.process import process_advantages
 from .arithmetic.several_rewards import gdpo, mo_grpo
 from .arithmetic.sums import merge_sums, policy_sums
 from .arithmetic.whiten import reinforce_pp, whiten
+from .baselines.critic import Critic
+from .baselines.dpo import PreferencePair, dpo, preference_pairs
+from .baselines.fit import FitConfig
+from .baselines.ppo import PPOConfig, PPOLearner
+from .baselines.rejection import accepted_replies, rft
+from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
 from .learner import Learner
@@ -60,7 +67,9 @@ __all__ = [
     "Batch",
     "CheckpointError",
     "CheckpointWarning",
+    "Critic",
     "DamagedCheckpoint",
+    "FitConfig",
     "GRPOConfig",
     "Learner",
     "MetricsLog",
@@ -69,6 +78,9 @@ __all__ = [
     "NotFinite",
     "NothingToLearn",
     "Objective",
+    "PPOConfig",
+    "PPOLearner",
+    "PreferencePair",
     "RatioExploded",
     "Rollout",
     "Row",
@@ -80,11 +92,14 @@ __all__ = [
     "TooManyUnscored",
     "TrainingAlarm",
     "WarmStart",
+    "accepted_replies",
     "average_tokens",
     "character_tokenizer",
     "choose_forward",
     "chosen_logprobs",
     "count",
+    "dpo",
+    "dpo_loss",
     "evaluate",
     "full_forward",
     "gae",
@@ -109,12 +124,15 @@ __all__ = [
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
+    "preference_pairs",
     "process_advantages",
     "read_metrics",
     "reinforce_pp",
+    "rft",
     "row_of",
     "sample",
     "save_checkpoint",
+    "sft",
     "shared_forward",
     "tiny_model",
     "top_entropy_mask",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .arithmetic.objective import Objective
 
@@ -89,13 +89,16 @@ class GRPOConfig(Objective):
     keep_checkpoints: int = 2
     seed: int = 0
 
+    _has_critic: ClassVar[bool] = False  # what a reply is compared with, in place of a group
+
     def __post_init__(self) -> None:
         Objective.__post_init__(self)  # not super(): see there
-        if self.group_size < 2:
+        if self.group_size < 2 and not self._has_critic:
             raise ValueError(
                 f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
                 "the others to its prompt, and alone it has no advantage. 8 is a good start"
             )
+        _require(self, "group_size", self.group_size >= 1, "at least 1")
         for name in _AT_LEAST_1:
             _require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in _AT_LEAST_0:

@@ -202,7 +202,6 @@ def large_model(directory: Path) -> None:
         pad_token_id=tokenizer.pad_token_id,
     )
     torch.manual_seed(0)
-    transformers_logging.disable_progress_bar()
     LlamaForCausalLM(config).save_pretrained(directory)
     tokenizer.save_pretrained(directory)
 
@@ -366,6 +365,7 @@ def main() -> None:
         arguments.add_argument(hidden, help=argparse.SUPPRESS)
     given = arguments.parse_args()
     torch.set_num_threads(1)
+    transformers_logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         if given.part == "warm":

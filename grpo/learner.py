@@ -285,11 +285,8 @@ class Learner:
     def _evaluate(self, step: int, *, last: bool = False) -> dict[str, float]:
         """Held-out numbers, where they are due: at the start, every few steps, at the end."""
         every = self.config.eval_every
-        if self.held_out is None or not every:
-            return {}
-        if step % every and step != self.config.steps and not last:
-            return {}
-        return self.score(step=step).to_metrics()
+        due = every and (last or step % every == 0 or step == self.config.steps)
+        return self.score(step=step).to_metrics() if due and self.held_out is not None else {}
 
     def score(self, *, step: int = 0) -> Score:
         """Evaluate the model as it is now; the same sampling seed every time.

@@ -82,7 +82,9 @@ def train(
             training_tasks(train_env, config),
             config,
             out_dir,
-            held_out=held_out_tasks(test_env, held_out) if test_env else None,
+            held_out=held_out_tasks(test_env, held_out, group_size=config.eval_samples)
+            if test_env
+            else None,
             resume=resume,
         )
         learner.train()

@@ -27,13 +27,29 @@ from .arithmetic.sums import merge_sums, policy_sums
 from .arithmetic.whiten import reinforce_pp, whiten
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
-from .learner import Learner, NotFinite, TooManyUnscored, TrainingAlarm
+from .learner import Learner
 from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
 from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
 from .model.logprob import chosen_logprobs
-from .run.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
-from .run.evaluate import Rollout, Score, evaluate
+from .run.checkpoint import (
+    CheckpointError,
+    DamagedCheckpoint,
+    list_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
+from .run.evaluate import Rollout, Score, evaluate, pass_at_k
+from .run.guards import (
+    NotFinite,
+    NothingToLearn,
+    RatioExploded,
+    SamplerMismatch,
+    TooManyUnscored,
+    TrainingAlarm,
+)
+from .run.interrupt import Terminated
+from .run.resume import CheckpointWarning
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
@@ -43,18 +59,24 @@ from .watch.plot import plot_learning_curve
 __all__ = [
     "Batch",
     "CheckpointError",
+    "CheckpointWarning",
+    "DamagedCheckpoint",
     "GRPOConfig",
     "Learner",
     "MetricsLog",
     "ModelError",
     "ModelPolicy",
     "NotFinite",
+    "NothingToLearn",
     "Objective",
+    "RatioExploded",
     "Rollout",
     "Row",
     "Sample",
     "SampledTasks",
+    "SamplerMismatch",
     "Score",
+    "Terminated",
     "TooManyUnscored",
     "TrainingAlarm",
     "WarmStart",
@@ -82,6 +104,7 @@ __all__ = [
     "opo",
     "outcome_advantages",
     "padded_forward",
+    "pass_at_k",
     "penalised_rewards",
     "plot_learning_curve",
     "policy_loss",

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 
 from ..envs import EpisodeGroup
-from .arithmetic.advantage import group_advantages
 from .config import GRPOConfig
-from .model.batch import Row, row_of
+from .credit import credit, rows_of
+from .model.batch import Row
 from .model.forward import choose_forward
 from .model.loading import quiet
+from .model.passes import with_reference
 from .run.checkpoint import (
     CheckpointError,
     State,
@@ -30,7 +31,7 @@ from .run.evaluate import Kept, Rollout, Score, evaluate
 from .run.interrupt import interrupt_later
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
-from .update import accumulate_gradient, add
+from .update import accumulate_gradient, add, minibatches, teaches, update_metrics
 from .watch.log import FILE, MetricsLog, read_metrics
 from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
 
@@ -201,14 +202,16 @@ class Learner:
 
     def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages."""
-        rewards = reward_table(groups)
-        advantages = group_advantages(rewards, std=self.config.advantage_std).tolist()
-        return [
-            row_of(episode, advantage)
-            for group, values in zip(groups, advantages, strict=True)
-            for episode, advantage in zip(group.episodes, values, strict=False)
-            if episode.reward is not None
-        ]
+        rows = rows_of(groups)
+        if self.reference is not None:
+            rows = with_reference(
+                rows,
+                self.reference,
+                self._forward,
+                temperature=self.config.temperature,
+                budget=self.config.tokens_per_batch,
+            )
+        return credit(groups, rows, self.config)
 
     def _update(self, rows: Sequence[Row], step: int) -> dict[str, float]:
         """Take the optimizer steps that a rollout is good for."""
@@ -217,28 +220,13 @@ class Learner:
             group["lr"] = rate
         sums: dict[str, float] = {}
         norms = []
-        for part in self._minibatches(rows, step):
-            if not self.config.beta and all(row.advantage == 0.0 for row in part):
+        for part in minibatches(rows, self.config, step):
+            if not teaches(part, self.config):
                 continue  # nothing to learn from; momentum alone must not move the weights
             self.optimizer.zero_grad(set_to_none=True)
-            found = accumulate_gradient(
-                self.model, self._forward, part, self.config, reference=self.reference
-            )
-            add(sums, found)
+            add(sums, accumulate_gradient(self.model, self._forward, part, self.config))
             norms.append(self._optimizer_step(step))
-        return _update_metrics(sums, norms, rate)
-
-    def _minibatches(self, rows: Sequence[Row], step: int) -> list[list[Row]]:
-        """The rows of each optimizer step: mu passes, each cut into minibatches of groups."""
-        prompts = list(dict.fromkeys(row.prompt for row in rows))
-        parts: list[list[Row]] = []
-        for iteration in range(self.config.num_iterations):
-            seed = derive_seed(self.config.seed, step, iteration)
-            order = torch.randperm(len(prompts), generator=torch.Generator().manual_seed(seed))
-            for chosen in order.chunk(self.config.minibatches):
-                mine = {prompts[i] for i in chosen.tolist()}
-                parts.append([row for row in rows if row.prompt in mine])
-        return parts
+        return update_metrics(sums, norms, rate)
 
     def _optimizer_step(self, step: int) -> float:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
@@ -324,14 +312,6 @@ class Learner:
                 self._stalled.check(row)  # it counts rollouts in a row
 
 
-def reward_table(groups: Sequence[EpisodeGroup]) -> torch.Tensor:
-    """Rewards of groups as [P, G] of float64, G the size of the largest; NaN where none is."""
-    width = max(len(group.episodes) for group in groups)
-    nan = float("nan")
-    rows = [[nan if r is None else r for r in group.rewards] for group in groups]
-    return torch.tensor([row + [nan] * (width - len(row)) for row in rows], dtype=torch.float64)
-
-
 def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
     """The model as it was at the start of the run, kept beside it for when it is resumed."""
     path = out_dir / "reference"
@@ -340,21 +320,6 @@ def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
             model.save_pretrained(path)
         reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
     return reference.to(model.device).eval().requires_grad_(False)
-
-
-def _update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
-    """Means over tokens and optimizer steps; NaN where no step was taken."""
-    tokens = sums.get("tokens", 0.0)
-    updates = len(norms)
-    nan = float("nan")
-    row = {"lr": rate, "updates": updates, "tokens/trained": tokens}
-    row["loss"] = sums["loss"] / updates if updates else nan
-    row["grad_norm"] = sum(norms) / updates if updates else nan
-    for name, key in (("ratio", "ratio"), ("clipped", "clip_fraction"), ("entropy", "entropy")):
-        row[key] = sums[name] / tokens if tokens else nan
-    if "kl" in sums:
-        row["kl"] = sums["kl"] / max(1, tokens)
-    return row
 
 
 def _held_out(score: Score) -> dict[str, float]:

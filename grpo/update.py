@@ -1,4 +1,4 @@
-"""One optimizer step: the gradient of the GRPO loss over some rows, within a token budget.
+"""One optimizer step: the gradient of the loss over some rows, within a token budget.
 
 Shapes: B rows, P prompts, G replies to each, T reply tokens.
 """
@@ -15,15 +15,28 @@ from .arithmetic.loss import count, grpo_loss, token_sums
 from .config import GRPOConfig
 from .model.batch import Batch, Row, by_prompt, micro_batches
 from .model.forward import Forward
+from .sampling.random_numbers import derive_seed
+
+
+def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list[Row]]:
+    """The rows of each optimizer step: mu passes, each cut into minibatches of whole groups."""
+    groups = by_prompt(rows)
+    parts: list[list[Row]] = []
+    for iteration in range(config.num_iterations):
+        seed = derive_seed(config.seed, step, iteration)
+        order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed))
+        for chosen in order.chunk(config.minibatches):
+            parts.append([row for i in sorted(chosen.tolist()) for row in groups[i]])
+    return parts
+
+
+def teaches(rows: Sequence[Row], config: GRPOConfig) -> bool:
+    """Whether anything in the loss of these rows has a gradient."""
+    return bool(config.beta) or any(row.teaches for row in rows)
 
 
 def accumulate_gradient(
-    model: Any,
-    forward: Forward,
-    rows: Sequence[Row],
-    config: GRPOConfig,
-    *,
-    reference: Any | None = None,
+    model: Any, forward: Forward, rows: Sequence[Row], config: GRPOConfig
 ) -> dict[str, float]:
     """Add the gradient of the loss over ``rows`` to the model's.
 
@@ -33,9 +46,8 @@ def accumulate_gradient(
     Args:
         model: whose parameters' ``grad`` is added to.
         forward: see :mod:`assay.grpo.model.forward`.
-        rows: all rows of the optimizer step.
+        rows: all rows of the optimizer step; where ``beta`` is not 0, with their reference.
         config: its loss, clip, beta, temperature and token budget.
-        reference: the model to stay close to; needed where ``beta`` is not 0.
 
     Returns:
         Sums for the log: ``loss`` (already a mean), and of each token that was computed
@@ -44,26 +56,26 @@ def accumulate_gradient(
     lengths = torch.tensor([row.length for row in rows])
     denominator = count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
     sums: dict[str, float] = {}
-    useful = [row for row in rows if row.advantage != 0.0 or config.beta]
+    useful = [row for row in rows if row.teaches or config.beta]
     for groups in micro_batches(by_prompt(useful), budget=config.tokens_per_batch):
         batch = Batch.of(groups, device=model.device)
         logprobs, entropy = forward(model, batch, config.temperature)
-        there = _reference_logprobs(reference, forward, batch, config)
-        flat = _flat(logprobs), _flat(batch.old_logprobs), batch.advantages.flatten()
+        reference = None if batch.reference is None else _flat(batch.reference)
+        flat = _flat(logprobs), _flat(batch.old_logprobs), _flat(batch.advantages)
         mask = _flat(batch.mask)
         loss = grpo_loss(
             *flat,
             mask,
             denominator=denominator,
             average=config.loss,
-            reference_logprobs=there,
+            reference_logprobs=reference,
             beta=config.beta,
             clip=config.clip,
             clip_high=config.clip_high,
         )
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         of_tokens = token_sums(
-            *flat, mask, clip=config.clip, clip_high=config.clip_high, reference_logprobs=there
+            *flat, mask, clip=config.clip, clip_high=config.clip_high, reference_logprobs=reference
         )
         add(sums, {"loss": float(loss.detach()), "entropy": float(entropy.sum()), **of_tokens})
     return sums
@@ -75,14 +87,19 @@ def add(sums: dict[str, float], more: Mapping[str, float]) -> None:
         sums[name] = sums.get(name, 0.0) + value
 
 
-def _reference_logprobs(
-    reference: Any | None, forward: Forward, batch: Batch, config: GRPOConfig
-) -> Tensor | None:
-    if reference is None:
-        return None
-    with torch.no_grad():
-        logprobs, _ = forward(reference, batch, config.temperature)
-    return _flat(logprobs)
+def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
+    """Means over tokens and optimizer steps; NaN where no step was taken."""
+    tokens = sums.get("tokens", 0.0)
+    updates = len(norms)
+    nan = float("nan")
+    row = {"lr": rate, "updates": updates, "tokens/trained": tokens}
+    row["loss"] = sums["loss"] / updates if updates else nan
+    row["grad_norm"] = sum(norms) / updates if updates else nan
+    for name, key in (("ratio", "ratio"), ("clipped", "clip_fraction"), ("entropy", "entropy")):
+        row[key] = sums[name] / tokens if tokens else nan
+    if "kl" in sums:
+        row["kl"] = sums["kl"] / max(1, tokens)
+    return row
 
 
 def _flat(x: Tensor) -> Tensor:

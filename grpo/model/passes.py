@@ -1,0 +1,50 @@
+"""What a model makes of rows that are written already, without a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from .batch import Batch, Row, by_prompt, micro_batches
+from .forward import Forward
+
+
+@torch.no_grad()
+def read_rows(
+    model: Any, forward: Forward, rows: Sequence[Row], *, temperature: float, budget: int
+) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Log-probability and entropy of each reply token under a model, 0.0 off the policy's tokens.
+
+    Args:
+        model: what reads.
+        forward: see :mod:`assay.grpo.model.forward`.
+        rows: in any order.
+        temperature: divides the logits.
+        budget: padded tokens of one forward pass.
+
+    Returns:
+        For each row, in order, both as tuples as long as its reply, in nats.
+    """
+    found: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {}
+    for groups in micro_batches(by_prompt(rows), budget=budget):
+        logprobs, entropy = forward(model, Batch.of(groups, device=model.device), temperature)
+        tables = zip(groups, logprobs.tolist(), entropy.tolist(), strict=True)
+        for group, of_group, entropies in tables:
+            for row, values, more in zip(group, of_group, entropies, strict=False):
+                n = len(row.reply)
+                found[id(row)] = (tuple(values[:n]), tuple(more[:n]))
+    return [found[id(row)] for row in rows]
+
+
+def with_reference(
+    rows: Sequence[Row], reference: Any, forward: Forward, *, temperature: float, budget: int
+) -> list[Row]:
+    """The rows with their log-probabilities under the reference model.
+
+    Read once for all passes over a rollout. See :func:`read_rows` for the arguments.
+    """
+    read = read_rows(reference, forward, rows, temperature=temperature, budget=budget)
+    return [replace(row, reference=values) for row, (values, _) in zip(rows, read, strict=True)]

@@ -24,14 +24,21 @@ from .model.logprob import chosen_logprobs
 from .run.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from .run.evaluate import Rollout, Score, evaluate
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
+from .sampling.decoder import choose_decoder
+from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
+from .sampling.server import ServerError, ServerPolicy
+from .sampling.stop import StopStrings
+from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
 from .watch.log import MetricsLog, read_metrics
 from .watch.plot import plot_learning_curve
 
 __all__ = [
     "Batch",
+    "Call",
     "CheckpointError",
+    "Engine",
     "GRPOConfig",
     "Learner",
     "MetricsLog",
@@ -43,11 +50,17 @@ __all__ = [
     "Sample",
     "SampledTasks",
     "Score",
+    "ServerError",
+    "ServerPolicy",
+    "StopStrings",
+    "SyncError",
     "TooManyUnscored",
     "TrainingAlarm",
     "WarmStart",
+    "WeightFiles",
     "average_tokens",
     "character_tokenizer",
+    "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
     "clipped_surrogate",
@@ -62,6 +75,7 @@ __all__ = [
     "load_model",
     "micro_batches",
     "padded_forward",
+    "plain_calls",
     "plot_learning_curve",
     "read_metrics",
     "row_of",
@@ -70,6 +84,7 @@ __all__ = [
     "shared_forward",
     "tiny_model",
     "training_tasks",
+    "vllm_calls",
     "warm_start",
 ]
 

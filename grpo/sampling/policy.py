@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import groupby
 from typing import Any
 
 from ...envs import Completion, Conversation
-from ...envs.turn_tokens import extend_prompt
 from .draw import Distribution
+from .prompts import encode_all
 from .sample import sample
 from .stop import StopStrings
 
@@ -77,6 +76,10 @@ class ModelPolicy:
         """Start a new stream of random numbers, at row 0."""
         self._seed, self._row = seed, 0
 
+    def sync(self, model: Any, step: int) -> None:
+        """Sample from this model from now on; it is the model itself, and no copy."""
+        self.model = model
+
     def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
         """Answer each conversation."""
         return self.extend(conversations, [()] * len(conversations))
@@ -95,11 +98,7 @@ class ModelPolicy:
             TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
                 are over, so that there is no such thing as going on from them.
         """
-        prompts: list[list[int]] = []
-        asked = zip(conversations, prefixes, strict=True)
-        for (conversation, prefix), copies in groupby(asked):  # encoded once for all copies
-            ids = extend_prompt(self.tokenizer, conversation, prefix)
-            prompts += [ids for _ in copies]
+        prompts = encode_all(self.tokenizer, conversations, prefixes)
         training = self.model.training
         self.model.eval()  # dropout would make the log-probabilities another policy's
         try:

@@ -8,7 +8,8 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from weakref import ref
+
+import torch
 
 from ...envs import Completion, Conversation
 from .draw import Distribution
@@ -97,8 +98,8 @@ class ServerPolicy:
         self.stop = StopStrings(tokenizer, stop)
         self.eos_ids = tuple([tokenizer.eos_token_id] if eos_ids is None else eos_ids)
         self._client = _client(base_url, api_key_env, retries, timeout_s)
-        self._sync, self._synced = sync, (-1, -1)
-        self._model: Callable[[], Any] = lambda: None
+        self._sync = sync
+        self._synced: tuple[int, list[float]] | None = None
         self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
@@ -117,13 +118,11 @@ class ServerPolicy:
                 "the server cannot be given new weights: pass sync to ServerPolicy, such as "
                 "WeightFiles(directory, server)"
             )
-        # In-place updates raise a tensor's version: a second run may count the same steps.
-        now = (step, sum(p._version for p in model.parameters()))
-        if self._model() is model and self._synced == now:
-            return
-        self._model = lambda: None
-        self._sync(model, step)
-        self._model, self._synced = ref(model), now
+        now = (step, _fingerprint(model))  # of a second run, the steps may be the same
+        if self._synced != now:
+            self._synced = None
+            self._sync(model, step)
+            self._synced = now
 
     def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
         """Answer each conversation."""
@@ -236,6 +235,13 @@ class ServerPolicy:
                 "the server ends at (those of its generation_config.json too)"
             )
         return finish
+
+
+def _fingerprint(model: Any) -> list[float]:
+    """Sums that a change of weights changes; fused optimizers leave tensors' versions alone."""
+    sums = [p.detach().sum(dtype=torch.float64) for p in model.parameters()]
+    found: list[float] = torch.stack(sums).tolist()
+    return found
 
 
 def _client(base_url: str, api_key_env: str | None, retries: int, timeout_s: float) -> Any:

@@ -22,7 +22,8 @@ from .draw import Distribution
 from .random_numbers import uniforms
 from .stop import StopStrings
 
-_STEPS_A_LOOK = 8  # on an accelerator, tokens drawn before the host looks which rows are done
+# Tokens drawn before the host looks which rows are done. An accelerator would wait for it.
+_STEPS_A_LOOK = {"cpu": 1, "cuda": 8}
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ def sample(
     if not prompts:
         return []
     device = model.device
-    steps_a_look = 1 if device.type == "cpu" else _STEPS_A_LOOK
+    steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
     samples = [Sample() for _ in prompts]
     numbers = np.arange(first_row, first_row + len(prompts))
     chances = torch.from_numpy(uniforms(seed, numbers, max_new_tokens)).to(device)  # [B, T]

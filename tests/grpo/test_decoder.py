@@ -15,9 +15,9 @@ from transformers import (
     Qwen3Config,
 )
 
-from assay.grpo import choose_decoder
-from assay.grpo.sampling.decoder import DECODERS, CopyDecoder
-from assay.grpo.sampling.sample import _closed_up
+from assay.grpo import choose_decoder, sample
+from assay.grpo.sampling.decoder import DECODERS, CopyDecoder, _chosen
+from assay.grpo.sampling.sample import _STEPS_A_LOOK, _closed_up
 from assay.grpo.sampling.shared import SharedDecoder
 
 torch.set_num_threads(1)
@@ -97,6 +97,26 @@ def test_the_choice_is_made_again_where_the_model_changes() -> None:
     assert choose_decoder(model)[0] == "copy"
     model.eval()
     assert choose_decoder(model)[0] == "shared"
+
+
+@pytest.mark.parametrize("name", ["shared", "graph", "copy"])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_samples_do_not_depend_on_how_they_are_made(
+    name: str, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither on the decoder, nor on how often the host looks who is done."""
+    model = build(LlamaConfig(**SIZES))
+    prompts = [p for p in PROMPTS for _ in range(6)]
+    ask: dict[str, Any] = {"max_new_tokens": 10, "eos_ids": range(30), "seed": 2}
+    wanted = sample(model, prompts, **ask)
+    assert {s.finish for s in wanted} == {"stop", "length"}
+    monkeypatch.setitem(_STEPS_A_LOOK, "cpu", steps)
+    monkeypatch.setitem(_chosen, model, (_chosen[model][0], name))
+    assert choose_decoder(model)[0] == name
+    found = sample(model, prompts, **ask)
+    assert [(s.ids, s.finish) for s in found] == [(s.ids, s.finish) for s in wanted]
+    for a, b in zip(found, wanted, strict=True):
+        assert a.logprobs == pytest.approx(b.logprobs, abs=1e-5)
 
 
 def test_rows_close_up_with_as_few_moves_as_can_be() -> None:

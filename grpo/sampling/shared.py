@@ -133,13 +133,14 @@ class SharedDecoder:
         else:
             bias = self._bias.expand(-1, k, -1).flatten(0, 1)[:, None]  # [Q * K, 1, S]
             to_prompt = torch.baddbmm(bias, seated, prompts[0].mT)
-        scores = torch.cat([self._to_rows(to_prompt, k), to_reply], dim=-1)
+        near = self._to_rows(to_prompt, k)
+        scores = torch.cat([near, to_reply.view(*near.shape[:-1], t)], dim=-1)
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-        weights = weights.to(value.dtype)  # [B, K, R, S + T]
+        weights = weights.to(value.dtype).view(b, k, -1, scores.shape[-1])  # [B, K, R, S + T]
         s = prompts.shape[2]
-        own = torch.bmm(weights[..., s:].flatten(0, 1), mine[1]).view(b, k, -1, e)
+        own = torch.bmm(weights[..., s:].flatten(0, 1), mine[1])
         shared = self._to_rows(torch.bmm(self._to_prompts(weights[..., :s]), prompts[1]), k)
-        return (own + shared).view(b, 1, -1, e)
+        return (own.view(shared.shape) + shared).reshape(b, 1, -1, e)
 
     def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor | None]:
         """Put the newest token's key and value into their column.
@@ -161,13 +162,14 @@ class SharedDecoder:
         return x.view(q, g, k, r, n).transpose(1, 2).reshape(q * k, g * r, n)
 
     def _to_rows(self, x: Tensor, k: int) -> Tensor:
-        """[Q * K, G * R, *], prompt by prompt, to [B, K, R, *] in the order of the rows."""
+        """[Q * K, G * R, *], prompt by prompt, to [B, K, R, *] in the order of the rows.
+
+        Where each row has its own seat this is a view, of [Q, G, K, R, *].
+        """
         q, g = self._seats
         n = x.shape[-1]
         x = x.view(q, k, g, -1, n).transpose(1, 2)  # [Q, G, K, R, *]
-        if self._seat_of is None:
-            return x.reshape(q * g, k, -1, n)
-        return x.reshape(q * g, k, -1, n).index_select(0, self._seat_of)
+        return x if self._seat_of is None else x.flatten(0, 1).index_select(0, self._seat_of)
 
     def _seat(self) -> None:
         """Give each row a seat at its prompt; where that is the rows' own order, none is needed."""

@@ -152,6 +152,17 @@ class TextEnv(gym.Env[str, str]):
         """What the rubric judges of an episode: the policy's last turn, by default."""
         return state.reply
 
+    def solve(self, state: State) -> str | None:
+        """What to say next in an episode that earns full marks; ``None`` where it is not known.
+
+        By default the task's ``solution``, whatever the turn; in an environment of one turn also
+        what the rubric knows to win. Override it where turns must differ. It is for tests of the
+        environment (:func:`~assay.envs.check`): it sees all of ``state``, as no policy does.
+        """
+        if state.task.solution is None and self.max_turns == 1:
+            return self.rubric.winning_reply(state.task.reference)
+        return state.task.solution
+
     # -- episodes side by side -----------------------------------------------------------------
 
     def advance(self, states: Sequence[State], completions: Sequence[Completion]) -> None:

@@ -18,6 +18,8 @@ from assay.grpo import (
     Batch,
     Call,
     Engine,
+    GRPOConfig,
+    Learner,
     ModelPolicy,
     Row,
     ServerError,
@@ -35,6 +37,13 @@ from assay.grpo.sampling.weight_files import plain_calls
 torch.set_num_threads(1)
 ASK = [[{"role": "user", "content": text}] for text in ("1+1=", "1+1=", "2+13=")]
 STOPS = tuple(range(40, 60))  # with these ending replies, they end at different times
+
+
+class Sockets(ThreadingHTTPServer):
+    """Takes many connections at once."""
+
+    request_queue_size = 128
+    daemon_threads = True
 
 
 class Server:
@@ -73,8 +82,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(raw)
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
+        self.http = Sockets(("127.0.0.1", 0), Handler)
         self.root = f"http://127.0.0.1:{self.http.server_port}"
         self.url = f"{self.root}/v1"
 
@@ -189,6 +197,31 @@ def test_a_trained_step_reaches_the_server(server: Server, model: Any, tmp_path:
     optimizer.step()  # another run may count the same step
     here.sync(model, 1)
     assert off(model, here(ASK)) < 1e-5
+
+
+def test_a_learner_trains_on_what_a_server_samples(
+    server: Server, model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    """On-policy at every step: the server's log-probabilities are the trained model's."""
+    engine = policy(
+        server, max_new_tokens=2, concurrency=8, sync=WeightFiles(tmp_path / "w", server.root)
+    )
+
+    class Served(Learner):
+        def policy(self, *, seed: int, **settings: Any) -> Any:
+            return ready(engine, self.model, step=self.step, seed=seed)
+
+    rows: list[dict[str, Any]] = []
+    config = GRPOConfig(
+        steps=3, prompts_per_step=4, group_size=16, max_new_tokens=2, learning_rate=1e-2
+    )
+    out = tmp_path / "run"
+    Served(
+        model, tokenizer, digits(4, 16), config, out, progress=False, on_step=rows.append
+    ).train()
+    assert [row["ratio"] for row in rows[1:]] == pytest.approx([1.0] * 3, abs=1e-5)
+    loads = [body["step"] for path, body in server.bodies if path == "/load_weights"]
+    assert loads == [0, 1, 2]
 
 
 def test_vllm_is_told_in_its_own_words(server: Server, model: Any, tmp_path: Path) -> None:

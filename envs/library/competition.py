@@ -8,12 +8,20 @@ from typing import Any
 from ...verifiers import Math
 from ...verifiers.extract import boxes
 from ..accuracy import accuracy_rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .final_number import BOXED_ANSWER, asked, solved
 
 _FIELDS = {"problem": str}
+_OPTIONAL: dict[str, Types] = {
+    "solution": str,
+    "answer": (str, int, float),
+    "level": (str, int),
+    "type": str,
+    "subject": str,
+    "unique_id": (str, int),
+}
 
 
 class MATH(DataEnv):
@@ -40,6 +48,7 @@ class MATH(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "EleutherAI/hendrycks_math:algebra"
 
     def __init__(
@@ -72,9 +81,9 @@ class MATH(DataEnv):
         level = level_of(row.get("level"))
         metadata = {"level": level, "type": topic}
         return Task(
-            prompt=asked(row["problem"], BOXED_ANSWER, think=self.think),
+            prompt=asked(question_in(row, "problem"), BOXED_ANSWER, think=self.think),
             reference=gold,
-            id=str(row.get("unique_id") or f"{self.split}-{number}"),
+            id=id_of(row, "unique_id", default=f"{self.split}-{number}"),
             metadata={key: value for key, value in metadata.items() if value is not None},
             solution=solution
             if _boxes(solution) and not self.think
@@ -85,7 +94,7 @@ class MATH(DataEnv):
 def level_of(value: Any) -> int | None:
     """A level that is written ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
     text = str(value).removeprefix("Level").strip()
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) < 4 else None
 
 
 def _boxes(solution: str) -> bool:

@@ -58,7 +58,8 @@ class Prefill:
         s = self.mask.shape[1]
         found = []
         for layer in self.cache.layers:
-            keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
+            keys: Any = getattr(layer, "keys", None)
+            values: Any = getattr(layer, "values", None)
             whole = keys is not None and values is not None and keys.shape == values.shape
             if getattr(layer, "is_sliding", False) or not whole or keys.shape[2] != s:
                 raise ValueError(f"the cache is not one of plain keys and values: {layer!r}")

@@ -51,16 +51,23 @@ from .run.guards import (
 from .run.interrupt import Terminated
 from .run.resume import CheckpointWarning
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
+from .sampling.decoder import choose_decoder
+from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
+from .sampling.server import ServerError, ServerPolicy
+from .sampling.stop import StopStrings
+from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
 from .watch.log import MetricsLog, read_metrics
 from .watch.plot import plot_learning_curve
 
 __all__ = [
     "Batch",
+    "Call",
     "CheckpointError",
     "CheckpointWarning",
     "DamagedCheckpoint",
+    "Engine",
     "GRPOConfig",
     "Learner",
     "MetricsLog",
@@ -76,12 +83,18 @@ __all__ = [
     "SampledTasks",
     "SamplerMismatch",
     "Score",
+    "ServerError",
+    "ServerPolicy",
+    "StopStrings",
+    "SyncError",
     "Terminated",
     "TooManyUnscored",
     "TrainingAlarm",
     "WarmStart",
+    "WeightFiles",
     "average_tokens",
     "character_tokenizer",
+    "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
     "count",
@@ -106,6 +119,7 @@ __all__ = [
     "padded_forward",
     "pass_at_k",
     "penalised_rewards",
+    "plain_calls",
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
@@ -120,6 +134,7 @@ __all__ = [
     "top_entropy_mask",
     "training_tasks",
     "value_loss",
+    "vllm_calls",
     "warm_start",
     "whiten",
 ]

@@ -43,6 +43,7 @@ from .run.guards import (
 from .run.interrupt import stop_later, terminable
 from .run.reference import Reference
 from .run.resume import find_start, read_config, require_same, write_config
+from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
 from .update import accumulate_gradient, minibatches, teaching, update_metrics
@@ -67,6 +68,8 @@ class Learner:
         resume: go on from the newest whole checkpoint in ``out_dir``.
         progress: show a progress bar where there is a terminal.
         on_step: called with each row of metrics.
+        engine: what samples in the model's place, such as a :class:`ServerPolicy`; it is given the
+            weights of each step.
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
@@ -87,6 +90,7 @@ class Learner:
         resume: bool = False,
         progress: bool = True,
         on_step: Callable[[dict[str, Any]], None] | None = None,
+        engine: Engine | None = None,
     ) -> None:
         if config.max_refills and not isinstance(rollout, Refill):
             raise ValueError(
@@ -94,7 +98,7 @@ class Learner:
                 "or wrap it as assay.envs.Refill does"
             )
         self.model, self.tokenizer = model.eval(), tokenizer
-        self.rollout, self.held_out = rollout, held_out
+        self.rollout, self.held_out, self.engine = rollout, held_out, engine
         self.config, self.out_dir = config, Path(out_dir)
         self.step = 0
         self._buffer: Buffer | None = None  # the rollout of the next step, once it is there
@@ -186,8 +190,10 @@ class Learner:
                 reference=self.reference if self.config.reference_every else None,
             )
 
-    def policy(self, *, seed: int, **settings: Any) -> ModelPolicy:
+    def policy(self, *, seed: int, **settings: Any) -> Engine:
         """The model as it is now, as a policy; ``settings`` override those of the config."""
+        if self.engine is not None:
+            return ready(self.engine, self.model, step=self.step, seed=seed)
         return ModelPolicy(self.model, self.tokenizer, seed=seed, **{**self._sampler, **settings})
 
     def _train_step(self, log: MetricsLog, progress: Progress) -> None:

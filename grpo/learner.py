@@ -31,8 +31,10 @@ from .run.interrupt import interrupt_later
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
 from .update import accumulate_gradient, add
+from .watch.alarm import Alarm
 from .watch.log import FILE, MetricsLog, read_metrics
-from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
+from .watch.metrics import filter_metrics, rollout_metrics
+from .watch.progress import Progress
 
 _log = logging.getLogger(__name__)
 _MAY_CHANGE = ("steps", "eval_every", "save_every", "keep_checkpoints", "max_none_share")

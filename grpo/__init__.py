@@ -26,8 +26,11 @@ from .run.evaluate import Rollout, Score, evaluate
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
+from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
 from .watch.plot import plot_learning_curve
+from .watch.samples import sample_groups
+from .watch.trackers import Tracker
 
 __all__ = [
     "Batch",
@@ -44,8 +47,10 @@ __all__ = [
     "SampledTasks",
     "Score",
     "TooManyUnscored",
+    "Tracker",
     "TrainingAlarm",
     "WarmStart",
+    "WatchWarning",
     "average_tokens",
     "character_tokenizer",
     "choose_forward",
@@ -66,6 +71,7 @@ __all__ = [
     "read_metrics",
     "row_of",
     "sample",
+    "sample_groups",
     "save_checkpoint",
     "shared_forward",
     "tiny_model",

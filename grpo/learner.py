@@ -6,7 +6,7 @@ import logging
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,13 @@ from .run.interrupt import interrupt_later
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
 from .update import accumulate_gradient, add
+from .watch.about import write_about
 from .watch.alarm import Alarm
 from .watch.log import FILE, MetricsLog, read_metrics
-from .watch.metrics import filter_metrics, rollout_metrics
+from .watch.metrics import filter_metrics, rollout_metrics, speed
 from .watch.progress import Progress
+from .watch.samples import due, sample_groups
+from .watch.trackers import Tracker, require_trackers
 
 _log = logging.getLogger(__name__)
 _MAY_CHANGE = ("steps", "eval_every", "save_every", "keep_checkpoints", "max_none_share")
@@ -62,11 +65,15 @@ class Learner:
         rollout: ``(policy, step)`` to the groups of a training step, steps counted from 1. It
             must choose its tasks by the step alone, or keep a state, as :class:`SampledTasks` does.
         config: the settings.
-        out_dir: for ``checkpoints/``, ``metrics.jsonl`` and ``tensorboard/``.
+        out_dir: for ``checkpoints/``, ``metrics.jsonl``, ``samples.jsonl``, ``run.json`` and what
+            trackers write.
         held_out: as ``rollout``, for the tasks of evaluation.
         resume: go on from the newest checkpoint in ``out_dir``.
         progress: show a progress bar where there is a terminal.
         on_step: called with each row of metrics.
+        trackers: see :class:`MetricsLog`.
+        samples: groups that are kept of a step, to be read; 0 for none.
+        about: what else tells this run from others, such as its environment: for ``run.json``.
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
@@ -86,13 +93,18 @@ class Learner:
         resume: bool = False,
         progress: bool = True,
         on_step: Callable[[dict[str, Any]], None] | None = None,
+        trackers: Sequence[str | Tracker] | None = None,
+        samples: int = 3,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
+        require_trackers(trackers)
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out = rollout, held_out
         self.config, self.out_dir = config, Path(out_dir)
         self.step = 0
         self._whole = True  # False while the weights are between two steps
         self._show, self._on_step, self._stalled = progress, on_step, Alarm()
+        self._trackers, self._samples, self._about = trackers, samples, about
         self._sampler = {
             "max_new_tokens": config.max_new_tokens,
             "temperature": config.temperature,
@@ -129,7 +141,12 @@ class Learner:
         """
         resumed_at = self.step if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
-        with MetricsLog(self.out_dir, resume_step=resumed_at) as log, progress:
+        settings = self.config.to_json()
+        write_about(self.out_dir, settings, self._about)
+        log = MetricsLog(
+            self.out_dir, resume_step=resumed_at, trackers=self._trackers, config=settings
+        )
+        with log, progress:
             try:
                 if self.step == 0:
                     self._write(log, progress, {"step": 0, **self._evaluate(0)})
@@ -175,11 +192,33 @@ class Learner:
                 self.step, self._whole = step, True
             row["seconds/rollout"] = collected - started
             row["seconds/update"] = time.perf_counter() - collected
+            row.update(speed(row))
+            self._keep_samples(log, groups, rows)
             self._alarm(row)
             row.update(self._evaluate(step))
         finally:  # a step that is done has its row, whatever stops the run
             if row:
                 self._write(log, progress, row)
+
+    def _keep_samples(
+        self, log: MetricsLog, groups: Sequence[EpisodeGroup], rows: Sequence[Row]
+    ) -> None:
+        if not self._samples or not due(self.step, self.config.steps):
+            return
+        advantages = iter([row.advantage for row in rows])  # only what is scored has a row
+        of_episodes = [
+            None if e.reward is None else next(advantages, None) for g in groups for e in g.episodes
+        ]
+        log.samples(
+            self.step,
+            sample_groups(
+                groups,
+                step=self.step,
+                seed=self.config.seed,
+                count=self._samples,
+                advantages=of_episodes,
+            ),
+        )
 
     def _collect(self, step: int) -> Sequence[EpisodeGroup]:
         """Roll out, and refuse a rollout in which too much is unscored."""
@@ -260,7 +299,9 @@ class Learner:
             return {}
         if step % every and step != self.config.steps:
             return {}
-        return _held_out(self.score(step=step))
+        started = time.perf_counter()
+        found = _held_out(self.score(step=step))
+        return {**found, "seconds/evaluation": time.perf_counter() - started}
 
     def score(self, *, step: int = 0) -> Score:
         """Evaluate the model as it is now; the same sampling seed every time.

@@ -26,16 +26,23 @@ from .run.evaluate import Rollout, Score, evaluate
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
+from .watch.compare import Comparison, compare_runs
+from .watch.history import History, read_history
 from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
+from .watch.overlay import write_comparison
 from .watch.plot import plot_learning_curve
+from .watch.report import write_report
 from .watch.samples import sample_groups
 from .watch.trackers import Tracker
+from .watch.visible import visible
 
 __all__ = [
     "Batch",
     "CheckpointError",
+    "Comparison",
     "GRPOConfig",
+    "History",
     "Learner",
     "MetricsLog",
     "ModelError",
@@ -56,6 +63,7 @@ __all__ = [
     "choose_forward",
     "chosen_logprobs",
     "clipped_surrogate",
+    "compare_runs",
     "evaluate",
     "full_forward",
     "group_advantages",
@@ -68,6 +76,7 @@ __all__ = [
     "micro_batches",
     "padded_forward",
     "plot_learning_curve",
+    "read_history",
     "read_metrics",
     "row_of",
     "sample",
@@ -76,7 +85,10 @@ __all__ = [
     "shared_forward",
     "tiny_model",
     "training_tasks",
+    "visible",
     "warm_start",
+    "write_comparison",
+    "write_report",
 ]
 
 del safetensors, tokenizers, torch, transformers

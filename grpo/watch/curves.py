@@ -99,9 +99,13 @@ def is_known(panel: Panel) -> bool:
     return panel in PANELS
 
 
-def smooth(series: Series) -> tuple[Series, int]:
-    """The mean of the last few steps: a fortieth of all. Gives that number too."""
-    window = max(1, len(series.values) // 40)
+def window_of(series: Series) -> int:
+    """Over how many steps a run's curve is averaged for the eye: a fortieth of all."""
+    return max(1, len(series.values) // 40)
+
+
+def smooth(series: Series, window: int) -> Series:
+    """Each value's mean with those before it, ``window`` of them, or as many as there are."""
     sums = [0.0]
     for value in series.values:
         sums.append(sums[-1] + value)
@@ -109,7 +113,7 @@ def smooth(series: Series) -> tuple[Series, int]:
         (sums[i + 1] - sums[max(0, i + 1 - window)]) / min(i + 1, window)
         for i in range(len(series.values))
     ]
-    return Series(series.steps, means), window
+    return Series(series.steps, means)
 
 
 def is_sparse(series: Series, steps: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...envs import wilson_interval
 from ..config import GRPOConfig
-from .curves import Curve, Panel, draw_svg, is_known, is_sparse, panels, smooth
+from .curves import Curve, Panel, draw_svg, is_known, is_sparse, panels, smooth, window_of
 from .history import History, read_history
 from .page import duration, figures, folded, note, page, safe, table, tiles, write_page
 
@@ -55,7 +55,7 @@ def _parts(history: History) -> list[str]:
     drawn = [(panel, _curves(history, panel, names)) for panel, names in panels(history.names)]
     known = [(p.title, draw_svg(p, c)) for p, c in drawn if is_known(p)]
     others = [(p.title, draw_svg(p, c)) for p, c in drawn if not is_known(p)]
-    _, window = smooth(history.series("reward"))
+    window = window_of(history.series("reward"))
     few = f"Thick: mean of the last {window} steps; thin: each step. " if window > 1 else ""
     parts += ["<h2>Curves</h2>", note(f"{few}Dots: at evaluations."), figures(known)]
     if others:
@@ -117,10 +117,10 @@ def _curves(history: History, panel: Panel, names: Sequence[str]) -> list[Curve]
         elif is_sparse(series, history.steps):
             curves.append(Curve(label, series, colour, points=True))
         else:
-            means, window = smooth(series)
+            window = window_of(series)
             if window > 1:
                 curves.append(Curve("", series, colour, faint=True))
-            curves.append(Curve(label, means, colour))
+            curves.append(Curve(label, smooth(series, window), colour))
     return curves
 
 

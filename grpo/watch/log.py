@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .lines import StepLines, finite, read_rows
-from .trackers import Background, Origin, Tracker, opened
+from .trackers import Background, Origin, Tracker, opened, require_trackers
 
 FILE = "metrics.jsonl"
 SAMPLES = "samples.jsonl"
@@ -40,6 +40,7 @@ class MetricsLog:
         trackers: Sequence[str | Tracker] | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
+        require_trackers(trackers)
         root = Path(directory)
         self._rows = StepLines(root / FILE, resume_step=resume_step)
         self._samples: StepLines | None = None

@@ -17,7 +17,8 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 
 _BAR = 8
-_BESIDE = 38  # columns for the name, the bar and the two times, up to a day
+_NARROW = 70  # without a bar below that
+_TIMES = 23  # columns for the two times, up to a day
 # Most telling first: where the terminal is narrow, the last ones are left out.
 _NUMBERS = (
     ("reward", "reward {:.3f}"),
@@ -69,8 +70,7 @@ class Progress:
     ) -> None:
         self._console = console or Console(stderr=True)
         self._bar = Bar(
-            TextColumn("train"),
-            BarColumn(_BAR),
+            *([BarColumn(_BAR)] if self._console.width >= _NARROW else []),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("eta"),
@@ -88,8 +88,9 @@ class Progress:
         name = "held_out/pass_at_1"
         if name in row:
             self._held_out = {name: row[name]}
-        count = 2 * len(str(self._bar.tasks[0].total or ""))
-        room = self._console.width - _BESIDE - count
+        count = 2 * len(str(self._bar.tasks[0].total)) + 2
+        bar = _BAR + 1 if self._console.width >= _NARROW else 0
+        room = self._console.width - _TIMES - count - bar
         text = progress_text({**row, **self._held_out}, room)
         self._bar.update(self._task, completed=row["step"], description=text)
 

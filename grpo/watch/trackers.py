@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from .about import read_about
 from .lines import WatchWarning
 from .visible import visible
 
@@ -57,8 +58,9 @@ class Origin:
 
     @property
     def run_id(self) -> str:
-        """A name for this directory's run that is the same when it is resumed."""
-        return hashlib.sha256(str(self.directory.resolve()).encode()).hexdigest()[:16]
+        """A name for this run: the same when it is resumed, another when it is started anew."""
+        started = read_about(self.directory).get("started", [])[:1]
+        return hashlib.sha256(f"{self.directory.resolve()} {started}".encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:
@@ -130,7 +132,7 @@ class WandB:
 
     def close(self) -> None:
         """Send what waits."""
-        self._run.finish(quiet=True)
+        self._run.finish()
 
 
 class Trackio:

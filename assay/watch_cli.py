@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from .console import add_row, out, say
@@ -58,15 +59,16 @@ def compare_command(
 
     Runs that differ only in their seed are one setting: their mean, from the lowest to the highest.
     """
-    from .grpo import compare_runs, write_comparison
+    from .grpo import compare_runs, visible, write_comparison
 
     if out_path.suffix not in (".html", ".png"):
         raise ValueError(f"--out must end in .html or .png, got {str(out_path)!r}")
     comparison = compare_runs(runs, metric=metric, levels=to or ())
-    # As many settings as there are, and more columns than a terminal is wide: it is turned over.
-    table = Table("", *(setting.label for setting in comparison.settings), title="Runs")
-    for name, *cells in list(zip(comparison.header, *comparison.rows, strict=True))[1:]:
-        add_row(table, name, *cells)
+    table = Table(
+        "", *(escape(visible(setting.label)) for setting in comparison.settings), title="Runs"
+    )
+    for row in comparison.rows:
+        add_row(table, *row)
     out.print(table)
     say(f"Comparison: {write_comparison(comparison, out_path)}")
 
@@ -90,7 +92,7 @@ def sample_tables(
     for at, group in groups:
         # A reply is untrusted text: nothing of it acts on the terminal.
         prompt = visible(group["prompt"])
-        table = Table(title=f"Step {at}, {group['kept_as']}", caption=None, show_lines=True)
+        table = Table(title=f"Step {at}, {group['kept_as']}", show_lines=True)
         table.add_column("reply", overflow="fold", ratio=1)
         for name in ("reward", "advantage", "tokens"):
             table.add_column(name, justify="right")

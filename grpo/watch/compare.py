@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..config import GRPOConfig
-from .curves import is_sparse, smooth
+from .curves import is_sparse, panels, smooth
 from .history import History, Series, read_history
 from .page import duration
 
@@ -40,15 +40,12 @@ class Comparison:
 
     Attributes:
         settings: the runs, those that differ only in their seed together.
-        header: of the table.
-        rows: of the table, one for each setting: means, with the lowest and highest of its runs.
-        differences: setting names to their values, for each of ``settings``, where they differ.
+        rows: of a table: a name, and for each of ``settings`` what differs or what it came to:
+            means over its runs, with the lowest and the highest.
     """
 
     settings: tuple[Setting, ...]
-    header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    differences: Mapping[str, tuple[str, ...]]
 
 
 def compare_runs(
@@ -77,16 +74,10 @@ def compare_runs(
         raise ValueError(f"no run has {metric!r}; there are {', '.join(known)}")
     levels = list(levels) or [x for x in _LEVELS if any(_rises(h, metric, x) for h in histories)]
     settings, differences = by_setting(histories)
-    header = ("setting", "runs", "steps", "time", f"{metric}, last", f"{metric}, best")
-    if metric != "reward":
-        header += (f"reward, last {WINDOW}",)
-    header += (
-        "tokens/s",
-        *(f"steps to {x:g}" for x in levels),
-        *(f"time to {x:g}" for x in levels),
-    )
-    rows = tuple(_row(setting, metric, levels) for setting in settings)
-    return Comparison(tuple(settings), header, rows, differences)
+    columns = [_column(setting, metric, levels) for setting in settings]
+    rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
+    told = [(name, *values) for name, values in differences.items()]
+    return Comparison(tuple(settings), tuple(told + rows))
 
 
 def by_setting(
@@ -137,7 +128,9 @@ def short_names(names: Sequence[str]) -> list[str]:
 def drawn(history: History, name: str) -> Series:
     """A number as it is compared: averaged over 10 steps where it is there at nearly every one."""
     series = history.series(name)
-    return series if is_sparse(series, history.steps) else smooth(series, WINDOW)
+    ((panel, _),) = panels([name])
+    raw = panel.exact or is_sparse(series, history.steps)
+    return series if raw else smooth(series, WINDOW)
 
 
 def first_reached(history: History, name: str, level: float) -> int | None:
@@ -154,26 +147,29 @@ def _rises(history: History, name: str, level: float) -> bool:
     return bool(values) and values[0] < level <= max(values)
 
 
-def _row(setting: Setting, metric: str, levels: Sequence[float]) -> tuple[str, ...]:
+def _column(setting: Setting, metric: str, levels: Sequence[float]) -> dict[str, str]:
     runs = setting.runs
-    cells = [
-        setting.label,
-        str(len(runs)),
-        _mean([float(h.steps) for h in runs], lambda x: f"{x:g}"),
-        _mean([max(s.values()) if (s := h.seconds()) else None for h in runs], duration),
-        _mean([drawn(h, metric).last() for h in runs], _three),
-        _mean([max(drawn(h, metric).values, default=None) for h in runs], _three),
-    ]
+    times = [h.seconds() for h in runs]
+    found = {
+        "runs": str(len(runs)),
+        "steps": _mean([float(h.steps) for h in runs], _whole),
+        "time": _mean([max(t.values()) if t else None for t in times], duration),
+        f"{metric}, last": _mean([drawn(h, metric).last() for h in runs], _three),
+        f"{metric}, best": _mean(
+            [max(drawn(h, metric).values, default=None) for h in runs], _three
+        ),
+    }
     if metric != "reward":
-        cells.append(_mean([h.series("reward").last(WINDOW) for h in runs], _three))
-    cells.append(_mean([_average(h.series("tokens/s")) for h in runs], lambda x: f"{x:,.0f}"))
-    steps = [[first_reached(h, metric, level) for h in runs] for level in levels]
-    cells += [_mean(found, lambda x: f"{x:.0f}") for found in steps]
-    for found in steps:
-        times = [h.seconds() for h in runs]
-        reached = [t[s] if t and s is not None else None for t, s in zip(times, found, strict=True)]
-        cells.append(_mean(reached, duration))
-    return tuple(cells)
+        found[f"reward, last {WINDOW}"] = _mean(
+            [h.series("reward").last(WINDOW) for h in runs], _three
+        )
+    found["tokens/s"] = _mean([_average(h.series("tokens/s")) for h in runs], _whole)
+    for level in levels:
+        steps = [first_reached(h, metric, level) for h in runs]
+        at = [t[s] if t and s is not None else None for t, s in zip(times, steps, strict=True)]
+        found[f"steps to {level:g}"] = _mean(steps, _whole)
+        found[f"time to {level:g}"] = _mean(at, duration)
+    return found
 
 
 def _mean(values: Sequence[float | None], form: Callable[[float], str]) -> str:
@@ -189,6 +185,10 @@ def _mean(values: Sequence[float | None], form: Callable[[float], str]) -> str:
 
 def _average(series: Series) -> float | None:
     return series.last(len(series.values)) if series.values else None
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
 
 
 def _three(value: float) -> str:

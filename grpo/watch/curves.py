@@ -28,6 +28,7 @@ class Panel:
         share: the axis goes from 0 to 1.
         floor: the axis begins there, where nothing lies below.
         height: the axis is at least so high, so that rounding does not look like a finding.
+        exact: drawn as it is, without averages: there is no noise in it.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Panel:
     share: bool = False
     floor: float | None = None
     height: float = 0.0
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ PANELS = (
     ),
     Panel("Loss", ("loss", "loss/*")),
     Panel("Length of the gradient", ("grad_norm*",), log=True),
-    Panel("Learning rate", ("lr", "lr/*"), floor=0),
+    Panel("Learning rate", ("lr", "lr/*"), floor=0, exact=True),
     Panel("Speed, sampled tokens a second", ("tokens/s",), floor=0),
     Panel("Seconds of a step", ("seconds/*",), floor=0),
 )
@@ -159,7 +161,7 @@ def draw_png(pictures: Sequence[tuple[Panel, Sequence[Curve]]], path: Path) -> N
             axes.set_axis_off()
         if len(legend) > 1:
             figure.legend(list(legend.values()), list(legend), loc="outside upper left")
-        figure.savefig(path, format="png", dpi=110)
+        figure.savefig(path, format="png", dpi=80)
 
 
 def _draw(axes: Any, panel: Panel, curves: Sequence[Curve]) -> None:
@@ -178,9 +180,12 @@ def _draw(axes: Any, panel: Panel, curves: Sequence[Curve]) -> None:
 
 def _scale(axes: Any, panel: Panel, values: Sequence[float]) -> None:
     if panel.log and values and min(values) > 0:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
         axes.set_yscale("log")
-        for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            which(lambda value, _: f"{value:g}")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
         return
     if panel.share:
         axes.set_ylim(-0.02, 1.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .compare import WINDOW, Comparison, Setting, drawn
@@ -33,13 +34,10 @@ def write_comparison(comparison: Comparison, path: str | Path) -> Path:
     usual, others = _pictures(comparison.settings)
     if path.suffix == ".png":
         path.parent.mkdir(parents=True, exist_ok=True)
-        draw_png(usual or others, path)
+        draw_png(_chosen(usual) or usual or others, path)
     else:
-        parts = [note(_NOTE), table(comparison.header, comparison.rows, wide=True)]
-        if comparison.differences:
-            labels = [setting.label for setting in comparison.settings]
-            rows = [(name, *values) for name, values in comparison.differences.items()]
-            parts += ["<h2>What differs</h2>", table(("setting", *labels), rows, wide=True)]
+        labels = [setting.label for setting in comparison.settings]
+        parts = [note(_NOTE), table(("", *labels), comparison.rows, wide=True)]
         parts += ["<h2>Curves</h2>", figures((p.title, draw_svg(p, c)) for p, c in usual)]
         if others:
             further = figures((p.title, draw_svg(p, c)) for p, c in others)
@@ -69,6 +67,18 @@ def band(series: Sequence[Series]) -> tuple[Series, tuple[list[float], list[floa
     return means, ([min(column) for column in columns], [max(column) for column in columns])
 
 
+_IN_PICTURE = (
+    "held_out/pass*",
+    "reward",
+    "reward/*",
+    "zero_variance",
+    "kl",
+    "entropy",
+    "clip_fraction",
+    "tokens/reply",
+    "grad_norm",
+    "tokens/s",
+)
 _Picture = tuple[Panel, list[Curve]]
 
 
@@ -80,10 +90,20 @@ def _pictures(settings: Sequence[Setting]) -> tuple[list[_Picture], list[_Pictur
     for panel, mine in panels(list(names)):
         for name in mine:
             alone = len(mine) == 1 and "*" not in panel.names[0]
-            single = replace(panel, title=panel.title if alone else name, stacked=False)
+            title = panel.title if alone else name
+            single = replace(panel, title=title, names=(name,), stacked=False)
             curves = [c for i, setting in enumerate(settings) for c in _curves(setting, name, i)]
             (usual if is_known(panel) else others).append((single, curves))
     return usual, others
+
+
+def _chosen(pictures: Sequence[_Picture]) -> list[_Picture]:
+    """What a single picture has room for."""
+    return [
+        (panel, curves)
+        for panel, curves in pictures
+        if any(fnmatchcase(panel.names[0], pattern) for pattern in _IN_PICTURE)
+    ]
 
 
 def _curves(setting: Setting, name: str, colour: int) -> list[Curve]:

@@ -36,7 +36,7 @@ svg { width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; font-size: .9em; }
 th, td { text-align: left; padding: .22rem .8rem .22rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-.wide th, .wide td { overflow-wrap: normal; }
+.wide th, .wide td { white-space: nowrap; }
 .cards { grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); }
 .card { border: 1px solid var(--line); border-left: 5px solid var(--line); border-radius: 6px;
   padding: .4rem .6rem; min-width: 0; }

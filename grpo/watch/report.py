@@ -112,7 +112,7 @@ def _curves(history: History, panel: Panel, names: Sequence[str]) -> list[Curve]
     for colour, name in enumerate(names):
         series = history.series(name)
         label = name.rpartition("/")[2] if len(names) > 1 and "/" in panel.names[0] else name
-        if panel.stacked:
+        if panel.stacked or panel.exact:
             curves.append(Curve(label, series, colour))
         elif is_sparse(series, history.steps):
             curves.append(Curve(label, series, colour, points=True))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -125,11 +128,7 @@ def is_sparse(series: Series, steps: int) -> bool:
 
 def draw_svg(panel: Panel, curves: Sequence[Curve]) -> str:
     """A picture as an ``<svg>`` element that takes the text colour of its page."""
-    import io
-
-    import matplotlib
-
-    with matplotlib.rc_context(_style(salt=panel.title)):
+    with _drawing(_style(salt=visible(panel.title))):
         figure = _figure(4.8, 2.9)
         _draw(figure.subplots(), panel, curves)
         handles, labels = figure.axes[0].get_legend_handles_labels()
@@ -143,12 +142,10 @@ def draw_svg(panel: Panel, curves: Sequence[Curve]) -> str:
 
 def draw_png(pictures: Sequence[tuple[Panel, Sequence[Curve]]], path: Path) -> None:
     """All pictures in one file, in three columns at most, with one legend."""
-    import matplotlib
-
     columns = min(3, len(pictures))
     lines = -(-len(pictures) // columns)
     style = {**_style(salt=""), **dict.fromkeys(_COLOURED, "black")}
-    with matplotlib.rc_context(style):
+    with _drawing(style):
         figure = _figure(4.4 * columns, 2.7 * lines + 0.4)
         grid = figure.subplots(lines, columns, squeeze=False).flatten()
         legend: dict[str, Any] = {}
@@ -162,6 +159,16 @@ def draw_png(pictures: Sequence[tuple[Panel, Sequence[Curve]]], path: Path) -> N
         if len(legend) > 1:
             figure.legend(list(legend.values()), list(legend), loc="outside upper left")
         figure.savefig(path, format="png", dpi=80)
+
+
+@contextmanager
+def _drawing(style: dict[str, Any]) -> Iterator[None]:
+    import matplotlib
+
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        # Names may be in any script; the browser has the letters that are missing here.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
 
 
 def _draw(axes: Any, panel: Panel, curves: Sequence[Curve]) -> None:

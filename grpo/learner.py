@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 import warnings
 from collections import Counter
@@ -13,11 +14,13 @@ from typing import Any
 import torch
 
 from ..envs import EpisodeGroup
-from .arithmetic.advantage import group_advantages
+from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
-from .model.batch import Row, row_of
+from .credit import credit, reads_policy, rows_of
+from .model.batch import Row
 from .model.forward import choose_forward
 from .model.loading import quiet
+from .model.passes import read_rows, with_reference
 from .run.checkpoint import (
     CheckpointError,
     State,
@@ -30,7 +33,7 @@ from .run.evaluate import Kept, Rollout, Score, evaluate
 from .run.interrupt import interrupt_later
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
-from .update import accumulate_gradient, add
+from .update import accumulate_gradient, minibatches, teaching, update_metrics
 from .watch.about import write_about
 from .watch.alarm import Alarm
 from .watch.log import FILE, MetricsLog, read_metrics
@@ -48,7 +51,7 @@ class TooManyUnscored(RuntimeError):
 
 
 class NotFinite(RuntimeError):
-    """The gradient is infinite or NaN; it has not reached the weights."""
+    """The loss or its gradient is infinite or NaN; it has not reached the weights."""
 
 
 class TrainingAlarm(UserWarning):
@@ -205,7 +208,7 @@ class Learner:
     ) -> None:
         if not self._samples or not due(self.step, self.config.steps):
             return
-        advantages = iter([row.advantage for row in rows])  # only what is scored has a row
+        advantages = iter([row.mean_advantage for row in rows])  # only what is scored has a row
         of_episodes = [
             None if e.reward is None else next(advantages, None) for g in groups for e in g.episodes
         ]
@@ -242,14 +245,14 @@ class Learner:
 
     def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages."""
-        rewards = reward_table(groups)
-        advantages = group_advantages(rewards, std=self.config.advantage_std).tolist()
-        return [
-            row_of(episode, advantage)
-            for group, values in zip(groups, advantages, strict=True)
-            for episode, advantage in zip(group.episodes, values, strict=False)
-            if episode.reward is not None
-        ]
+        rows, model, forward = rows_of(groups), self.model, self._forward
+        heat, budget = self.config.temperature, self.config.tokens_per_batch
+        if self.reference is not None:
+            rows = with_reference(rows, self.reference, forward, temperature=heat, budget=budget)
+        reading = None
+        if reads_policy(self.config):
+            reading = read_rows(model, forward, rows, temperature=heat, budget=budget)
+        return credit(groups, rows, self.config, reading)
 
     def _update(self, rows: Sequence[Row], step: int) -> dict[str, float]:
         """Take the optimizer steps that a rollout is good for."""
@@ -258,35 +261,23 @@ class Learner:
             group["lr"] = rate
         sums: dict[str, float] = {}
         norms = []
-        for part in self._minibatches(rows, step):
-            if not self.config.beta and all(row.advantage == 0.0 for row in part):
+        for part in minibatches(rows, self.config, step):
+            if not teaching(part, self.config):
                 continue  # nothing to learn from; momentum alone must not move the weights
             self.optimizer.zero_grad(set_to_none=True)
-            found = accumulate_gradient(
-                self.model, self._forward, part, self.config, reference=self.reference
-            )
-            add(sums, found)
-            norms.append(self._optimizer_step(step))
-        return _update_metrics(sums, norms, rate)
+            found = accumulate_gradient(self.model, self._forward, part, self.config)
+            merge_sums(sums, found)
+            norms.append(self._optimizer_step(step, found["loss"]))
+        return update_metrics(sums, norms, rate)
 
-    def _minibatches(self, rows: Sequence[Row], step: int) -> list[list[Row]]:
-        """The rows of each optimizer step: mu passes, each cut into minibatches of groups."""
-        prompts = list(dict.fromkeys(row.prompt for row in rows))
-        parts: list[list[Row]] = []
-        for iteration in range(self.config.num_iterations):
-            seed = derive_seed(self.config.seed, step, iteration)
-            order = torch.randperm(len(prompts), generator=torch.Generator().manual_seed(seed))
-            for chosen in order.chunk(self.config.minibatches):
-                mine = {prompts[i] for i in chosen.tolist()}
-                parts.append([row for row in rows if row.prompt in mine])
-        return parts
-
-    def _optimizer_step(self, step: int) -> float:
+    def _optimizer_step(self, step: int, loss: float) -> float:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        if not torch.isfinite(norm):
+        # The loss too: a bound cuts the gradient of a ratio that is no number to zero.
+        if not math.isfinite(loss) or not torch.isfinite(norm):
             raise NotFinite(
-                f"step {step}: the gradient's length is {float(norm)}; it has not reached the "
-                "weights. Lower learning_rate, or raise warmup_steps, and resume"
+                f"step {step}: the loss is {loss} and the gradient's length {float(norm)}; "
+                "nothing has reached the weights. Lower learning_rate, or raise warmup_steps, "
+                "and resume"
             )
         self._whole = False
         self.optimizer.step()
@@ -367,14 +358,6 @@ class Learner:
                 self._stalled.check(row)  # it counts rollouts in a row
 
 
-def reward_table(groups: Sequence[EpisodeGroup]) -> torch.Tensor:
-    """Rewards of groups as [P, G] of float64, G the size of the largest; NaN where none is."""
-    width = max(len(group.episodes) for group in groups)
-    nan = float("nan")
-    rows = [[nan if r is None else r for r in group.rewards] for group in groups]
-    return torch.tensor([row + [nan] * (width - len(row)) for row in rows], dtype=torch.float64)
-
-
 def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
     """The model as it was at the start of the run, kept beside it for when it is resumed."""
     path = out_dir / "reference"
@@ -383,21 +366,6 @@ def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
             model.save_pretrained(path)
         reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
     return reference.to(model.device).eval().requires_grad_(False)
-
-
-def _update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
-    """Means over tokens and optimizer steps; NaN where no step was taken."""
-    tokens = sums.get("tokens", 0.0)
-    updates = len(norms)
-    nan = float("nan")
-    row = {"lr": rate, "updates": updates, "tokens/trained": tokens}
-    row["loss"] = sums["loss"] / updates if updates else nan
-    row["grad_norm"] = sum(norms) / updates if updates else nan
-    for name, key in (("ratio", "ratio"), ("clipped", "clip_fraction"), ("entropy", "entropy")):
-        row[key] = sums[name] / tokens if tokens else nan
-    if "kl" in sums:
-        row["kl"] = sums["kl"] / max(1, tokens)
-    return row
 
 
 def _held_out(score: Score) -> dict[str, float]:

@@ -122,4 +122,5 @@ def _row(tokenizer: Any, task: Task) -> Row:
         *tokenizer(task.solution, add_special_tokens=False)["input_ids"],
         tokenizer.eos_token_id,
     )
-    return Row(prompt, reply, (True,) * len(reply), (0.0,) * len(reply), 0.0)
+    zeros = (0.0,) * len(reply)
+    return Row(prompt, reply, (True,) * len(reply), zeros, zeros)

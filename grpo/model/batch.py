@@ -27,23 +27,40 @@ class Row:
         written: for each reply token, whether the policy wrote it.
         logprobs: for each reply token, its log-probability when it was sampled; 0.0 where the
             environment wrote it.
-        advantage: how much better the episode was than its group.
+        advantages: for each reply token, how much better it did than was to be expected; one
+            value all along where only the outcome is judged.
+        reference: for each reply token, its log-probability under the reference model; empty
+            where there is none.
+        ends: the last token of each turn that the policy took.
     """
 
     prompt: tuple[int, ...]
     reply: tuple[int, ...]
     written: tuple[bool, ...]
     logprobs: tuple[float, ...]
-    advantage: float
+    advantages: tuple[float, ...]
+    reference: tuple[float, ...] = ()
+    ends: tuple[int, ...] = ()
 
     @property
     def length(self) -> int:
         """Tokens that the policy wrote."""
         return sum(self.written)
 
+    @property
+    def mean_advantage(self) -> float:
+        """Mean over the tokens that the policy wrote; 0.0 where it wrote none."""
+        found = [a for a, mine in zip(self.advantages, self.written, strict=True) if mine]
+        return sum(found) / max(1, len(found))
 
-def row_of(episode: Episode, advantage: float) -> Row:
-    """Lay an episode's spans end to end.
+    @property
+    def teaches(self) -> bool:
+        """Whether any of its tokens has an advantage."""
+        return any(self.advantages)
+
+
+def row_of(episode: Episode, advantage: float = 0.0) -> Row:
+    """Lay an episode's spans end to end, with one advantage for all its tokens.
 
     Raises:
         ValueError: the episode has no tokens, or does not begin with its prompt's.
@@ -65,12 +82,16 @@ def row_of(episode: Episode, advantage: float) -> Row:
     reply: list[int] = []
     written: list[bool] = []
     logprobs: list[float] = []
+    ends: list[int] = []
     for span in spans[first:]:
         mine = span.author == "model"
         reply.extend(span.ids)
         written.extend([mine] * len(span.ids))
         logprobs.extend(span.logprobs if mine else [0.0] * len(span.ids))
-    return Row(prompt, tuple(reply), tuple(written), tuple(logprobs), advantage)
+        if mine:
+            ends.append(len(reply) - 1)
+    advantages = (advantage,) * len(reply)
+    return Row(prompt, tuple(reply), tuple(written), tuple(logprobs), advantages, ends=tuple(ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +105,8 @@ class Batch:
         reply_lengths: [P, G]; 0 where a prompt has fewer than G replies.
         mask: [P, G, T] of bool, True on tokens that the policy wrote.
         old_logprobs: [P, G, T], 0 off the mask.
-        advantages: [P, G].
+        advantages: [P, G, T].
+        reference: [P, G, T], log-probabilities under the reference model, where there is one.
     """
 
     prompts: Tensor
@@ -94,6 +116,7 @@ class Batch:
     mask: Tensor
     old_logprobs: Tensor
     advantages: Tensor
+    reference: Tensor | None = None
 
     @classmethod
     def of(
@@ -108,7 +131,7 @@ class Batch:
         g = max(len(rows) for rows in groups)
         s = max(len(rows[0].prompt) for rows in groups) + extra_padding
         t = max(len(row.reply) for rows in groups for row in rows) + extra_padding
-        missing = Row((), (), (), (), 0.0)
+        missing = Row((), (), (), (), ())
         full = [[*rows, *[missing] * (g - len(rows))] for rows in groups]
 
         def table(values: Callable[[Row], Sequence[Any]], fill: Any) -> Tensor:
@@ -125,7 +148,8 @@ class Batch:
             reply_lengths=torch.tensor([[len(r.reply) for r in rows] for rows in full]).to(device),
             mask=table(lambda row: row.written, False),
             old_logprobs=table(lambda row: row.logprobs, 0.0),
-            advantages=torch.tensor([[r.advantage for r in rows] for rows in full]).to(device),
+            advantages=table(lambda row: row.advantages, 0.0),
+            reference=table(lambda row: row.reference, 0.0) if groups[0][0].reference else None,
         )
 
 

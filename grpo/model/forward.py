@@ -110,7 +110,7 @@ def _probe(model: Any) -> Batch:
         return tuple(torch.randint(vocabulary, (n,), generator=generator).tolist())
 
     def rows(prompt: tuple[int, ...], *lengths: int) -> list[Row]:
-        return [Row(prompt, ids(n), (True,) * n, (0.0,) * n, 0.0) for n in lengths]
+        return [Row(prompt, ids(n), (True,) * n, (0.0,) * n, (0.0,) * n) for n in lengths]
 
     return Batch.of([rows(ids(7), 5, 3, 6), rows(ids(4), 6, 1)], device=model.device)
 

@@ -74,7 +74,7 @@ PANELS = (
     Panel("KL divergence", ("kl", "kl/*", "kl_*"), floor=0),
     Panel("Entropy", ("entropy", "entropy/*", "entropy_*"), floor=0),
     Panel("Share of tokens that are clipped", ("clip_fraction*",), floor=0, height=0.01),
-    Panel("Probability ratio", ("ratio", "ratio/*", "ratio_*"), height=0.01),
+    Panel("Probability ratio", ("ratio", "ratio/*", "*_ratio"), height=0.01),
     Panel(
         "Length of replies, tokens", ("tokens/reply*", "tokens/longest", "tokens/shortest"), floor=0
     ),
@@ -162,7 +162,7 @@ def draw_png(pictures: Sequence[tuple[Panel, Sequence[Curve]]], path: Path) -> N
 
 
 @contextmanager
-def _drawing(style: dict[str, Any]) -> Iterator[None]:
+def _drawing(style: Any) -> Iterator[None]:
     import matplotlib
 
     with matplotlib.rc_context(style), warnings.catch_warnings():

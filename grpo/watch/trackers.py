@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import importlib.util
 import queue
 import threading
@@ -76,21 +77,21 @@ class TensorBoard:
 
         # Without purge_step the steps that are done again would show up twice.
         purge = None if origin.resume_step is None else origin.resume_step + 1
-        self._board = SummaryWriter(str(origin.directory / "tensorboard"), purge_step=purge)  # type: ignore[no-untyped-call]  # torch leaves it so
+        self._board = SummaryWriter(str(origin.directory / "tensorboard"), purge_step=purge)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add a scalar for each number."""
         for name, value in _numbers(row).items():
-            self._board.add_scalar(name, value, row["step"])  # type: ignore[no-untyped-call]  # as above
+            self._board.add_scalar(name, value, row["step"])
 
     def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
         """Add a text for each group."""
         for group in groups:
-            self._board.add_text(f"samples/{group['kept_as']}", as_markdown(group), step)  # type: ignore[no-untyped-call]  # as above
+            self._board.add_text(f"samples/{group['kept_as']}", as_markdown(group), step)
 
     def close(self) -> None:
         """Write what waits."""
-        self._board.close()  # type: ignore[no-untyped-call]  # as above
+        self._board.close()
 
 
 class WandB:
@@ -101,8 +102,7 @@ class WandB:
     """
 
     def __init__(self, origin: Origin) -> None:
-        import wandb
-
+        wandb = importlib.import_module("wandb")  # it has types where it is installed, else none
         self._wandb, self._last = wandb, origin.last
         self._run = wandb.init(
             id=origin.run_id,
@@ -139,8 +139,7 @@ class Trackio:
     """Logs to trackio, which keeps its files on this machine (``TRACKIO_DIR``)."""
 
     def __init__(self, origin: Origin) -> None:
-        import trackio
-
+        trackio = importlib.import_module("trackio")
         self._last = origin.last
         self._run = trackio.init(
             project="assay",

@@ -70,7 +70,9 @@ def rows(prompt: list[int], *replies: list[int], hole: bool = False) -> list[Row
     made = []
     for reply in replies:
         written = tuple(not (hole and i == 1) for i in range(len(reply)))
-        made.append(Row(tuple(prompt), tuple(reply), written, (0.0,) * len(reply), 0.0))
+        made.append(
+            Row(tuple(prompt), tuple(reply), written, (0.0,) * len(reply), (0.0,) * len(reply))
+        )
     return made
 
 

@@ -25,7 +25,7 @@ def test_on_policy_gradient_is_reinforce() -> None:
     """At ratio 1 nothing is clipped: the gradient is -advantage for each reply token."""
     logprobs = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]], requires_grad=True)
     grpo_loss(
-        logprobs, logprobs.detach(), torch.tensor([1.0, -1.0]), MASK, denominator=3
+        logprobs, logprobs.detach(), torch.tensor([[1.0], [-1.0]]), MASK, denominator=3
     ).backward()
     assert torch.allclose(logprobs.grad, torch.tensor([[-1.0, -1.0], [1.0, 0.0]]) / 3)
 
@@ -43,7 +43,7 @@ def test_on_policy_gradient_is_reinforce() -> None:
 def test_clip(ratio: float, advantage: float, gain: float, slope: float) -> None:
     """The slope is d gain / d logprob = ratio x advantage where the clip does not bind."""
     logprobs = torch.tensor([[math.log(ratio)]], requires_grad=True)
-    found = clipped_surrogate(logprobs, torch.zeros(1, 1), torch.tensor([advantage]))
+    found = clipped_surrogate(logprobs, torch.zeros(1, 1), torch.tensor([[advantage]]))
     found.sum().backward()
     assert found.item() == pytest.approx(gain)
     assert logprobs.grad.item() == pytest.approx(slope)
@@ -51,9 +51,9 @@ def test_clip(ratio: float, advantage: float, gain: float, slope: float) -> None
 
 def test_clip_higher_moves_only_the_upper_side() -> None:
     logprobs, old = torch.tensor([[1.25, 0.5]]).log(), torch.zeros(1, 2)
-    found = clipped_surrogate(logprobs, old, torch.tensor([1.0]), clip=0.2, clip_high=0.28)
+    found = clipped_surrogate(logprobs, old, torch.tensor([[1.0]]), clip=0.2, clip_high=0.28)
     assert torch.allclose(found, torch.tensor([[1.25, 0.5]]))
-    low = clipped_surrogate(logprobs, old, torch.tensor([-1.0]), clip=0.2, clip_high=0.28)
+    low = clipped_surrogate(logprobs, old, torch.tensor([[-1.0]]), clip=0.2, clip_high=0.28)
     assert torch.allclose(low, torch.tensor([[-1.25, -0.8]]))
 
 
@@ -78,7 +78,7 @@ def test_three_averages_by_hand() -> None:
 def test_beta_without_a_reference_is_refused() -> None:
     zeros = torch.zeros(2, 2)
     with pytest.raises(ValueError, match=r"beta=0\.1 needs reference_logprobs"):
-        grpo_loss(zeros, zeros, torch.zeros(2), MASK, denominator=1, beta=0.1)
+        grpo_loss(zeros, zeros, torch.zeros(2, 1), MASK, denominator=1, beta=0.1)
 
 
 def naive(
@@ -132,7 +132,7 @@ def test_equals_the_naive_loop_however_it_is_cut(
         return grpo_loss(
             x[part],
             old[part],
-            adv[part],
+            adv[part, None],
             mask[part],
             denominator=denominator,
             average=average,
@@ -154,7 +154,7 @@ def test_equals_the_naive_loop_however_it_is_cut(
 def test_token_sums_count_what_the_clip_stops() -> None:
     ratios = torch.tensor([[1.5, 1.5, 1.0], [0.5, 1.5, 9.0]])
     mask = torch.tensor([[True, True, True], [True, True, False]])
-    found = token_sums(ratios.log(), torch.zeros(2, 3), torch.tensor([1.0, -1.0]), mask)
+    found = token_sums(ratios.log(), torch.zeros(2, 3), torch.tensor([[1.0], [-1.0]]), mask)
     assert found["tokens"] == 5
     assert found["clipped"] == 3  # two above with A > 0, one below with A < 0
     assert found["ratio"] == pytest.approx(1.5 + 1.5 + 1.0 + 0.5 + 1.5)

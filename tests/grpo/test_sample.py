@@ -25,7 +25,7 @@ def test_logprobs_are_those_of_the_training_forward(model: Any) -> None:
     assert len({len(s.ids) for s in found}) > 1
     for prompt, s in zip(PROMPTS, found, strict=True):
         n = len(s.ids)
-        row = Row(tuple(prompt), tuple(s.ids), (True,) * n, tuple(s.logprobs), 0.0)
+        row = Row(tuple(prompt), tuple(s.ids), (True,) * n, tuple(s.logprobs), (0.0,) * len(s.ids))
         batch = Batch.of([[row]])
         wanted, _ = full_forward(model, batch, 0.8)
         assert torch.allclose(batch.old_logprobs, wanted, atol=1e-5)
@@ -60,7 +60,7 @@ def test_other_architectures(config: Any) -> None:
     model = AutoModelForCausalLM.from_config(config).eval()
     found = sample(model, PROMPTS, max_new_tokens=8, eos_ids=EOS, seed=1)
     rows = [
-        Row(tuple(p), tuple(s.ids), (True,) * len(s.ids), tuple(s.logprobs), 0.0)
+        Row(tuple(p), tuple(s.ids), (True,) * len(s.ids), tuple(s.logprobs), (0.0,) * len(s.ids))
         for p, s in zip(PROMPTS, found, strict=True)
     ]
     batch = Batch.of([[row] for row in rows])

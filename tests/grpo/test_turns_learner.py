@@ -136,7 +136,7 @@ def test_the_gradient_is_that_of_the_policys_tokens_alone(played: Any, name: str
         logprobs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
         for place, mine in enumerate(row.written, start=len(row.prompt)):
             if mine:
-                gain = gain + row.advantage * logprobs[place - 1, ids[place]]
+                gain = gain + row.advantages[0] * logprobs[place - 1, ids[place]]
                 tokens += 1
     (-gain / tokens).backward()
     for mine, theirs in zip(found, model.parameters(), strict=True):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from assay.grpo import GRPOConfig, Row, full_forward, load_model, shared_forward
+from assay.grpo.model.passes import with_reference
 from assay.grpo.update import accumulate_gradient
 
 torch.set_num_threads(1)
@@ -21,7 +23,7 @@ def rows() -> list[Row]:
             advantage = 0.0 if p == 1 else (1.0, -0.5, -0.5)[i]
             ids = tuple(10 + (7 * p + 3 * i + t) % 80 for t in range(n))
             old = tuple(-4.6 - 0.1 * t for t in range(n))
-            made.append(Row((5 + p,) * (p + 1), ids, (True,) * n, old, advantage))
+            made.append(Row((5 + p,) * (p + 1), ids, (True,) * n, old, (advantage,) * n))
     return made
 
 
@@ -30,7 +32,9 @@ def gradient(
 ) -> torch.Tensor:
     model.zero_grad()
     config = GRPOConfig(max_new_tokens=8, **settings)
-    accumulate_gradient(model, forward, rows, config, reference=reference)
+    if reference is not None:
+        rows = with_reference(rows, reference, full_forward, temperature=1.0, budget=1000)
+    accumulate_gradient(model, forward, rows, config)
     return torch.cat([p.grad.flatten() for p in model.parameters()])
 
 
@@ -60,16 +64,14 @@ def test_groups_without_variance_are_skipped_exactly(model: Any) -> None:
     settings = {"tokens_per_batch": 1}
     skipped = gradient(model, rows(), **settings)
     # An advantage this small is not skipped, and its gradient is below every rounding.
-    kept = [
-        r if r.advantage else Row(r.prompt, r.reply, r.written, r.logprobs, 1e-30) for r in rows()
-    ]
+    kept = [r if r.teaches else replace(r, advantages=(1e-30,) * len(r.reply)) for r in rows()]
     assert torch.equal(skipped, gradient(model, kept, **settings))
 
 
 def test_skipped_rows_still_count_in_the_denominator(model: Any) -> None:
     """Tokens: 9 + 8 + 8 + 9 = 34, of which the group that is skipped has 8."""
     whole = gradient(model, rows())
-    without = gradient(model, [r for r in rows() if r.advantage])
+    without = gradient(model, [r for r in rows() if r.teaches])
     assert_close(without, whole * 34 / 26)
 
 
@@ -77,7 +79,7 @@ def test_a_kl_penalty_pulls_on_groups_without_variance(model: Any, model_dir: An
     reference = load_model(model_dir)[0]
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(1.5)
-    flat = [r for r in rows() if not r.advantage]
+    flat = [r for r in rows() if not r.teaches]
     assert gradient(model, flat, beta=0.1, reference=reference).norm() > 0
 
 
@@ -85,6 +87,6 @@ def test_the_environments_tokens_get_no_gradient(model: Any) -> None:
     """Two replies that differ in what the environment said last: the same gradient."""
 
     def reply(said: int) -> Row:
-        return Row((5, 6), (7, 8, said), (True, True, False), (-4.0, -4.0, 0.0), 1.0)
+        return Row((5, 6), (7, 8, said), (True, True, False), (-4.0, -4.0, 0.0), (1.0,) * 3)
 
     assert torch.equal(gradient(model, [reply(20)]), gradient(model, [reply(30)]))

@@ -1,0 +1,63 @@
+"""What a model makes of rows that are written already, without a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from .batch import Batch, Row, by_prompt, micro_batches
+from .forward import Forward
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a model makes of a row's reply tokens: 0.0 on those the policy did not write.
+
+    Attributes:
+        logprobs: log-probability of each, in nats.
+        entropies: of the distribution each was drawn from, in nats.
+    """
+
+    logprobs: tuple[float, ...]
+    entropies: tuple[float, ...]
+
+
+@torch.no_grad()
+def read_rows(
+    model: Any, forward: Forward, rows: Sequence[Row], *, temperature: float, budget: int
+) -> list[Reading]:
+    """Read rows under a model.
+
+    Args:
+        model: what reads.
+        forward: see :mod:`assay.grpo.model.forward`.
+        rows: in any order.
+        temperature: divides the logits.
+        budget: padded tokens of one forward pass.
+
+    Returns:
+        One reading for each row, in order.
+    """
+    found: dict[int, Reading] = {}
+    for groups in micro_batches(by_prompt(rows), budget=budget):
+        logprobs, entropy = forward(model, Batch.of(groups, device=model.device), temperature)
+        tables = zip(groups, logprobs.tolist(), entropy.tolist(), strict=True)
+        for group, of_group, entropies in tables:
+            for row, values, more in zip(group, of_group, entropies, strict=False):
+                n = len(row.reply)
+                found[id(row)] = Reading(tuple(values[:n]), tuple(more[:n]))
+    return [found[id(row)] for row in rows]
+
+
+def with_reference(
+    rows: Sequence[Row], reference: Any, forward: Forward, *, temperature: float, budget: int
+) -> list[Row]:
+    """The rows with their log-probabilities under the reference model.
+
+    Read once for all passes over a rollout. See :func:`read_rows` for the arguments.
+    """
+    read = read_rows(reference, forward, rows, temperature=temperature, budget=budget)
+    return [replace(row, reference=x.logprobs) for row, x in zip(rows, read, strict=True)]

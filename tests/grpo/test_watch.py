@@ -6,12 +6,14 @@ import importlib.util
 import io
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +289,26 @@ def test_a_resumed_run_keeps_its_rows_samples_and_beginning(
     assert len(about["started"]) == 2
     row = read_metrics(tmp_path / "metrics.jsonl")[-1]
     assert row["tokens/s"] > 0
+
+
+def test_every_number_is_in_the_table_of_the_docs(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"steps": 2, "max_new_tokens": 2, "eval_every": 1, "beta": 0.1}
+    config = GRPOConfig(prompts_per_step=3, group_size=2, **settings)
+    rollout = digits(3, 2)
+    Learner(model, tokenizer, rollout, config, tmp_path, trackers=(), held_out=rollout).train()
+    page = (Path(__file__).parents[2] / "docs/learner.md").read_text()
+    table = page[page.index("| name in `metrics.jsonl`") :].split("\n\n")[0]
+    told = [name.replace("NAME", "*").replace("...", "*") for name in re.findall("`(.+?)`", table)]
+    logged = {name for row in read_metrics(tmp_path / "metrics.jsonl") for name in row}
+    assert {n for n in logged - {"step"} if not any(fnmatchcase(n, t) for t in told)} == set()
+    assert {n for n in told if "*" not in n} - logged <= {
+        "metrics.jsonl",
+        "alarm",
+        "accuracy/played",
+        "Refill",
+    }
 
 
 def test_broken_rows_name_the_line(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from .arithmetic.compare import outcome_advantages
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
-from .arithmetic.loss import clipped_surrogate, grpo_loss
 from .arithmetic.mismatch import mismatch_weights
 from .arithmetic.objective import Objective
 from .arithmetic.policy_loss import policy_loss
@@ -75,7 +74,6 @@ __all__ = [
     "character_tokenizer",
     "choose_forward",
     "chosen_logprobs",
-    "clipped_surrogate",
     "compare_runs",
     "count",
     "evaluate",
@@ -83,7 +81,6 @@ __all__ = [
     "gae",
     "gdpo",
     "group_advantages",
-    "grpo_loss",
     "held_out_tasks",
     "k3",
     "kl_estimate",

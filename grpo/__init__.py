@@ -58,17 +58,27 @@ from .sampling.sample import Sample, sample
 from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
+from .watch.compare import Comparison, compare_runs
+from .watch.history import History, read_history
+from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
+from .watch.overlay import write_comparison
 from .watch.plot import plot_learning_curve
+from .watch.report import write_report
+from .watch.samples import sample_groups
+from .watch.trackers import Tracker
+from .watch.visible import visible
 
 __all__ = [
     "Batch",
     "Call",
     "CheckpointError",
     "CheckpointWarning",
+    "Comparison",
     "DamagedCheckpoint",
     "Engine",
     "GRPOConfig",
+    "History",
     "Learner",
     "MetricsLog",
     "ModelError",
@@ -89,14 +99,17 @@ __all__ = [
     "SyncError",
     "Terminated",
     "TooManyUnscored",
+    "Tracker",
     "TrainingAlarm",
     "WarmStart",
+    "WatchWarning",
     "WeightFiles",
     "average_tokens",
     "character_tokenizer",
     "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
+    "compare_runs",
     "count",
     "evaluate",
     "full_forward",
@@ -124,19 +137,24 @@ __all__ = [
     "policy_loss",
     "policy_sums",
     "process_advantages",
+    "read_history",
     "read_metrics",
     "reinforce_pp",
     "row_of",
     "sample",
+    "sample_groups",
     "save_checkpoint",
     "shared_forward",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",
     "value_loss",
+    "visible",
     "vllm_calls",
     "warm_start",
     "whiten",
+    "write_comparison",
+    "write_report",
 ]
 
 del safetensors, tokenizers, torch, transformers

@@ -36,7 +36,7 @@ def full_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, 
     ids, rows, columns, chosen = _joined(batch)
     logits = model(input_ids=ids, use_cache=False).logits[rows, columns]
     logprobs = (logits.to(_wide(logits)) / temperature).log_softmax(-1)
-    entropy = torch.special.entr(logprobs.detach().exp()).sum(-1)
+    entropy = torch.special.entr(logprobs.exp()).sum(-1)
     return _scatter(batch, logprobs.gather(1, chosen[:, None])[:, 0], entropy)
 
 

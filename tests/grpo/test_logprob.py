@@ -43,12 +43,12 @@ def test_chunked_head_equals_full_logits(
     hidden, weight, bias = leaf(n, 3), leaf(v, 3), leaf(v)
     inputs = [hidden, weight, *([bias] if with_bias else [])]
     targets = torch.randint(v, (n,), generator=generator)
-    upstream = torch.randn(n, generator=generator, dtype=torch.float64)
+    upstream, of_entropy = torch.randn(2, n, generator=generator, dtype=torch.float64)
 
     z = (torch.nn.functional.linear(hidden, weight, bias if with_bias else None)) / temperature
     plain = z.log_softmax(-1)
     wanted = plain.gather(1, targets[:, None])[:, 0]
-    wanted_grads = torch.autograd.grad((wanted * upstream).sum(), inputs)
+    wanted_entropy = -(plain.exp() * plain).sum(-1)
     found, entropy = chosen_logprobs(
         hidden,
         weight,
@@ -57,12 +57,52 @@ def test_chunked_head_equals_full_logits(
         temperature=temperature,
         chunk_elements=chunk,
     )
-    found_grads = torch.autograd.grad((found * upstream).sum(), inputs)
     assert torch.allclose(found, wanted, atol=1e-12)
-    assert torch.allclose(entropy, -(plain.exp() * plain).sum(-1), atol=1e-12)
-    assert not entropy.requires_grad
-    for a, b in zip(found_grads, wanted_grads, strict=True):
-        assert torch.allclose(a, b, atol=1e-12)
+    assert torch.allclose(entropy, wanted_entropy, atol=1e-12)
+    for losses in (  # of log-probabilities alone, of entropies alone, of both
+        ((found * upstream).sum(), (wanted * upstream).sum()),
+        ((entropy * of_entropy).sum(), (wanted_entropy * of_entropy).sum()),
+        ((found * upstream + entropy).sum(), (wanted * upstream + wanted_entropy).sum()),
+    ):
+        ours, plain_ones = (torch.autograd.grad(x, inputs, retain_graph=True) for x in losses)
+        for a, b in zip(ours, plain_ones, strict=True):
+            assert torch.allclose(a, b, atol=1e-12)
+
+
+def test_gradients_agree_with_finite_differences() -> None:
+    """Of both outputs, in float64; entropy too, at a temperature other than 1."""
+    generator = torch.Generator().manual_seed(3)
+    shapes = ((4, 3), (5, 3), (5,))
+    inputs = [
+        torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes
+    ]
+    targets = torch.tensor([0, 4, 2, 2])
+
+    def both(hidden: Any, weight: Any, bias: Any) -> Any:
+        return chosen_logprobs(
+            hidden, weight, targets, bias=bias, temperature=0.7, chunk_elements=11
+        )
+
+    assert torch.autograd.gradcheck(both, inputs)
+
+
+def test_a_token_that_cannot_come_has_no_entropy() -> None:
+    """A bias of minus infinity: p = (1/2, 1/2, 0), of entropy log 2, and no NaN comes back."""
+    hidden = torch.zeros(1, 2, dtype=torch.float64, requires_grad=True)
+    weight = torch.ones(3, 2, dtype=torch.float64)
+    bias = torch.tensor([0.0, 0.0, -torch.inf], dtype=torch.float64)
+    logprobs, entropy = chosen_logprobs(hidden, weight, torch.tensor([0]), bias=bias)
+    assert entropy.item() == pytest.approx(0.6931471805599453)
+    (logprobs + entropy).sum().backward()
+    assert hidden.grad is not None
+    assert hidden.grad.isfinite().all()
+
+
+def test_a_frozen_head_gets_no_gradient() -> None:
+    hidden, weight = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3)
+    chosen_logprobs(hidden, weight, torch.tensor([0, 1]))[0].sum().backward()
+    assert weight.grad is None
+    assert hidden.grad is not None
 
 
 def rows(prompt: list[int], *replies: list[int], hole: bool = False) -> list[Row]:
@@ -84,12 +124,12 @@ GROUPS = [
 
 
 def outcome(model: Any, forward: Any, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    """Log-probabilities, and the gradient of a fixed weighting of them."""
+    """Log-probabilities, and the gradient of a fixed weighting of them and of the entropies."""
     model.zero_grad()
-    logprobs, _ = forward(model, batch, 0.7)
+    logprobs, entropy = forward(model, batch, 0.7)
     found = logprobs[batch.mask]
     weights = torch.linspace(-1, 1, len(found))
-    (found * weights).sum().backward()
+    (found * weights + 0.1 * entropy[batch.mask]).sum().backward()
     grads = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     return found.detach(), grads
 

@@ -21,6 +21,8 @@ from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
 from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
 from .model.logprob import chosen_logprobs
+from .model.lora import LoRA, merge_lora
+from .model.reference import Reference, make_reference
 from .run.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from .run.evaluate import Rollout, Score, evaluate
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
@@ -34,10 +36,12 @@ __all__ = [
     "CheckpointError",
     "GRPOConfig",
     "Learner",
+    "LoRA",
     "MetricsLog",
     "ModelError",
     "ModelPolicy",
     "NotFinite",
+    "Reference",
     "Rollout",
     "Row",
     "Sample",
@@ -60,6 +64,8 @@ __all__ = [
     "list_checkpoints",
     "load_checkpoint",
     "load_model",
+    "make_reference",
+    "merge_lora",
     "micro_batches",
     "padded_forward",
     "plot_learning_curve",

@@ -17,8 +17,8 @@ from .config import GRPOConfig
 from .credit import credit, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.loading import quiet
 from .model.passes import with_reference
+from .model.reference import Reference, make_reference
 from .run.checkpoint import (
     CheckpointError,
     State,
@@ -98,7 +98,7 @@ class Learner:
             "rows_per_batch": config.rows_per_batch,
         }
         self.optimizer = torch.optim.AdamW(
-            model.parameters(),
+            [p for p in model.parameters() if p.requires_grad],
             lr=config.learning_rate,
             betas=(0.9, 0.999),
             weight_decay=config.weight_decay,
@@ -312,14 +312,15 @@ class Learner:
                 self._stalled.check(row)  # it counts rollouts in a row
 
 
-def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
+def _reference(model: Any, out_dir: Path, resume: bool) -> Reference:
     """The model as it was at the start of the run, kept beside it for when it is resumed."""
     path = out_dir / "reference"
-    with quiet():
-        if not resume:
-            model.save_pretrained(path)
-        reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
-    return reference.to(model.device).eval().requires_grad_(False)
+    reference = make_reference(model)
+    if resume:
+        reference.load(path)
+    else:
+        reference.save(path)
+    return reference
 
 
 def _held_out(score: Score) -> dict[str, float]:

@@ -77,7 +77,10 @@ def accumulate_gradient(
         of_tokens = token_sums(
             *flat, mask, clip=config.clip, clip_high=config.clip_high, reference_logprobs=reference
         )
-        add(sums, {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum()), **of_tokens})
+        add(
+            sums,
+            {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum()), **of_tokens},
+        )
     return sums
 
 

@@ -23,6 +23,7 @@ def chosen_logprobs(
     bias: Tensor | None = None,
     temperature: float = 1.0,
     chunk_elements: int = CHUNK_ELEMENTS,
+    compute: torch.dtype | None = None,
 ) -> tuple[Tensor, Tensor]:
     """``log softmax((hidden @ weight.T + bias) / temperature)`` at the targets, and its entropy.
 
@@ -33,6 +34,7 @@ def chosen_logprobs(
         bias: [V], where the head has one; gets a gradient.
         temperature: above 0.
         chunk_elements: how many logits may exist at a time.
+        compute: dtype of the matrix products, where it is not that of ``weight``.
 
     Returns:
         Log-probabilities [N] and entropies [N] in nats, both float32 (float64 for float64
@@ -40,7 +42,7 @@ def chosen_logprobs(
     """
     rows = max(1, chunk_elements // weight.shape[0])
     found: tuple[Tensor, Tensor] = _ChosenLogprobs.apply(  # type: ignore[no-untyped-call]  # torch
-        hidden, weight, bias, targets, temperature, rows
+        hidden.to(compute or weight.dtype), weight, bias, targets, temperature, rows
     )
     return found
 
@@ -62,12 +64,14 @@ class _ChosenLogprobs(torch.autograd.Function):
         temperature: float,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
+        # Where products are computed in less than the weights are kept in.
+        cast, cast_bias = weight.to(hidden.dtype), None if bias is None else bias.to(hidden.dtype)
         wide = torch.promote_types(hidden.dtype, torch.float32)
         count = hidden.shape[0]
         logprobs, entropy, normalizer = (hidden.new_empty(count, dtype=wide) for _ in range(3))
         for start in range(0, count, rows):
             part = slice(start, start + rows)
-            z = _logits(hidden[part], weight, bias, temperature, wide)
+            z = _logits(hidden[part], cast, cast_bias, temperature, wide)
             normalizer[part] = z.logsumexp(-1)
             logprobs[part] = z.gather(1, targets[part, None])[:, 0] - normalizer[part]
             z -= normalizer[part, None]
@@ -81,6 +85,7 @@ class _ChosenLogprobs(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets, normalizer, entropy = ctx.saved_tensors
         of_logprobs, of_entropy = gradients
+        cast, cast_bias = weight.to(hidden.dtype), None if bias is None else bias.to(hidden.dtype)
         wide = normalizer.dtype
         wanted = dict(zip(("hidden", "weight", "bias"), ctx.needs_input_grad, strict=False))
         d_hidden = torch.zeros_like(hidden) if wanted["hidden"] else None
@@ -88,7 +93,7 @@ class _ChosenLogprobs(torch.autograd.Function):
         d_bias = torch.zeros_like(bias, dtype=wide) if wanted["bias"] else None
         for start in range(0, hidden.shape[0], ctx.rows):
             part = slice(start, start + ctx.rows)
-            z = _logits(hidden[part], weight, bias, ctx.temperature, wide)
+            z = _logits(hidden[part], cast, cast_bias, ctx.temperature, wide)
             z -= normalizer[part, None]  # log p
             upward: Tensor | float = 0.0  # what of the gradient is p times something
             if of_entropy is not None:
@@ -104,7 +109,7 @@ class _ChosenLogprobs(torch.autograd.Function):
             if d_bias is not None:
                 d_bias += d_z.sum(0)
             if d_hidden is not None:
-                d_hidden[part] = d_z.to(weight.dtype) @ weight
+                d_hidden[part] = d_z.to(hidden.dtype) @ cast
             if d_weight is not None:
                 d_weight.addmm_(d_z.t(), hidden[part].to(wide))
         d_bias = None if d_bias is None else d_bias.to(bias.dtype)

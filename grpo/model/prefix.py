@@ -20,6 +20,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from .batch import Batch
+from .precision import computing
+from .recompute import attention, checkpointed
+from .wrapped import causal_lm
 
 NAME = "assay_shared_prefix"
 
@@ -86,15 +89,11 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
 
 
 def _run(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
-    config = model.config.get_text_config()
-    before = config._attn_implementation
-    config._attn_implementation = NAME
-    try:
-        output = model.base_model(
+    plain = causal_lm(model)
+    with attention(plain.config.get_text_config(), NAME), checkpointed(model), computing(model):
+        output = plain.base_model(
             input_ids=ids, position_ids=positions, use_cache=False, shared_prefix=layout
         )
-    finally:
-        config._attn_implementation = before
     hidden: Tensor = output.last_hidden_state
     return hidden
 

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 import transformers
 
-from ..model.loading import quiet
+from ..model.loading import load_weights, save_weights
 
 _NAME = re.compile(r"step-(\d{6,})")
 
@@ -112,10 +112,7 @@ def load_checkpoint(path: str | Path, model: Any, optimizer: Any) -> State:
         chosen = path / "tasks.json"
         tasks = json.loads(chosen.read_text(encoding="utf-8")) if chosen.exists() else None
         saved = torch.load(path / "optimizer.pt", weights_only=True, map_location="cpu")
-        # Through transformers, which knows where names on disk differ from those in memory.
-        with quiet():
-            loaded = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
-        model.load_state_dict(loaded.state_dict())
+        load_weights(model, path)
         optimizer.load_state_dict(saved["optimizer"])
     except (OSError, RuntimeError, ValueError) as error:
         raise CheckpointError(
@@ -134,8 +131,7 @@ def list_checkpoints(directory: str | Path) -> list[Path]:
 
 
 def _fill(path: Path, model: Any, tokenizer: Any, optimizer: Any, state: State) -> None:
-    with quiet():
-        model.save_pretrained(path)
+    save_weights(model, path)
     tokenizer.save_pretrained(path)
     torch.save(
         {"optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}, path / "optimizer.pt"

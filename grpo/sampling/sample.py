@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from ..model.wrapped import causal_lm
 from .random_numbers import uniforms
 
 
@@ -148,7 +149,7 @@ class _Decoder:
     """The model's state after what each row has so far: cache, mask, and the next logits."""
 
     def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
-        self._model = model
+        model = self._model = causal_lm(model)
         runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
         width = max(len(prompt) for prompt, _ in runs)
         # Padding on the left: the next token of every row then lies in the same column.

@@ -55,7 +55,7 @@ def padded_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor
 
 def shared_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
     """As :func:`padded_forward`, with each prompt computed once for its group."""
-    hidden = shared_hidden(model, batch)[batch.mask]  # [N, D]
+    hidden = shared_hidden(model, batch)  # [N, D]
     return _head(model, batch, hidden, batch.replies[batch.mask], temperature)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -200,12 +201,48 @@ def load_tokenizer(path: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"the tokenizer in {str(path)!r} cannot be read: {error}") from error
+    tokenizer = _as_saved(tokenizer, path)
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"the tokenizer in {str(path)!r} has no end-of-sequence token, so no reply would end: "
             "set tokenizer.eos_token and save it again"
         )
     return tokenizer
+
+
+def _as_saved(tokenizer: Any, path: Path) -> Any:
+    """The tokenizer that ``tokenizer.json`` describes, where transformers made another of it.
+
+    Beside a config of some models (Qwen2's among them) transformers builds that model's own
+    tokenizer, whatever the file says: a character tokenizer then loses its spaces.
+    """
+    if not (path / "tokenizer.json").is_file():
+        return tokenizer
+    try:
+        saved = PreTrainedTokenizerFast.from_pretrained(path, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(f"the tokenizer in {str(path)!r} cannot be read: {error}") from error
+    if all(_read(tokenizer, text) == _read(saved, text) for text in _SAMPLES):
+        return tokenizer
+    warnings.warn(
+        f"transformers reads the tokenizer in {str(path)!r} as {type(tokenizer).__name__}, which "
+        "encodes or decodes otherwise than its tokenizer.json says; what that file says is used",
+        stacklevel=4,
+    )
+    saved.chat_template = tokenizer.chat_template
+    return saved
+
+
+_SAMPLES = (
+    "Add 12 and  345.\nThen double it, don't:\tx_1 = {2: 'b'}",
+    " leading, trailing ",
+    "naïve café 東京 🙂",
+)
+
+
+def _read(tokenizer: Any, text: str) -> tuple[list[int], str]:
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids, tokenizer.decode(ids)
 
 
 def tiny_model(

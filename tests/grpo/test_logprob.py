@@ -13,12 +13,21 @@ from transformers import (
     Gemma2Config,
     GPT2Config,
     LlamaConfig,
+    MambaConfig,
     MistralConfig,
+    OPTConfig,
     Qwen3Config,
 )
 
 from assay.grpo import Batch, Row, choose_forward, chosen_logprobs, full_forward
 from assay.grpo.model.forward import FORWARDS
+from assay.grpo.model.prefix_attention import (
+    Layout,
+    Table,
+    attend,
+    attend_by_copies,
+    kernels_agree,
+)
 
 torch.set_num_threads(1)
 
@@ -219,3 +228,45 @@ def test_the_forward_is_chosen_by_what_is_right(config: Any, wanted: str) -> Non
     assert torch.allclose(
         forward(model, batch, 1.0)[0], full_forward(model, batch, 1.0)[0], atol=1e-3
     )
+
+
+def test_attention_to_a_shared_prompt_equals_that_with_copies() -> None:
+    """Ragged prompts and replies, one reply of no fed tokens; values and gradients."""
+    prompts = torch.arange(5) < torch.tensor([5, 2])[:, None]
+    replies = torch.arange(4) < torch.tensor([4, 1, 0, 3, 2, 2])[:, None]
+    layout = Layout(Table.of(prompts), Table.of(replies), replies=3)
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.randn(7 + 12, 2, 8, generator=generator, requires_grad=True) for _ in range(3)]
+    given = torch.randn(7 + 12, 2, 8, generator=generator)
+    assert kernels_agree()
+    outs = [f(*rows, layout=layout, scale=0.3) for f in (attend, attend_by_copies)]
+    grads = [torch.autograd.grad(out, rows, given) for out in outs]
+    assert torch.allclose(outs[0], outs[1], atol=1e-6)
+    for a, b in zip(*grads, strict=True):
+        assert float((a - b).norm() / b.norm()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MambaConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, state_size=4),
+        OPTConfig(
+            vocab_size=50,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            ffn_dim=48,
+            word_embed_proj_dim=32,
+            max_position_embeddings=64,
+        ),
+    ],
+    ids=["mamba", "opt"],
+)
+def test_models_without_such_attention_train_by_another_forward(config: Any) -> None:
+    """A state-space model has no attention to share; the gradient is right whatever is chosen."""
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    name, forward = choose_forward(model)
+    assert name in ("padded", "shared")
+    batch = Batch.of(GROUPS)
+    assert_same(outcome(model, forward, batch), outcome(model, full_forward, batch))

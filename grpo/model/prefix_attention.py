@@ -14,6 +14,7 @@ are there, H heads, E head size.
 from __future__ import annotations
 
 import functools
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +22,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-_forward: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
-_backward: Any = getattr(
-    torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None
-)
+_log = logging.getLogger(__name__)
+_KERNEL = "_scaled_dot_product_flash_attention_for_cpu"
+_forward: Any = getattr(torch.ops.aten, _KERNEL, None)
+_backward: Any = getattr(torch.ops.aten, _KERNEL + "_backward", None)
 
 
 @dataclass(frozen=True, slots=True)

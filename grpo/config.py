@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .arithmetic.advantage import Spread
-from .arithmetic.loss import Average
+from .arithmetic.objective import Objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GRPOConfig:
-    """Settings of a training run.
+class GRPOConfig(Objective):
+    """Settings of a training run; those of the loss and the advantages are Objective's.
 
     Attributes:
         steps: rollouts to train on; each is followed by its updates.
@@ -23,15 +22,8 @@ class GRPOConfig:
             can drive all rewards to zero, where no gradient leads back.
         weight_decay: of AdamW.
         max_grad_norm: longer gradients are scaled down to this length.
-        clip: how far below 1 (and above) a token's probability ratio may usefully move.
-        clip_high: how far above 1, where it differs.
-        beta: weight of the KL penalty to the model as it was at the start; 0 holds no such
-            model.
         num_iterations: mu, times each rollout is trained on.
         minibatches: optimizer steps into which one pass over a rollout is cut.
-        loss: how tokens are averaged: ``dapo``, ``grpo`` or ``dr_grpo``.
-        advantage_std: advantages are divided by the ``population`` or ``sample`` standard
-            deviation of their group, or by nothing (``none``, as Dr. GRPO has it).
         temperature: of sampling; log-probabilities are taken at the same.
         max_new_tokens: tokens after which a reply is cut off.
         rows_per_batch: replies decoded side by side.
@@ -54,13 +46,8 @@ class GRPOConfig:
     warmup_steps: int = 10
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
-    clip: float = 0.2
-    clip_high: float | None = None
-    beta: float = 0.0
     num_iterations: int = 1
     minibatches: int = 1
-    loss: Average = "dapo"
-    advantage_std: Spread = "population"
     temperature: float = 1.0
     max_new_tokens: int = 256
     rows_per_batch: int = 512
@@ -72,6 +59,7 @@ class GRPOConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        Objective.__post_init__(self)  # not super(): see there
         if self.group_size < 2:
             raise ValueError(
                 f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
@@ -83,13 +71,7 @@ class GRPOConfig:
             _require(self, name, getattr(self, name) >= 0, "at least 0")
         for name in ("learning_rate", "max_grad_norm", "temperature"):
             _require(self, name, getattr(self, name) > 0, "above 0")
-        _require(self, "clip", 0 < self.clip < 1, "in (0, 1)")
-        _require(self, "clip_high", self.clip_high is None or self.clip_high > 0, "above 0")
         _require(self, "max_none_share", 0 <= self.max_none_share <= 1, "in [0, 1]")
-        averages = ("dapo", "grpo", "dr_grpo")
-        _require(self, "loss", self.loss in averages, f"one of {averages}")
-        spreads = ("population", "sample", "none")
-        _require(self, "advantage_std", self.advantage_std in spreads, f"one of {spreads}")
         if self.minibatches > self.prompts_per_step:
             raise ValueError(
                 f"minibatches must be at most prompts_per_step ({self.prompts_per_step}), "
@@ -110,7 +92,7 @@ _AT_LEAST_1 = (
     "tokens_per_batch",
     "keep_checkpoints",
 )
-_AT_LEAST_0 = ("steps", "warmup_steps", "weight_decay", "beta", "eval_every", "save_every")
+_AT_LEAST_0 = ("steps", "warmup_steps", "weight_decay", "eval_every", "save_every")
 
 
 def _require(config: GRPOConfig, name: str, holds: bool, rule: str) -> None:

@@ -1,23 +1,32 @@
 """Credit: from judged episodes to rows of tokens, each with its advantage.
 
 Here the named rewards of :mod:`assay.envs` meet the pure functions of
-:mod:`assay.grpo.arithmetic.advantage`.
+:mod:`assay.grpo.arithmetic`. What weighs a token (the sampler's mismatch, its entropy) is
+multiplied into its advantage: every surrogate is proportional to it.
 
-Shapes: P groups, G episodes in the largest of them.
+Shapes: P groups, G episodes in the largest of them, B rows (the episodes that have a reward),
+T tokens of the longest reply, K turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from ..envs import EpisodeGroup
-from .arithmetic.advantage import group_advantages
-from .config import GRPOConfig
+from ..envs import Episode, EpisodeGroup
+from .arithmetic.compare import outcome_advantages
+from .arithmetic.entropy import top_entropy_mask
+from .arithmetic.kl import penalised_rewards
+from .arithmetic.mismatch import mismatch_weights
+from .arithmetic.objective import Objective
+from .arithmetic.process import process_advantages
 from .model.batch import Row, row_of
+from .model.passes import Reading
+
+NAN = float("nan")
 
 
 def rows_of(groups: Sequence[EpisodeGroup]) -> list[Row]:
@@ -25,26 +34,156 @@ def rows_of(groups: Sequence[EpisodeGroup]) -> list[Row]:
     return [row_of(e) for group in groups for e in group.episodes if e.reward is not None]
 
 
-def credit(groups: Sequence[EpisodeGroup], rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
-    """Give each row the advantage of its tokens.
+def reads_policy(objective: Objective) -> bool:
+    """Whether :func:`credit` needs the trainer's own reading of the rows."""
+    return objective.correction != "none" or objective.top_entropy < 1
+
+
+def credit(
+    groups: Sequence[EpisodeGroup],
+    rows: Sequence[Row],
+    objective: Objective,
+    reading: Sequence[Reading] | None = None,
+) -> list[Row]:
+    """Give each row the advantages of its tokens.
 
     Args:
         groups: what was rolled out.
-        rows: theirs, from :func:`rows_of`.
-        config: how rewards are compared.
+        rows: theirs, from :func:`rows_of`; with their reference where a KL penalty is taken
+            off the reward.
+        objective: how rewards are compared, and what weighs tokens.
+        reading: log-probabilities and entropies of each row under the trainer, where
+            :func:`reads_policy` says so.
+
+    Returns:
+        The rows with advantages. Where the sampler's mismatch is corrected, ``logprobs`` are
+        the trainer's. Rows that were cut off are off the mask where ``mask_truncated``.
+
+    Raises:
+        ValueError: the objective needs rewards of turns or named ones, and there are none.
     """
+    if objective.advantage == "process":
+        advantages = _of_turns(groups, rows, objective)
+    else:
+        outcome = _of_outcomes(groups, rows, objective)
+        advantages = [(a,) * len(r.reply) for a, r in zip(outcome, rows, strict=True)]
+    made = [replace(r, advantages=a) for r, a in zip(rows, advantages, strict=True)]
+    if reading is not None:
+        made = _weighed(made, reading, objective)
+    if objective.mask_truncated:
+        cut = [e.truncated for group in groups for e in group.episodes if e.reward is not None]
+        made = [_masked(row) if masked else row for row, masked in zip(made, cut, strict=True)]
+    return made
+
+
+def reward_table(
+    groups: Sequence[EpisodeGroup], of: Callable[[Episode], float | None] = lambda e: e.reward
+) -> Tensor:
+    """Rewards of groups as [P, G] of float64; NaN where there is none.
+
+    Args:
+        groups: of any sizes.
+        of: which reward of an episode.
+    """
+    width = max(len(group.episodes) for group in groups)
+    found = [[of(e) for e in group.episodes] for group in groups]
+    padded = [[NAN if r is None else r for r in row] + [NAN] * (width - len(row)) for row in found]
+    return torch.tensor(padded, dtype=torch.float64)
+
+
+def _of_outcomes(
+    groups: Sequence[EpisodeGroup], rows: Sequence[Row], objective: Objective
+) -> list[float]:
+    """One advantage for each row."""
     rewards = reward_table(groups)
-    advantages = group_advantages(rewards, std=config.advantage_std)
-    scored = advantages[~rewards.isnan()].tolist()
+    there = ~rewards.isnan()
+    if objective.beta and objective.kl_in == "reward":
+        logprobs, reference = _table(rows, "logprobs"), _table(rows, "reference")
+        mask = _table(rows, "written").bool()
+        rewards[there] = penalised_rewards(
+            rewards[there], logprobs, reference, mask, beta=objective.beta, estimator=objective.kl
+        )
+    lengths = torch.zeros_like(rewards)
+    lengths[there] = torch.tensor([float(r.length) for r in rows], dtype=torch.float64)
+    names = {name for group in groups for e in group.episodes for name in e.rewards}
+    named = {n: reward_table(groups, lambda e, n=n: e.rewards.get(n)) for n in sorted(names)}  # type: ignore[misc]  # the default binds n
+    advantages = outcome_advantages(rewards, objective, lengths=lengths, named=named)
+    found: list[float] = advantages[there].tolist()
+    return found
+
+
+def _of_turns(
+    groups: Sequence[EpisodeGroup], rows: Sequence[Row], objective: Objective
+) -> list[tuple[float, ...]]:
+    """Advantages of each row's tokens, from the rewards of its turns."""
+    rest = iter(rows)
+    found = []
+    for group in groups:
+        scored = [e for e in group.episodes if e.reward is not None]
+        mine = [next(rest) for _ in scored]
+        if not scored:
+            continue
+        turns = max(len(e.step_rewards) for e in scored)
+        if not turns:
+            raise ValueError(
+                f"advantage='process' needs a reward of each turn, but the episodes of task "
+                f"{group.task.id!r} have none: let the environment's Turn carry rewards, or set "
+                "advantage='group'"
+            )
+        rewards = torch.full((1, len(scored), turns), NAN, dtype=torch.float64)
+        ends = torch.zeros((1, len(scored), turns), dtype=torch.long)
+        for i, (episode, row) in enumerate(zip(scored, mine, strict=True)):
+            for k, (reward, end) in enumerate(zip(episode.step_rewards, row.ends, strict=False)):
+                if reward is not None:
+                    rewards[0, i, k], ends[0, i, k] = reward, end
+        width = max(len(row.reply) for row in mine)
+        values = process_advantages(
+            rewards,
+            ends,
+            width,
+            std=objective.advantage_std,  # type: ignore[arg-type]  # Objective refuses "batch" here
+            eps=objective.advantage_eps,
+        )
+        per_row = values[0].tolist()
+        found += [tuple(v[: len(r.reply)]) for v, r in zip(per_row, mine, strict=True)]
+    return found
+
+
+def _weighed(rows: Sequence[Row], reading: Sequence[Reading], objective: Objective) -> list[Row]:
+    """Advantages times the weights of tokens; the trainer's log-probabilities where corrected."""
+    mask, advantages = _table(rows, "written").bool(), _table(rows, "advantages")
+    read = [replace(r, logprobs=x.logprobs) for r, x in zip(rows, reading, strict=True)]
+    if objective.correction != "none":
+        advantages = advantages * mismatch_weights(
+            _table(read, "logprobs"),
+            _table(rows, "logprobs"),
+            mask,
+            objective.correction,
+            objective.correction_cap,
+            floor=objective.correction_floor,
+        )
+        rows = read
+    if objective.top_entropy < 1:
+        entropies = _padded([x.entropies for x in reading])
+        chosen = top_entropy_mask(entropies, mask, objective.top_entropy)
+        advantages = advantages.masked_fill(~chosen, 0.0)
+    weighed = advantages.tolist()
     return [
-        replace(row, advantages=(advantage,) * len(row.reply))
-        for row, advantage in zip(rows, scored, strict=True)
+        replace(row, advantages=tuple(values[: len(row.reply)]))
+        for row, values in zip(rows, weighed, strict=True)
     ]
 
 
-def reward_table(groups: Sequence[EpisodeGroup]) -> Tensor:
-    """Rewards of groups as [P, G] of float64; NaN where there is none."""
-    width = max(len(group.episodes) for group in groups)
-    nan = float("nan")
-    rows = [[nan if r is None else r for r in group.rewards] for group in groups]
-    return torch.tensor([row + [nan] * (width - len(row)) for row in rows], dtype=torch.float64)
+def _masked(row: Row) -> Row:
+    n = len(row.reply)
+    return replace(row, written=(False,) * n, advantages=(0.0,) * n)
+
+
+def _table(rows: Sequence[Row], name: str) -> Tensor:
+    return _padded([getattr(row, name) for row in rows])
+
+
+def _padded(values: Sequence[Sequence[float]]) -> Tensor:
+    """[B, T] of float64, 0 past the end."""
+    width = max((len(v) for v in values), default=0)
+    return torch.tensor([[*v, *[0.0] * (width - len(v))] for v in values], dtype=torch.float64)

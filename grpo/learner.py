@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 import warnings
 from collections import Counter
@@ -13,11 +14,12 @@ from typing import Any
 import torch
 
 from ..envs import EpisodeGroup
+from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
-from .credit import credit, rows_of
+from .credit import credit, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import with_reference
+from .model.passes import read_rows, with_reference
 from .model.reference import Reference, make_reference
 from .run.checkpoint import (
     CheckpointError,
@@ -31,7 +33,7 @@ from .run.evaluate import Kept, Rollout, Score, evaluate
 from .run.interrupt import interrupt_later
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
-from .update import accumulate_gradient, add, minibatches, teaches, update_metrics
+from .update import accumulate_gradient, minibatches, teaching, update_metrics
 from .watch.log import FILE, MetricsLog, read_metrics
 from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
 
@@ -44,7 +46,7 @@ class TooManyUnscored(RuntimeError):
 
 
 class NotFinite(RuntimeError):
-    """The gradient is infinite or NaN; it has not reached the weights."""
+    """The loss or its gradient is infinite or NaN; it has not reached the weights."""
 
 
 class TrainingAlarm(UserWarning):
@@ -202,16 +204,14 @@ class Learner:
 
     def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages."""
-        rows = rows_of(groups)
+        rows, model, forward = rows_of(groups), self.model, self._forward
+        heat, budget = self.config.temperature, self.config.tokens_per_batch
         if self.reference is not None:
-            rows = with_reference(
-                rows,
-                self.reference,
-                self._forward,
-                temperature=self.config.temperature,
-                budget=self.config.tokens_per_batch,
-            )
-        return credit(groups, rows, self.config)
+            rows = with_reference(rows, self.reference, forward, temperature=heat, budget=budget)
+        reading = None
+        if reads_policy(self.config):
+            reading = read_rows(model, forward, rows, temperature=heat, budget=budget)
+        return credit(groups, rows, self.config, reading)
 
     def _update(self, rows: Sequence[Row], step: int) -> dict[str, float]:
         """Take the optimizer steps that a rollout is good for."""
@@ -221,19 +221,22 @@ class Learner:
         sums: dict[str, float] = {}
         norms = []
         for part in minibatches(rows, self.config, step):
-            if not teaches(part, self.config):
+            if not teaching(part, self.config):
                 continue  # nothing to learn from; momentum alone must not move the weights
             self.optimizer.zero_grad(set_to_none=True)
-            add(sums, accumulate_gradient(self.model, self._forward, part, self.config))
-            norms.append(self._optimizer_step(step))
+            found = accumulate_gradient(self.model, self._forward, part, self.config)
+            merge_sums(sums, found)
+            norms.append(self._optimizer_step(step, found["loss"]))
         return update_metrics(sums, norms, rate)
 
-    def _optimizer_step(self, step: int) -> float:
+    def _optimizer_step(self, step: int, loss: float) -> float:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        if not torch.isfinite(norm):
+        # The loss too: a bound cuts the gradient of a ratio that is no number to zero.
+        if not math.isfinite(loss) or not torch.isfinite(norm):
             raise NotFinite(
-                f"step {step}: the gradient's length is {float(norm)}; it has not reached the "
-                "weights. Lower learning_rate, or raise warmup_steps, and resume"
+                f"step {step}: the loss is {loss} and the gradient's length {float(norm)}; "
+                "nothing has reached the weights. Lower learning_rate, or raise warmup_steps, "
+                "and resume"
             )
         self._whole = False
         self.optimizer.step()

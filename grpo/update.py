@@ -5,13 +5,15 @@ Shapes: B rows, P prompts, G replies to each, T reply tokens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .arithmetic.loss import count, grpo_loss, token_sums
+from .arithmetic.average import count
+from .arithmetic.policy_loss import penalised, policy_loss
+from .arithmetic.sums import merge_sums, policy_sums
 from .config import GRPOConfig
 from .model.batch import Batch, Row, by_prompt, micro_batches
 from .model.forward import Forward
@@ -30,9 +32,13 @@ def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list
     return parts
 
 
-def teaches(rows: Sequence[Row], config: GRPOConfig) -> bool:
-    """Whether anything in the loss of these rows has a gradient."""
-    return bool(config.beta) or any(row.teaches for row in rows)
+def teaching(rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
+    """The rows whose loss has a gradient: an advantage, or a term that needs none.
+
+    Leaving the others out is exact: their gradient is zero, whatever the weights.
+    """
+    always = penalised(config) or config.entropy_bonus != 0
+    return [row for row in rows if row.teaches or (always and any(row.written))]
 
 
 def accumulate_gradient(
@@ -40,54 +46,40 @@ def accumulate_gradient(
 ) -> dict[str, float]:
     """Add the gradient of the loss over ``rows`` to the model's.
 
-    Rows of advantage 0 are left out where ``beta`` is 0: their gradient is exactly zero, and
-    the denominator counts them all the same.
+    Rows without a gradient are left out (:func:`teaching`); the denominator counts them.
 
     Args:
         model: whose parameters' ``grad`` is added to.
         forward: see :mod:`assay.grpo.model.forward`.
         rows: all rows of the optimizer step; where ``beta`` is not 0, with their reference.
-        config: its loss, clip, beta, temperature and token budget.
+        config: its objective, temperature and token budget.
 
     Returns:
-        Sums for the log: ``loss`` (already a mean), and of each token that was computed
-        ``tokens``, ``ratio``, ``clipped``, ``entropy`` and, with a reference, ``kl``.
+        ``loss`` (already a mean), ``entropy`` (its sum over the tokens that were computed), and
+        what :func:`~assay.grpo.arithmetic.sums.policy_sums` gives.
     """
     lengths = torch.tensor([row.length for row in rows])
     denominator = count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
     sums: dict[str, float] = {}
-    useful = [row for row in rows if row.teaches or config.beta]
-    for groups in micro_batches(by_prompt(useful), budget=config.tokens_per_batch):
+    for groups in micro_batches(by_prompt(teaching(rows, config)), budget=config.tokens_per_batch):
         batch = Batch.of(groups, device=model.device)
         logprobs, entropy = forward(model, batch, config.temperature)
         reference = None if batch.reference is None else _flat(batch.reference)
         flat = _flat(logprobs), _flat(batch.old_logprobs), _flat(batch.advantages)
         mask = _flat(batch.mask)
-        loss = grpo_loss(
+        loss = policy_loss(
             *flat,
             mask,
+            config,
             denominator=denominator,
-            average=config.loss,
             reference_logprobs=reference,
-            beta=config.beta,
-            clip=config.clip,
-            clip_high=config.clip_high,
+            entropy=_flat(entropy),
         )
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        of_tokens = token_sums(
-            *flat, mask, clip=config.clip, clip_high=config.clip_high, reference_logprobs=reference
-        )
-        add(
-            sums,
-            {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum()), **of_tokens},
-        )
+        found = policy_sums(*flat, mask, config, reference_logprobs=reference)
+        own = {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum())}
+        merge_sums(sums, own | found)
     return sums
-
-
-def add(sums: dict[str, float], more: Mapping[str, float]) -> None:
-    """Add numbers to those of the same name."""
-    for name, value in more.items():
-        sums[name] = sums.get(name, 0.0) + value
 
 
 def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
@@ -98,10 +90,17 @@ def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> d
     row = {"lr": rate, "updates": updates, "tokens/trained": tokens}
     row["loss"] = sums["loss"] / updates if updates else nan
     row["grad_norm"] = sum(norms) / updates if updates else nan
-    for name, key in (("ratio", "ratio"), ("clipped", "clip_fraction"), ("entropy", "entropy")):
-        row[key] = sums[name] / tokens if tokens else nan
-    if "kl" in sums:
-        row["kl"] = sums["kl"] / max(1, tokens)
+    for name in ("ratio", "entropy"):
+        row[name] = sums[name] / tokens if tokens else nan
+    for name in ("min_ratio", "max_ratio"):
+        row[name] = sums[name] if tokens else nan
+    row["clip_fraction"] = nan
+    if tokens:
+        bounds = ("low", "high", "dual")
+        row |= {f"clip_fraction/{b}": sums[f"clipped_{b}"] / tokens for b in bounds}
+        row["clip_fraction"] = sum(sums[f"clipped_{b}"] for b in bounds) / tokens
+    if tokens and "kl_k3" in sums:
+        row |= {"kl": sums["kl_k3"] / tokens, "kl/k1": sums["kl_k1"] / tokens}
     return row
 
 

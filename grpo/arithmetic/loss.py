@@ -8,12 +8,12 @@ However a step is cut into micro-batches, their losses then add up to the same l
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-Average = Literal["grpo", "dapo", "dr_grpo"]
+from .average import average_tokens, count
+from .kl import k3
+from .objective import Average
 
 
 def grpo_loss(
@@ -71,60 +71,6 @@ def clipped_surrogate(
     return torch.minimum(ratio * advantages, limited * advantages)
 
 
-def k3(logprobs: Tensor, reference_logprobs: Tensor) -> Tensor:
-    """Estimate KL(policy || reference) from the sampled tokens: ``q/p - log(q/p) - 1``.
-
-    DeepSeekMath eq. 4; the third estimator of Schulman's note "Approximating KL divergence"
-    (2020). Never negative, and unbiased for tokens drawn from the policy. [B, T].
-    """
-    log_ratio = reference_logprobs - logprobs
-    return log_ratio.exp() - log_ratio - 1
-
-
-def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average: Average) -> Tensor:
-    """Average a value of each token over the tokens that the policy wrote.
-
-    =========  ====================================  ===========================================
-    average    sum                                   denominator
-    =========  ====================================  ===========================================
-    dapo       over all tokens                       tokens of the step (DAPO, arXiv 2503.14476,
-                                                     eq. 8)
-    grpo       over replies, of each reply's mean    replies of the step (DeepSeekMath eq. 3)
-    dr_grpo    over all tokens                       replies x longest allowed reply (Dr. GRPO,
-                                                     arXiv 2503.20783, section 3.2)
-    =========  ====================================  ===========================================
-
-    Args:
-        values: [B, T]. What lies off the mask may be anything but must not need a gradient.
-        mask: [B, T] of bool.
-        denominator: see the table; from :func:`count`.
-        average: a row of the table.
-    """
-    values = values.masked_fill(~mask, 0.0)
-    if average == "grpo":
-        values = values / mask.sum(dim=1, keepdim=True).clamp(min=1)
-    return values.sum() / denominator
-
-
-def count(lengths: Tensor, *, average: Average, max_tokens: int) -> float:
-    """The denominator of :func:`average_tokens` for a whole optimizer step.
-
-    Args:
-        lengths: [B], tokens that the policy wrote in each scored reply of the step.
-        average: see :func:`average_tokens`.
-        max_tokens: the longest a reply may be.
-
-    Returns:
-        At least 1.
-    """
-    total = {
-        "dapo": int(lengths.sum()),
-        "grpo": lengths.numel(),
-        "dr_grpo": lengths.numel() * max_tokens,
-    }[average]
-    return float(max(1, total))
-
-
 @torch.no_grad()
 def token_sums(
     logprobs: Tensor,
@@ -153,3 +99,14 @@ def token_sums(
     if reference_logprobs is not None:
         sums["kl"] = float(k3(logprobs, reference_logprobs)[mask].sum())
     return sums
+
+
+__all__ = [
+    "Average",
+    "average_tokens",
+    "clipped_surrogate",
+    "count",
+    "grpo_loss",
+    "k3",
+    "token_sums",
+]

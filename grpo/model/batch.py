@@ -31,6 +31,7 @@ class Row:
             value all along where only the outcome is judged.
         reference: for each reply token, its log-probability under the reference model; empty
             where there is none.
+        ends: the last token of each turn that the policy took.
     """
 
     prompt: tuple[int, ...]
@@ -39,6 +40,7 @@ class Row:
     logprobs: tuple[float, ...]
     advantages: tuple[float, ...]
     reference: tuple[float, ...] = ()
+    ends: tuple[int, ...] = ()
 
     @property
     def length(self) -> int:
@@ -74,13 +76,16 @@ def row_of(episode: Episode, advantage: float = 0.0) -> Row:
     reply: list[int] = []
     written: list[bool] = []
     logprobs: list[float] = []
+    ends: list[int] = []
     for span in spans[first:]:
         mine = span.author == "model"
         reply.extend(span.ids)
         written.extend([mine] * len(span.ids))
         logprobs.extend(span.logprobs if mine else [0.0] * len(span.ids))
+        if mine:
+            ends.append(len(reply) - 1)
     advantages = (advantage,) * len(reply)
-    return Row(prompt, tuple(reply), tuple(written), tuple(logprobs), advantages)
+    return Row(prompt, tuple(reply), tuple(written), tuple(logprobs), advantages, ends=tuple(ends))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,11 +14,24 @@ from .forward import Forward
 from .reference import Reference
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a model makes of a row's reply tokens: 0.0 on those the policy did not write.
+
+    Attributes:
+        logprobs: log-probability of each, in nats.
+        entropies: of the distribution each was drawn from, in nats.
+    """
+
+    logprobs: tuple[float, ...]
+    entropies: tuple[float, ...]
+
+
 @torch.no_grad()
 def read_rows(
     model: Any, forward: Forward, rows: Sequence[Row], *, temperature: float, budget: int
-) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
-    """Log-probability and entropy of each reply token under a model, 0.0 off the policy's tokens.
+) -> list[Reading]:
+    """Read rows under a model.
 
     Args:
         model: what reads.
@@ -28,16 +41,16 @@ def read_rows(
         budget: padded tokens of one forward pass.
 
     Returns:
-        For each row, in order, both as tuples as long as its reply, in nats.
+        One reading for each row, in order.
     """
-    found: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {}
+    found: dict[int, Reading] = {}
     for groups in micro_batches(by_prompt(rows), budget=budget):
         logprobs, entropy = forward(model, Batch.of(groups, device=model.device), temperature)
         tables = zip(groups, logprobs.tolist(), entropy.tolist(), strict=True)
         for group, of_group, entropies in tables:
             for row, values, more in zip(group, of_group, entropies, strict=False):
                 n = len(row.reply)
-                found[id(row)] = (tuple(values[:n]), tuple(more[:n]))
+                found[id(row)] = Reading(tuple(values[:n]), tuple(more[:n]))
     return [found[id(row)] for row in rows]
 
 
@@ -52,4 +65,4 @@ def with_reference(
     reading = reference.reading() if isinstance(reference, Reference) else nullcontext(reference)
     with reading as model:
         read = read_rows(model, forward, rows, temperature=temperature, budget=budget)
-    return [replace(row, reference=values) for row, (values, _) in zip(rows, read, strict=True)]
+    return [replace(row, reference=x.logprobs) for row, x in zip(rows, read, strict=True)]

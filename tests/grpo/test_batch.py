@@ -26,9 +26,8 @@ def test_a_turn_of_the_environment_is_masked() -> None:
         ),
         0.5,
     )
-    assert row == Row(
-        (1, 2), (3, 4, 5, 6), (True, True, False, True), (-0.5, -0.25, 0.0, -1.0), (0.5,) * 4
-    )
+    written, logprobs = (True, True, False, True), (-0.5, -0.25, 0.0, -1.0)
+    assert row == Row((1, 2), (3, 4, 5, 6), written, logprobs, (0.5,) * 4, ends=(1, 3))
     assert row.length == 3
 
 

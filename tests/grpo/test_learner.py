@@ -209,13 +209,13 @@ def test_an_alarm_comes_when_it_would_have_come_without_a_stop(
 def test_a_gradient_that_is_not_finite_stops_the_run(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
-    """Log-probabilities that no model gave: the ratio overflows. The weights stay as they were."""
+    """Log-probabilities that no model gave. The weights stay as they were."""
 
     class Wrong(digits):  # type: ignore[misc]
         def __call__(self, policy: Any, step: int) -> Any:
             def odd(conversations: Any) -> Any:
                 return [
-                    type(c)(c.text, c.finish, c.prompt_ids, c.ids, (-1e9,) * len(c.ids))
+                    type(c)(c.text, c.finish, c.prompt_ids, c.ids, (float("nan"),) * len(c.ids))
                     for c in policy(conversations)
                 ]
 

@@ -1,0 +1,80 @@
+"""From an objective and rewards to advantages: which function, with which options.
+
+Shapes: P prompts, G replies to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+import torch
+from torch import Tensor
+
+from .advantage import group_advantages, leave_one_out, opo
+from .objective import Objective
+from .several_rewards import gdpo, mo_grpo
+from .whiten import reinforce_pp
+
+
+def outcome_advantages(
+    rewards: Tensor,
+    objective: Objective,
+    *,
+    lengths: Tensor | None = None,
+    named: Mapping[str, Tensor] | None = None,
+) -> Tensor:
+    """Compare replies as ``objective.advantage`` says.
+
+    Args:
+        rewards: [P, G], the total reward of each reply; NaN where there is none.
+        objective: its ``advantage`` and what belongs to it. ``process`` is not for outcomes:
+            :func:`~.process.process_advantages`.
+        lengths: [P, G], tokens that the policy wrote; read by ``opo``.
+        named: rewards by name, each [P, G]; read by ``mo_grpo`` and ``gdpo``. A reply without
+            a total reward has none of these either.
+
+    Returns:
+        [P, G].
+
+    Raises:
+        ValueError: what the objective reads is missing, or a weight is of no reward.
+    """
+    how, eps = objective.advantage, objective.advantage_eps
+    if how == "group":
+        return group_advantages(rewards, std=objective.advantage_std, eps=eps)
+    if how == "leave_one_out":
+        return leave_one_out(rewards)
+    if how == "reinforce_pp" or how == "reinforce_pp_baseline":
+        return reinforce_pp(rewards, baseline=how == "reinforce_pp_baseline", eps=eps)
+    if how == "opo":
+        if lengths is None:
+            raise ValueError("advantage='opo' needs the replies' lengths, got None")
+        return opo(rewards, lengths)
+    if how == "process":
+        raise ValueError("advantage='process' compares steps: use process_advantages")
+    stacked, weights = _stack(rewards, named, objective)
+    several = mo_grpo if how == "mo_grpo" else gdpo
+    std = cast(Literal["population", "sample"], objective.advantage_std)
+    return several(stacked, weights, std=std, eps=eps)
+
+
+def _stack(
+    rewards: Tensor, named: Mapping[str, Tensor] | None, objective: Objective
+) -> tuple[Tensor, Tensor]:
+    """Named rewards [K, P, G] and their weights [K], in the order of their names."""
+    if not named:
+        raise ValueError(
+            f"advantage={objective.advantage!r} needs rewards by name, got {named!r}: "
+            "an environment with named parts gives them"
+        )
+    given = objective.reward_weights or {}
+    unknown = sorted(set(given) - set(named))
+    if unknown:
+        raise ValueError(
+            f"reward_weights names {unknown}, which the environment does not give: "
+            f"it gives {sorted(named)}"
+        )
+    names = sorted(named)
+    stacked = torch.stack([named[name].masked_fill(rewards.isnan(), torch.nan) for name in names])
+    return stacked, stacked.new_tensor([given.get(name, 1.0) for name in names])

@@ -15,6 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    DynamicCache,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
@@ -109,6 +110,7 @@ def load_model(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
             "with model.save_pretrained(directory)"
         ) from error
+    _require_cache(model, path)
     if lora is not None:
         if is_adapted(model):
             raise ModelError(f"{str(path)!r} holds adapters already: load it without lora")
@@ -122,6 +124,18 @@ def load_model(
         set_autocast(model, torch.bfloat16)
     model.to(where)
     return model.eval(), tokenizer
+
+
+def _require_cache(model: Any, path: Path) -> None:
+    """Sampling copies a prompt's cache to its replies, which a state of another kind forbids."""
+    layers = DynamicCache(config=model.config).layers
+    others = {type(x).__name__ for x in layers if not hasattr(x, "batch_select_indices")}
+    if others:
+        raise ModelError(
+            f"the {model.config.model_type} model in {str(path)!r} keeps a state that is no cache "
+            f"of keys and values ({', '.join(sorted(others))}), so its replies cannot be sampled "
+            "here: take a model whose layers are attention"
+        )
 
 
 def save_weights(model: Any, path: str | Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +57,7 @@ class Table:
     def pad(self, x: Tensor) -> Tensor:
         """[tokens, H, E] to [B, H, L, E]."""
         x = x if self.full else x.index_select(0, self.taken)
-        return x.unflatten(0, self.there.shape).transpose(1, 2)
+        return x.reshape(*self.there.shape, *x.shape[1:]).transpose(1, 2)
 
     def pack(self, x: Tensor) -> Tensor:
         """[B, H, L, E] to [tokens, H, E]."""
@@ -82,11 +83,12 @@ class Layout:
 
     def together(self, x: Tensor) -> Tensor:
         """[R, H, T, ...] to [P, H, G * T, ...]: a group's replies as one sequence."""
-        return x.unflatten(0, (-1, self.replies)).transpose(1, 2).flatten(2, 3)
+        return x.reshape(-1, self.replies, *x.shape[1:]).transpose(1, 2).flatten(2, 3)
 
     def apart(self, x: Tensor) -> Tensor:
         """[P, H, G * T, ...] to [R, H, T, ...]."""
-        return x.unflatten(2, (self.replies, -1)).transpose(1, 2).flatten(0, 1)
+        x = x.reshape(*x.shape[:2], self.replies, -1, *x.shape[3:])
+        return x.transpose(1, 2).flatten(0, 1)
 
 
 def attend(
@@ -125,9 +127,11 @@ def kernels_agree() -> bool:
     rows = [torch.randn(10, 2, 4, generator=generator, requires_grad=True) for _ in range(3)]
     given = torch.randn(10, 2, 4, generator=generator)
     found = []
-    for way in (_Attend.apply, _copies):
+    query, key, value = rows
+    ways: tuple[Callable[..., Tensor], ...] = (_Attend.apply, _copies)
+    for way in ways:
         try:
-            out = way(*rows, layout, 0.5)
+            out = way(query, key, value, layout, 0.5)
             found.append([out, *torch.autograd.grad(out, rows, given)])
         except (TypeError, RuntimeError, AttributeError) as error:
             _log.info("the shared prefix is copied for attention: %s", error)

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    MambaConfig,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from assay.grpo import ModelError, load_model, tiny_model
 
@@ -122,3 +128,11 @@ def test_a_tokenizer_is_what_its_file_says(model_dir: Path, tmp_path: Path) -> N
     assert (tokenizer.eos_token_id, tokenizer.pad_token_id) == (1, 0)
     messages = [{"role": "user", "content": "1+1="}]
     assert tokenizer.apply_chat_template(messages, tokenize=False) == "1+1="
+
+
+def test_a_model_without_keys_and_values_is_refused(model_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(model_dir, tmp_path, dirs_exist_ok=True)
+    config = MambaConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, state_size=4)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"the mamba model in .* keeps a state that is no cache"):
+        load_model(tmp_path)

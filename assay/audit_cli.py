@@ -65,6 +65,9 @@ def audit_command(
     seconds: Annotated[
         float, typer.Option(help="CPU time within which a reply must be judged.")
     ] = 10.0,
+    prompts: Annotated[
+        int, typer.Option(help="How many of a generator's prompts are compared for the splits.")
+    ] = 1000,
     budget: Annotated[
         float | None, typer.Option(help="Seconds after which no further check is begun.")
     ] = None,
@@ -104,6 +107,7 @@ def audit_command(
                 budget_s=budget,
                 sibling=found.sibling,
                 other=twin,
+                prompts=prompts,
                 progress=note,
             )
     finally:
@@ -153,6 +157,8 @@ def _show(report: AuditReport) -> None:
             for failure in finding.failures[:3]:
                 say(f"  {failure}")
             say(f"  What to do: {finding.remedy}.")
+    if report.note:
+        say(f"\nNot tried: {report.note}.")
     held = sum(finding.holds is True for finding in report.findings)
     say(
         f"\n{report.subject}: {held} hold, {len(report.failing)} fail, "

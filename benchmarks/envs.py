@@ -4,7 +4,8 @@
 
 Peers are measured where an interpreter has them, each in a virtual environment of its own:
 ``--skyrl-gym PYTHON`` and so on (``PIP`` below says what to install). One that is not given is left
-out, with a line that says so. Every reply is judged, and each judgement is checked.
+out, with a line that says so. Every reply is judged, and each judgement is checked. ``--markdown``
+prints tables for a page.
 """
 
 from __future__ import annotations
@@ -14,31 +15,18 @@ import contextlib
 import json
 import os
 import platform
-import statistics
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
+from envs_ours import Contender, Row, by_size, games, made, strict, sums
 from rich.console import Console
 from rich.table import Table
 
-from assay.envs import (
-    Completion,
-    Generated,
-    GroupVectorEnv,
-    Rows,
-    Task,
-    TextEnv,
-    make,
-    play,
-)
-from assay.verifiers import Exact, Math, Verifier
+from assay.verifiers import Exact, Math
 
 console = Console()
 WORKER = Path(__file__).with_name("envs_peer.py")
@@ -50,57 +38,81 @@ PIP = {
     "openenv": "openenv",
     "textarena": "textarena",
 }
-TURN = 64
-"""Episodes of ours between two looks at the clock."""
-
-Run = Callable[[float], tuple[int, float]]
-"""Plays for some seconds: episodes, and the seconds it took."""
-
-
-@dataclass
-class Contender:
-    """Something that plays episodes, and how fast it did in each round."""
-
-    name: str
-    run: Run
-    rates: list[float] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        """Episodes a second, the median of the rounds."""
-        return statistics.median(self.rates)
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One comparison: the same work for a peer and for us.
+class Peer:
+    """A worker's name, what judges in it, and which of ours do the same work."""
 
-    Attributes:
-        peers: names for the worker, the virtual environment's first.
-        work: what both do.
-        mark: where the reply has its answer: ``hash``, ``boxed`` or ``bare``.
-        rubric: ours, the nearest to the peer's; ``None`` where :attr:`env` names an environment.
-        env: an id of ours whose tasks are made when they are asked for.
+    name: str
+    judged: str
+    scalar: str = "scalar"
+    vector: str = "vector, 8 x 8"
+
+
+@dataclass
+class Kind:
+    """One comparison: the same work for peers and for us.
+
+    The first of ours by each name judges as the peers do; those after it, as we would.
     """
 
-    peers: tuple[str, ...]
     work: str
-    mark: str = "bare"
-    rubric: Callable[[], Verifier] | None = None
-    env: str = ""
+    ours: list[Contender]
+    peers: list[Peer]
+    theirs: list[Contender] = field(default_factory=list)
 
 
-KINDS = [
-    Kind(("skyrl-gym", "skyrl-gym-bare"), "#### n, text", "hash", lambda: Exact(extract=["hash"])),
-    Kind(("openenv",), "bare n, text", "bare", Exact),
-    Kind(("verifiers",), "boxed n, text", "boxed", lambda: Exact(extract=["boxed"])),
-    Kind(("verifiers-math", "gem", "gem-signal"), "boxed n, as mathematics", "boxed", Math),
-    Kind(("reasoning-gym",), "a sum made anew, bare n", env="assay/Arithmetic-v0"),
-    Kind(("textarena",), "a game: 1 of 31, by halving", env="assay/GuessNumber-v0"),
-]
+def kinds(rows: list[Row]) -> list[Kind]:
+    """What is compared."""
+    hashed = sums(rows, "hash", Exact(extract=["hash"]), "text after ####")
+    bare = sums(rows, "bare", Exact(), "text =")
+    boxed = sums(rows, "boxed", Exact(extract=["boxed"]), "text in the box")
+    return [
+        Kind(
+            "a row, `#### n`",
+            [*hashed, *strict(rows, "hash")],
+            [
+                Peer("skyrl-gym", "one regex, text ="),
+                Peer("skyrl-gym, class without make", "one regex, text ="),
+            ],
+        ),
+        Kind(
+            "a row, bare n",
+            [*bare, *strict(rows, "bare")],
+            [Peer("openenv", "text ="), Peer("textarena, ten lines", "text =")],
+        ),
+        Kind(
+            "a row, boxed n",
+            [*boxed, *strict(rows, "boxed")],
+            [Peer("verifiers", "text in the box")],
+        ),
+        Kind(
+            "a row, boxed n",
+            sums(rows, "boxed", Math(), "Math, our default"),
+            [
+                Peer("verifiers, math", "Math-Verify"),
+                Peer("gem", "math_grader, its process"),
+                Peer("gem, signal", "math_grader, an alarm"),
+            ],
+        ),
+        Kind(
+            "a sum made anew",
+            made(),
+            [
+                Peer("reasoning-gym", "text =, no episode", vector="vector, 64 x 1"),
+                Peer("reasoning-gym, 8 replies", "text =, no episode", scalar=""),
+            ],
+        ),
+        Kind(
+            "a game, 1 of 31",
+            games(),
+            [Peer("textarena", "the game", vector="vector, 64 x 1")],
+        ),
+    ]
 
 
-def work(count: int) -> list[dict[str, Any]]:
+def work(count: int) -> list[Row]:
     """Sums with a reply by each mark, half of the replies right."""
     rows = []
     for i in range(count):
@@ -124,11 +136,11 @@ def work(count: int) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def peer(name: str, python: str, rows: Path) -> Iterator[Contender]:
+def peer(one: Peer, python: str, rows: Path) -> Iterator[Contender]:
     """A worker with another library in it."""
     with tempfile.TemporaryFile() as log:
         worker = subprocess.Popen(
-            [python, "-P", str(WORKER), name, str(rows)],
+            [python, "-P", str(WORKER), one.name, str(rows)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -145,14 +157,14 @@ def peer(name: str, python: str, rows: Path) -> Iterator[Contender]:
             if not line:
                 size = os.fstat(log.fileno()).st_size
                 tail = os.pread(log.fileno(), 2000, max(0, size - 2000))
-                raise RuntimeError(f"{name} ended: {tail.decode('utf-8', 'replace')}")
+                raise RuntimeError(f"{one.name} ended: {tail.decode('utf-8', 'replace')}")
             answer = json.loads(line)
             if answer.get("error") or answer["unlike"]:
-                raise RuntimeError(f"{name}: {answer}")
+                raise RuntimeError(f"{one.name}: {answer}")
             return answer["episodes"], answer["seconds"]
 
         try:
-            yield Contender(name, run)
+            yield Contender(one.name, one.judged, run)
         finally:
             to.close()
             try:
@@ -162,212 +174,108 @@ def peer(name: str, python: str, rows: Path) -> Iterator[Contender]:
                 worker.wait()
 
 
-# -- ours --------------------------------------------------------------------------------------
-
-
-def timed(one: Callable[[int], int]) -> Run:
-    """Call ``one`` with 0, 1, ... for some seconds; each call says how many episodes it played."""
-
-    def run(seconds: float) -> tuple[int, float]:
-        episodes = calls = 0
-        started = time.perf_counter()
-        while True:
-            least = episodes + TURN
-            while episodes < least:
-                episodes += one(calls)
-                calls += 1
-            spent = time.perf_counter() - started
-            if spent >= seconds:
-                return episodes, spent
-
-    return run
-
-
-def check(rewards: Sequence[Any], rows: Sequence[dict[str, Any]]) -> None:
-    """Every reward is what it should be."""
-    for reward, row in zip(rewards, rows, strict=True):
-        assert (reward == 1.0) == row["right"], (reward, row)
-
-
-def sums(kind: Kind, rows: list[dict[str, Any]]) -> list[Contender]:
-    """Ours, five ways to play the same sums."""
-    assert kind.rubric is not None
-    tasks = Rows([Task(r["question"], r["answer"], id=str(i)) for i, r in enumerate(rows)])
-    name = f"bench/Sums{KINDS.index(kind)}-v0"
-    env = TextEnv(tasks, kind.rubric())
-    gymnasium.register(name, lambda **options: TextEnv(tasks, env.rubric, **options))
-    wrapped = gymnasium.make(name)
-
-    def scalar(env: Any, k: int) -> int:
-        row = rows[k % len(rows)]
-        env.reset(options={"task": k % len(rows)})
-        check([env.step(row[kind.mark])[1]], [row])
-        return 1
-
-    def vector(size: int) -> Run:
-        envs = GroupVectorEnv(env, num_envs=64, group_size=size)
-        return timed(partial(_vector_step, envs, rows, kind.mark))
-
-    def groups(size: int) -> Run:
-        return timed(partial(_played, env, rows, kind.mark, size))
-
-    return [
-        Contender("scalar", timed(partial(scalar, env))),
-        Contender("gymnasium.make", timed(partial(scalar, wrapped))),
-        Contender("vector, 8 x 8", vector(8)),
-        Contender("vector, 1 x 64", vector(64)),
-        Contender("rollout, 8 x 8", groups(8)),
-    ]
-
-
-def _vector_step(envs: GroupVectorEnv, rows: list[dict[str, Any]], mark: str, k: int) -> int:
-    """Other replies in each place of a group: those of rows with the same answer are all right."""
-    prompts = envs.num_envs // envs.group_size
-    picked = [(k * prompts + p) % len(rows) for p in range(prompts)]
-    asked = [rows[i] for i in picked for _ in range(envs.group_size)]
-    envs.reset(options={"tasks": picked})
-    check(envs.step([row[mark] for row in asked])[1], asked)
-    return len(asked)
-
-
-def _played(env: TextEnv, rows: list[dict[str, Any]], mark: str, size: int, k: int) -> int:
-    picked = [(k * 64 // size + p) % len(rows) for p in range(64 // size)]
-    asked = [rows[i] for i in picked for _ in range(size)]
-    groups = play(
-        env,
-        lambda conversations: [Completion(row[mark]) for row in asked],
-        [env.task(i) for i in picked],
-        size,
-    )
-    check([reward for group in groups for reward in group.rewards], asked)
-    return len(asked)
-
-
-def made(kind: Kind) -> list[Contender]:
-    """Ours where a task is made for each episode, or each group: sums, or games of some turns."""
-    games = "Guess" in kind.env
-    options: dict[str, Any] = {"level": 2} if games else {}
-    env, wrapped = make(kind.env, **options), gymnasium.make(kind.env, **options)
-
-    def scalar(env: Any, inner: Any, k: int) -> int:
-        _, info = env.reset(options={"task": k})
-        if not games:
-            answer = int(inner._state.task.reference)
-            reward = env.step(str(answer + k % 2))[1]
-            assert (reward == 1.0) == (k % 2 == 0)
-            return 1
-        low, high, over = info["metadata"]["low"], info["metadata"]["high"], False
-        while not over:
-            guess = (low + high) // 2
-            said, reward, done, cut, _ = env.step(str(guess))
-            over = done or cut
-            low, high = (guess + 1, high) if "higher" in said else (low, guess - 1)
-        assert reward == 1.0
-        return 1
-
-    return [
-        Contender("scalar", timed(partial(scalar, env, env))),
-        Contender("gymnasium.make", timed(partial(scalar, wrapped, wrapped.unwrapped))),
-    ]
-
-
 # -- tables ------------------------------------------------------------------------------------
+
+
+def show(title: str, headings: list[str], lines: list[list[str]], *, markdown: bool) -> None:
+    """Print a table; columns after the words are numbers."""
+    words = sum(heading in ("work", "who", "judged by", "tasks") for heading in headings)
+    if markdown:
+        marks = ["---"] * words + ["--:"] * (len(headings) - words)
+        cells = [headings, marks, *lines]
+        print("\n".join(f"| {' | '.join(line)} |" for line in cells), end="\n\n")
+        return
+    table = Table(title=title)
+    for at, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if at < words else "right")
+    for line in lines:
+        table.add_row(*line)
+    console.print(table)
 
 
 def speeds(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure every kind, its contenders in turn, and print a table."""
     rows = work(2_000)
+    lines: list[list[str]] = []
     records: list[dict[str, Any]] = []
-    table = Table(title="Episodes a second, one core", caption="last column: best of ours / peer")
-    for heading in ("work", "who", "episodes/s", "us each", "ours / it"):
-        table.add_column(heading, justify="left" if heading in ("work", "who") else "right")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "work.json")
         path.write_text(json.dumps(rows))
-        for kind in KINDS:
+        for kind in kinds(rows):
             with contextlib.ExitStack() as stack:
-                mine = sums(kind, rows) if kind.rubric else made(kind)
-                theirs = _workers(kind, options, path, stack)
-                everyone = [*mine, *theirs]
-                for _ in range(options.rounds):
-                    for contender in everyone:
-                        episodes, spent = contender.run(options.seconds)
-                        contender.rates.append(episodes / spent)
-                    everyone.reverse()
-            best = max(c.rate for c in mine)
-            for contender in [*mine, *theirs]:
-                ratio = f"{best / contender.rate:.2f}" if contender in theirs else ""
-                name = contender.name if contender in theirs else f"ours, {contender.name}"
-                cells = f"{contender.rate:,.0f}", f"{1e6 / contender.rate:,.1f}", ratio
-                table.add_row(kind.work if contender is mine[0] else "", name, *cells)
-                records.append({"work": kind.work, "who": name, "rates": contender.rates})
-            table.add_section()
-    console.print(table)
+                kind.theirs = _workers(kind, options, path, stack)
+                rounds([*kind.ours, *kind.theirs], options)
+            lines += _lines(kind)
+            for one in [*kind.ours, *kind.theirs]:
+                mine = one in kind.ours
+                who = {"who": one.name, "ours": mine, "judged": one.judged, "rates": one.rates}
+                records.append({"work": kind.work, **who})
+    headings = ["work", "who", "judged by", "episodes/s", "us each", "scalar / it", "vector / it"]
+    show("Episodes a second, one core", headings, lines, markdown=options.markdown)
     return records
+
+
+def rounds(everyone: list[Contender], options: argparse.Namespace) -> None:
+    """Let all play in turn, there and back."""
+    order = list(everyone)
+    for _ in range(options.rounds):
+        for contender in order:
+            episodes, spent = contender.run(options.seconds)
+            contender.rates.append(episodes / spent)
+        order.reverse()
+
+
+def _lines(kind: Kind) -> list[list[str]]:
+    """Ours, then the peers with how many times as fast ours are that do the same."""
+    alike: dict[str, float] = {}
+    for one in kind.ours:
+        alike.setdefault(one.name, one.rate)
+    lines = []
+    for one in [*kind.ours, *kind.theirs]:
+        peer = next((p for p in kind.peers if p.name == one.name), None)
+        against = [] if peer is None else [alike.get(peer.scalar), alike.get(peer.vector)]
+        ratios = [f"{rate / one.rate:.2f}" if rate else "" for rate in against] or ["", ""]
+        who = one.name if peer else f"ours, {one.name}"
+        speed = [f"{one.rate:,.0f}", f"{1e6 / one.rate:,.1f}"]
+        lines.append([kind.work, who, one.judged, *speed, *ratios])
+    return lines
 
 
 def _workers(
     kind: Kind, options: argparse.Namespace, path: Path, stack: contextlib.ExitStack
 ) -> list[Contender]:
     found = []
-    for name in kind.peers:
-        library = next(known for known in PIP if name.startswith(known))
+    for one in kind.peers:
+        library = one.name.partition(",")[0]
         python = getattr(options, library.replace("-", "_"))
         fault = f"pip install {PIP[library]}; then --{library} PYTHON"
         if python:
-            contender = stack.enter_context(peer(name, python, path))
+            contender = stack.enter_context(peer(one, python, path))
             try:
                 contender.run(0.1)
                 found.append(contender)
                 continue
             except (RuntimeError, OSError) as error:
                 fault = str(error)
-        console.print(f"left out: {name}: {fault}", markup=False, soft_wrap=True)
+        console.print(f"left out: {one.name}: {fault}", markup=False, soft_wrap=True)
     return found
 
 
 def sizes(options: argparse.Namespace) -> list[dict[str, Any]]:
     """What an episode costs by number of tasks, and by size of group; and print a table."""
-    contenders: list[tuple[str, Contender]] = []
-    for size in options.sizes:
-        rows = Rows([Task(f"{i}+1=", str(i + 1), id=str(i)) for i in range(size)])
-        env = TextEnv(rows, Exact())
-        contenders.append((f"{size:,} rows", Contender("1", timed(partial(_far, env, size)))))
-        endless = Generated(_sum, name="sums")
-        env = TextEnv(endless, Exact())
-        contenders.append((f"{size:,} made", Contender("1", timed(partial(_far, env, size)))))
-    for group in (1, 8, 64):
-        env = TextEnv(Rows([Task(f"{i}+1=", str(i + 1)) for i in range(1_000)]), Exact())
-        told = [{"bare": str(i + 1), "right": True} for i in range(1_000)]
-        envs = GroupVectorEnv(env, num_envs=64, group_size=group)
-        vector = timed(partial(_vector_step, envs, told, "bare"))
-        contenders.append(("1,000 rows, vector", Contender(str(group), vector)))
-        rolled = timed(partial(_played, env, told, "bare", group))
-        contenders.append(("1,000 rows, rollout", Contender(str(group), rolled)))
-    for _ in range(options.rounds):
-        for _name, contender in contenders:
-            episodes, spent = contender.run(options.seconds)
-            contender.rates.append(episodes / spent)
-        contenders.reverse()
-    if options.rounds % 2:
-        contenders.reverse()
-    table = Table("tasks", "group", "us an episode", title="What an episode costs")
-    for name, contender in sorted(contenders, key=lambda pair: pair[0].split()[1:]):
-        table.add_row(name, contender.name, f"{1e6 / contender.rate:.1f}")
-    console.print(table)
-    return [{"tasks": n, "group": c.name, "rates": c.rates} for n, c in contenders]
-
-
-def _sum(rng: Any) -> Task:
-    a = int(rng.integers(10**9))
-    return Task(f"{a}+1=", str(a + 1))
-
-
-def _far(env: TextEnv, size: int, k: int) -> int:
-    """An episode of a task far from the one before."""
-    question, _ = env.reset(options={"task": k * 7_919 % size})
-    assert env.step(str(int(question.partition("+")[0]) + 1))[1] == 1.0
-    return 1
+    found = [(size, ways) for size in options.sizes for ways in by_size(size)]
+    rounds([one for _, ways in found for one in ways], options)
+    lines = [
+        [f"{size:,} {ways[0].judged}", *(f"{1e6 / one.rate:.1f}" for one in ways)]
+        for size, ways in sorted(found, key=lambda pair: (pair[1][0].judged, pair[0]))
+    ]
+    headings = ["tasks", *(one.name for one in found[0][1])]
+    show("What an episode costs, us", headings, lines, markdown=options.markdown)
+    return [
+        {"tasks": size, "kind": one.judged, "way": one.name, "rates": one.rates}
+        for size, ways in found
+        for one in ways
+    ]
 
 
 def arguments() -> argparse.Namespace:
@@ -375,7 +283,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="of a contender's turn")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000, 1_000_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1_000, 100_000, 1_000_000])
+    parser.add_argument("--only-sizes", action="store_true", help="leave the comparison out")
+    parser.add_argument("--markdown", action="store_true", help="tables for a page")
     for name in PIP:
         parser.add_argument(f"--{name}", metavar="PYTHON")
     parser.add_argument("--json", metavar="FILE")
@@ -390,7 +300,11 @@ def main() -> None:
         f"Python {platform.python_version()}, {os.cpu_count()} cores, load before: {load:.1f}",
         markup=False,
     )
-    record = {"load": load, "speeds": speeds(options), "sizes": sizes(options)}
+    record: dict[str, Any] = {"load": load}
+    if not options.only_sizes:
+        record["speeds"] = speeds(options)
+    if options.sizes:
+        record["sizes"] = sizes(options)
     if options.json:
         Path(options.json).write_text(json.dumps(record, indent=1))
 

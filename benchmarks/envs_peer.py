@@ -3,7 +3,7 @@
     python -P envs_peer.py NAME WORK.json
 
 ``WORK.json`` holds rows of question, answer, replies by mark, and whether these are right. Reads
-lines, each a number of seconds; plays episodes for so long, one after the other, and answers with
+lines, each a number of seconds of the processor; plays episodes for so long and answers with
 a line of JSON: how many, in how many seconds, and how many of them were judged otherwise than they
 should be. What a user would do once is done before the first answer, so that it is not timed.
 """
@@ -50,6 +50,15 @@ def skyrl_gym_bare(rows: list[dict[str, Any]]) -> Play:
 
 def reasoning_gym(rows: list[dict[str, Any]]) -> Play:
     """Sums of two numbers of two digits, each made when it is asked for."""
+    return _reasoning_gym(rows, 1)
+
+
+def reasoning_gym_group(rows: list[dict[str, Any]]) -> Play:
+    """The same, with a sum for each eight replies."""
+    return _reasoning_gym(rows, 8)
+
+
+def _reasoning_gym(rows: list[dict[str, Any]], replies: int) -> Play:
     import reasoning_gym
 
     data = reasoning_gym.create_dataset(
@@ -64,10 +73,12 @@ def reasoning_gym(rows: list[dict[str, Any]]) -> Play:
         seed=0,
         size=10**9,
     )
-    at = iter(range(10**9))
+    at, entry = iter(range(10**9)), data[0]
 
     def play(row: int) -> bool:
-        entry = data[next(at)]
+        nonlocal entry
+        if row % replies == 0:
+            entry = data[next(at)]
         reply = entry["answer"] if rows[row]["right"] else str(int(entry["answer"]) + 1)
         return bool(data.score_answer(reply, entry) == 1.0)
 
@@ -180,6 +191,39 @@ def openenv(rows: list[dict[str, Any]]) -> Play:
     return play
 
 
+def textarena_sums(rows: list[dict[str, Any]]) -> Play:
+    """A single-turn environment in ten lines by its own base classes."""
+    import textarena as ta
+
+    class Sums(ta.Env):  # type: ignore[misc]  # the library is not installed where types are checked
+        at = 0
+
+        def reset(self, num_players: int, seed: int | None = None) -> None:
+            self.state = ta.SinglePlayerState(num_players=num_players, seed=seed, max_turns=1)
+            self.state.reset(game_state=rows[self.at], player_prompt_function=self._prompt)
+
+        def _prompt(self, player_id: int, game_state: dict[str, Any]) -> str:
+            return str(game_state["question"])
+
+        def step(self, action: str) -> Any:
+            kind = ta.ObservationType.PLAYER_ACTION
+            self.state.add_observation(message=action, observation_type=kind, from_id=0)
+            right = action.strip() == self.state.game_state["answer"]
+            self.state.set_outcome(reward=int(right), reason="right" if right else "wrong")
+            return self.state.step()
+
+    env = Sums()
+
+    def play(row: int) -> bool:
+        env.at = row
+        env.reset(num_players=1)
+        env.get_observation()
+        env.step(rows[row]["bare"])
+        return bool(env.close()[0][0] == 1)
+
+    return play
+
+
 def textarena(rows: list[dict[str, Any]]) -> Play:
     """Whole games of GuessTheNumber from 1 to 31, found by halving; all of them are."""
     import textarena as ta
@@ -206,26 +250,33 @@ def textarena(rows: list[dict[str, Any]]) -> Play:
 
 PEERS: dict[str, Callable[[list[dict[str, Any]]], Play]] = {
     "skyrl-gym": skyrl_gym,
-    "skyrl-gym-bare": skyrl_gym_bare,
+    "skyrl-gym, class without make": skyrl_gym_bare,
     "reasoning-gym": reasoning_gym,
+    "reasoning-gym, 8 replies": reasoning_gym_group,
     "gem": gem,
-    "gem-signal": gem_signal,
+    "gem, signal": gem_signal,
     "verifiers": verifiers,
-    "verifiers-math": verifiers_math,
+    "verifiers, math": verifiers_math,
     "openenv": openenv,
     "textarena": textarena,
+    "textarena, ten lines": textarena_sums,
 }
 
 
-def turn(play: Play, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+def turn(
+    play: Play,
+    rows: list[dict[str, Any]],
+    seconds: float,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, Any]:
     """Play for so long; a clock is read after every eighth episode."""
     episodes = unlike = 0
-    started = time.perf_counter()
+    started = clock()
     while True:
         for row in range(episodes % len(rows), min(episodes % len(rows) + 8, len(rows))):
             unlike += play(row) != rows[row]["right"]
             episodes += 1
-        spent = time.perf_counter() - started
+        spent = clock() - started
         if spent >= seconds:
             return {"episodes": episodes, "seconds": spent, "unlike": unlike}
 
@@ -238,12 +289,14 @@ def main(name: str, work: str) -> None:
     with open(work) as file:
         rows = json.load(file)
     play: Play | None = None
+    # GEM judges in a process of its own: what this one takes would not tell.
+    clock = time.perf_counter if name == "gem" else time.process_time
     for line in sys.stdin:
         try:
             if play is None:
                 play = PEERS[name](rows)
                 turn(play, rows, 0.0)
-            answer = turn(play, rows, float(line))
+            answer = turn(play, rows, float(line), clock)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)

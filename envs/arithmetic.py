@@ -59,8 +59,10 @@ class Arithmetic(TextEnv):
 
 
 def _task(rng: np.random.Generator, *, digits: int, operators: str, think: bool) -> Task:
-    a, b = (_number(rng, digits) for _ in range(2))
-    sign = operators[int(rng.integers(len(operators)))]
+    # Digit by digit, since numpy's integers end at 64 bits.
+    drawn = "".join(map(str, rng.integers(10, size=2 * digits).tolist()))
+    a, b = int(drawn[:digits]), int(drawn[digits:])
+    sign = operators if len(operators) == 1 else operators[int(rng.integers(len(operators)))]
     question = f"{a}{sign}{b}="
     answer = str(_DO[sign](a, b))
     thought = f"<think>{question}{answer}</think><answer>{answer}</answer>"
@@ -70,8 +72,3 @@ def _task(rng: np.random.Generator, *, digits: int, operators: str, think: bool)
         metadata={"digits": digits, "operator": sign},
         solution=thought if think else answer,
     )
-
-
-def _number(rng: np.random.Generator, digits: int) -> int:
-    # Digit by digit, since numpy's integers end at 64 bits.
-    return int("".join(str(d) for d in rng.integers(10, size=digits)))

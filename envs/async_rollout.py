@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..verifiers import Status, Verdict
+from .batches import Batches
 from .episode import EpisodeGroup
 from .policy import Completion
 from .rollout import grouped
@@ -19,7 +20,6 @@ from .text_env import TextEnv
 
 _T = TypeVar("_T")
 
-_THREADS = 8  # for turns of environments, and as many for judging
 _LONGEST_PAUSE_S = 30.0
 
 
@@ -51,14 +51,17 @@ def arollout(
     retries: int = 0,
     pause_s: float = 0.5,
     ordered: bool = False,
+    threads: int = 8,
 ) -> AsyncGenerator[EpisodeGroup, None]:
     """Let a policy answer tasks, several times each, and give each group when it is judged.
 
     Where the policy fails, or is not done in time, the episode has no reward: its status is
     ``verifier_error``, for what could not be judged is no wrong answer, its reason says what
     happened, and its turns so far are kept. The others of its group are judged without it.
-    Judging goes on in threads while replies are awaited. What a verifier or the environment
-    raises is raised here, and ends everything.
+    Judging goes on in threads while replies are awaited, and so do the environment's turns. Where
+    more wait than there are threads, several groups are judged in one batch, and several episodes
+    are answered by one ``respond_many`` where the environment has its own. What a verifier or the
+    environment raises is raised here, and ends everything.
 
     Leaving early, by ``aclose``, an exception or cancellation, cancels what is awaited and leaves
     nothing running; use ``contextlib.aclosing`` around a loop that may break.
@@ -78,6 +81,9 @@ def arollout(
             half a minute.
         ordered: give groups in the order of the tasks. Those that are done early are kept until
             their turn, however many.
+        threads: for the environment's turns, and as many for judging. One that takes long keeps
+            back those of its batch, at most one in so many of all that wait. With 1, all that is
+            ready goes in one batch: for an environment that asks a model, say.
 
     Raises:
         TypeError: the policy is not async.
@@ -93,12 +99,13 @@ def arollout(
         ("at_once", at_once, 1),
         ("retries", retries, 0),
         ("pause_s", pause_s, 0),
+        ("threads", threads, 1),
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
     if timeout_s is not None and not timeout_s > 0:
         raise ValueError(f"timeout_s must be above 0, or None, got {timeout_s}")
-    table = _Table(env, policy, group_size, at_once, timeout_s, retries, pause_s, ordered)
+    table = _Table(env, policy, group_size, at_once, timeout_s, retries, pause_s, ordered, threads)
     return _played(table, tasks)
 
 
@@ -127,6 +134,7 @@ class _Table:
         retries: int,
         pause_s: float,
         ordered: bool,
+        threads: int,
     ) -> None:
         self.env, self.policy, self.group_size, self.at_once = env, policy, group_size, at_once
         self.timeout_s, self.retries, self.pause_s = timeout_s, retries, pause_s
@@ -139,13 +147,21 @@ class _Table:
         self._early: dict[int, EpisodeGroup] = {}
         self._due = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._turns = ThreadPoolExecutor(_THREADS, thread_name_prefix="assay-turn")
-        self._judges = ThreadPoolExecutor(_THREADS, thread_name_prefix="assay-judge")
-        # A turn that only ends the episode is not worth a thread.
-        self._ends_at_once = all(
-            getattr(type(env), name) is getattr(TextEnv, name)
+        self._pools = [
+            ThreadPoolExecutor(threads, thread_name_prefix=f"assay-{name}")
+            for name in ("begin", "turn", "judge")
+        ]
+        begin, turn, judge = self._pools
+        own = {
+            name
             for name in ("begin", "respond", "respond_many", "advance")
-        )
+            if getattr(type(env), name) is not getattr(TextEnv, name)
+        }
+        self._ends_at_once = not own  # not worth a thread
+        one_by_one = None if own & {"respond_many", "advance"} else 1
+        self._begins = Batches(self._begun, begin, threads, 1)
+        self._turns = Batches(self._advanced, turn, threads, one_by_one)
+        self._judges = Batches(self._grouped, judge, threads)
 
     def spawn(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Start a coroutine, and remember it so that :meth:`clear` can end it."""
@@ -185,13 +201,13 @@ class _Table:
         for task in going:
             task.cancel()
         await asyncio.gather(*going, return_exceptions=True)
-        for pool in (self._turns, self._judges):
+        for pool in self._pools:
             pool.shutdown(wait=False, cancel_futures=True)
             await asyncio.to_thread(pool.shutdown)
 
     async def _group(self, place: int, task: Task) -> None:
         try:
-            states = await self._in_turn(self._begun, task)
+            states = self._begun([task])[0] if self._ends_at_once else await self._begins.do(task)
             episodes = [self.spawn(self._episode(state)) for state in states]
             _, late = await asyncio.wait(episodes, timeout=self.timeout_s)
             for k, episode in enumerate(episodes):
@@ -210,22 +226,34 @@ class _Table:
     async def _judged(self, task: Task, states: list[State]) -> EpisodeGroup:
         self._judging += 1
         try:
-            (group,) = await self._threaded(self._judges, grouped, self.env, [task], states)
+            group = await self._judges.do((task, states))
         finally:
             self._judging -= 1
             self.changed.set()
         return group
 
-    def _begun(self, task: Task) -> list[State]:
-        return [self.env.begin(task) for _ in range(self.group_size)]
+    def _begun(self, tasks: list[Task]) -> list[list[State]]:
+        return [[self.env.begin(task) for _ in range(self.group_size)] for task in tasks]
+
+    def _advanced(self, turns: list[tuple[State, Completion]]) -> list[None]:
+        self.env.advance([state for state, _ in turns], [completion for _, completion in turns])
+        return [None] * len(turns)
+
+    def _grouped(self, groups: list[tuple[Task, list[State]]]) -> list[EpisodeGroup]:
+        states = [state for _, states in groups for state in states]
+        return grouped(self.env, [task for task, _ in groups], states)
 
     async def _episode(self, state: State) -> None:
         try:
             async with self._seats:
                 while not state.ended:
                     completion = await self._answer(state)
-                    if completion is not None:
-                        await self._in_turn(self.env.advance, [state], [completion])
+                    if completion is None:
+                        continue
+                    if self._ends_at_once:
+                        self.env.advance([state], [completion])
+                    else:
+                        await self._turns.do((state, completion))
         finally:
             self._playing -= 1
             self.changed.set()
@@ -259,16 +287,6 @@ class _Table:
         while self._due in self._early:
             self.found.put_nowait(self._early.pop(self._due))
             self._due += 1
-
-    async def _in_turn(self, function: Callable[..., _T], *given: Any) -> _T:
-        """Have the environment do something, in a thread where it may take long."""
-        if self._ends_at_once:
-            return function(*given)
-        return await self._threaded(self._turns, function, *given)
-
-    @staticmethod
-    async def _threaded(pool: ThreadPoolExecutor, function: Callable[..., _T], *given: Any) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(pool, function, *given)
 
 
 def _without_reward(state: State, reason: str) -> State:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..verifiers import FunctionVerifier, Verifier
-from . import audit_bounds, audit_checks, audit_data
+from . import audit_bounds, audit_checks, audit_data, audit_splits
 from .audit_bench import Bench, Bounds, CannotCopy, OutOfOrder, TooManyOverruns
 from .audit_canary import canary
 from .audit_panel import Check, NotChecked, Panel, Tried
@@ -103,7 +103,7 @@ CHECKS: tuple[Check, ...] = (
         "splits",
         "train and test share no prompt, seeds put other tasks, ids are unique",
         "split by the prompt's hash; make every draw from seed and counter",
-        audit_data.splits,
+        audit_splits.splits,
     ),
     Check(
         "fuzz",
@@ -130,6 +130,7 @@ def audit(
     budget_s: float | None = None,
     sibling: Sibling | None = None,
     other: TextEnv | None = None,
+    prompts: int = 1000,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Try everything on the panel.
@@ -147,16 +148,19 @@ def audit(
         budget_s: wall-clock seconds after which no further check is begun.
         sibling: makes another split and seed of the environment; found out where it can be.
         other: the environment over the other split, where it has data of its own.
+        prompts: how many of a generator's prompts are compared for the splits.
         progress: called with a check's name, its place and how many there are, before each.
 
     Raises:
-        ValueError: a check is unknown, or a verifier has no samples.
+        ValueError: a check is unknown, a number is out of range, or a verifier has no samples.
 
     Example:
         >>> from assay.verifiers import Exact
         >>> audit(Exact(), tasks=2, checks=["gold", "null"]).failing
         []
     """
+    if prompts < 20:
+        raise ValueError(f"prompts must be at least 20, got {prompts}")
     chosen = _chosen(checks, skip)
     found = _subject(subject, samples, tasks, seed, sibling)
     bounds = Bounds(cpu_s=seconds)
@@ -166,9 +170,9 @@ def audit(
     except CannotCopy as error:
         note = f"the verifier cannot be copied to another process ({error})"
         findings = tuple(Finding(c.name, c.promise, None, note=note) for c in chosen)
-        return AuditReport(found.name, seed, len(found.tasks), findings)
+        return AuditReport(found.name, seed, len(found.tasks), findings, _untried(subject))
     usable = without(found, [t for t, f in zip(found.tasks, faults, strict=True) if f is not None])
-    prompts = None if other is None else audit_data.prompts_of(other)
+    there = None if other is None else audit_splits.prompts_of(other, prompts)
     panel = Panel(
         usable,
         bench,
@@ -176,14 +180,30 @@ def audit(
         seed,
         floor,
         min(5.0, seconds),
-        other=prompts,
+        other=there,
+        prompts=prompts,
         measure=audit_bounds.long_replies,
     )
     try:
+        if any(check.name == "determinism" for check in chosen):
+            bench.expect_fresh()
         findings = _findings(panel, chosen, budget_s, progress)
     finally:
         bench.close()
-    return AuditReport(found.name, seed, len(found.tasks), findings)
+    return AuditReport(found.name, seed, len(found.tasks), findings, _untried(subject))
+
+
+def _untried(subject: object) -> str:
+    """What no check tries."""
+    if isinstance(subject, TextEnv) and subject.max_turns > 1:
+        return (
+            "Replies were put to the rubric, as the answer of an episode. Its turns were not "
+            "played: what respond, answer and tools make of a reply is not checked here, but in "
+            "part by assay.envs.check, which plays solutions and silence"
+        )
+    if isinstance(subject, TextEnv) and subject.group_rubric is not None:
+        return "Replies were judged one by one: what the group rubric pays is not checked"
+    return ""
 
 
 def _chosen(checks: Iterable[str] | None, skip: Iterable[str]) -> list[Check]:
@@ -205,7 +225,7 @@ def _subject(
     if tasks < 1:
         raise ValueError(f"tasks must be at least 1, got {tasks}")
     if isinstance(subject, TextEnv):
-        sibling = sibling or audit_data.sibling_of(subject.source)
+        sibling = sibling or audit_splits.sibling_of(subject.source)
         return of_environment(subject, sample=tasks, seed=seed, sibling=sibling)
     verifier = subject if isinstance(subject, Verifier) else FunctionVerifier(subject)
     return of_verifier(verifier, samples or samples_for(verifier))

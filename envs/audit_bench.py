@@ -86,8 +86,7 @@ class Twin:
         frozen: the verifier, as :func:`frozen` makes it.
         hash_seed: Python's; another one gives sets and dicts of text another order.
 
-    Raises:
-        CannotCopy: the copy cannot be made there.
+    It starts while its maker goes on; the first request waits for it.
     """
 
     def __init__(self, frozen: bytes, hash_seed: int) -> None:
@@ -103,9 +102,19 @@ class Twin:
             start_new_session=True,  # Ctrl-C is for us; the twin ends with our pipe
         )
         theirs.close()
-        self._idle_mib = 0.0
+        self._frozen, self._idle_mib = frozen, 0.0
+
+    def wait(self) -> None:
+        """Have it ready.
+
+        Raises:
+            CannotCopy: the copy cannot be made there.
+        """
+        if not self._frozen:
+            return
         try:
-            self._pipe.send_bytes(frozen)
+            self._pipe.send_bytes(self._frozen)
+            self._frozen = b""
             if not self._pipe.poll(_START_S):
                 raise CannotCopy("the copy shows no sign of life")
             ready = json.loads(self._pipe.recv_bytes())
@@ -123,6 +132,7 @@ class Twin:
         Raises:
             _Overrun: it used more than its share, or died, and was killed.
         """
+        self.wait()
         cpu_s = bounds.cpu_s * (1 + rows / _CHUNK)
         wall_s = bounds.wall_s + rows * bounds.cpu_s
         before, started = cpu_seconds(self._process.pid) or 0.0, time.monotonic()
@@ -183,6 +193,7 @@ class Bench:
         self.tried = 0
         self._frozen = frozen(verifier)
         self._twin: Twin | None = None
+        self._coming: Twin | None = None
         self._control: Trial | None = None
         self._endless: set[tuple[str, str]] = set()
         self._kills = 0
@@ -223,20 +234,27 @@ class Bench:
         bounds = Bounds(1e4, 1e4, 1e6)  # references are ours: slow is not wrong here
         return list(self._ready().ask(("check", list(references)), bounds)["faults"])
 
+    def expect_fresh(self) -> None:
+        """Start the process of :meth:`fresh` beforehand."""
+        self._coming = self._coming or Twin(self._frozen, 2)
+
     @contextlib.contextmanager
-    def fresh(self, hash_seed: int) -> Iterator[None]:
-        """Judge in another new process for a while."""
-        kept, self._twin = self._twin, Twin(self._frozen, hash_seed)
+    def fresh(self) -> Iterator[None]:
+        """Judge in another new process for a while, one with another hash seed."""
+        self.expect_fresh()
+        kept, self._twin, self._coming = self._twin, self._coming, None
         try:
             yield
         finally:
-            self._twin.close()
+            if self._twin is not None:
+                self._twin.close()
             self._twin = kept
 
     def close(self) -> None:
-        """End the twin."""
-        if self._twin is not None:
-            self._twin.close()
+        """End the twins."""
+        for twin in (self._twin, self._coming):
+            if twin is not None:
+                twin.close()
 
     def _asked(self, trials: Sequence[Trial]) -> dict[str, Any]:
         request = ("judge", [t.reply for t in trials], [t.task.reference for t in trials])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from .task import Task
 
 _FEW = 4
 """Tasks for replies that do not depend on the task."""
+_ORDERS = 4
+"""Choices of wrong replies beside the right one, where tasks have many answers."""
 _RIGHT_FOR_TWO = 0.75
 """The largest share of other tasks' answers that may be right, where there are many answers."""
 
@@ -51,6 +54,7 @@ def null(panel: Panel) -> Tried:
             Trial(task, reply, what)
             for what, reply in replies.NULL.items()
             if answer is None or answer.strip() not in (reply.strip(), replies.bare(reply).strip())
+            if not (panel.subject.judges_form and what in replies.ANSWERLESS)
         ]
     return panel.earn_nothing(trials)
 
@@ -58,7 +62,7 @@ def null(panel: Panel) -> Tried:
 def spam(panel: Panel) -> Tried:
     """Many candidates earn nothing, though the known answer is among them."""
     panel.need_an_answer()
-    return panel.earn_nothing(_spam(panel))
+    return _but_by_chance(panel, list(_spam(panel)))
 
 
 def _spam(panel: Panel) -> Iterator[Trial]:
@@ -68,9 +72,35 @@ def _spam(panel: Panel) -> Iterator[Trial]:
         answer = known_answer(task)
         if answer is not None:
             many = replies.spam(answer, panel.wrong(task), panel.answers, winner, rng)
-        else:
-            many = replies.spam_of_replies(winner, _losers(panel, task, winner), code=code)
-        yield from (Trial(task, reply, what) for what, reply in many)
+            yield from (Trial(task, reply, what) for what, reply in many)
+            continue
+        for losers in _orders(panel, _losers(panel, task, winner)):
+            many = replies.spam_of_replies(winner, losers, code=code)
+            yield from (Trial(task, reply, what) for what, reply in many)
+
+
+def _orders(panel: Panel, losers: list[str]) -> Iterator[list[str]]:
+    """Wrong replies as they are; beginning with others too, where chance may make one right."""
+    for first in range(min(_ORDERS, len(losers)) if panel.subject.many_answers else 1):
+        yield [*losers[first:], *losers[:first]]
+
+
+def _but_by_chance(panel: Panel, trials: list[Trial]) -> Tried:
+    """What these earn. Where tasks have many answers, two after each other may happen to be one.
+
+    Such as two ways of filling jugs. So it is a failure only of a kind of reply that nearly
+    always wins, as it does where the known answer in it is what is paid for.
+    """
+    found = panel.earn_nothing(trials)
+    single = any(known_answer(task) is not None for task in panel.subject.tasks)
+    if single or not panel.subject.many_answers:
+        return found
+    tried = Counter(trial.what for trial in trials)
+    won = Counter(failure.what for failure in found.failures)
+    failures = [f for f in found.failures if won[f.what] > _RIGHT_FOR_TWO * tried[f.what]]
+    chance = len(found.failures) - len(failures)
+    note = f"{chance} happen to be right as a whole, as many answers are" if chance else ""
+    return Tried(found.cases, failures, note)
 
 
 def _losers(panel: Panel, task: Task, winner: str) -> list[str]:
@@ -94,11 +124,12 @@ def hedge(panel: Panel) -> Tried:
     for task, winner in panel.won:
         answer = known_answer(task)
         if answer is not None:
-            hedged = replies.hedges(answer, panel.wrong(task), winner)
+            hedged = list(replies.hedges(answer, panel.wrong(task), winner))
         else:
-            hedged = replies.hedges_of_replies(winner, _losers(panel, task, winner)[0])
+            orders = _orders(panel, _losers(panel, task, winner))
+            hedged = [h for o in orders for h in replies.hedges_of_replies(winner, o[0])]
         trials += [Trial(task, reply, what) for what, reply in hedged]
-    return panel.earn_nothing(trials)
+    return _but_by_chance(panel, trials)
 
 
 def echo(panel: Panel) -> Tried:
@@ -211,7 +242,7 @@ def determinism(panel: Panel) -> Tried:
         "in another order": (shuffled, panel.bench.judge(shuffled)),
         "alone": (few, panel.bench.judge(few, together=False)),
     }
-    with panel.bench.fresh(hash_seed=2):
+    with panel.bench.fresh():
         again["in a fresh process"] = (trials, panel.bench.judge(trials))
     said = {(t.task.id, t.reply): verdict for t, verdict in zip(trials, first, strict=True)}
     failures = []

@@ -69,6 +69,7 @@ class Panel:
         growth_s: CPU seconds that a reply of a megabyte may take.
         measure: takes the measures of long replies.
         other: the other split's prompts, where the caller gave them.
+        prompts: how many prompts of a generator are compared.
     """
 
     subject: Subject
@@ -79,6 +80,7 @@ class Panel:
     growth_s: float = 5.0
     growth_mib: float = 128.0
     other: Sequence[str] | None = None
+    prompts: int = 1000
     measure: Callable[[Panel], LongReplies] | None = None
 
     @cached_property

@@ -9,6 +9,8 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
+from ..verifiers import read_number
+
 NULL = {
     "empty": "",
     "a space": " ",
@@ -41,6 +43,14 @@ NULL = {
     "an empty object": "{}",
 }
 """Replies without content."""
+
+ANSWERLESS = frozenset(
+    {
+        "a blank box", "a mark without an answer", "a sentence without an answer", "a comment",
+        "a program that does nothing",
+    }
+)  # fmt: skip
+"""Those that say something, and lack an answer: no fault where form alone counts."""
 
 _FORMS = (r"\boxed{%s}", "The answer is %s.", "<answer>%s</answer>", "#### %s", "%s")
 _OPTIONS = ("A", "B", "C", "D", "E")
@@ -130,10 +140,21 @@ def hedges(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]]:
     for name, text in texts:
         if text.casefold() == answer.casefold():  # the letter c of a choice is no free symbol
             continue
+        if _worth_the_same(text, answer, other):
+            continue
         if at >= 0:
             yield name, winner[:at] + text + winner[at + len(answer) :]
         for form in forms:
             yield name, form % text
+
+
+def _worth_the_same(text: str, answer: str, other: str) -> bool:
+    """Whether it is the answer, by arithmetic: 0 / 1 and 0 x are 0, and 0 -1 is -1."""
+    number, second = read_number(answer), read_number(other)
+    if number is None or (number.value and (second is None or second.value)):
+        return False
+    alone = (f"{answer} / {other}", f"{other} {answer}", f"{answer} x")
+    return text in (alone if not number.value else alone[1:2])
 
 
 def hedges_of_replies(winner: str, loser: str) -> Iterator[tuple[str, str]]:
@@ -141,14 +162,14 @@ def hedges_of_replies(winner: str, loser: str) -> Iterator[tuple[str, str]]:
     a, b = bare(winner), bare(loser)
     for name, text in (
         ("one or the other", f"{a} or {b}"),
-        ("one or the other", f"{b} or {a}"),
+        ("the other or the one", f"{b} or {a}"),
         ("one and the other", f"{a}, {b}"),
         ("a denial", f"not {a}"),
         ("an open choice", f"{a} or something else"),
         ("a question", f"is it {a} or not?"),
     ):
         for form in _FORMS:
-            yield name, form % text
+            yield f"{name}, as {form % '..'}", form % text
 
 
 def echoes(prompt: str, messages: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -80,12 +80,14 @@ class AuditReport:
         seed: what chose tasks and made replies; the same seed tries the same.
         tasks: how many tasks were sampled.
         findings: in the panel's order.
+        note: what none of the checks tries.
     """
 
     subject: str
     seed: int
     tasks: int
     findings: tuple[Finding, ...]
+    note: str = ""
 
     @property
     def failing(self) -> list[str]:
@@ -121,6 +123,7 @@ class AuditReport:
             "subject": self.subject,
             "seed": self.seed,
             "tasks": self.tasks,
+            "note": self.note,
             "failing": self.failing,
             "unchecked": self.unchecked,
             "findings": [asdict(finding) for finding in self.findings],
@@ -130,7 +133,7 @@ class AuditReport:
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`to_json`."""
         findings = tuple(Finding.from_json(f) for f in row["findings"])
-        return cls(row["subject"], row["seed"], row["tasks"], findings)
+        return cls(row["subject"], row["seed"], row["tasks"], findings, row.get("note", ""))
 
 
 def shortened(text: str, most: int = 60) -> str:

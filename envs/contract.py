@@ -13,6 +13,9 @@ from typing import Any
 
 from gymnasium.utils.env_checker import check_env
 
+from ..verifiers import Verdict
+from .policy import Completion
+from .state import State
 from .task import Task
 from .text_env import TextEnv
 
@@ -71,15 +74,11 @@ def _gymnasium(env: TextEnv, tasks: list[Task]) -> str:
 
 
 def _answers(env: TextEnv, tasks: list[Task]) -> str:
-    if env.max_turns > 1:  # one reply is not the whole answer
-        return ""
-    known = [(t, t.solution or env.rubric.winning_reply(t.reference)) for t in tasks]
-    told = [(task, reply) for task, reply in known if reply is not None]
-    found = env.rubric.verify_many([r for _, r in told], [t.reference for t, _ in told])
-    for (task, reply), verdict in zip(told, found, strict=True):
+    known = [task for task in tasks if env.solve(env.begin(task)) is not None]
+    for state, verdict in _episodes(env, known, lambda state: env.solve(state) or ""):
         if (verdict.score, verdict.status.value) != (1.0, "correct"):
-            why = f"{verdict.status.value}, {verdict.score}, {verdict.reason}"
-            return f"{reply!r:.80} for task {task.id!r} is {why}"
+            told = f"the solution of task {state.task.id!r}"
+            return f"{told}, {state.reply!r:.80} in turn {len(state.step_rewards)}, {_is(verdict)}"
     return ""
 
 
@@ -89,9 +88,33 @@ def _nothing(env: TextEnv, tasks: list[Task]) -> str:
         found = env.rubric.verify_many(replies, [task.reference] * len(replies))
         for reply, verdict in zip(replies, found, strict=True):
             if verdict.score != 0.0:
-                why = f"{verdict.status.value}, {verdict.score}, {verdict.reason}"
-                return f"{reply!r:.80} for task {task.id!r} is {why}"
+                return f"{reply!r:.80} for task {task.id!r} {_is(verdict)}"
+    return _nothing_in_turns(env, tasks[:2]) if env.max_turns > 1 else ""
+
+
+def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
+    """The same in every turn of an episode: the rubric is not all that judges it."""
+    for reply in DEGENERATE:
+        asked = [task for task in tasks if reply.strip() != str(task.reference)]
+        for state, verdict in _episodes(env, asked, lambda state, said=reply: said):
+            if verdict.score != 0.0:
+                turns = len(state.step_rewards)
+                return f"{reply!r:.80} for task {state.task.id!r}, {turns} times, {_is(verdict)}"
     return ""
+
+
+def _episodes(
+    env: TextEnv, tasks: list[Task], say: Callable[[State], str]
+) -> Iterator[tuple[State, Verdict]]:
+    """Episodes side by side, from begin to end."""
+    states = [env.begin(task) for task in tasks]
+    while going := [state for state in states if not state.ended]:
+        env.advance(going, [Completion(say(state)) for state in going])
+    return zip(states, env.verdicts(states), strict=True)
+
+
+def _is(verdict: Verdict) -> str:
+    return f"is {verdict.status.value}, {verdict.score}, {verdict.reason}"
 
 
 def _seeded(env: TextEnv, tasks: list[Task]) -> str:
@@ -162,7 +185,7 @@ _PROMISES: tuple[tuple[str, str, Fault], ...] = (
     ),
     (
         "known answers earn full marks",
-        "mend the rubric, or the solution that is not one",
+        "mend the rubric, or the solution that is not one; where turns differ, override solve",
         _answers,
     ),
     (

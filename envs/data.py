@@ -16,13 +16,20 @@ Types = type | tuple[type, ...]
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".parquet")
 """Of the files that are read as data."""
 
+REMEDY = "Correct or remove this row"
+
 
 class DataError(ValueError):
     """Data cannot be read. The message names the place, the rule and the remedy."""
 
 
 def read_rows(
-    data: str | Path, *, fields: Mapping[str, Types], split: str, config: str = ""
+    data: str | Path,
+    *,
+    fields: Mapping[str, Types],
+    split: str,
+    config: str = "",
+    optional: Mapping[str, Types] | None = None,
 ) -> list[Row]:
     """Read a data set whole.
 
@@ -35,12 +42,29 @@ def read_rows(
         fields: what every row must have: names, and the type of each value, or several types.
         split: which split, where ``data`` has several; a file has one.
         config: which configuration of a hub data set, where ``data`` names none.
+        optional: the types of what a row may have; null stands for nothing there.
 
     Raises:
-        DataError: there is no such file, it cannot be read, or a row lacks a field or has
-            another type there.
+        DataError: there is no such file, it cannot be read, or a row lacks a field, has another
+            type there, or text that is no Unicode.
     """
-    found = [_with_fields(place, row, fields) for place, row in _rows(Path(data), split, config)]
+    found = placed_rows(data, fields=fields, split=split, config=config, optional=optional)
+    return [row for _, row in found]
+
+
+def placed_rows(
+    data: str | Path,
+    *,
+    fields: Mapping[str, Types],
+    split: str,
+    config: str = "",
+    optional: Mapping[str, Types] | None = None,
+) -> list[tuple[str, Row]]:
+    """Rows as :func:`read_rows` reads them, each after its place: file and line, or row from 0."""
+    found = [
+        (place, _with_fields(place, row, fields, optional or {}))
+        for place, row in _rows(Path(data), split, config)
+    ]
     if not found:
         raise DataError(f"{data} holds no rows")
     return found
@@ -64,6 +88,11 @@ def _rows(path: Path, split: str, config: str) -> Iterable[tuple[str, Any]]:
 
 
 def _read_file(path: Path) -> Iterable[tuple[str, Any]]:
+    if path.suffix in (".csv", ".tsv", ".xlsx", ".arrow", ".zip"):
+        raise DataError(
+            f"{path}: a {path.suffix} is not read. Give one of {', '.join(SUFFIXES)}; pandas makes "
+            "it: pandas.read_csv(path).to_json('rows.jsonl', orient='records', lines=True)"
+        )
     if path.suffix == ".parquet":
         return _read_parquet(path)
     return _read_json(path) if path.suffix == ".json" else read_jsonl(path)
@@ -82,7 +111,7 @@ def _read_json(path: Path) -> Iterable[tuple[str, Any]]:
 
 def _read_parquet(path: Path) -> Iterable[tuple[str, Any]]:
     try:
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowException, parquet
     except ImportError as error:
         raise DataError(
             f"reading {path} needs the pyarrow package: pip install 'assay[trl]', "
@@ -90,7 +119,7 @@ def _read_parquet(path: Path) -> Iterable[tuple[str, Any]]:
         ) from error
     try:
         rows = parquet.read_table(path).to_pylist()
-    except (ArrowInvalid, OSError) as error:
+    except (ArrowException, OSError) as error:
         raise DataError(f"{path}: not a whole Parquet file ({error})") from error
     return ((f"{path}, row {i}", row) for i, row in enumerate(rows))
 
@@ -146,7 +175,9 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
             ) from error
 
 
-def _with_fields(place: str, row: Any, fields: Mapping[str, Types]) -> Row:
+def _with_fields(
+    place: str, row: Any, fields: Mapping[str, Types], optional: Mapping[str, Types]
+) -> Row:
     if not isinstance(row, Mapping):
         raise DataError(f"{place}: expected a JSON object, got {type(row).__name__}")
     for name, wanted in fields.items():
@@ -155,13 +186,40 @@ def _with_fields(place: str, row: Any, fields: Mapping[str, Types]) -> Row:
                 f"{place}: no field {name!r}; this environment needs {', '.join(fields)} "
                 f"and the row has {', '.join(map(str, row)) or 'none'}"
             )
-        if not isinstance(row[name], wanted):
-            types = wanted if isinstance(wanted, tuple) else (wanted,)
-            raise DataError(
-                f"{place}: {name!r} must be a {' or a '.join(t.__name__ for t in types)}, "
-                f"got {row[name]!r:.80}. Correct or remove this row"
-            )
+        _refuse_value(place, name, row[name], wanted)
+    for name, wanted in optional.items():
+        if row.get(name) is not None:
+            _refuse_value(place, name, row[name], wanted)
     return row
+
+
+def _refuse_value(place: str, name: str, value: Any, wanted: Types) -> None:
+    types = wanted if isinstance(wanted, tuple) else (wanted,)
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise DataError(
+            f"{place}: {name!r} must be a {' or a '.join(t.__name__ for t in types)}, "
+            f"got {value!r:.80}. {REMEDY}"
+        )
+    half = _half_pair(value)
+    if half is not None:
+        raise DataError(
+            f"{place}: {name!r} has half of a surrogate pair, which is no Unicode character and "
+            f"has no UTF-8: {half!r}. {REMEDY}"
+        )
+
+
+def _half_pair(value: Any) -> str | None:
+    """Where a text, or a text in lists and objects, cannot be written as UTF-8."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            return value[max(0, error.start - 20) : error.start + 20]
+        return None
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    inner = value if isinstance(value, list | tuple) else ()
+    return next((found for one in inner if (found := _half_pair(one)) is not None), None)
 
 
 def _is_hub_name(name: str) -> bool:

@@ -57,9 +57,11 @@ class Episode:
     spans: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "turns", tuple(dict(m) for m in self.turns))
-        object.__setattr__(self, "step_rewards", tuple(self.step_rewards))
-        object.__setattr__(self, "spans", tuple(self.spans))
+        object.__setattr__(self, "turns", tuple([{**m} for m in self.turns]))
+        if type(self.step_rewards) is not tuple:
+            object.__setattr__(self, "step_rewards", tuple(self.step_rewards))
+        if type(self.spans) is not tuple:
+            object.__setattr__(self, "spans", tuple(self.spans))
 
     @property
     def reward(self) -> float | None:
@@ -124,8 +126,9 @@ class EpisodeGroup:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "episodes", tuple(self.episodes))
+        asked = self.task.id
         for episode in self.episodes:
-            if episode.task_id != self.task.id:
+            if episode.task_id != asked:
                 raise ValueError(
                     f"a group holds the episodes of one task: expected {self.task.id!r}, "
                     f"got an episode of {episode.task_id!r}"

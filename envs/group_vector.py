@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from ..verifiers import Verdict
 from .episode import EpisodeGroup
-from .policy import Completion
-from .rollout import grouped
+from .reset_options import known_options
+from .rollout import recorded
 from .state import State, describe
 from .text_env import TextEnv, findings, reward_of, said
 from .vector_infos import batched
@@ -31,7 +33,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
     in view, and it draws its next task as one. With ``group_size=1`` nobody waits, and every step
     is that of Gymnasium's ``SyncVectorEnv`` in the same autoreset mode.
 
-    :attr:`groups` holds the groups that ended in the last step, as records.
+    :attr:`groups` has the groups that ended in the last step, as records.
 
     Args:
         env: what puts tasks and judges replies.
@@ -73,10 +75,17 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         self.single_action_space = env.action_space
         self.observation_space = batch_space(env.observation_space, num_envs)
         self.action_space = batch_space(env.action_space, num_envs)
-        self.groups: list[EpisodeGroup] = []
+        self._records: Callable[[], list[EpisodeGroup]] = list
         prompts = num_envs // group_size
         self._rngs: list[np.random.Generator | None] = [None] * prompts
         self._states: list[list[State]] = [[] for _ in range(prompts)]
+
+    @property
+    def groups(self) -> list[EpisodeGroup]:
+        """The groups that ended in the last step, as records; made when they are asked for."""
+        found = self._records()
+        self._records = lambda: found
+        return found
 
     @property
     def waiting(self) -> NDArray[np.bool_]:
@@ -101,10 +110,13 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         Raises:
             TypeError: the mask is not a NumPy array of bools.
             ValueError: seeds or mask differ within a group, are of another length, or the mask
-                marks nothing; or a group that it does not mark was never put a task.
+                marks nothing; a group that it does not mark was never put a task; both ``task``
+                and ``tasks`` are named; or there is another option.
             IndexError: there is no such task.
         """
-        options = dict(options or {})  # a copy: wrappers look for the mask after us
+        options = known_options(options, ("task", "tasks", "reset_mask"))
+        if {"task", "tasks"} <= set(options):
+            raise ValueError("options name both 'task', for all groups, and 'tasks': name one")
         seeds = self._seeds(seed)
         marked = self._marked(options.get("reset_mask"))
         named = options.get("tasks", [options.get("task")] * len(self._states))
@@ -116,7 +128,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         for p in marked:
             self._rng(p, seeds[p])
             self._begin(p, named[p])
-        self.groups = []
+        self._records = list
         told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for p in marked:
             for i, state in self._copies(p):
@@ -132,7 +144,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             ValueError: there is not one reply for each copy.
         """
         self._refuse(actions)
-        over = [all(state.ended for state in states) for states in self._states]
+        over = [all(s.ended for s in states) for states in self._states]
         for p, is_over in enumerate(over):
             if is_over:  # NEXT_STEP: otherwise nothing is over here
                 self._begin(p)
@@ -144,50 +156,58 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         ]
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         rewards[[i for i, _ in asked]] = self._advance(
-            [state for _, state in asked], [Completion(actions[i]) for i, _ in asked]
+            [state for _, state in asked], [actions[i] for i, _ in asked]
         )
         ended = [p for p, states in enumerate(self._states) if all(s.ended for s in states)]
-        self.groups = self._judged(ended)
-        return self._told(rewards, dict(zip(ended, self.groups, strict=True)))
+        return self._told(rewards, self._judged(ended))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give back what the rubric holds."""
         self.env.close()
 
-    def _advance(self, states: list[State], completions: list[Completion]) -> list[float]:
+    def _advance(self, states: list[State], replies: list[str]) -> list[float]:
         """One turn in these episodes, and its rewards."""
-        self.env.advance(states, completions)
-        for state in states:
-            steps, limit = len(state.step_rewards), self.max_episode_steps
-            if limit is not None and steps >= limit and not state.ended:
-                state.ended = "truncated"
+        self.env.advance_text(states, replies)
+        limit = self.max_episode_steps
+        if limit is not None:
+            for state in states:
+                if len(state.step_rewards) >= limit and not state.ended:
+                    state.ended = "truncated"
         return self.env.rewards(states)
 
-    def _judged(self, ended: list[int]) -> list[EpisodeGroup]:
+    def _judged(self, ended: list[int]) -> dict[int, Sequence[Verdict]]:
+        """The verdicts of groups that have ended, by their places."""
+        self._records = list
         if not ended:
-            return []
+            return {}
         states = [state for p in ended for state in self._states[p]]
-        return grouped(self.env, [self._states[p][0].task for p in ended], states)
+        verdicts: Sequence[Verdict] = self.env.verdicts(states)
+        tasks = [self._states[p][0].task for p in ended]
+        self._records = partial(recorded, self.env, tasks, states, verdicts)
+        if self.env.group_rubric is not None:
+            verdicts = [e.verdict for group in self.groups for e in group.episodes]
+        size = self.group_size
+        return {p: verdicts[at * size : (at + 1) * size] for at, p in enumerate(ended)}
 
     def _told(
-        self, rewards: NDArray[np.float64], judged: dict[int, EpisodeGroup]
+        self, rewards: NDArray[np.float64], judged: dict[int, Sequence[Verdict]]
     ) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """What a step gives back; with ``SAME_STEP``, after it has put the new tasks."""
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
         told: list[dict[str, Any]] = []
         for p in range(len(self._states)):
-            verdicts = [e.verdict for e in judged[p].episodes] if p in judged else []
-            rows = [describe(state) for state in self._states[p]]
+            verdicts = judged.get(p)
+            rows = list(map(describe, self._states[p]))
             for row, (i, state) in zip(rows, self._copies(p), strict=True):
-                if verdicts:
+                if verdicts is not None:
                     verdict = verdicts[i - p * self.group_size]
-                    row |= findings(verdict)
+                    row.update(findings(verdict))
                     rewards[i] += reward_of(verdict)
                     terminated[i] = state.ended == "done"
                     truncated[i] = state.ended == "truncated"
                 elif state.ended:
                     row["waiting"] = True
-            if verdicts and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            if verdicts is not None and self.autoreset_mode is AutoresetMode.SAME_STEP:
                 rows = self._begun_anew(p, rows)
             told += rows
         return self._observations(), rewards, terminated, truncated, batched(told)

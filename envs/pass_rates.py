@@ -82,8 +82,8 @@ class PassRates:
             prior, discount = state["prior"], float(state["discount"])
             counts = {str(k): (float(p), float(f)) for k, (p, f) in state["tasks"].items()}
             fresh = PassRates(prior=(float(prior[0]), float(prior[1])), discount=discount)
-            if not all(p >= 0 and f >= 0 for p, f in counts.values()):
-                raise ValueError("a count is negative, or no number")
+            if not all(0 <= n < float("inf") for pair in counts.values() for n in pair):
+                raise ValueError("a count is negative, infinite or no number")
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise ValueError(f"no state of pass rates ({type(error).__name__}: {error})") from error
         self.prior, self.discount, self._counts = fresh.prior, fresh.discount, counts

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count, islice
 
+from ..verifiers import Verdict
 from .episode import EpisodeGroup
 from .policy import Completion, ExtendingPolicy, Policy
 from .state import State
@@ -188,8 +189,14 @@ def grouped(env: TextEnv, tasks: Sequence[Task], states: Sequence[State]) -> lis
         tasks: one for each group.
         states: the episodes of the first task, then those of the second, and so on.
     """
+    return recorded(env, tasks, states, env.verdicts(states))
+
+
+def recorded(
+    env: TextEnv, tasks: Sequence[Task], states: Sequence[State], verdicts: Sequence[Verdict]
+) -> list[EpisodeGroup]:
+    """Group episodes that were judged, by ``env.group_rubric`` too; arguments as above."""
     group_size = len(states) // len(tasks)
-    verdicts = env.verdicts(states)
     episodes = [state.episode(v) for state, v in zip(states, verdicts, strict=True)]
     groups = []
     for i, task in enumerate(tasks):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from typing import Literal
@@ -66,7 +65,7 @@ class Rows(Source):
     def __init__(self, tasks: Sequence[Task]) -> None:
         if not tasks:
             raise ValueError("an environment needs at least one task, got none")
-        self.tasks = [t if t.id else replace(t, id=str(i)) for i, t in enumerate(tasks)]
+        self.tasks = [t if t.id else t.named(str(i)) for i, t in enumerate(tasks)]
         self.size = len(self.tasks)
         self.index = {t.id: i for i, t in enumerate(self.tasks)}
         if len(self.index) != self.size:
@@ -133,7 +132,7 @@ class Generated(Source):
                 )
             task = self.make(rng_at(self.name, self.seed, index, attempt))
             if self._split_of(task) == self.split:
-                return task if task.id else replace(task, id=f"{self.split}-{self.seed}-{index}")
+                return task if task.id else task.named(f"{self.split}-{self.seed}-{index}")
         raise AssertionError("count() does not end")
 
     def _split_of(self, task: Task) -> Split:

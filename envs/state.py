@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from ..verifiers import Verdict
 from .episode import Episode, Span
@@ -11,8 +11,7 @@ from .policy import Completion
 from .task import Message, Task
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """What an environment does when the policy has spoken.
 
     Attributes:
@@ -69,13 +68,19 @@ class State:
     @property
     def reply(self) -> str:
         """Text of the policy's last turn; empty where it took none."""
-        said = (m["content"] for m in reversed(self.turns) if m["role"] == "assistant")
-        return next(said, "")
+        for message in reversed(self.turns):
+            if message["role"] == "assistant":
+                return message["content"]
+        return ""
 
     @property
     def ids(self) -> tuple[int, ...]:
         """All tokens so far, the prompt's, the policy's and the environment's."""
         return tuple(i for span in self.spans for i in span.ids)
+
+    def hear_text(self, text: str) -> None:
+        """Add a turn of the policy of which there is text and nothing else."""
+        self.turns.append({"role": "assistant", "content": text})
 
     def hear(self, completion: Completion) -> None:
         """Add a turn of the policy, with its tokens.
@@ -83,7 +88,7 @@ class State:
         Raises:
             ValueError: the tokens that the policy was given do not begin with those so far.
         """
-        self.turns.append({"role": "assistant", "content": completion.text})
+        self.hear_text(completion.text)
         if not completion.ids:
             return
         known, given = self.ids, tuple(completion.prompt_ids)
@@ -101,7 +106,8 @@ class State:
 
     def take(self, turn: Turn) -> None:
         """Add what the environment said, and end the episode where it does."""
-        self.turns.extend(turn.messages)
+        if turn.messages:
+            self.turns.extend(turn.messages)
         self.step_rewards.append(turn.reward)
         self.verdict = turn.verdict
         if turn.done or turn.verdict is not None:
@@ -109,12 +115,12 @@ class State:
 
     def episode(self, verdict: Verdict) -> Episode:
         """The record of it."""
-        given = any(reward is not None for reward in self.step_rewards)
+        none_given = self.step_rewards.count(None) == len(self.step_rewards)
         return Episode(
             task_id=self.task.id,
             turns=tuple(self.turns),
             verdict=verdict,
-            step_rewards=tuple(self.step_rewards) if given else (),
+            step_rewards=() if none_given else tuple(self.step_rewards),
             truncated=self.ended == "truncated",
             spans=self.spans,
         )
@@ -122,8 +128,9 @@ class State:
 
 def describe(state: State) -> dict[str, Any]:
     """What ``info`` tells of an episode: never its reference."""
+    task = state.task
     return {
-        "task": state.task.id,
-        "messages": [dict(m) for m in state.messages],
-        "metadata": dict(state.task.metadata),
+        "task": task.id,
+        "messages": [{**m} for m in (*task.messages, *state.turns)],
+        "metadata": {**task.metadata},
     }

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from .data import DataError, Row, read_rows
+from .data import REMEDY, DataError, Row, placed_rows
 from .seeding import rng_at, share
 from .source import Generated, Rows, Source, Split
 from .task import Conversation, Task
@@ -112,16 +112,23 @@ def read_table(
     else:
         place = table
         whole = isinstance(place, str | Path) and not Path(place).is_file()
-    rows = read_rows(place, fields={}, split=split) if isinstance(place, str | Path) else place
-    where = f"{place}, row" if isinstance(place, str | Path) else f"{name}: row"
-    tasks = [_task(f"{where} {number}", number, to_task, row) for number, row in enumerate(rows)]
-    kept = [task for task in tasks if whole or _split_of(name, task, part) == split]
-    if not kept:
+    placed: Iterable[tuple[str, Row]] = (
+        placed_rows(place, fields={}, split=split)
+        if isinstance(place, str | Path)
+        else ((f"{name}: row {number}", row) for number, row in enumerate(place))
+    )
+    tasks = [
+        (where, _task(where, number, to_task, row)) for number, (where, row) in enumerate(placed)
+    ]
+    of_split = [(w, task) for w, task in tasks if whole or _split_of(name, task, part) == split]
+    if not of_split:
         raise DataError(
             f"{name}: none of {len(tasks)} rows is in the split {split!r}, since "
             f"{part:.0%} of them, by the hash of the prompt, are for 'test'. Give more rows, or "
             "rows by split: {'train': ..., 'test': ...}"
         )
+    refuse_twice(of_split)
+    kept = [task for _, task in of_split]
     if seed:
         kept = [kept[i] for i in rng_at(name, "order", seed).permutation(len(kept))]
     return Rows(kept)
@@ -142,6 +149,24 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
     if not isinstance(task, Task):
         raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
     return task if task.id else replace(task, id=f"row-{number}")
+
+
+def refuse_twice(placed: Sequence[tuple[str, Task]]) -> None:
+    """Refuse tasks of which two have one id.
+
+    Args:
+        placed: tasks, each after the place of its row.
+
+    Raises:
+        DataError: it names both places.
+    """
+    first: dict[str, str] = {}
+    for place, task in placed:
+        if first.setdefault(task.id, place) != place:
+            raise DataError(
+                f"{place}: the id {task.id!r} must be this row's alone, and is also that of "
+                f"{first[task.id]}. {REMEDY}"
+            )
 
 
 def _column(row: Row, name: str) -> Any:

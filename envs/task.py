@@ -39,17 +39,21 @@ class Task:
 
     def __post_init__(self) -> None:
         prompt = self.prompt
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-        if not messages:
-            raise ValueError("a task's prompt needs at least one message, got none")
-        for message in messages:
-            if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
-                raise ValueError(f"a message needs 'role' and 'content', got {message!r:.200}")
-            if not isinstance(message["content"], str):
-                raise ValueError(f"a message's content must be text, got {message!r:.200}")
-        object.__setattr__(self, "prompt", tuple(dict(m) for m in messages))
-        object.__setattr__(self, "reference", _plain(self.reference))
+        asked = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else _chat(prompt)
+        object.__setattr__(self, "prompt", asked)
+        if type(self.reference) is not str:
+            object.__setattr__(self, "reference", _plain(self.reference))
         object.__setattr__(self, "metadata", _plain(self.metadata))
+
+    def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
+        """The same task with another id. It shares the rest, and nothing is checked again."""
+        new = object.__new__(type(self))
+        object.__setattr__(new, "prompt", self.prompt)
+        object.__setattr__(new, "reference", self.reference)
+        object.__setattr__(new, "id", id)
+        object.__setattr__(new, "metadata", self.metadata)
+        object.__setattr__(new, "solution", self.solution)
+        return new
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -59,9 +63,10 @@ class Task:
     @property
     def text(self) -> str:
         """The prompt as text: the messages' contents, a blank line between them."""
-        if len(self.messages) == 1:  # nearly always, and asked for twice an episode
-            return self.messages[0]["content"]
-        return "\n\n".join(m["content"] for m in self.messages)
+        messages: Any = self.prompt
+        if len(messages) == 1:  # nearly always, and asked for twice an episode
+            return str(messages[0]["content"])
+        return "\n\n".join([m["content"] for m in messages])
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
@@ -85,11 +90,28 @@ class Task:
         )
 
 
+def _chat(messages: Conversation) -> tuple[Message, ...]:
+    """A copy of chat messages, once they are known to be some."""
+    if not messages:
+        raise ValueError("a task's prompt needs at least one message, got none")
+    for message in messages:
+        if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
+            raise ValueError(f"a message needs 'role' and 'content', got {message!r:.200}")
+        if not isinstance(message["content"], str):
+            raise ValueError(f"a message's content must be text, got {message!r:.200}")
+    return tuple(dict(m) for m in messages)
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
 def _plain(value: Any) -> Any:
     """A copy that JSON gives back as it is: lists for tuples, and no keys that it would change."""
-    if isinstance(value, Mapping):
+    if type(value) in _ATOMS:
+        return value
+    if type(value) is dict or isinstance(value, Mapping):
         for key in value:
-            if not isinstance(key, str):
+            if type(key) is not str and not isinstance(key, str):
                 raise ValueError(f"keys must be strings, as in JSON, got {key!r}: use str({key!r})")
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
 import gymnasium as gym
@@ -13,6 +13,7 @@ import gymnasium as gym
 from ..verifiers import Verdict, Verifier
 from .group_rubric import GroupRubric
 from .policy import Completion
+from .reset_options import known_options
 from .source import Rows, Source
 from .spaces import Unicode
 from .state import State, Turn, describe
@@ -76,9 +77,13 @@ class TextEnv(gym.Env[str, str]):
         self.name = name or type(self).__name__
         self.observation_space, self.action_space = Unicode(), Unicode()
         self._state: State | None = None
-        self._ending = ""
+        self._verdict: Verdict | None = None
         if isinstance(source, Rows):
-            refuse_bad_golds(self.name, source, rubric)
+            refuse_bad_golds(self.name, source, rubric, self.row_name)
+
+    def row_name(self, row: int) -> str:
+        """What to call a row of the source in errors."""
+        return f"row {row}"
 
     def task(self, index: int) -> Task:
         """The task at an index, whatever is being played.
@@ -100,12 +105,16 @@ class TextEnv(gym.Env[str, str]):
 
         Raises:
             IndexError: there is no such task.
+            ValueError: there is another option.
         """
-        super().reset(seed=seed)
-        named = (options or {}).get("task")
+        named = None if options is None else known_options(options, ("task",)).get("task")
+        if seed is not None:
+            super().reset(seed=seed)
         index = self.source.draw(self.np_random) if named is None else named
-        self._state, self._ending = self.begin(self.task(index)), ""
-        return self._state.task.text, describe(self._state)
+        task = self.task(index)
+        self._state = state = self.begin(task)
+        self._verdict = None
+        return state.task.text, describe(state)
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
         """Take the policy's turn; judge the episode where that ends it.
@@ -114,20 +123,22 @@ class TextEnv(gym.Env[str, str]):
             TypeError: the reply is not text.
             RuntimeError: there is no task to reply to.
         """
-        if not isinstance(action, str):
-            raise TypeError(f"a reply must be text, got {action!r:.80}")
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("step needs a task to reply to: the episode is over, call reset")
-        self.advance([state], [Completion(action)])
+        _refuse_no_text(action)
+        state.hear_text(action)  # as advance_text does, without its loops
+        self._take(state, self.respond_many([state], [action])[0])
         ended: str = state.ended
-        told, rewards = describe(state), self.rewards([state])
+        told, reward = describe(state), state.step_rewards[-1] or 0.0
         if ended:
-            verdict = self.verdicts([state])[0]
-            self._ending = f"\n\n{verdict.status} {verdict.score}"
+            verdict = state.verdict
+            if verdict is None:
+                verdict = self.rubric.verify(self.answer(state), state.task.reference)
+            self._verdict = verdict
             told |= findings(verdict)
-            rewards[0] += reward_of(verdict)
-        return said(state), rewards[0], ended == "done", ended == "truncated", told
+            reward += reward_of(verdict)
+        return said(state), reward, ended == "done", ended == "truncated", told
 
     # -- for several turns ---------------------------------------------------------------------
 
@@ -142,15 +153,26 @@ class TextEnv(gym.Env[str, str]):
             state: the episode; ``reply`` is its last turn already. Change ``state.data`` freely.
             reply: hostile text: whatever it holds, this neither raises nor hangs.
         """
-        return Turn(done=True)
+        return _OVER
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
         """:meth:`respond` to each; override it where many are answered faster than one by one."""
-        return [self.respond(state, reply) for state, reply in zip(states, replies, strict=True)]
+        return list(map(self.respond, states, replies))
 
     def answer(self, state: State) -> str:
         """What the rubric judges of an episode: the policy's last turn, by default."""
         return state.reply
+
+    def solve(self, state: State) -> str | None:
+        """What to say next in an episode that earns full marks; ``None`` where it is not known.
+
+        By default the task's ``solution``, whatever the turn; in an environment of one turn also
+        what the rubric knows to win. Override it where turns must differ. It is for tests of the
+        environment (:func:`~assay.envs.check`): it sees all of ``state``, as no policy does.
+        """
+        if state.task.solution is None and self.max_turns == 1:
+            return self.rubric.winning_reply(state.task.reference)
+        return state.task.solution
 
     # -- episodes side by side -----------------------------------------------------------------
 
@@ -164,21 +186,41 @@ class TextEnv(gym.Env[str, str]):
                 state.ended = "truncated"
             else:
                 going.append(state)
-        turns = self.respond_many(going, [state.reply for state in going])
-        for state, turn in zip(going, turns, strict=True):
-            state.take(turn)
-            if not state.ended and len(state.step_rewards) >= self.max_turns:
-                state.ended = "truncated"
+        self._respond(going, [state.reply for state in going])
+
+    def advance_text(self, states: Sequence[State], replies: Sequence[str]) -> None:
+        """Take one turn in each episode, of which there is text and nothing else.
+
+        Raises:
+            TypeError: a reply is not text; no turn is taken.
+        """
+        for reply in replies:
+            _refuse_no_text(reply)
+        for state, reply in zip(states, replies, strict=True):
+            state.hear_text(reply)
+        self._respond(states, replies)
+
+    def _respond(self, states: Sequence[State], replies: Sequence[str]) -> None:
+        """The environment's part of a turn in each episode."""
+        turns = self.respond_many(states, replies)
+        for state, turn in zip(states, turns, strict=True):
+            self._take(state, turn)
+
+    def _take(self, state: State, turn: Turn) -> None:
+        state.take(turn)
+        if not state.ended and len(state.step_rewards) >= self.max_turns:
+            state.ended = "truncated"
 
     def verdicts(self, states: Sequence[State]) -> list[Verdict]:
         """What episodes that are over are worth, judged in one batch."""
         asked = [state for state in states if state.verdict is None]
-        found = iter(
-            self.rubric.verify_many(
-                [self.answer(state) for state in asked], [state.task.reference for state in asked]
-            )
+        found = self.rubric.verify_many(
+            list(map(self.answer, asked)), [state.task.reference for state in asked]
         )
-        return [next(found) if s.verdict is None else s.verdict for s in states]
+        if len(asked) == len(states):
+            return found
+        rest = iter(found)
+        return [next(rest) if s.verdict is None else s.verdict for s in states]
 
     @staticmethod
     def rewards(states: Sequence[State]) -> list[float]:
@@ -192,14 +234,17 @@ class TextEnv(gym.Env[str, str]):
     def restore(self, clone: tuple[State | None, dict[str, Any]]) -> None:
         """Go back to where :meth:`clone` was called; as often as one likes."""
         state, random_state = copy.deepcopy(clone)
-        self._state, self._ending = state, ""
+        self._state, self._verdict = state, None
         self.np_random.bit_generator.state = random_state
 
     def render(self) -> str | None:
         """What was said so far, in ``ansi`` mode."""
         if self.render_mode != "ansi" or self._state is None:
             return "" if self.render_mode == "ansi" else None
-        return "\n\n".join(m["content"] for m in self._state.messages) + self._ending
+        told = [m["content"] for m in self._state.messages]
+        if self._verdict is not None:
+            told.append(f"{self._verdict.status} {self._verdict.score}")
+        return "\n\n".join(told)
 
     def close(self) -> None:
         """Give back what the rubrics hold: workers, sandboxes."""
@@ -208,8 +253,18 @@ class TextEnv(gym.Env[str, str]):
             self.group_rubric.close()
 
 
+_OVER = Turn(done=True)
+
+
+def _refuse_no_text(reply: Any) -> None:
+    if not isinstance(reply, str):  # judged, it would pass for a fault of ours
+        raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
+
+
 def said(state: State) -> str:
     """What the environment said last; the prompt, where it has said nothing since."""
+    if not state.turns or state.turns[-1]["role"] == "assistant":
+        return state.task.text
     new: list[str] = []
     for message in reversed(state.turns):
         if message["role"] == "assistant":
@@ -221,8 +276,8 @@ def said(state: State) -> str:
 def findings(verdict: Verdict) -> dict[str, Any]:
     """What ``info`` tells of a verdict: no timings, since everything in it is deterministic."""
     return {
-        "status": verdict.status.value,
-        "rewards": dict(verdict.parts),
+        "status": str(verdict.status),
+        "rewards": {**verdict.parts},
         "reason": verdict.reason,
         "extracted": verdict.extracted,
     }
@@ -233,13 +288,15 @@ def reward_of(verdict: Verdict) -> float:
     return math.nan if verdict.score is None else verdict.score
 
 
-def refuse_bad_golds(name: str, source: Rows, rubric: Verifier, shown: int = 5) -> None:
+def refuse_bad_golds(
+    name: str, source: Rows, rubric: Verifier, row_name: Callable[[int], str], shown: int = 5
+) -> None:
     """Check every reference before any reply is judged."""
     bad = []
     for row, task in enumerate(source.tasks):
         fault = rubric.check_reference(task.reference)
         if fault is not None:
-            bad.append(f"  row {row} ({task.id}): {fault}")
+            bad.append(f"  {row_name(row)} ({task.id}): {fault}")
     if bad:
         more = [f"  and {len(bad) - shown} more"] if len(bad) > shown else []
         raise ValueError(

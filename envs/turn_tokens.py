@@ -10,8 +10,15 @@ from .task import Conversation, Message
 _WORDS = "the assistant's words stand here"
 
 
+_SURELY_SHOWN = 8  # characters that a template does not hold by chance
+
+
 class TemplateRewritesHistory(ValueError):
     """A chat template puts a turn that is over differently from how it was written."""
+
+
+class TemplateDropsMessage(ValueError):
+    """A chat template refuses messages of a role, or shows nothing of them."""
 
 
 def encode_prompt(
@@ -26,10 +33,13 @@ def encode_prompt(
         options: given to the chat template.
 
     Raises:
+        TemplateDropsMessage: the chat template refuses a message, or does not show it.
         ValueError: it comes to no tokens at all.
     """
     messages = [dict(m) for m in conversation]
-    ids = _ids(tokenizer, _render(tokenizer, messages, options, ask=True))
+    text = _render(tokenizer, messages, options)
+    _refuse_dropped(tokenizer, messages, 0, text, options)
+    ids = _ids(tokenizer, text)
     if not ids:
         raise ValueError(f"a prompt must come to at least one token, got none from {messages!r}")
     return ids
@@ -59,6 +69,7 @@ def extend_prompt(
 
     Raises:
         TemplateRewritesHistory: the chat template does not keep the turns that are over.
+        TemplateDropsMessage: it refuses a message that came since, or does not show it.
         ValueError: there are tokens, but no turn of the policy.
     """
     if not prefix:
@@ -71,24 +82,36 @@ def extend_prompt(
         )
     last = turns[-1]
     if tokenizer.chat_template:
-        added = _added(tokenizer, messages, last, options)
-        # Of the turn's end the policy has written the token that ended it, if one did.
-        added = added.removeprefix(_text(tokenizer, prefix[-1]))
+        added = _added(tokenizer, messages, last, _text(tokenizer, prefix[-1]), options)
     else:
         added = "".join(m["content"] for m in messages[last + 1 :])
     return [*prefix, *_ids(tokenizer, added)]
 
 
 def _added(
-    tokenizer: Any, messages: Sequence[Message], last: int, options: Mapping[str, Any] | None
+    tokenizer: Any,
+    messages: Sequence[Message],
+    last: int,
+    end: str,
+    options: Mapping[str, Any] | None,
 ) -> str:
-    """What the template writes after the words of message ``last``."""
-    before, turn = messages[:last], messages[last]
-    asked = _render(tokenizer, before, options, ask=True)
-    ended = _render(tokenizer, [*before, turn], options, ask=False)
-    whole = _render(tokenizer, messages, options, ask=True)
-    kept = _squeezed(turn["content"]) in _squeezed(ended[len(asked) :])
-    if not (ended.startswith(asked) and whole.startswith(ended) and kept):
+    """What the template writes after message ``last``, of which ``end`` is the last token."""
+    before, turn, after = messages[:last], messages[last], messages[last + 1 :]
+    asked = _render(tokenizer, before, options)
+    whole = _render(tokenizer, messages, options)
+    other = _render(tokenizer, [*before, {**turn, "content": _WORDS}, *after], options)
+    place = other.find(_WORDS, len(asked))
+    added = other[place + len(_WORDS) :]
+    words = whole[len(asked) : len(whole) - len(added)]
+    same = whole.startswith(asked) and other.startswith(asked) and whole.endswith(added)
+    kept = place >= 0 and same and _squeezed(turn["content"]) in _squeezed(words)
+    # The policy has written the token that ended its turn, if one did. Where none did, the last of
+    # its words may look like the beginning of the template's end.
+    ending = not turn["content"].endswith(end)
+    if ending and end not in added:
+        ended = _render(tokenizer, messages[: last + 1], options, ask=False)
+        kept = kept and not ended.rstrip().endswith(end)  # it ends turns that are over otherwise
+    if not kept:
         raise TemplateRewritesHistory(
             f"the chat template puts turn {last} of the conversation differently once it is over "
             "(many drop thoughts), so the next turn cannot extend the tokens that the policy "
@@ -96,19 +119,58 @@ def _added(
             "trl.chat_template_utils.get_training_chat_template(tokenizer) has them for common "
             "models"
         )
-    stand_in = {**turn, "content": _WORDS}
-    _, _, end = _render(tokenizer, [*before, stand_in], options, ask=False).rpartition(_WORDS)
-    return whole[len(ended.removesuffix(end)) :]
+    _refuse_dropped(tokenizer, messages, last + 1, added, options)
+    return added.removeprefix(end) if ending else added
+
+
+def _refuse_dropped(
+    tokenizer: Any,
+    messages: Sequence[Message],
+    first: int,
+    text: str,
+    options: Mapping[str, Any] | None,
+) -> None:
+    """Refuse a template of whose text a message from ``first`` on is no part."""
+    for place, message in enumerate(messages[first:], start=first):
+        content = _squeezed(message["content"])
+        if not content or (len(content) >= _SURELY_SHOWN and content in _squeezed(text)):
+            continue
+        # Templates may spell a content as JSON, say: shown is what makes a difference.
+        others = [*messages[:place], {**message, "content": _WORDS}, *messages[place + 1 :]]
+        if _render(tokenizer, others, options) == _render(tokenizer, messages, options):
+            raise TemplateDropsMessage(
+                f"the chat template shows nothing of message {place}, of the role "
+                f"{message['role']!r}, so the policy would not see it. {_REMEDY}"
+            )
+
+
+_REMEDY = (
+    "Set tokenizer.chat_template to one that knows all roles and takes contents that are text. "
+    "For answers of tools ToolEnv(role='user') will do; for the system message, to put its words "
+    "into the user's"
+)
 
 
 def _render(
-    tokenizer: Any, messages: Sequence[Message], options: Mapping[str, Any] | None, *, ask: bool
+    tokenizer: Any,
+    messages: Sequence[Message],
+    options: Mapping[str, Any] | None,
+    *,
+    ask: bool = True,
 ) -> str:
+    """The text of messages and, with ``ask``, of what asks for the assistant's turn."""
     if not tokenizer.chat_template:
         return "".join(m["content"] for m in messages)
-    text: str = tokenizer.apply_chat_template(
-        list(messages), tokenize=False, add_generation_prompt=ask, **(options or {})
-    )
+    try:
+        text: str = tokenizer.apply_chat_template(
+            list(messages), tokenize=False, add_generation_prompt=ask, **(options or {})
+        )
+    except Exception as error:  # jinja's own, and whatever a template's code may raise
+        roles = ", ".join(m["role"] for m in messages)
+        raise TemplateDropsMessage(
+            f"the chat template refuses messages of the roles {roles}: "
+            f"{type(error).__name__}: {error}. {_REMEDY}"
+        ) from error
     return text
 
 

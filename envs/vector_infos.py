@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from types import NoneType
 from typing import Any
 
@@ -20,47 +21,46 @@ def batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Args:
         rows: one for each copy; empty where there is nothing to tell.
     """
-    places: dict[str, list[int]] = {}
-    columns: dict[str, list[Any]] = {}
-    for place, row in enumerate(rows):
-        for key, value in row.items():
-            places.setdefault(key, []).append(place)
-            columns.setdefault(key, []).append(value)
+    shapes = dict.fromkeys(map(tuple, rows))  # nearly always one: all copies tell alike
+    alike = len(shapes) == 1
+    told = list(range(len(rows)))
+    everywhere = np.ones(len(rows), dtype=np.bool_)
     infos: dict[str, Any] = {}
-    for key, values in columns.items():
-        if all(isinstance(value, dict) for value in values):
-            inner: list[Mapping[str, Any]] = [{}] * len(rows)
-            for place, value in zip(places[key], values, strict=True):
-                inner[place] = value
-            infos[key] = batched(inner)
+    for key in dict.fromkeys(key for keys in shapes for key in keys):
+        if not alike:
+            told = [i for i, row in enumerate(rows) if key in row]
+        values = list(map(itemgetter(key), rows if alike else [rows[i] for i in told]))
+        kinds = set(map(type, values))
+        if all(issubclass(kind, dict) for kind in kinds):
+            inner = dict(zip(told, values, strict=True))
+            infos[key] = batched(values if alike else [inner.get(i, {}) for i in range(len(rows))])
         else:
-            infos[key] = _array(values, places[key], len(rows))
-        mask = np.zeros(len(rows), dtype=np.bool_)
-        mask[places[key]] = True
-        infos[f"_{key}"] = mask
+            infos[key] = _array(values, kinds, told, len(rows))
+        infos[f"_{key}"] = everywhere.copy() if alike else np.isin(range(len(rows)), told)
     return infos
 
 
-def _array(values: list[Any], places: list[int], size: int) -> NDArray[Any]:
-    kind = _kind(values)
-    if kind is not None:
-        array = np.zeros((size, *np.shape(values[0])), dtype=kind)
-        array[places] = values
-        return array
-    array = np.full(size, None, dtype=object)
-    for place, value in zip(places, values, strict=True):
-        array[place] = value
+def _array(values: list[Any], kinds: set[type], places: list[int], size: int) -> NDArray[Any]:
+    kind = _kind(values, kinds)
+    found: NDArray[Any] = (
+        np.fromiter(values, dtype=object, count=len(values))
+        if kind is None
+        else np.array(values, dtype=kind)
+    )
+    if len(values) == size:
+        return found
+    array = np.full((size, *found.shape[1:]), None if kind is None else 0, dtype=found.dtype)
+    array[places] = found
     return array
 
 
-def _kind(values: list[Any]) -> Any:
+def _kind(values: list[Any], kinds: set[type]) -> Any:
     """The dtype that holds all values; ``None`` where only objects do."""
-    kinds = set(map(type, values))
     if kinds == {float, NoneType} or kinds == {int, float}:
         return float
     if len(kinds) > 1:
         return None
-    (kind,) = kinds
+    kind: Any = next(iter(kinds))
     if kind is np.ndarray:
         alike = {(value.shape, value.dtype) for value in values}
         return values[0].dtype if len(alike) == 1 else None

@@ -12,8 +12,19 @@ except ModuleNotFoundError as error:
         f"assay.grpo needs {error.name}, which is not installed: pip install 'assay[train]'"
     ) from error
 
-from .arithmetic.advantage import group_advantages
-from .arithmetic.loss import average_tokens, clipped_surrogate, grpo_loss, k3
+from .arithmetic.advantage import group_advantages, leave_one_out, opo
+from .arithmetic.average import average_tokens, count
+from .arithmetic.compare import outcome_advantages
+from .arithmetic.entropy import top_entropy_mask
+from .arithmetic.gae import gae, value_loss
+from .arithmetic.kl import k3, kl_estimate, penalised_rewards
+from .arithmetic.mismatch import mismatch_weights
+from .arithmetic.objective import Objective
+from .arithmetic.policy_loss import policy_loss
+from .arithmetic.process import process_advantages
+from .arithmetic.several_rewards import gdpo, mo_grpo
+from .arithmetic.sums import merge_sums, policy_sums
+from .arithmetic.whiten import reinforce_pp, whiten
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
 from .learner import Learner, NotFinite, TooManyUnscored, TrainingAlarm
@@ -41,6 +52,7 @@ __all__ = [
     "ModelError",
     "ModelPolicy",
     "NotFinite",
+    "Objective",
     "Reference",
     "Rollout",
     "Row",
@@ -54,29 +66,45 @@ __all__ = [
     "character_tokenizer",
     "choose_forward",
     "chosen_logprobs",
-    "clipped_surrogate",
+    "count",
     "evaluate",
     "full_forward",
+    "gae",
+    "gdpo",
     "group_advantages",
-    "grpo_loss",
     "held_out_tasks",
     "k3",
+    "kl_estimate",
+    "leave_one_out",
     "list_checkpoints",
     "load_checkpoint",
     "load_model",
     "make_reference",
     "merge_lora",
+    "merge_sums",
     "micro_batches",
+    "mismatch_weights",
+    "mo_grpo",
+    "opo",
+    "outcome_advantages",
     "padded_forward",
+    "penalised_rewards",
     "plot_learning_curve",
+    "policy_loss",
+    "policy_sums",
+    "process_advantages",
     "read_metrics",
+    "reinforce_pp",
     "row_of",
     "sample",
     "save_checkpoint",
     "shared_forward",
     "tiny_model",
+    "top_entropy_mask",
     "training_tasks",
+    "value_loss",
     "warm_start",
+    "whiten",
 ]
 
 del safetensors, tokenizers, torch, transformers

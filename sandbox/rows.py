@@ -213,7 +213,8 @@ def _lines(field: str, number: int, value: Any) -> str:
 def _calls(name: Any, starter: Any, arguments: Sequence[Any], results: Sequence[Any]) -> Problem:
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(
-            f"the function under test must be named, got {name!r:.80}. Correct or remove this row"
+            "the function under test must be named, 'fn_name' in 'input_output' or 'func_name' "
+            f"in 'metadata', got {name!r:.80}. Correct or remove this row"
         )
     for number, given in enumerate(arguments):
         if not _is_list(given):

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = ["tasks.md"]
+PAGES = ["tasks.md", "environments.md", "multi_turn.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_tutorial_shows_is_so(page, monkeypatch) -> None:
+def test_what_a_tutorial_shows_is_so(page, monkeypatch, tmp_path) -> None:
     module = types.ModuleType(f"tutorial_{page.removesuffix('.md')}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that what it defines pickles
+    monkeypatch.chdir(tmp_path)  # for what it writes
     text = (DOCS / page).read_text()
     told: list[str] = []
     for found in re.finditer(r"^```(python|pycon)\n(.*?)^```", text, re.S | re.M):

@@ -55,8 +55,8 @@ class Exact(Verifier):
         if not given:
             return Verdict.wrong("the answer is empty", status=Status.UNPARSEABLE)
         if self._plain(given) == self._plain(reference):
-            return Verdict.correct("equal", extracted=given)
-        return Verdict.wrong("not the expected text", extracted=given)
+            return Verdict(Status.CORRECT, 1.0, "equal", given)
+        return Verdict(Status.INCORRECT, 0.0, "not the expected text", given)
 
     def check_reference(self, reference: Any) -> str | None:
         """Only a string that is not blank can be matched."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from .hedging import denied, left_open, retracted, supposed, taken_back
 from .maths.latex import DELIMITERS, undelimited
@@ -21,8 +22,7 @@ MAX_ANSWER = 2000
 DEFAULT_RULES = ("boxed", "answer", "hash", "phrase", "last_number")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a rule found.
 
     Attributes:
@@ -61,7 +61,10 @@ def without_end_tokens(reply: str) -> str:
         >>> without_end_tokens("It is 42.<|im_end|>\n<|endoftext|>")
         'It is 42.'
     """
-    reply = reply.removeprefix("\ufeff")
+    if reply.startswith("\ufeff"):
+        reply = reply[1:]
+    if ">" not in reply:
+        return reply
     end, kept = len(reply.rstrip()), len(reply)
     while end and reply[end - 1] == ">":
         start = reply.rfind("<", max(0, end - _LONGEST_TOKEN), end)
@@ -102,22 +105,21 @@ def final_answer(
     Raises:
         ValueError: there is no rule of that name.
     """
-    if rules is not DEFAULT_RULES:
+    if isinstance(rules, str):
         check_rules(rules)
     text = after_thinking(without_end_tokens(reply))
     if text is None:
         return Answer(None, reason="<think> is never closed")
-    for rule in rules:
-        found = RULES[rule](text)
+    for rule, find in _finders(tuple(rules)):
+        found = find(text)
         if found is None:
             continue
         if found.text is None:
             return Answer(None, rule, found.reason)
-        if not found.text.strip():
-            return Answer(None, rule, "the answer is empty")
-        if len(found.text) > longest:
+        if len(found.text) > longest and found.text.strip():
             return Answer(None, rule, f"the answer is longer than {longest} characters")
-        return Answer(found.text.strip(), rule)
+        answer = found.text.strip()
+        return Answer(answer, rule) if answer else Answer(None, rule, "the answer is empty")
     return Answer(None, reason=f"no answer found by {', '.join(rules)}")
 
 
@@ -128,6 +130,13 @@ def check_rules(rules: Sequence[str]) -> None:
         raise ValueError(
             f"extract must be a sequence of rules from {', '.join(RULES)}, got {rules!r}"
         )
+
+
+@lru_cache(maxsize=256)
+def _finders(rules: tuple[str, ...]) -> tuple[tuple[str, Callable[[str], Answer | None]], ...]:
+    """The functions of rules; they are checked once, not with each reply."""
+    check_rules(rules)
+    return tuple((rule, RULES[rule]) for rule in rules)
 
 
 # -- boxes -------------------------------------------------------------------------------------
@@ -182,6 +191,8 @@ def _first_box(text: str) -> int:
 
 
 def _boxed(text: str) -> Answer | None:
+    if "box" not in text:
+        return None
     closed, unclosed = boxes(text)
     if unclosed:
         return Answer(None, reason="the last box is never closed")
@@ -227,6 +238,8 @@ def unboxed(content: str) -> str:
 
 
 def _tagged(text: str) -> Answer | None:
+    if "<answer>" not in text:
+        return None
     end = text.rfind("</answer>")
     start = text.rfind("<answer>", 0, end) if end >= 0 else text.rfind("<answer>")
     if start < 0:
@@ -385,6 +398,8 @@ _FENCE = re.compile(r"^[ \t]{0,3}(```|~~~)[^\n`]*\n?", re.MULTILINE)
 
 
 def _fenced(text: str) -> Answer | None:
+    if "```" not in text and "~~~" not in text:
+        return None
     marks = list(_FENCE.finditer(text))
     if not marks:
         return None

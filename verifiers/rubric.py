@@ -71,6 +71,7 @@ class Rubric(Verifier):
             for name, part in parts.items()
         }
         self.gate = gate
+        self._weighing = [name for name in parts if self._counts(name)]
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge the batch with each part in turn, then weigh."""
@@ -142,8 +143,8 @@ class Rubric(Verifier):
 
     def _weighed(self, found: dict[str, Verdict]) -> Verdict:
         parts = {name: verdict.score for name, verdict in found.items()}
-        seconds = sum(verdict.seconds for verdict in found.values())
-        weighed = [name for name in found if self._counts(name)]
+        seconds = sum([verdict.seconds for verdict in found.values()])
+        weighed = self._weighing
         head = found[weighed[0] if self.gate is None else self.gate]
         if self.gate is not None and head.score is not None and head.score < 1.0:
             weighed = [self.gate]
@@ -152,10 +153,10 @@ class Rubric(Verifier):
                 reason = f"{name}: {found[name].reason}"
                 status = found[name].status
                 return Verdict(status, None, reason, head.extracted, parts, seconds)
-        total = math.fsum(self.weights[name] * (parts[name] or 0.0) for name in weighed)
+        total = math.fsum([self.weights[name] * (parts[name] or 0.0) for name in weighed])
         # fsum of parts can end a rounding error above the sum of the weights
         score = min(1.0, total / math.fsum(self.weights.values()))
-        return replace(head, score=score, parts=parts, seconds=seconds)
+        return Verdict(head.status, score, head.reason, head.extracted, parts, seconds)
 
 
 def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
@@ -35,10 +35,10 @@ class Status(StrEnum):
         return self in _OURS
 
 
-_OURS = frozenset({Status.BAD_GOLD, Status.VERIFIER_ERROR, Status.SANDBOX_ERROR})
+_OURS = (Status.BAD_GOLD, Status.VERIFIER_ERROR, Status.SANDBOX_ERROR)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Verdict:
     """One verifier's finding about one reply.
 
@@ -61,18 +61,31 @@ class Verdict:
     parts: Mapping[str, float | None] = field(default_factory=dict)
     seconds: float = field(default=0.0, compare=False)
 
-    def __post_init__(self) -> None:
-        if type(self.status) is not Status:
-            object.__setattr__(self, "status", Status(self.status))
-        if self.score is not None and (type(self.score) is not float or not 0 <= self.score <= 1):
-            object.__setattr__(self, "score", _share("score", self.score))
-        if self.parts:
-            object.__setattr__(self, "parts", {n: _share(n, s) for n, s in self.parts.items()})
-        if self.status.ours != (self.score is None):
+    def __init__(
+        self,
+        status: Status,
+        score: float | None,
+        reason: str = "",
+        extracted: str | None = None,
+        parts: Mapping[str, float | None] | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        if type(status) is not Status:
+            status = Status(status)
+        if score is not None and (type(score) is not float or not 0 <= score <= 1):
+            score = _share("score", score)
+        if (status in _OURS) is not (score is None):
             raise ValueError(
-                f"status {self.status.value!r} does not go with score {self.score!r}: bad_gold, "
+                f"status {status.value!r} does not go with score {score!r}: bad_gold, "
                 "verifier_error and sandbox_error have score None, every other status a number"
             )
+        # One is made for each reply: a frozen dataclass sets its fields in twice the time.
+        _set_status(self, status)
+        _set_score(self, score)
+        _set_reason(self, reason)
+        _set_extracted(self, extracted)
+        _set_parts(self, {n: _share(n, s) for n, s in parts.items()} if parts else {})
+        _set_seconds(self, seconds)
 
     @classmethod
     def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
@@ -123,6 +136,11 @@ class Verdict:
             parts=dict(row["parts"]),
             seconds=row["seconds"],
         )
+
+
+_set_status, _set_score, _set_reason, _set_extracted, _set_parts, _set_seconds = (
+    vars(Verdict)[field.name].__set__ for field in fields(Verdict)
+)
 
 
 def _share(name: str, score: Any) -> float | None:

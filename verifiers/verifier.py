@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +45,7 @@ class Verifier:
             ValueError: there are not as many references as replies.
         """
         same_length(replies, references)
-        return [self._guarded(r, g) for r, g in zip(replies, references, strict=True)]
+        return list(map(self._guarded, replies, references))
 
     def verify(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply: a batch of one."""
@@ -142,10 +143,10 @@ class Verifier:
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         seconds = time.perf_counter() - started
-        if type(verdict) is not Verdict:
+        if sys.getrefcount(verdict) > _ALONE:
             return replace(verdict, seconds=seconds)
-        v = verdict  # made anew by hand: replace() takes several times as long
-        return Verdict(v.status, v.score, v.reason, v.extracted, v.parts, seconds)
+        object.__setattr__(verdict, "seconds", seconds)  # nobody has seen it yet
+        return verdict
 
 
 class FunctionVerifier(Verifier):
@@ -198,6 +199,15 @@ def _refuse_flags(kind: type[Verifier], options: Mapping[str, Any]) -> None:
         value = options.get(name, True)
         if isinstance(parameter.default, bool) and not isinstance(value, bool):
             raise ValueError(f"{name} of {kind.__name__} must be true or false, got {value!r:.80}")
+
+
+def _alone() -> int:
+    """References to an object that a local variable alone holds, while they are counted."""
+    one = object()
+    return sys.getrefcount(one)
+
+
+_ALONE = _alone()
 
 
 def _plain(value: Any) -> Any:

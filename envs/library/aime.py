@@ -8,7 +8,7 @@ from ...verifiers import Math
 from ..accuracy import accuracy_rubric
 from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .final_number import asked, solved, whole_number
 
 _HOW = (
@@ -17,6 +17,7 @@ _HOW = (
 )
 
 _FIELDS: dict[str, Types] = {"problem": str, "answer": (str, int, float)}
+_OPTIONAL: dict[str, Types] = {"id": (str, int), "steps": str}
 
 
 class AIME(DataEnv):
@@ -29,8 +30,8 @@ class AIME(DataEnv):
 
     Args:
         data: rows with ``problem`` and ``answer``, a whole number from 0 to 999 or a text that
-            is one, such as ``"025"``; perhaps ``solution``, ``year``, ``id``: a file, a folder
-            or a hub name; by default, the sample.
+            is one, such as ``"025"``; perhaps ``steps`` to the answer, ``year``, ``id``: a
+            file, a folder or a hub name; by default, the sample.
         split: which split, where the data has several.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         render_mode: ``"ansi"`` or ``None``.
@@ -40,6 +41,7 @@ class AIME(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "AI-MO/aimo-validation-aime"
 
     def __init__(
@@ -63,9 +65,9 @@ class AIME(DataEnv):
             )
         year = whole_number(row.get("year"))
         return Task(
-            prompt=asked(row["problem"], _HOW, think=self.think),
+            prompt=asked(question_in(row, "problem"), _HOW, think=self.think),
             reference=str(gold),
-            id=f"AIME/{row.get('id') or number}",
+            id=f"AIME/{id_of(row, 'id', default=number)}",
             metadata={} if year is None else {"year": year},
             solution=solved(row.get("steps") or "", str(gold), think=self.think),
         )

@@ -11,12 +11,13 @@ from ..accuracy import accuracy_rubric
 from ..data import Row, Types
 from ..task import Task
 from .choices import options_of, right_letter, shown
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .final_number import BOXED, asked, solved, whole_number
 
 _HOW = "Solve the problem step by step, then put the letter of the right option in \\boxed{}."
 
 _FIELDS: dict[str, Types] = {"problem": str, "answer": (str, int, float)}
+_OPTIONAL: dict[str, Types] = {"id": (str, int), "steps": str, "choices": (list, dict)}
 
 
 class AMC(DataEnv):
@@ -42,6 +43,7 @@ class AMC(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "AI-MO/aimo-validation-amc"
 
     def __init__(
@@ -66,11 +68,11 @@ class AMC(DataEnv):
         if ("choices" in row) != self.has_choices:
             has = "'choices'" if self.has_choices else "no 'choices'"
             raise ValueError(f"the first row has {has}, so every row must have the same")
-        problem, reference = row["problem"], row["answer"]
+        problem, reference = question_in(row, "problem"), row["answer"]
         if self.has_choices:
-            options, labels = options_of(row["choices"])
-            answer = right_letter(row["answer"], options, labels)
-            problem = f"{problem.strip()}\n\n{shown(options)}"
+            options, labels = options_of(row["choices"], "choices")
+            answer = right_letter(row["answer"], options, labels, "answer")
+            problem = f"{problem}\n\n{shown(options)}"
             reference = {"answer": answer, "options": options}
             answer = f"{answer}) {options[ascii_uppercase.index(answer)]}"
         else:
@@ -81,7 +83,7 @@ class AMC(DataEnv):
         return Task(
             prompt=asked(problem, _HOW if self.has_choices else BOXED, think=self.think),
             reference=reference,
-            id=f"AMC/{row.get('id') or number}",
+            id=f"AMC/{id_of(row, 'id', default=number)}",
             metadata={} if year is None else {"year": year},
             solution=solved(row.get("steps") or "", answer, think=self.think),
         )

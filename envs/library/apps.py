@@ -9,10 +9,17 @@ from ...sandbox import Sandbox, problem_from_apps
 from ...verifiers import Code, Rubric
 from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .program_prompt import program_prompt
 
 _FIELDS: dict[str, Types] = {"question": str, "input_output": (str, dict)}
+_OPTIONAL: dict[str, Types] = {
+    "problem_id": (str, int),
+    "id": (str, int),
+    "starter_code": str,
+    "difficulty": str,
+    "solutions": (str, list),
+}
 
 
 class APPS(DataEnv):
@@ -41,6 +48,7 @@ class APPS(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
 
     def __init__(
         self,
@@ -63,13 +71,14 @@ class APPS(DataEnv):
     def task_of(self, row: Row, number: int) -> Task:
         """The first of the row's solutions is taken for one that earns full marks."""
         problem = problem_from_apps(row)
-        name = row.get("problem_id", row.get("id"))
         difficulty = row.get("difficulty")
         return Task(
-            prompt=program_prompt(row["question"], row.get("starter_code") or "", problem),
+            prompt=program_prompt(
+                question_in(row, "question"), row.get("starter_code") or "", problem
+            ),
             reference=problem,
-            id=f"APPS/{number if name is None else name}",
-            metadata={"difficulty": difficulty} if isinstance(difficulty, str) else {},
+            id=f"APPS/{id_of(row, 'problem_id', 'id', default=number)}",
+            metadata={"difficulty": difficulty} if difficulty else {},
             solution=_first(row.get("solutions")),
         )
 

@@ -7,15 +7,16 @@ from string import ascii_uppercase
 from typing import Any
 
 
-def options_of(value: Any) -> tuple[list[str], list[str]]:
+def options_of(value: Any, field: str = "choices") -> tuple[list[str], list[str]]:
     """Texts of the options, and their labels where they have some of their own.
 
     Args:
         value: a list of texts, ``{"text": [...], "label": [...]}`` as ARC has it, or texts by
             label.
+        field: where it is from, for errors.
 
     Raises:
-        ValueError: it is none of these, or has not from 2 to 26 options.
+        ValueError: it is none of these, has not from 2 to 26 options, or one of them says nothing.
     """
     labels: Sequence[Any] = ()
     texts: Any = value
@@ -25,13 +26,18 @@ def options_of(value: Any) -> tuple[list[str], list[str]]:
             (value["text"], value["label"]) if arc else (list(value.values()), list(value))
         )
     if not isinstance(texts, list) or not 2 <= len(texts) <= len(ascii_uppercase):
-        raise ValueError(f"there must be from 2 to 26 options, got {value!r:.80}")
-    if labels and len(labels) != len(texts):
-        raise ValueError(f"there are {len(texts)} options and {len(labels)} labels: {value!r:.80}")
+        raise ValueError(f"{field!r} must have from 2 to 26 options, got {value!r:.80}")
+    if labels and (not isinstance(labels, list) or len(labels) != len(texts)):
+        raise ValueError(f"{field!r} must have a label for each option, got {value!r:.80}")
+    for text in texts:
+        if not isinstance(text, str | int | float) or not str(text).strip():
+            raise ValueError(f"{field!r} must have options of text or numbers, got {text!r:.80}")
     return [str(text).strip() for text in texts], [str(label) for label in labels]
 
 
-def right_letter(answer: Any, options: Sequence[str], labels: Sequence[str] = ()) -> str:
+def right_letter(
+    answer: Any, options: Sequence[str], labels: Sequence[str] = (), field: str = "answer"
+) -> str:
     """The letter of the right option.
 
     Args:
@@ -39,6 +45,7 @@ def right_letter(answer: Any, options: Sequence[str], labels: Sequence[str] = ()
             text of an option.
         options: their texts.
         labels: of the data's own, such as ``1`` to ``4``; the prompt shows letters instead.
+        field: where the answer is from, for errors.
 
     Raises:
         ValueError: it names no option.
@@ -55,7 +62,7 @@ def right_letter(answer: Any, options: Sequence[str], labels: Sequence[str] = ()
         place = list(options).index(answer.strip())
     if place is None:
         known = ", ".join(labels) if labels else f"an index from 0, a letter to {letters[-1]}"
-        raise ValueError(f"the answer must name an option ({known}), got {answer!r:.80}")
+        raise ValueError(f"{field!r} must name an option ({known}), got {answer!r:.80}")
     return letters[place]
 
 

@@ -8,20 +8,28 @@ from typing import Any
 from ...verifiers import Math
 from ...verifiers.extract import boxes
 from ..accuracy import accuracy_rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .final_number import BOXED_ANSWER, asked, solved
 
 _FIELDS = {"problem": str}
+_OPTIONAL: dict[str, Types] = {
+    "solution": str,
+    "answer": (str, int, float),
+    "level": (str, int),
+    "type": str,
+    "subject": str,
+    "unique_id": (str, int),
+}
 
 
 class MATH(DataEnv):
     r"""Solve a competition problem (Hendrycks et al. 2021, arXiv:2103.03874).
 
     Observation: the problem and how to answer it. Action: the reply.
-    Reward: 1.0 where the final answer equals the gold one, in whatever form: the last
-    ``\boxed{}``. With ``think``, a sixth of it is paid for the format.
+    Reward: 1.0 where the final answer equals the gold one, in whatever form, fractions in lowest
+    terms: the last ``\boxed{}``. With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
     Args:
@@ -40,6 +48,7 @@ class MATH(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "EleutherAI/hendrycks_math:algebra"
 
     def __init__(
@@ -54,7 +63,7 @@ class MATH(DataEnv):
         if not 0 <= level <= 5:
             raise ValueError(f"level must be from 1 to 5, or 0 for all, got {level}")
         self.level, self.think = level, think
-        rubric = accuracy_rubric(Math(), think=think)
+        rubric = accuracy_rubric(Math(reduced=True), think=think)  # many tasks ask for lowest terms
         super().__init__(data, split, rubric, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:
@@ -72,9 +81,9 @@ class MATH(DataEnv):
         level = level_of(row.get("level"))
         metadata = {"level": level, "type": topic}
         return Task(
-            prompt=asked(row["problem"], BOXED_ANSWER, think=self.think),
+            prompt=asked(question_in(row, "problem"), BOXED_ANSWER, think=self.think),
             reference=gold,
-            id=str(row.get("unique_id") or f"{self.split}-{number}"),
+            id=id_of(row, "unique_id", default=f"{self.split}-{number}"),
             metadata={key: value for key, value in metadata.items() if value is not None},
             solution=solution
             if _boxes(solution) and not self.think
@@ -85,7 +94,7 @@ class MATH(DataEnv):
 def level_of(value: Any) -> int | None:
     """A level that is written ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
     text = str(value).removeprefix("Level").strip()
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) < 4 else None
 
 
 def _boxes(solution: str) -> bool:

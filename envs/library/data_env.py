@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...verifiers import Verifier
-from ..data import DataError, Row, Types, read_rows
+from ..data import REMEDY, DataError, Row, Types, placed_rows
 from ..source import Rows
+from ..table import refuse_twice
 from ..task import Task
 from ..text_env import TextEnv
 
@@ -35,6 +36,7 @@ class DataEnv(TextEnv):
 
     Attributes:
         fields: what every row must have, with types.
+        optional: what a row may have, with types; null stands for nothing there.
         hub: the data set's name on the hub, with its configuration; empty where it is there as
             files that the datasets package does not read by name.
         data: where the rows are from; ``"sample"`` where they are the package's.
@@ -44,6 +46,7 @@ class DataEnv(TextEnv):
     """
 
     fields: ClassVar[Mapping[str, Types]]
+    optional: ClassVar[Mapping[str, Types]] = {}
     hub: ClassVar[str] = ""
 
     def __init__(
@@ -61,12 +64,29 @@ class DataEnv(TextEnv):
         hub, _, config = self.hub.partition(":")
         if str(place) != hub and not Path(place).is_dir():
             config = ""  # another data set on the hub has other configurations
-        rows = read_rows(place, fields=self.fields, split=split, config=config)
+        placed = placed_rows(
+            place, fields=self.fields, optional=self.optional, split=split, config=config
+        )
+        rows = [row for _, row in placed]
         judge = rubric if isinstance(rubric, Verifier) else rubric(rows)
-        tasks = [self._task(row, i) for i, row in enumerate(rows) if self.wants(row)]
-        if not tasks:
+        found = [
+            (where, self._task(where, row, number))
+            for number, (where, row) in enumerate(placed)
+            if self.wants(row)
+        ]
+        if not found:
             raise DataError(f"{self.data} has {len(rows)} rows, and none is what was asked for")
-        super().__init__(Rows(tasks), judge, render_mode=render_mode)
+        refuse_twice(found)
+        self._places = [where for where, _ in found]
+        try:
+            super().__init__(Rows([task for _, task in found]), judge, render_mode=render_mode)
+        except ValueError as error:  # references that cannot be used
+            raise DataError(str(error)) from error
+        del self._places
+
+    def row_name(self, row: int) -> str:
+        """The file, and its line or row."""
+        return self._places[row]
 
     def wants(self, row: Row) -> bool:
         """Whether a row is among those that were asked for; all are, by default."""
@@ -88,19 +108,16 @@ class DataEnv(TextEnv):
             ValueError: it cannot be used; the message says what is wrong with it.
         """
 
-    def _task(self, row: Row, number: int) -> Task:
+    def _task(self, place: str, row: Row, number: int) -> Task:
         try:
             return self.task_of(row, number)
         except (ValueError, TypeError, AttributeError) as error:
             told, name = str(error), self.name_of(row)
             if not isinstance(error, ValueError):  # a field that may be missing is no text, say
                 told = f"a field has another type than the layout has there ({told})"
-            if _REMEDY not in told:
-                told = f"{told}. {_REMEDY}"
-            raise DataError(f"{self.data}, row {number}{name and f' ({name})'}: {told}") from error
-
-
-_REMEDY = "Correct or remove this row"
+            if REMEDY not in told:
+                told = f"{told}. {REMEDY}"
+            raise DataError(f"{place}{name and f' ({name})'}: {told}") from error
 
 
 def sample_of(kind: type[DataEnv]) -> Path:
@@ -116,6 +133,27 @@ def _warning(name: str, hub: str) -> str:
         f"train on it, and report no score of it. Give data=, such as {such}; "
         "data='sample' says that the sample is wanted"
     )
+
+
+def question_in(row: Row, field: str) -> str:
+    """What a row asks, without white space around it.
+
+    Raises:
+        ValueError: the field holds no text, or says nothing.
+    """
+    value = row.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(
+            f"{field!r} must be text that says something, got {value!r:.80}; the row has "
+            f"{', '.join(map(str, row)) or 'no fields'}"
+        )
+    return value.strip()
+
+
+def id_of(row: Row, *names: str, default: str | int) -> str:
+    """A row's id: the first of these fields that has one, which may be 0."""
+    found = next((row[name] for name in names if row.get(name) not in (None, "")), default)
+    return str(found)
 
 
 _NAMES = ("task_id", "question_id", "problem_id", "unique_id", "id", "ID")

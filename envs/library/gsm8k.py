@@ -8,7 +8,7 @@ from ...verifiers import Math, read_number
 from ..accuracy import accuracy_rubric
 from ..data import Row
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, question_in
 from .final_number import BOXED, asked
 
 _FIELDS = {"question": str, "answer": str}
@@ -53,11 +53,11 @@ class GSM8K(DataEnv):
         steps, marker, gold = (part.strip() for part in row["answer"].rpartition("####"))
         if not marker or read_number(gold) is None:
             raise ValueError(
-                f"the answer must end in '####' and the gold number, got {row['answer'][-80:]!r}"
+                f"'answer' must end in '####' and the gold number, got {row['answer'][-80:]!r}"
             )
         thought = f"<think>{steps}</think><answer>{gold}</answer>"
         return Task(
-            prompt=asked(row["question"], BOXED, think=self.think),
+            prompt=asked(question_in(row, "question"), BOXED, think=self.think),
             reference=gold,
             id=f"{self.split}-{number}",
             metadata={"steps": steps.count("<<")},

@@ -8,7 +8,7 @@ from ...sandbox import Sandbox, problem_from_humaneval
 from ...verifiers import Code, Rubric
 from ..data import Row
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, question_in
 
 _FIELDS = dict.fromkeys(("task_id", "prompt", "entry_point", "canonical_solution", "test"), str)
 
@@ -45,6 +45,7 @@ class HumanEval(DataEnv):
 
     def task_of(self, row: Row, number: int) -> Task:
         """The prompt is the beginning of the program."""
+        question_in(row, "prompt")
         return Task(
             prompt="Complete this Python function. Reply with the whole program in a "
             f"```python block.\n\n{row['prompt']}",

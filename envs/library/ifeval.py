@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from ...verifiers import Instructions, Rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 
 _FIELDS = {
     "prompt": str,
     "instruction_id_list": list,
     "kwargs": list,
 }
+_OPTIONAL: dict[str, Types] = {"key": (str, int), "solution": str}
 
 
 class IFEval(DataEnv):
@@ -43,6 +45,7 @@ class IFEval(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "google/IFEval"
 
     def __init__(
@@ -60,6 +63,10 @@ class IFEval(DataEnv):
 
     def task_of(self, row: Row, number: int) -> Task:
         """Arguments that are null are none: a table has a column for each."""
+        question_in(row, "prompt")
+        for arguments in row["kwargs"]:
+            if not isinstance(arguments, Mapping | None):
+                raise ValueError(f"'kwargs' must be a list of objects, got {arguments!r:.80} in it")
         reference = {
             "prompt": row["prompt"],
             "instruction_id_list": list(row["instruction_id_list"]),
@@ -70,11 +77,11 @@ class IFEval(DataEnv):
         }
         fault = self._verifier.check_reference(reference)
         if fault is not None:
-            raise ValueError(fault)
+            raise ValueError(f"'instruction_id_list' and 'kwargs' cannot be used: {fault}")
         return Task(
             prompt=row["prompt"],
             reference=reference,
-            id=f"IFEval/{row.get('key', number)}",
+            id=f"IFEval/{id_of(row, 'key', default=number)}",
             metadata={"instructions": len(reference["kwargs"])},
             solution=row.get("solution"),
         )

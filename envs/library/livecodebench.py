@@ -7,12 +7,22 @@ from pathlib import Path
 
 from ...sandbox import Sandbox, problem_from_livecodebench
 from ...verifiers import Code, Rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .program_prompt import program_prompt
 
 _FIELDS = {"question_content": str}
+_OPTIONAL: dict[str, Types] = {
+    "question_id": (str, int),
+    "starter_code": str,
+    "public_test_cases": (str, list),
+    "private_test_cases": (str, list),
+    "metadata": (str, dict),
+    "difficulty": str,
+    "contest_date": (str, date),
+    "solution": str,
+}
 
 
 class LiveCodeBench(DataEnv):
@@ -43,6 +53,7 @@ class LiveCodeBench(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
 
     def __init__(
         self,
@@ -76,9 +87,11 @@ class LiveCodeBench(DataEnv):
         problem = problem_from_livecodebench(row)
         metadata = {"difficulty": row.get("difficulty"), "date": row.get("contest_date")}
         return Task(
-            prompt=program_prompt(row["question_content"], row.get("starter_code") or "", problem),
+            prompt=program_prompt(
+                question_in(row, "question_content"), row.get("starter_code") or "", problem
+            ),
             reference=problem,
-            id=f"LiveCodeBench/{row.get('question_id') or number}",
+            id=f"LiveCodeBench/{id_of(row, 'question_id', default=number)}",
             metadata={key: str(value) for key, value in metadata.items() if value},
             solution=row.get("solution"),
         )

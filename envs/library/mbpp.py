@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ...sandbox import Sandbox, problem_from_mbpp
 from ...verifiers import Code, Rubric
-from ..data import Row
+from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, question_in
 
 _FIELDS = {
     "task_id": int,
@@ -16,6 +16,7 @@ _FIELDS = {
     "code": str,
     "test_list": list,
 }
+_OPTIONAL: dict[str, Types] = {"test_setup_code": str, "test_imports": list, "test": str}
 
 
 class MBPP(DataEnv):
@@ -37,6 +38,7 @@ class MBPP(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "google-research-datasets/mbpp:full"
 
     def __init__(
@@ -58,7 +60,7 @@ class MBPP(DataEnv):
         """The prompt shows the first test."""
         problem = problem_from_mbpp(row)
         return Task(
-            prompt=f"{row['text']}\nReply with a Python program in a ```python block. "
+            prompt=f"{question_in(row, 'text')}\nReply with a Python program in a ```python block. "
             f"It must pass tests such as:\n\n{row['test_list'][0]}",
             reference=problem,
             id=self.name_of(row),

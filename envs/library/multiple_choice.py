@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
 
 from ...verifiers import MultipleChoice as MultipleChoiceVerifier
 from ..accuracy import accuracy_rubric
@@ -12,13 +11,24 @@ from ..data import Row, Types
 from ..seeding import rng_at
 from ..task import Task
 from .choices import options_of, right_letter, shown
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .final_number import asked
 
 _HOW = "Choose one option: end with a line that has its letter and nothing else."
+_TOPICS = ("subject", "category", "High-level domain")
 _GPQA = ("Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 
 _FIELDS: dict[str, Types] = {}  # the layouts share no field
+_OPTIONAL: dict[str, Types] = {
+    **dict.fromkeys(("question", "Question"), str),
+    **dict.fromkeys((*_GPQA, *_TOPICS), (str, int, float)),
+    "choices": (list, dict),
+    "options": (list, dict),
+    "answer": (str, int),
+    "answerKey": (str, int),
+    "id": (str, int),
+    "question_id": (str, int),
+}
 
 
 class MultipleChoice(DataEnv):
@@ -47,6 +57,7 @@ class MultipleChoice(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "cais/mmlu:all"
 
     def __init__(
@@ -74,32 +85,22 @@ class MultipleChoice(DataEnv):
         reply = f"The answer is {answer}"
         topic = next((row[key] for key in _TOPICS if isinstance(row.get(key), str)), None)
         return Task(
-            prompt=asked(f"{question.strip()}\n\n{shown(options)}", _HOW, think=self.think),
+            prompt=asked(f"{question}\n\n{shown(options)}", _HOW, think=self.think),
             reference={"answer": letter, "options": options},
-            id=str(row.get("id") or row.get("question_id") or f"{self.split}-{number}"),
+            id=id_of(row, "id", "question_id", default=f"{self.split}-{number}"),
             metadata={} if topic is None else {"topic": topic},
             solution=f"<think>I choose.</think><answer>{answer}</answer>" if self.think else reply,
         )
 
 
-_TOPICS = ("subject", "category", "High-level domain")
-
-
 def _read(row: Row) -> tuple[str, list[str], str]:
     """Question, options and the letter of the right one."""
     if _GPQA[0] in row:
-        options = [str(row.get(key) or "").strip() for key in _GPQA]
-        return _text(row, "Question"), options, "A"
-    options, labels = options_of(row["choices"] if "choices" in row else row.get("options"))
-    answer: Any = row.get("answerKey", row.get("answer"))
-    return _text(row, "question"), options, right_letter(answer, options, labels)
-
-
-def _text(row: Row, field: str) -> str:
-    value = row.get(field)
-    if not isinstance(value, str):
-        raise ValueError(
-            f"{field!r} must be text, got {value!r:.80}; the row has "
-            f"{', '.join(map(str, row)) or 'no fields'}"
-        )
-    return value
+        for key in _GPQA:
+            if not isinstance(row.get(key), str | int | float) or not str(row[key]).strip():
+                raise ValueError(f"{key!r} must be text or a number, got {row.get(key)!r:.80}")
+        return question_in(row, "Question"), [str(row[key]).strip() for key in _GPQA], "A"
+    field = "choices" if "choices" in row else "options"
+    options, labels = options_of(row.get(field), field)
+    key = "answerKey" if "answerKey" in row else "answer"
+    return question_in(row, "question"), options, right_letter(row.get(key), options, labels, key)

@@ -10,7 +10,7 @@ from ...verifiers import ShortAnswer as ShortAnswerVerifier
 from ..accuracy import accuracy_rubric
 from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .final_number import asked
 
 _HOW = (
@@ -19,6 +19,7 @@ _HOW = (
 )
 
 _FIELDS: dict[str, Types] = {"question": str, "answers": (Mapping, list)}
+_OPTIONAL: dict[str, Types] = {"id": (str, int), "context": str}
 
 
 class ShortAnswer(DataEnv):
@@ -48,6 +49,7 @@ class ShortAnswer(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "rajpurkar/squad_v2"
     extractive = True
 
@@ -70,14 +72,17 @@ class ShortAnswer(DataEnv):
         texts = answers.get("text") if isinstance(answers, Mapping) else answers
         if not isinstance(texts, list):
             raise ValueError(f"'answers' must have a list 'text', got {answers!r:.80}")
+        for text in texts:
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError(f"'answers' must be a list of texts, got {text!r:.80} in it")
         known = list(dict.fromkeys(texts))
         reply = known[0] if known else "unanswerable"
         context = row.get("context") or ""
-        question = f"{context.strip()}\n\n{row['question'].strip()}".strip()
+        question = f"{context.strip()}\n\n{question_in(row, 'question')}".strip()
         return Task(
             prompt=asked(question, _HOW, think=self.think),
             reference=known,
-            id=str(row.get("id") or f"{self.split}-{number}"),
+            id=id_of(row, "id", default=f"{self.split}-{number}"),
             metadata={"answerable": bool(known)},
             solution=f"<think>I read it.</think><answer>{reply}</answer>" if self.think else reply,
         )

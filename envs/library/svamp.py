@@ -8,7 +8,7 @@ from ...verifiers import Math, read_number
 from ..accuracy import accuracy_rubric
 from ..data import Row, Types
 from ..task import Task
-from .data_env import DataEnv
+from .data_env import DataEnv, id_of, question_in
 from .final_number import BOXED, asked, solved
 
 _FIELDS: dict[str, Types] = {
@@ -16,6 +16,7 @@ _FIELDS: dict[str, Types] = {
     "Question": str,
     "Answer": (str, int, float),
 }
+_OPTIONAL: dict[str, Types] = {"ID": (str, int), "Equation": str, "Type": str}
 
 
 class SVAMP(DataEnv):
@@ -38,6 +39,7 @@ class SVAMP(DataEnv):
     """
 
     fields = _FIELDS
+    optional = _OPTIONAL
     hub = "ChilleD/SVAMP"
 
     def __init__(
@@ -57,13 +59,13 @@ class SVAMP(DataEnv):
         gold = read_number(str(row["Answer"]))
         if gold is None or isinstance(row["Answer"], bool):
             raise ValueError(f"'Answer' must be a number, got {row['Answer']!r:.80}")
-        body = row["Body"].strip()
-        story = f"{body}{'' if body.endswith(('.', '?', '!', ',')) else '.'} {row['Question']}"
+        body, question = row["Body"].strip(), question_in(row, "Question")
+        story = f"{body}{'' if body.endswith(('.', '?', '!', ',')) else '.'} {question}"
         answer = str(row["Answer"]).removesuffix(".0")
         return Task(
             prompt=asked(story, BOXED, think=self.think),
             reference=answer,
-            id=str(row.get("ID") or f"{self.split}-{number}"),
-            metadata={"type": row["Type"]} if isinstance(row.get("Type"), str) else {},
+            id=id_of(row, "ID", default=f"{self.split}-{number}"),
+            metadata={"type": row["Type"]} if row.get("Type") else {},
             solution=solved(str(row.get("Equation") or ""), answer, think=self.think),
         )

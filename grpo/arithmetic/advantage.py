@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .objective import Spread
+from .objective import Spread as Spread  # handed on
 
 
 def group_advantages(
@@ -62,8 +62,8 @@ def group_advantages(
 def leave_one_out(rewards: Tensor, mask: Tensor | None = None) -> Tensor:
     """Score each reply against the mean of the others: ``A_i = r_i - mean_{j != i} r_j``.
 
-    RLOO: Kool et al., "Buy 4 REINFORCE Samples, Get a Baseline for Free!" (2019) eq. 8; Ahmadian
-    et al. (arXiv 2402.14740) eq. 9. Equal to ``(r_i - mean(r)) n / (n - 1)``.
+    RLOO: Kool et al., "Buy 4 REINFORCE Samples, Get a Baseline for Free!" (2019); Ahmadian et
+    al. (arXiv 2402.14740). Equal to ``(r_i - mean(r)) n / (n - 1)``.
 
     Args and returns: as :func:`group_advantages`.
     """

@@ -11,7 +11,7 @@ from torch import Tensor
 def top_entropy_mask(entropies: Tensor, mask: Tensor, share: float) -> Tensor:
     """Say which tokens are among the ``share`` of highest entropy.
 
-    "Beyond the 80/20 Rule" (arXiv 2506.01939), section 5: training on the fifth of tokens where
+    "Beyond the 80/20 Rule" (arXiv 2506.01939): training on the fifth of tokens where
     the policy was undecided is enough. Off this mask advantages become zero; denominators,
     KL penalty and entropy bonus stay over all tokens.
 

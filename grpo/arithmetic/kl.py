@@ -48,7 +48,7 @@ def kl_estimate(logprobs: Tensor, reference_logprobs: Tensor, estimator: Estimat
     if estimator == "k2":
         return d.square() / 2
     d = d.clamp(min=-MAX_LOG_RATIO)
-    return (-d).exp() - 1 + d
+    return torch.expm1(-d) + d  # exp(-d) - 1 loses all digits of a small d
 
 
 def k3(logprobs: Tensor, reference_logprobs: Tensor) -> Tensor:

@@ -61,8 +61,9 @@ class Objective:
         entropy_bonus: weight of the mean entropy of the policy, which is added.
         top_entropy: share of a step's tokens, those of highest entropy, that have an
             advantage; 1 for all.
-        mask_truncated: replies that were cut off have no gradient (their rewards count for
-            the others' advantages).
+        mask_truncated: the tokens of replies that were cut off leave the mask (DAPO, section
+            3.4); their rewards count for the others' advantages. To pay less for long
+            replies instead: ``assay.verifiers.SoftOverlong``.
         correction: weigh tokens by p_trainer / p_sampler at the time of sampling, of each
             token or the whole reply, cut at the cap (``truncate``) or left out beyond it
             (``mask``), see :func:`~.mismatch.mismatch_weights`.

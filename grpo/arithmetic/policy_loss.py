@@ -11,7 +11,7 @@ from torch import Tensor
 from .average import average_tokens
 from .kl import kl_estimate
 from .objective import Objective
-from .surrogate import cispo, ratios, surrogate, token_ratio
+from .surrogate import gains, token_ratio
 
 
 def policy_loss(
@@ -59,17 +59,14 @@ def policy_loss(
     _check(logprobs, old_logprobs, advantages, mask, objective, reference_logprobs, entropy)
     advantages = advantages.masked_fill(~mask, 0.0)
     log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)  # [B, T]
-    if objective.surrogate == "cispo":
-        own, ratio = logprobs.masked_fill(~mask, 0.0), ratios(log_ratio, mask, objective)
-        gain = cispo(own, ratio, advantages, cap=objective.cispo_cap, floor=objective.cispo_floor)
-    else:
-        gain = surrogate(log_ratio, advantages, mask, objective)
+    own = logprobs.masked_fill(~mask, 0.0)
+    gain = gains(own, log_ratio, advantages, mask, objective)
     if penalised(objective) and reference_logprobs is not None:
         d = (logprobs - reference_logprobs).masked_fill(~mask, 0.0)
         kl = kl_estimate(d, torch.zeros_like(d), objective.kl)
-        gain = gain - objective.beta * (
-            kl * token_ratio(log_ratio) if objective.kl_correction else kl
-        )
+        if objective.kl_correction:
+            kl = kl * token_ratio(log_ratio)
+        gain = gain - objective.beta * kl
     if objective.entropy_bonus and entropy is not None:
         gain = gain + objective.entropy_bonus * entropy.masked_fill(~mask, 0.0)
     return -average_tokens(gain, mask, denominator=denominator, average=objective.loss)

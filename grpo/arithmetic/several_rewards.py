@@ -56,7 +56,7 @@ def gdpo(
     std: Literal["population", "sample"] = "population",
     eps: float = 1e-6,
 ) -> Tensor:
-    """:func:`mo_grpo`, then whitened over the batch: GDPO (arXiv 2601.05242), section 3.
+    """:func:`mo_grpo`, then whitened over the batch: GDPO (arXiv 2601.05242).
 
     Args and errors: as :func:`mo_grpo`; ``eps`` is added to the batch's deviation too.
 

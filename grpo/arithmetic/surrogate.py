@@ -15,28 +15,28 @@ from .kl import MAX_LOG_RATIO
 from .objective import Objective
 
 
-def surrogate(log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective) -> Tensor:
-    """The gain of each token, without CISPO's, whose form is another. [B, T].
+def gains(
+    logprobs: Tensor, log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective
+) -> Tensor:
+    """What each token gains, by ``objective.surrogate``. [B, T].
 
     Args:
+        logprobs: [B, T], finite off the mask too.
         log_ratio: [B, T], log p - log p_old; zero off the mask.
         advantages: [B, T].
         mask: [B, T] of bool.
-        objective: its ``surrogate``, ``ratio`` and what bounds them.
+        objective: its surrogate, its ratio and what bounds them.
     """
-    if objective.surrogate == "gmpo":
-        return gmpo(log_ratio, advantages, mask, clip=objective.clip, high=objective.upper_clip)
-    ratio = ratios(log_ratio, mask, objective)
-    if objective.surrogate == "sapo":
-        low = objective.sapo_temperature_negative
-        return sapo(ratio, advantages, positive=objective.sapo_temperature, negative=low)
-    return clipped(
-        ratio,
-        advantages,
-        clip=objective.clip,
-        high=objective.upper_clip,
-        dual=objective.dual_clip,
-    )
+    o = objective
+    if o.surrogate == "gmpo":
+        return gmpo(log_ratio, advantages, mask, clip=o.clip, high=o.upper_clip)
+    ratio = ratios(log_ratio, mask, o)
+    if o.surrogate == "cispo":
+        return cispo(logprobs, ratio, advantages, cap=o.cispo_cap, floor=o.cispo_floor)
+    if o.surrogate == "sapo":
+        positive, negative = o.sapo_temperature, o.sapo_temperature_negative
+        return sapo(ratio, advantages, positive=positive, negative=negative)
+    return clipped(ratio, advantages, clip=o.clip, high=o.upper_clip, dual=o.dual_clip)
 
 
 def ratios(log_ratio: Tensor, mask: Tensor, objective: Objective) -> Tensor:
@@ -70,8 +70,8 @@ def clipped(
     """``min(r A, clip(r, 1 - clip, 1 + high) A)``: PPO (arXiv 1707.06347) eq. 7. [B, T].
 
     Two clips: "clip-higher", DAPO (arXiv 2503.14476) section 3.1. With ``dual`` the gain is at
-    least ``dual A`` where A < 0: dual-clip PPO (arXiv 1912.09729) eq. 5; TRL's ``delta``
-    (INTELLECT-2, arXiv 2505.07291, section 3.4), ``min(r, delta)`` for r, is the same wherever
+    least ``dual A`` where A < 0: dual-clip PPO (arXiv 1912.09729); TRL's ``delta``
+    (INTELLECT-2, arXiv 2505.07291), ``min(r, delta)`` for r, is the same wherever
     delta is above 1 + high.
     """
     limited = ratio.clamp(1 - clip, 1 + high)
@@ -86,8 +86,9 @@ def gmpo(
     """``A s_i``, s_i the geometric mean of token ratios that are clipped one by one. [B, T].
 
     ``log s_i = mean_t min(log r, high)`` where A > 0, ``mean_t max(log r, -clip)`` where A < 0:
-    GMPO (arXiv 2507.20673) section 3. The bounds are of the logarithm. Each token has its own
-    gradient, as in :func:`sequence_ratio`; none where it is clipped.
+    GMPO (arXiv 2507.20673). The bounds are of the logarithm. Each token has its own gradient, as
+    in :func:`sequence_ratio`; none where it is clipped. Tokens of A = 0, which an entropy mask
+    makes, stay in the mean.
     """
     limited = torch.where(advantages < 0, log_ratio.clamp(min=-clip), log_ratio.clamp(max=high))
     return _spread(limited, mask) * advantages

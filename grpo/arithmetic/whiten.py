@@ -61,7 +61,16 @@ def reinforce_pp(
         [P, G]; zero where there is no reward. With ``baseline`` exactly zero where fewer than
         two replies of a group have one, or all are equal (they count in the batch's
         deviation; with ``lengths`` verl would shift them off zero).
+
+    Raises:
+        ValueError: the shapes differ.
     """
+    for name, other in (("mask", mask), ("lengths", lengths)):
+        if other is not None and other.shape != rewards.shape:
+            raise ValueError(
+                f"{name} must be [P, G] = {list(rewards.shape)}, as rewards, "
+                f"got {list(other.shape)}"
+            )
     scored = ~rewards.isnan() if mask is None else mask.bool() & ~rewards.isnan()
     if not baseline:
         return whiten(rewards, scored, weights=lengths, eps=eps)

@@ -112,6 +112,18 @@ def test_ones_own_classes_environments_and_ids_are_audited(run) -> None:
     assert "2 tasks" in shown
 
 
+def test_what_is_not_played_is_said_and_does_not_pass_for_checked(run, tmp_path) -> None:
+    report = tmp_path / "report.json"
+    few = ["--check", "gold", "--check", "splits", "--tasks", 2, "--prompts", 40]
+    code, shown, _ = run("audit", "assay/GuessNumber-v0", *few, "--json", report)
+    assert code == 0
+    assert "Not tried: Replies were put to the rubric, as the answer of an episode." in shown
+    assert AuditReport.from_json(json.loads(report.read_text())).note in " ".join(shown.split())
+    assert "Not tried" not in run("audit", "assay/Arithmetic-v0", *few)[1]
+    code, shown, _ = run("audit", "assay/CodeRepair-v0", "--check", "hedge", "--check", "echo")
+    assert "a program says one thing" in " ".join(shown.split())
+
+
 def test_the_data_of_the_other_split_is_compared(run, tmp_path) -> None:
     rows = [{"question": f"What is {n} and {n}?", "answer": f"#### {2 * n}"} for n in range(10, 20)]
     one, two = write(tmp_path / "a.jsonl", rows[:6]), write(tmp_path / "b.jsonl", rows[5:])
@@ -191,6 +203,7 @@ def test_names_that_stand_for_nothing_are_told(run, name, words) -> None:
     ("args", "words"),
     [
         (["audit", "Exact", "--check", "nul"], "there is no check 'nul'"),
+        (["audit", "Exact", "--prompts", "1"], "prompts must be at least 20, got 1"),
         (["audit", "Exact", "--other", "x"], "--other goes with an environment"),
         (["audit", "Exact", "--data", "none.jsonl"], "no such file: none.jsonl"),
         (["audit", "mine_for_audit:Shout"], "Shout needs references to be audited with"),

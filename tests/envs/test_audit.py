@@ -118,7 +118,7 @@ def source(split, seed, *, overlap=False, seeds=True):
     [
         ({}, None),
         ({"overlap": True}, "is in both splits"),
-        ({"seeds": False}, "seeds 0 and 1 share 1000 of 1000 prompts"),
+        ({"seeds": False}, "seeds 0 and 1 share 300 of 300 prompts"),
     ],
 )
 def test_splits_that_overlap_and_seeds_that_do_nothing_are_found(fault, found) -> None:

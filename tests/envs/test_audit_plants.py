@@ -8,6 +8,7 @@ import time
 import pytest
 
 from assay.envs import AuditFailed, Rows, Task, TextEnv, audit
+from assay.envs.audit import CHECKS
 from assay.verifiers import Status, Verdict, Verifier
 
 ANSWERS = {"17+25": "42", "9+9": "18", "300+65": "365", "4+3": "7", "50+50": "100", "8+9": "17"}
@@ -238,3 +239,8 @@ def test_a_planted_fault_fails_its_check_and_no_other(kind) -> None:
     assert finding.remedy
     with pytest.raises(AuditFailed, match=f"me/Sums-v0 breaks 1 of 15 promises\n  {finding.check}"):
         report.raise_for_failures()
+
+
+def test_every_check_has_a_fault_planted() -> None:
+    of_data = {"references", "echo", "leakage", "canary", "splits"}  # in test_audit.py
+    assert {*PLANTED.values()} | of_data == {check.name for check in CHECKS}

@@ -6,7 +6,18 @@ import time
 
 import pytest
 
-from assay.envs import ContractBroken, Generated, Rows, Task, TextEnv, check, environment, make
+from assay.envs import (
+    ContractBroken,
+    Generated,
+    Rows,
+    State,
+    Task,
+    TextEnv,
+    Turn,
+    check,
+    environment,
+    make,
+)
 from assay.verifiers import Exact, Math, Status, Verdict, Verifier
 
 TASKS = [Task(f"What is {n} + {n}?", str(2 * n), solution=str(2 * n)) for n in range(10, 40)]
@@ -198,3 +209,101 @@ def test_sound_environments_keep_it() -> None:
 def say(rng):
     n = str(rng.integers(10, 10**6))
     return Task(f"Say the number {n}.", n)
+
+
+class Doors(TextEnv):
+    """Say the letters of a word, one in a turn; a wrong one ends it."""
+
+    def __init__(self, words=("ab", "bca", "cab", "cabb")):
+        tasks = [Task(f"Open {n} doors.", word, id=str(n)) for n, word in enumerate(words)]
+        super().__init__(Rows(tasks), Exact(), max_turns=5)
+
+    def begin(self, task):
+        return State(task, data="")
+
+    def respond(self, state, reply):
+        state.data += reply[:1]
+        going = state.task.reference.startswith(state.data) and reply[1:] == ""
+        return Turn.say("open") if going and state.data != state.task.reference else Turn.end()
+
+    def answer(self, state):
+        return state.data
+
+    def solve(self, state):
+        return state.task.reference[len(state.data)]
+
+
+class WalksIntoAWall(Doors):
+    """Its own way does not lead there."""
+
+    def solve(self, state):
+        return "b"
+
+
+class TakesTheFirstWord(Doors):
+    """The solution of one turn is that of no episode."""
+
+    def __init__(self):
+        super().__init__()
+        tasks = [Task(t.prompt, t.reference, t.id, solution=t.reference) for t in self.source.tasks]
+        self.source = Rows(tasks)
+
+    def solve(self, state):
+        return TextEnv.solve(self, state)
+
+
+class PaysAtTheEnd(Doors):
+    """Who holds out wins, whatever is said: by the environment's own verdict, not the rubric's."""
+
+    def respond(self, state, reply):
+        turn = super().respond(state, reply)
+        if not turn.done or state.data == state.task.reference:
+            return turn
+        return Turn.end(Verdict.correct()) if len(state.step_rewards) == 4 else Turn.say("closed")
+
+
+class PaysNothing(Doors):
+    """Silence wins in the first turn."""
+
+    def respond(self, state, reply):
+        return super().respond(state, reply) if reply.strip() else Turn.end(Verdict.correct())
+
+
+class Raises(Doors):
+    """What says nothing has no first letter."""
+
+    def respond(self, state, reply):
+        return super().respond(state, reply[0] + reply[1:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "promise"),
+    [
+        (WalksIntoAWall, "known answers earn full marks: the solution of task '0', 'b' in turn 1"),
+        (TakesTheFirstWord, "known answers earn full marks: the solution of task '0', 'ab' in"),
+        (PaysAtTheEnd, "what answers nothing earns nothing: ' ' for task '0', 5 times, is correct"),
+        (PaysNothing, "what answers nothing earns nothing: '' for task '0', 1 times, is correct"),
+        (Raises, "what answers nothing earns nothing: IndexError"),
+    ],
+)
+def test_episodes_of_several_turns_are_played(kind, promise) -> None:
+    check(Doors())
+    assert any(line.strip().startswith(promise) for line in broken(kind()))
+
+
+class KnowsNoWay(Doors):
+    """Nobody does."""
+
+    def solve(self, state):
+        return TextEnv.solve(self, state)
+
+
+def test_what_has_no_known_way_is_not_played() -> None:
+    check(KnowsNoWay())
+
+
+def test_the_built_in_ones_of_several_turns_know_their_way() -> None:
+    for id_ in ("assay/GuessNumber-v0", "assay/CodeRepair-v0"):
+        env = make(id_)
+        assert env.solve(env.begin(env.task(0)))
+        env.close()

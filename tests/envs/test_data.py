@@ -91,5 +91,5 @@ def test_a_file_that_is_not_gzip_says_so(tmp_path) -> None:
 def test_an_mbpp_row_without_tests_is_named(tmp_path, tests) -> None:
     row = {"task_id": 11, "text": "t", "code": "c", "test_list": tests}
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
-    with pytest.raises(DataError, match=r"row 0 \(MBPP/11\): 'test_list' must"):
+    with pytest.raises(DataError, match=r"line 1 \(MBPP/11\): 'test_list' must"):
         make("assay/MBPP-v0", data=tmp_path / "a.jsonl")

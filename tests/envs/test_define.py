@@ -94,7 +94,7 @@ def test_a_row_without_what_is_needed_is_named(row, words) -> None:
 def test_a_row_that_the_function_cannot_use_is_named(tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"a": 1, "b": 2}\n{"a": 1}\n')
-    with pytest.raises(DataError, match=r"rows\.jsonl, row 1: no 'b'"):
+    with pytest.raises(DataError, match=r"rows\.jsonl, line 2: no 'b'"):
         make("rowtests/ByFunction-v0", data=str(path))
 
 
@@ -178,7 +178,7 @@ def test_several_columns_make_a_reference_and_messages_a_prompt() -> None:
     assert env.task(0).id == "x"
     twice = {"train": SUMS[:2]}
     register_rows("rowtests/Twice-v0", twice, **SUM, task_id="a")
-    with pytest.raises(ValueError, match="task ids must be unique, got '10' twice"):
+    with pytest.raises(ValueError, match="row 1: the id '10' must be this row's alone"):
         make("rowtests/Twice-v0")
 
 

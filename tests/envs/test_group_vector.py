@@ -8,8 +8,8 @@ from gymnasium.wrappers.vector import ClipReward, DictInfoToList, RecordEpisodeS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.envs import Generated, GroupVectorEnv, State, Task, TextEnv, Turn, register
-from assay.verifiers import FunctionVerifier
+from assay.envs import Generated, GroupVectorEnv, Rows, State, Task, TextEnv, Turn, register
+from assay.verifiers import Exact, FunctionVerifier
 
 
 def letter(rng):
@@ -236,3 +236,21 @@ def test_a_reply_that_is_no_text_changes_nothing() -> None:
     assert not vector.waiting.any()
     with pytest.raises(ValueError, match="Sometimes"):
         GroupVectorEnv(Chat(), num_envs=2, autoreset_mode="Sometimes")
+
+
+def test_records_that_are_asked_for_late_are_those_of_the_groups_that_ended() -> None:
+    tasks = [Task(f"{i}?", str(i), id=str(i)) for i in range(4)]
+    envs = GroupVectorEnv(
+        TextEnv(Rows(tasks), Exact()),
+        num_envs=4,
+        group_size=2,
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    envs.reset(options={"tasks": [1, 2]})
+    envs.step(["1", "0", "2", "2"])  # other tasks are put in the same step
+    assert [group.task.id for group in envs.groups] == ["1", "2"]
+    assert [group.rewards for group in envs.groups] == [(1.0, 0.0), (1.0, 1.0)]
+    assert envs.groups is envs.groups
+    assert [e.completion for group in envs.groups for e in group.episodes] == ["1", "0", "2", "2"]
+    envs.reset()
+    assert envs.groups == []

@@ -2,7 +2,12 @@
 
 import pytest
 
-from assay.envs.turn_tokens import TemplateRewritesHistory, encode_prompt, extend_prompt
+from assay.envs.turn_tokens import (
+    TemplateDropsMessage,
+    TemplateRewritesHistory,
+    encode_prompt,
+    extend_prompt,
+)
 
 transformers = pytest.importorskip("transformers")
 
@@ -123,6 +128,8 @@ def test_templates_that_rewrite_a_turn_are_refused(tokenizer, template: str, rep
         ("qwen3_training", True),
         ("qwen3_instruct_2507", True),
         ("llama3", True),
+        ("phi3", True),
+        ("gptoss", False),
         ("deepseek_r1_distill", False),
     ],
 )
@@ -132,7 +139,8 @@ def test_public_templates(tokenizer, name: str, taken: bool) -> None:
 
     folder = Path(trl.__file__).parent / "chat_templates"
     tokenizer.chat_template = (folder / f"{name}.jinja").read_text(encoding="utf-8")
-    end = "<|eot_id|>" if name == "llama3" else "<|im_end|>"
+    ends = {"llama3": "<|eot_id|>", "phi3": "<|end|>", "gptoss": "<|return|>"}
+    end = ends.get(name, "<|im_end|>")
     tokenizer.add_special_tokens({"eos_token": end, "bos_token": "<bos>"})
     said = [user("go"), assistant("<think>\nx\n</think>\n\nab"), user("on")]
     wrote = [*encode_prompt(tokenizer, said[:1]), *ids(tokenizer, "a", end)]
@@ -151,3 +159,76 @@ def test_tokens_without_a_turn_are_refused(tokenizer) -> None:
         extend_prompt(tokenizer, [user("go")], [1])
     with pytest.raises(ValueError, match="at least one token"):
         encode_prompt(tokenizer, [user("")])
+
+
+ROLES = (  # overlooks what it does not know, as many do
+    "{% for m in messages %}{% if m.role == 'user' %}[{{ m.content }}]<eos>"
+    "{% elif m.role == 'assistant' %}({{ m.content }})<eos>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}({% endif %}"
+)
+REFUSES = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + ROLES
+)
+PARTS = (
+    "{% for m in messages %}[{% for part in m.content %}{{ part.text }}{% endfor %}]{% endfor %}"
+)
+SPELLS = CHAT.replace("m.content | trim", "m.content | tojson")
+ENDS_ALL = CHAT + "{% if not add_generation_prompt %}<bos>{% endif %}"  # as Phi 3's
+OTHER_END = ROLES.replace(
+    "({{ m.content }})<eos>", "({{ m.content }}){{ '<|im_start|>' if loop.last else '<eos>' }}"
+)
+
+
+@pytest.mark.parametrize("answer", ["a tool's answer", "b"])
+def test_a_template_that_drops_a_message_is_refused(tokenizer, answer: str) -> None:
+    tokenizer.chat_template = ROLES
+    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "a", ")", "<eos>")]
+    said = [user("go"), assistant("a)")]
+    with pytest.raises(TemplateDropsMessage, match=r"message 2, of the role 'tool'.*role='user'"):
+        extend_prompt(tokenizer, [*said, {"role": "tool", "content": answer}, user("b")], wrote)
+    with pytest.raises(TemplateDropsMessage, match="message 0, of the role 'system'"):
+        encode_prompt(tokenizer, [{"role": "system", "content": "be good"}, user("go")])
+    assert extend_prompt(tokenizer, [*said, user("b")], wrote)
+
+
+def test_a_template_for_contents_in_parts_is_refused(tokenizer) -> None:
+    tokenizer.chat_template = PARTS
+    with pytest.raises(TemplateDropsMessage, match="'user', so the policy would not see it"):
+        encode_prompt(tokenizer, [user("Which is larger?")])
+
+
+def test_a_template_that_knows_no_system_message_is_refused_in_words(tokenizer) -> None:
+    tokenizer.chat_template = REFUSES
+    words = "refuses messages of the roles system, user: TemplateError: no system. Set tokenizer"
+    with pytest.raises(TemplateDropsMessage, match=words):
+        encode_prompt(tokenizer, [{"role": "system", "content": "be good"}, user("go")])
+
+
+def test_a_template_may_spell_contents_in_its_own_way(tokenizer) -> None:
+    tokenizer.chat_template = SPELLS
+    wrote = [*encode_prompt(tokenizer, [user('say "go" <now>')]), *ids(tokenizer, "a", "<eos>")]
+    said = [user('say "go" <now>'), assistant("a"), {"role": "tool", "content": "a\n<b>'&"}]
+    assert len(extend_prompt(tokenizer, said, wrote)) > len(wrote)
+
+
+def test_an_end_of_the_whole_text_is_no_end_of_a_turn(tokenizer) -> None:
+    tokenizer.chat_template = ENDS_ALL
+    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "a", "<eos>")]
+    longer = extend_prompt(tokenizer, [user("go"), assistant("a"), user("on")], wrote)
+    added = "\n<|im_start|>user\non<eos>\n<|im_start|>assistant\n"
+    assert tokenizer.decode(longer[len(wrote) :]) == added
+
+
+def test_a_template_that_ends_turns_in_two_ways_is_refused(tokenizer) -> None:
+    tokenizer.chat_template = OTHER_END
+    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "a", ")", "<|im_start|>")]
+    with pytest.raises(TemplateRewritesHistory):
+        extend_prompt(tokenizer, [user("go"), assistant("a"), user("on")], wrote)
+
+
+def test_a_last_word_that_looks_like_the_end_is_left_alone(tokenizer) -> None:
+    tokenizer.chat_template = CHAT.replace("<eos>", "<|im_end|>")
+    wrote = [*encode_prompt(tokenizer, [user("go")]), *ids(tokenizer, "a", "<")]
+    longer = extend_prompt(tokenizer, [user("go"), assistant("a<"), user("on")], wrote)
+    added = "<|im_end|>\n<|im_start|>user\non<|im_end|>\n<|im_start|>assistant\n"
+    assert tokenizer.decode(longer[len(wrote) :]) == added

@@ -78,6 +78,21 @@ def test_bad_references_are_listed_by_position() -> None:
 @pytest.mark.parametrize(
     ("gold", "answer", "paid"),
     [
+        ("3/10", r"\frac{18}{60}", False), ("3/10", r"\dfrac{3}{10}", True),
+        ("3/10", "0.3", True), ("-3/10", "-18/60", False), ("5", "10/2", False), ("5", "5", True),
+        ("3/10", "(6)/(20)", False), ("3/10 cm", r"\frac{6}{20}\text{ cm}", False),
+        ("3/10 cm", "3/10 cm", True), ("3/2", r"1\frac{2}{4}", False), ("3/2", r"1\frac12", True),
+        ("(1/2, 3)", "(2/4, 3)", False), ("(1/2, 3)", "(1/2, 3)", True), ("0", "0/7", False),
+    ],
+)  # fmt: skip
+def test_a_fraction_is_no_answer_where_it_must_be_reduced(gold, answer, paid) -> None:
+    assert Math(reduced=True).verify(rf"\boxed{{{answer}}}", gold).score == float(paid)
+    assert Math().verify(rf"\boxed{{{answer}}}", gold).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "paid"),
+    [
         ("111", "25+86", False), ("111", "111", True), ("111", "x = 25+86", False),
         ("-3/4", r"-\frac{3}{4}", True), ("3/4", r"\frac{1}{2}+\frac{1}{4}", False),
         ("8", "2^3", False), ("8", r"\sqrt{64}", False), ("8 cm", "2*4 cm", False),

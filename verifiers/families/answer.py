@@ -3,7 +3,6 @@ r"""The one answer of a reply to a task of a family."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from ..extract import Answer, final_answer, unboxed
 
@@ -38,15 +37,19 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
         >>> read_answer("I try.\n**Final answer:** (3+5)*3").text
         '(3+5)*3'
     """
+    if (rules is ONE_LINE or rules is BLOCK) and reply.isalnum() and len(reply) <= longest:
+        return Answer(reply, rules[-1])  # one word or number: no other mark, and no dress
     found = final_answer(reply, rules, longest=longest)
     if found.text is None:
         return found
     text = found.text
+    if text.isalnum():
+        return found
     if found.rule == "answer":
         inner = final_answer(text, ("fence", "whole"), longest=longest)
         text = text if inner.text is None or not text.startswith(("```", "~~~")) else inner.text
     text = _bare(unboxed(text))
-    return replace(found, text=_bare(unboxed(unlabelled(text))))
+    return found._replace(text=_bare(unboxed(unlabelled(text))))
 
 
 def unlabelled(text: str) -> str:

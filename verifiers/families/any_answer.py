@@ -41,7 +41,7 @@ class AnyAnswer(Verifier):
         if found.text is None:
             return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
         first = ""
-        for text in _readings(found):
+        for text in self.readings(reply, found):
             try:
                 fault = self.fault(text, reference)
             except Unreadable as error:
@@ -52,15 +52,15 @@ class AnyAnswer(Verifier):
             return Verdict.wrong(fault, extracted=text)
         return Verdict.wrong(first, status=Status.UNPARSEABLE, extracted=found.text)
 
-
-def _readings(found: Answer) -> Iterator[str]:
-    text = plain(found.text or "")
-    yield text
-    yield from _unlabelled(text)
-    last = text.rpartition("\n")[2].strip()
-    if found.rule == "last_paragraph" and last != text:
-        yield last
-        yield from _unlabelled(last)
+    def readings(self, reply: str, found: Answer) -> Iterator[str]:
+        """What the answer may be, in the order in which that is tried."""
+        text = unmarked(found.text or "")
+        yield text
+        yield from _unlabelled(text)
+        last = text.rpartition("\n")[2].strip()
+        if found.rule == "last_paragraph" and last != text:
+            yield last
+            yield from _unlabelled(last)
 
 
 _LABEL_WORDS = """
@@ -100,13 +100,13 @@ _LIST_MARK = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def unmarked(text: str) -> str:
     r"""A text without list marks, bold and code, and with LaTeX's signs as characters.
 
     Example:
-        >>> plain(r"\text{A} \to \text{B}")
+        >>> unmarked(r"\text{A} \to \text{B}")
         'A → B'
-        >>> plain("1. up\n2. down")
+        >>> unmarked("1. up\n2. down")
         'up\ndown'
     """
     if "\\" in text:

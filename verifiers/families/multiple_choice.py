@@ -19,9 +19,10 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textit)\s*\{([^{}]*)\}")
+_LATEX_FENCE = re.compile(r"\$|\\[()]")
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*[).:\]]?|\[\s*([A-Za-z])\s*\]")
 _LABELLED = re.compile(
-    r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])\s*[).:]|([A-Z])\s+[-–—])\s*[:.,-]?\s*(\S.*)"
+    r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])\s*[).:]|([A-Z])\s+[-–—])\s*[:.,]?\s*(\S.*)"
 )
 _HEDGED = re.compile(
     r"\b(?:or|not|nor|neither|maybe|unless)\b|\?|[(\[][A-Z][)\]]|\b[A-Z][).:](?=\s)"
@@ -122,7 +123,7 @@ def _fault_of_options(options: Any, letters: list[str]) -> str | None:
 
 def _plain(text: str) -> str:
     """A text without its case, the white space between words, and the full stop."""
-    text = _TEXT.sub(r"\1", text).replace("$", "")
+    text = _LATEX_FENCE.sub("", _TEXT.sub(r"\1", text))
     return " ".join(text.split()).rstrip(".").strip().casefold()
 
 
@@ -161,6 +162,8 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if labelled is None:
         return None
     letter, option = labelled[1] or labelled[2] or labelled[3], labelled[4]
+    if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's where one has it
+        option = option.removeprefix("-").lstrip()
     if not options:
         return None if _HEDGED.search(option) else letter
     return letter if options.get(letter) == _plain(option) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from math import gcd
 
 from .comparison import Comparison, all_of
 from .evaluate import rounds_to
@@ -23,6 +24,20 @@ def to_be_worked_out(gold: str, answer: str, on: Comparison) -> bool:
     """Whether a number is wanted, and the answer is a calculation that comes to one."""
     wanted = on.how.worked_out and read_respelled(gold) is not None
     return wanted and read_respelled(_BRACKETED.sub(r"\1", answer)) is None
+
+
+_RATIO = re.compile(r"[-+]?(?:\d*\\[dt]?frac\{[-+]?(\d+)\}\{[-+]?(\d+)\}|(\d+)/(\d+))")
+
+
+def to_be_reduced(answer: str, on: Comparison) -> bool:
+    """Whether lowest terms are wanted, and the answer is a fraction that is not in them."""
+    if not on.how.reduced:
+        return False
+    found = _RATIO.fullmatch(_BRACKETED.sub(r"\1", without_unit(answer)[0]))
+    if found is None:
+        return False
+    above, below = (int(digits) for digits in found.groups() if digits is not None)
+    return gcd(above, below) > 1
 
 
 def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:

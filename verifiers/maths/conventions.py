@@ -30,6 +30,8 @@ class Conventions:
         dates: whether ``12 May 2024`` is ``2024-05-12``, and ``3:30 PM`` is ``15:30``.
         worked_out: whether a number must be answered by a number: ``25+86`` is no answer where
             111 is wanted, though it is equal. For tasks whose work is the calculation.
+        reduced: whether a fraction must be in lowest terms: ``18/60`` is no answer where 3/10 is
+            wanted. For tasks that ask for it.
 
     Raises:
         ValueError: a convention is unknown, or ``rounded_digits`` is less than 1.
@@ -44,6 +46,7 @@ class Conventions:
     members: str = "exact"
     dates: bool = True
     worked_out: bool = False
+    reduced: bool = False
 
     def __post_init__(self) -> None:
         for name, allowed in (("percent", PERCENT), ("members", MEMBERS)):

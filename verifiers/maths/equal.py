@@ -17,6 +17,7 @@ from .amount import (
     same_formulas,
     same_ratios,
     same_times,
+    to_be_reduced,
     to_be_worked_out,
 )
 from .choice import Choice, read_choice
@@ -97,7 +98,7 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         return False
     a, b = read_shape(gold), read_shape(answer)
     if a.number is not None and b.number is not None:
-        if to_be_worked_out(gold, answer, on):
+        if to_be_worked_out(gold, answer, on) or to_be_reduced(answer, on):
             return False
         return same_amounts(a.number, b.number, on)
     if a.number is not None and b.kind is Kind.LIST:

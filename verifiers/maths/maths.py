@@ -45,8 +45,8 @@ class Math(Verifier):
         limits: what one question to a worker may use.
         memo: pairs of answers that are remembered.
         **conventions: ``percent``, ``rounded_digits``, ``units``, ``case``, ``ordered``,
-            ``brackets``, ``members``, ``dates`` and ``worked_out``: what counts as the same where
-            people differ; see :class:`~assay.verifiers.conventions.Conventions`.
+            ``brackets``, ``members``, ``dates``, ``worked_out`` and ``reduced``: what counts as
+            the same where people differ; see :class:`~assay.verifiers.conventions.Conventions`.
 
     Raises:
         ValueError: an option is unknown or out of range.

@@ -63,13 +63,16 @@ _AFTER = re.compile(r"(?P<percent>%)?(?:(?P<degree>°)(?P<scale>[CF]$)?)?(?P<res
 _MAGNITUDE = re.compile(
     r" ?(?P<opening>\\text\{)? ?(?P<word>" + "|".join(MAGNITUDES) + r")(?![A-Za-z]) ?"
 )
+_LONGEST = 4000
 _DIGIT = re.compile("[0-9]")
 _INNER = re.compile(r"([-+]?)\((.*)\)")
 _PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
 
 
 def read_number(text: str) -> Number | None:
-    """Read a written number, or return ``None`` where the text is not one."""
+    """Read a written number, or ``None`` where the text is not one of at most 4,000 characters."""
+    if len(text) > _LONGEST:  # Python converts no more than 4,300 digits
+        return None
     return read_respelled(spelled(text))
 
 

@@ -1,0 +1,63 @@
+"""Every registered id is held to all that an audit checks, not those alone that a test names.
+
+What a reply costs, and whether it gets one verdict, depends on what judges it alone. So these
+checks are made where ``tests/verifiers/test_audits.py`` does not make them, once for each judge.
+"""
+
+import pytest
+
+from assay.envs import audit, specs
+from assay.envs.audit import CHECKS
+from assay.envs.audit_subject import parts
+from assay.envs.library import LIBRARY
+from assay.naming import named
+from assay.verifiers import Rubric
+from assay.verifiers.catalogue import examples
+
+IDS = [spec.id for spec in specs() if spec.id.startswith("assay/")]
+SAMPLED = {f"assay/{name}-v0" for name in LIBRARY}
+RUN = {f"assay/{n}-v0" for n in ("APPS", "HumanEval", "LiveCodeBench", "MBPP", "CodeRepair")}
+
+UNCHECKED = {
+    "canary": set(IDS) - RUN,  # no reply is run as a program
+    "hedge": RUN | {"assay/IFEval-v0"},  # a program says one thing; and form is all there is
+    "spam": {"assay/IFEval-v0"},
+    "neighbour": {"assay/IFEval-v0"},
+    "leakage": {"assay/ShortAnswer-v0"},  # its answers stand in the passage
+    "splits": SAMPLED,  # a sample has one split
+}
+"""What cannot be checked, and where; all else must be."""
+
+OF_JUDGES = ("determinism", "time", "memory")
+HERE = {"Math": "assay/SVAMP-v0", "Code": "assay/APPS-v0", "Submission": "assay/CodeRepair-v0"}
+"""By judge: with which id those checks are made here."""
+THERE = {example.name for example in examples()} - set(HERE)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # a sandbox of namespaces says what it is
+@pytest.mark.parametrize("id_", IDS)
+def test_the_audit_passes(id_, monkeypatch) -> None:
+    monkeypatch.setenv("ASSAY_SANDBOX", "bwrap")
+    found = named(id_, {"data": "sample"} if id_ in SAMPLED else {})
+    judges = {type(p).__name__ for p in parts(found.thing.rubric) if not isinstance(p, Rubric)}
+    assert judges <= THERE | set(HERE)
+    here = any(HERE.get(judge) == id_ for judge in judges)
+    report = audit(
+        found.thing,
+        tasks=2 if id_ in RUN else 4,
+        prompts=100,
+        sibling=found.sibling,
+        skip=() if here else OF_JUDGES,
+    )
+    found.close()
+    report.raise_for_failures()
+    assert set(report.unchecked) == {name for name, ids in UNCHECKED.items() if id_ in ids}
+    assert len(report.findings) == len(CHECKS) - (0 if here else len(OF_JUDGES))
+
+
+def test_each_judge_is_held_to_its_own_checks_by_an_id() -> None:
+    assert set(HERE.values()) <= set(IDS)
+    for judge, id_ in HERE.items():
+        found = named(id_, {"data": "sample"} if id_ in SAMPLED else {})
+        assert judge in {type(part).__name__ for part in parts(found.thing.rubric)}
+        found.close()

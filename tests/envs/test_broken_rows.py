@@ -1,0 +1,193 @@
+"""One broken row in a data set: it is refused, with its file, line and field, or can be used."""
+
+import copy
+import json
+
+import pytest
+
+from assay.envs import DataError, make, register_rows
+from assay.envs.library import LIBRARY
+from assay.envs.library.data_env import sample_of
+from assay.verifiers import MultipleChoice
+
+REQUIRED = {
+    "AIME": ["problem", "answer"],
+    "AMC": ["problem", "choices", "answer"],
+    "APPS": ["question", "input_output"],
+    "GSM8K": ["question", "answer"],
+    "HumanEval": ["task_id", "prompt", "entry_point", "canonical_solution", "test"],
+    "IFEval": ["prompt", "instruction_id_list", "kwargs"],
+    "LiveCodeBench": ["question_content", "public_test_cases"],
+    "MATH": ["problem", "solution"],
+    "MBPP": ["task_id", "text", "code", "test_list"],
+    "MultipleChoice": ["question", "choices", "answer"],
+    "SVAMP": ["Body", "Question", "Answer"],
+    "ShortAnswer": ["question", "answers"],
+}
+USED = {
+    "AIME": ["id", "steps"],
+    "AMC": ["id", "steps"],
+    "APPS": ["problem_id", "starter_code", "difficulty", "solutions"],
+    "IFEval": ["key", "solution"],
+    "LiveCodeBench": ["question_id", "starter_code", "metadata", "difficulty", "solution"],
+    "MATH": ["level", "type"],
+    "MBPP": ["test_setup_code"],
+    "SVAMP": ["ID", "Equation", "Type"],
+    "ShortAnswer": ["id", "context"],
+}
+MISSING = object()
+WRONG = [float("nan"), True, [None], [3], {"x": 1}, "a\ud800b", ["\ud800", "b"], [[[]]]]
+PLACES = [(name, field) for name in LIBRARY for field in REQUIRED[name] + USED.get(name, [])]
+
+
+def sample(name):
+    path = sample_of(type(make(f"assay/{name}-v0", data="sample")))
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def with_row(tmp_path, name, row, *, ends="\n"):
+    rows = sample(name)
+    path = tmp_path / "rows.jsonl"
+    lines = [json.dumps(each) for each in (*rows[:2], row, *rows[3:])]
+    path.write_bytes(b"\xef\xbb\xbf" + ends.join(lines).encode())
+    return make(f"assay/{name}-v0", data=path)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_what_every_row_needs_is_there_and_says_something(tmp_path, name) -> None:
+    for field in REQUIRED[name]:
+        whole = sample(name)[2]
+        for value in (MISSING, None, "", " \n", []):
+            if (field, value) in (
+                ("task_id", ""),
+                ("task_id", " \n"),
+                ("Body", ""),
+                ("Body", " \n"),
+            ):
+                continue
+            if (field, value) in (("test", ""), ("test", " \n")):  # told as "tests"
+                continue
+            if field in ("code", "canonical_solution", "test_list", "public_test_cases"):
+                continue
+            if (name, field, value) == ("ShortAnswer", "answers", []):  # there is no answer
+                continue
+            row = {**whole, field: value}
+            if value is MISSING:
+                del row[field]
+            with pytest.raises(DataError, match=r"rows\.jsonl, line 3\b") as refused:
+                with_row(tmp_path, name, row)
+            if (name, field, value) != ("MultipleChoice", "choices", MISSING):
+                assert f"'{field}'" in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "field"), PLACES)
+def test_a_value_of_another_type_is_refused_by_line_and_field(tmp_path, name, field) -> None:
+    """All but a text where one is wanted, a list where one is, and a number of any kind."""
+    whole = sample(name)[2]
+    for value in WRONG:
+        row = {**copy.deepcopy(whole), field: value}
+        try:
+            env = with_row(tmp_path, name, row)
+        except DataError as error:
+            told = str(error)
+        else:
+            told = f"rows.jsonl, line 3: {field}"
+            task = env.task(2)
+            json.dumps(task.to_json(), ensure_ascii=False, allow_nan=False).encode()
+            assert isinstance(value, list | dict)
+            env.close()
+        assert "rows.jsonl, line 3" in told
+        assert field in told
+
+
+# -- the file itself -------------------------------------------------------------------------------
+
+
+def test_two_rows_with_one_id_are_both_named(tmp_path) -> None:
+    row = {**sample("AIME")[2], "id": "sample-1"}
+    words = r"line 3: the id 'AIME/sample-1' must be .* that of .*rows\.jsonl, line 2"
+    with pytest.raises(DataError, match=words):
+        with_row(tmp_path, "AIME", row)
+
+
+def test_an_id_of_zero_is_an_id(tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"problem": "?", "answer": 1, "id": place} for place in (1, 0)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert [t.id for t in make("assay/AIME-v0", data=path).source.tasks] == ["AIME/1", "AIME/0"]
+
+
+def test_references_that_cannot_be_used_are_told_by_line_too(tmp_path) -> None:
+    row = {"question": "?", "answers": ["!"]}
+    with pytest.raises(DataError, match=r"1 of 10 references[\s\S]*rows\.jsonl, line 3 \("):
+        with_row(tmp_path, "ShortAnswer", row)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n  \n"])
+def test_line_ends_and_a_byte_order_mark_change_nothing(tmp_path, ends) -> None:
+    env = with_row(tmp_path, "GSM8K", sample("GSM8K")[2], ends=ends)
+    assert env.source.tasks == make("assay/GSM8K-v0", data="sample").source.tasks
+    env.close()
+
+
+def test_blank_lines_count_as_lines(tmp_path) -> None:
+    with pytest.raises(DataError, match="line 5: 'question' must be a str, got 3"):
+        with_row(tmp_path, "GSM8K", {"question": 3, "answer": "#### 1"}, ends="\n\n")
+
+
+def test_tables_of_other_programs_are_refused_with_a_remedy(tmp_path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("question,answer\nq,#### 1\n")
+    with pytest.raises(DataError, match=r"a \.csv is not read\. Give one of \.jsonl.*to_json"):
+        make("assay/GSM8K-v0", data=path)
+
+
+def test_a_parquet_file_is_named_by_row(tmp_path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [{"question": "?", "answers": {"text": [text]}} for text in ("a", "b", None)]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"rows\.parquet, row 2: 'answers' must be a list of texts"):
+        make("assay/ShortAnswer-v0", data=tmp_path / "rows.parquet")
+
+
+def test_the_file_of_a_folder_is_named(tmp_path) -> None:
+    for name, answer in (("test-0.jsonl", "#### 1"), ("test-1.jsonl", "none")):
+        (tmp_path / name).write_text(json.dumps({"question": "?", "answer": answer}))
+    with pytest.raises(DataError, match=r"test-1\.jsonl, line 1: 'answer' must end in"):
+        make("assay/GSM8K-v0", data=tmp_path)
+
+
+def test_a_table_of_ones_own_names_the_line_too(tmp_path) -> None:
+    path = tmp_path / "rows.jsonl"
+    register_rows(
+        "tests/Lines-v0",
+        {"train": path},
+        prompt="{q}",
+        reference="a",
+        rubric=MultipleChoice(),
+        task_id="q",
+    )
+    for third, words in (('{"q": "2"}', "no column 'a'"), ('{"q": "1", "a": "A"}', "the id '1'")):
+        path.write_text('{"q": "1", "a": "A"}\n\n' + third)
+        with pytest.raises(DataError, match=rf"rows\.jsonl, line 3: {words}"):
+            make("tests/Lines-v0")
+
+
+# -- what the rows brought to light ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "reply", "score"),
+    [
+        (["-1", "2"], "The answer is A) -1", 1.0),
+        (["-1", "2"], "A: -1", 1.0),
+        (["$-1$", "2"], r"(A) \(-1\)", 1.0),
+        (["Bern", "Rome"], "(A) - Bern", 1.0),
+        (["1", "-1"], "(A) -1", 0.0),
+        (["-1", "1"], "(A) 1", 0.0),
+    ],
+)
+def test_the_minus_of_an_option_is_its_own(options, reply, score) -> None:
+    assert MultipleChoice().verify(reply, {"answer": "A", "options": options}).score == score

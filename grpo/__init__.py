@@ -32,6 +32,8 @@ from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
 from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
 from .model.logprob import chosen_logprobs
+from .model.lora import LoRA, merge_lora
+from .model.reference import Reference, make_reference
 from .run.checkpoint import (
     CheckpointError,
     DamagedCheckpoint,
@@ -80,6 +82,7 @@ __all__ = [
     "GRPOConfig",
     "History",
     "Learner",
+    "LoRA",
     "MetricsLog",
     "ModelError",
     "ModelPolicy",
@@ -87,6 +90,7 @@ __all__ = [
     "NothingToLearn",
     "Objective",
     "RatioExploded",
+    "Reference",
     "Rollout",
     "Row",
     "Sample",
@@ -123,6 +127,8 @@ __all__ = [
     "list_checkpoints",
     "load_checkpoint",
     "load_model",
+    "make_reference",
+    "merge_lora",
     "merge_sums",
     "micro_batches",
     "mismatch_weights",

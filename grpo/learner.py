@@ -19,6 +19,7 @@ from .credit import credit, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
 from .model.passes import read_rows, with_reference
+from .model.reference import Reference, make_reference
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
 from .run.checkpoint import (
@@ -41,7 +42,6 @@ from .run.guards import (
     require_scored,
 )
 from .run.interrupt import stop_later, terminable
-from .run.reference import Reference
 from .run.resume import find_start, read_config, require_same, write_config
 from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
@@ -127,7 +127,7 @@ class Learner:
             "rows_per_batch": config.rows_per_batch,
         }
         self.optimizer = torch.optim.AdamW(
-            model.parameters(),
+            [p for p in model.parameters() if p.requires_grad],
             lr=config.learning_rate,
             betas=(0.9, 0.999),
             weight_decay=config.weight_decay,
@@ -145,7 +145,11 @@ class Learner:
         self.reference: Reference | None = None
         if config.beta:
             path = self.out_dir / "reference"
-            self.reference = Reference(model, path, resumed=start is not None)
+            self.reference = make_reference(model)
+            if start is None:
+                self.reference.save(path)
+            else:
+                self.reference.load(path)
         if start is not None:
             self._resume(start)
         write_config(self.out_dir, config.to_json())
@@ -263,8 +267,9 @@ class Learner:
         rows, heat = rows_of(groups), self.config.temperature
         budget, reading = self.config.tokens_per_batch, None
         if self.reference is not None:
-            with self.reference.reading() as model:
-                rows = with_reference(rows, model, self._forward, temperature=heat, budget=budget)
+            rows = with_reference(
+                rows, self.reference, self._forward, temperature=heat, budget=budget
+            )
         if reads_policy(self.config):
             reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
         return credit(groups, rows, self.config, reading)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..model.wrapped import causal_lm
 from .decoder import choose_decoder
 from .draw import Distribution
 from .random_numbers import uniforms
@@ -89,6 +90,7 @@ def sample(
         raise ValueError("a prompt needs at least one token, got an empty one")
     if not prompts:
         return []
+    model = causal_lm(model)
     device = model.device
     steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
     samples = [Sample() for _ in prompts]

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from ..arithmetic.gae import value_loss
 from ..model.batch import Batch, Row, by_prompt, micro_batches
 from ..model.forward import padded_hidden
+from ..model.precision import computed_dtype, set_autocast
 from ..model.prefix import shared_hidden
+from ..model.wrapped import causal_lm
 
 
 class Critic(nn.Module):
@@ -33,10 +35,12 @@ class Critic(nn.Module):
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        plain = model.get_base_model() if hasattr(model, "peft_config") else model
+        plain = causal_lm(model)
         self.body = copy.deepcopy(plain.base_model).eval().requires_grad_(True)
         size = plain.config.get_text_config().hidden_size
         weight = next(self.body.parameters())
+        if computed_dtype(model) != weight.dtype:
+            set_autocast(self.body, computed_dtype(model))
         self.head = nn.utils.skip_init(nn.Linear, size, 1, device=weight.device, dtype=weight.dtype)
         for parameter in self.head.parameters():
             nn.init.zeros_(parameter)
@@ -49,9 +53,8 @@ class Critic(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Values [P, G, T] before each token that the policy wrote, in float32; 0 elsewhere."""
-        hidden = (shared_hidden if self.shared else padded_hidden)(self.body, batch)
-        hidden = hidden[batch.mask] if hidden.dim() == 4 else hidden  # [N, D]
-        values = self.head(hidden)[:, 0].float()
+        hidden = (shared_hidden if self.shared else padded_hidden)(self.body, batch)  # [N, D]
+        values = self.head(hidden.to(self.head.weight.dtype))[:, 0].float()
         return values.new_zeros(batch.mask.shape).masked_scatter(batch.mask, values)
 
 

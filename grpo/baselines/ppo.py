@@ -6,7 +6,7 @@ Shapes: B rows, T reply tokens.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -102,21 +102,22 @@ class PPOLearner(Learner):
 
     The critic is a copy of the model with one output. Its weights and its optimizer's are part
     of the checkpoints, and runs resume to the bit, as with :class:`Learner`, whose loop, losses,
-    guards and arguments these are. The critic is trained on the same minibatches as the policy.
+    guards and arguments these are. It is trained on the same minibatches as the policy, after it.
+
+    A row of metrics has beside the learner's ``value/loss``, ``value/grad_norm``, ``value/mean``
+    and ``value/explained_variance`` (the share of the returns' variance that the critic foresaw
+    before it learnt of them; 0 is no better than a constant).
 
     Args:
-        model: see :class:`Learner`, as for all others but these.
+        model: see :class:`Learner`, as for all others.
         tokenizer: the model's.
         rollout: training tasks.
         config: the settings.
         out_dir: of the run.
-        held_out: tasks of evaluation.
-        resume: go on from the newest checkpoint.
-        progress: show a bar.
-        on_step: called with each row of metrics, which has beside the learner's: ``value/loss``,
-            ``value/grad_norm``, ``value/mean`` and ``value/explained_variance`` (the share of
-            the returns' variance that the critic foresaw before it learnt of them; 0 is no better
-            than a constant).
+        options: the learner's other arguments.
+
+    Raises:
+        TypeError: ``config`` is no ``PPOConfig``.
 
     Attributes:
         critic: the critic.
@@ -132,26 +133,12 @@ class PPOLearner(Learner):
         rollout: Rollout,
         config: PPOConfig,
         out_dir: str | Path,
-        *,
-        held_out: Rollout | None = None,
-        resume: bool = False,
-        progress: bool = True,
-        on_step: Callable[[dict[str, Any]], None] | None = None,
+        **options: Any,
     ) -> None:
         if not isinstance(config, PPOConfig):
             raise TypeError(f"PPO takes a PPOConfig, got {type(config).__name__}")
         self._seen: dict[str, float] = {}
-        super().__init__(
-            model,
-            tokenizer,
-            rollout,
-            config,
-            out_dir,
-            held_out=held_out,
-            resume=resume,
-            progress=progress,
-            on_step=on_step,
-        )
+        super().__init__(model, tokenizer, rollout, config, out_dir, **options)
         self.critic.shared = self.forward_name == "shared"
 
     def _make_optimizer(self) -> torch.optim.Optimizer:

@@ -24,6 +24,7 @@ from assay.grpo import (
 )
 from assay.grpo.baselines.critic import read_values, value_gradient
 from assay.grpo.baselines.ppo import token_rewards
+from assay.grpo.model.precision import set_autocast
 from assay.verifiers import Status, Verdict
 
 torch.set_num_threads(1)
@@ -44,6 +45,15 @@ def config(**settings: Any) -> PPOConfig:
 
 def weights(model: Any) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def numbers(path: Path) -> list[dict[str, Any]]:
+    """Metrics without the clock's."""
+    rows = read_metrics(path / "metrics.jsonl")
+    return [
+        {k: v for k, v in row.items() if k != "tokens/s" and not k.startswith("seconds")}
+        for row in rows
+    ]
 
 
 def woken(model: Any, seed: int = 0) -> Critic:
@@ -117,6 +127,21 @@ class TestCritic:
         hidden = critic.body(torch.tensor([[5, 6, 7, 8, 9, 10, 11]])).last_hidden_state[0]
         expected = critic.head(hidden)[[1, 2, 6], 0].tolist()
         assert [first[0], first[1], first[5]] == pytest.approx(expected, abs=1e-5)
+
+    def test_it_computes_as_the_model_does(self, model: Any) -> None:
+        set_autocast(model, torch.bfloat16)
+        critic = woken(model)
+        rows = [row_of(episode(*TURNS, reward=1.0))]
+        halved = read_values(critic, rows, budget=100)[0]
+        assert next(critic.parameters()).dtype == torch.float32
+        set_autocast(model, None)
+        whole = read_values(woken(model), rows, budget=100)[0]
+        assert halved != whole
+        assert halved == pytest.approx(whole, abs=0.3)
+        value_gradient(
+            critic, [replace(rows[0], values=(0.0,) * 6, returns=(1.0,) * 6)], clip=None, budget=100
+        )
+        assert all(p.grad is not None for p in critic.head.parameters())
 
     def test_the_gradient_does_not_depend_on_the_cut(self, model: Any) -> None:
         critic = woken(model)
@@ -292,7 +317,11 @@ class TestLearner:
             assert torch.equal(resumed[1], straight[1])
             wanted, found = (
                 [
-                    {k: v for k, v in row.items() if not k.startswith("seconds")}
+                    {
+                        k: v
+                        for k, v in row.items()
+                        if not k.startswith("seconds") and k != "tokens/s"
+                    }
                     for row in read_metrics(path / "metrics.jsonl")
                 ]
                 for path in (tmp_path / "straight", out)

@@ -99,22 +99,23 @@ def kill_and_resume() -> dict[str, Any]:
     return {"kills": kills, "within_a_rollout": within, "ended": names, "left": left}
 
 
-def full_disk() -> None:
-    """No file may grow past 50 kB from step 2 on, as by a quota."""
-    out = OUT / "full"
+def full_disk(size: int) -> None:
+    """No file may grow past this many bytes from step 2 on, as by a quota."""
+    out = OUT / f"full-{size}"
     run = learner(out, num_iterations=1, minibatches=1, save_every_updates=0)
 
     def shrink(row: dict[str, Any]) -> None:
         if row["step"] == 2:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     run._on_step = shrink
     try:
         run.train()
     except OSError as error:
-        (OUT / "full.txt").write_text(str(error))
+        out.with_suffix(".txt").write_text(str(error))
 
 
 found = kill_and_resume()
-life(full_disk)
+for quota in (50_000, 120_000):  # the weights have 80 kB, the optimizer's state twice as many
+    life(lambda size=quota: full_disk(size))
 sys.stdout.write(json.dumps(found) + "\n")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -122,64 +122,77 @@ def fit(
     optimizer = torch.optim.AdamW(
         parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
     )
-    run = None if out_dir is None else _Run(Path(out_dir), model, tokenizer, optimizer, config)
-    before = run.begin(resume=resume) if run is not None else 0
-    steps = config.steps_for(examples)
     found: list[Metrics] = []
-    chosen = islice(_batches(examples, config.batch_size, config.seed), before, steps)
-    for step, numbers in enumerate(chosen, start=before + 1):
-        rate = config.learning_rate * min(1.0, step / max(1, config.warmup_steps))
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.zero_grad(set_to_none=True)
-        metrics = gradient(numbers)
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
-        if not math.isfinite(metrics["loss"]) or not math.isfinite(norm):
-            raise NotFinite(
-                f"step {step}: the loss is {metrics['loss']} and the gradient's length {norm}; "
-                "nothing has reached the weights. Lower learning_rate, or raise warmup_steps"
-            )
-        optimizer.step()
-        row = {"step": step, **metrics, "grad_norm": norm, "lr": rate}
-        found.append(row)
-        last = (on_step is not None and bool(on_step(row))) or step == steps
-        if run is not None:
-            run.log.write(row)
-            if last or (config.save_every and step % config.save_every == 0):
-                run.save(step)
-        if last:
-            break
-    if run is not None:
-        run.log.close()
+    with _Run(out_dir, (model, tokenizer, optimizer), config, resume=resume) as run:
+        steps = config.steps_for(examples)
+        batches = islice(_batches(examples, config.batch_size, config.seed), run.done, steps)
+        for step, numbers in enumerate(batches, start=run.done + 1):
+            rate = config.learning_rate * min(1.0, step / max(1, config.warmup_steps))
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.zero_grad(set_to_none=True)
+            metrics = gradient(numbers)
+            norm = float(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
+            if not math.isfinite(metrics["loss"]) or not math.isfinite(norm):
+                raise NotFinite(
+                    f"step {step}: the loss is {metrics['loss']} and the gradient's length {norm}; "
+                    "nothing has reached the weights. Lower learning_rate, or raise warmup_steps"
+                )
+            optimizer.step()
+            found.append({"step": step, **metrics, "grad_norm": norm, "lr": rate})
+            last = (on_step is not None and bool(on_step(found[-1]))) or step == steps
+            run.write(found[-1], save=last)
+            if last:
+                break
     return found
 
 
 class _Run:
-    """What a run keeps on disk."""
+    """What a run keeps on disk: nothing without a directory.
 
-    log: MetricsLog
+    Attributes:
+        done: steps that were done before.
+    """
 
     def __init__(
-        self, root: Path, model: Any, tokenizer: Any, optimizer: Any, config: FitConfig
+        self,
+        out_dir: str | Path | None,
+        parts: tuple[Any, Any, Any],
+        config: FitConfig,
+        *,
+        resume: bool,
     ) -> None:
-        self._root, self._config = root, config
-        self._parts = model, tokenizer, optimizer
-
-    def begin(self, *, resume: bool) -> int:
-        """Steps that are done already."""
-        start, step = find_start(self._root, resume=resume), 0
+        self._parts, self._config, self.done = parts, config, 0
+        self._settings = {**config.to_json(), "epochs": 0}  # it may change, as steps may
+        self._log: MetricsLog | None = None
+        if out_dir is None:
+            return
+        root = Path(out_dir)
+        self._checkpoints = root / "checkpoints"
+        start = find_start(root, resume=resume)
         if start is not None:
-            state = load_checkpoint(start, self._parts[0], self._parts[2])
-            require_same({**self._config.to_json(), "epochs": 0}, state.config, start)
-            step = state.step
-        write_config(self._root, self._config.to_json())
-        self.log = MetricsLog(self._root, resume_step=step if resume else None)
-        return step
+            state = load_checkpoint(start, parts[0], parts[2])
+            require_same(self._settings, state.config, start)
+            self.done = state.step
+        write_config(root, config.to_json())
+        self._log = MetricsLog(root, resume_step=self.done if resume else None)
 
-    def save(self, step: int) -> None:
-        settings = {**self._config.to_json(), "epochs": 0}  # it may change, as steps may
-        keep = self._config.keep_checkpoints
-        save_checkpoint(self._root / "checkpoints", *self._parts, State(step, settings), keep=keep)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    def write(self, row: Metrics, *, save: bool) -> None:
+        """Log a step, and write a checkpoint where it is due or asked for."""
+        if self._log is None:
+            return
+        self._log.write(row)
+        every, step = self._config.save_every, row["step"]
+        if save or (every and step % every == 0):
+            state, keep = State(step, self._settings), self._config.keep_checkpoints
+            save_checkpoint(self._checkpoints, *self._parts, state, keep=keep)
 
 
 def likelihood_gradient(

@@ -32,6 +32,7 @@ from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
 from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
 from .model.logprob import chosen_logprobs
+from .presets import PRESETS, Preset
 from .run.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from .run.evaluate import Rollout, Score, evaluate
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
@@ -41,6 +42,7 @@ from .watch.log import MetricsLog, read_metrics
 from .watch.plot import plot_learning_curve
 
 __all__ = [
+    "PRESETS",
     "Batch",
     "CheckpointError",
     "GRPOConfig",
@@ -50,6 +52,7 @@ __all__ = [
     "ModelPolicy",
     "NotFinite",
     "Objective",
+    "Preset",
     "Rollout",
     "Row",
     "Sample",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from .arithmetic.objective import Objective
@@ -60,6 +61,7 @@ class GRPOConfig(Objective):
 
     def __post_init__(self) -> None:
         Objective.__post_init__(self)  # not super(): see there
+        _require_finite(self)
         if self.group_size < 2:
             raise ValueError(
                 f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
@@ -69,8 +71,14 @@ class GRPOConfig(Objective):
             _require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in _AT_LEAST_0:
             _require(self, name, getattr(self, name) >= 0, "at least 0")
-        for name in ("learning_rate", "max_grad_norm", "temperature"):
-            _require(self, name, getattr(self, name) > 0, "above 0")
+        for name, rule in _ABOVE_0.items():
+            _require(self, name, getattr(self, name) > 0, rule)
+        _require(
+            self,
+            "learning_rate",
+            self.learning_rate <= 1,
+            "at most 1, as AdamW moves every weight by about so much (1e-6 is usual, not 1e6)",
+        )
         _require(self, "max_none_share", 0 <= self.max_none_share <= 1, "in [0, 1]")
         if self.minibatches > self.prompts_per_step:
             raise ValueError(
@@ -93,6 +101,24 @@ _AT_LEAST_1 = (
     "keep_checkpoints",
 )
 _AT_LEAST_0 = ("steps", "warmup_steps", "weight_decay", "eval_every", "save_every")
+
+_ABOVE_0 = {
+    "learning_rate": "above 0: at 0 nothing is learned",
+    "max_grad_norm": "above 0: at 0 nothing is learned",
+    "temperature": "above 0: at 0 the replies of a group are equal, and teach nothing",
+}
+
+
+def _require_finite(config: GRPOConfig) -> None:
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, float):
+            bound = math.isinf(value) and field.name in _MAY_BE_INFINITE
+            _require(config, field.name, math.isfinite(value) or bound, "finite")
+
+
+# A bound that is infinite is none.
+_MAY_BE_INFINITE = ("max_grad_norm", "cispo_cap", "correction_cap", "clip_high", "dual_clip")
 
 
 def _require(config: GRPOConfig, name: str, holds: bool, rule: str) -> None:

@@ -1,4 +1,4 @@
-"""The command line: list, new, verifiers, score, audit, diff, train, demo, sandbox."""
+"""The command line: list, new, verifiers, score, audit, diff, train, presets, demo, sandbox."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .naming import found_here
 from .new_cli import new_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
-from .training_cli import train
+from .training_cli import PASSED_ON, presets_command, train
 
 app = typer.Typer(
     help="Rewards and verifiers for reinforcement learning: score answers, run code in "
@@ -48,7 +48,8 @@ app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
-app.command()(train)
+app.command(add_help_option=False, context_settings=PASSED_ON)(train)
+app.command("presets")(presets_command)
 app.command()(demo)
 
 # typer exports only a child of the usage errors that it raises.

@@ -23,7 +23,7 @@ class GRPOConfig(Objective):
             can drive all rewards to zero, where no gradient leads back.
         weight_decay: of AdamW.
         max_grad_norm: longer gradients are scaled down to this length.
-        num_iterations: mu, times each rollout is trained on.
+        num_iterations: times each rollout is trained on, mu in the papers.
         minibatches: optimizer steps into which one pass over a rollout is cut.
         temperature: of sampling; log-probabilities are taken at the same.
         max_new_tokens: tokens after which a reply is cut off.

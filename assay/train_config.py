@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from .envs import EasyToHard, Prioritised, Sampler, Source, TargetRate
-from .grpo import GRPOConfig
+from .grpo import GRPOConfig, LoRA
 
 Curriculum = Literal["uniform", "easy_to_hard", "target_rate", "prioritised"]
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -38,7 +38,17 @@ class TrainConfig(GRPOConfig):
         model: a transformers directory: weights and tokenizer.
         device: where to train: ``cpu``, ``cuda``, ``cuda:1``.
         dtype: of the weights. Less than ``float32`` loses small updates.
+        autocast: compute in bfloat16, whatever the weights are.
+        gradient_checkpointing: compute each layer again backward, in place of keeping what it
+            computed forward: slower, in less memory.
+        lora_rank: train only adapters (LoRA) of this rank, 16 for example; 0 trains all weights.
+        lora_alpha: the adapters' product is scaled by ``lora_alpha`` / ``lora_rank``.
+        lora_targets: names of the linear layers that get adapters; ``all-linear`` for all but
+            the head.
         out_dir: for checkpoints, metrics, the picture and ``config.json``.
+        trackers: where the numbers go beside ``metrics.jsonl``: ``tensorboard``, ``wandb``,
+            ``trackio``; ``None`` for TensorBoard, where it is installed.
+        samples: groups of replies that are kept of a step, to be read; 0 for none.
 
     Raises:
         ValueError: a setting is out of its range, or does nothing beside the others.
@@ -59,7 +69,14 @@ class TrainConfig(GRPOConfig):
     model: str
     device: str = "cpu"
     dtype: Precision = "float32"
+    autocast: bool = False
+    gradient_checkpointing: bool = False
+    lora_rank: int = 0
+    lora_alpha: float = 32.0
+    lora_targets: str | tuple[str, ...] = "all-linear"
     out_dir: str = "runs/train"
+    trackers: tuple[str, ...] | None = None
+    samples: int = 3
     eval_every: int = 50
     save_every: int = 50
 
@@ -67,10 +84,22 @@ class TrainConfig(GRPOConfig):
         GRPOConfig.__post_init__(self)
         _check_curriculum(self)
         _check_tasks(self)
+        _check_model(self)
 
     def learner(self) -> GRPOConfig:
         """The part that the learner reads."""
         return GRPOConfig(**{f.name: getattr(self, f.name) for f in fields(GRPOConfig)})
+
+    def about(self) -> dict[str, Any]:
+        """What the learner does not read, and what tells this run from others nevertheless."""
+        learners = {f.name for f in fields(GRPOConfig)}
+        return {k: v for k, v in self.to_json().items() if k not in {*learners, "out_dir"}}
+
+    def lora(self) -> LoRA | None:
+        """The adapters to train, where only they are."""
+        if not self.lora_rank:
+            return None
+        return LoRA(rank=self.lora_rank, alpha=self.lora_alpha, targets=self.lora_targets)
 
     def sampler(self, source: Source) -> Sampler | None:
         """What chooses tasks; None where they come in the environment's own order.
@@ -93,7 +122,7 @@ class TrainConfig(GRPOConfig):
 
 
 # What may differ when a run is resumed, beside what the learner lets change.
-MOVABLE = ("out_dir", "model", "device")
+MOVABLE = ("out_dir", "model", "device", "trackers", "samples")
 
 _READS: dict[str, tuple[str, ...]] = {
     "uniform": (),
@@ -155,3 +184,21 @@ def _check_tasks(config: TrainConfig) -> None:
             "env_args has split='test': training would be on the tasks to evaluate on. Leave it "
             "out, or set eval_every to 0"
         )
+
+
+def _check_model(config: TrainConfig) -> None:
+    if config.dtype not in get_args(Precision):
+        raise ValueError(f"dtype must be one of {get_args(Precision)}, got {config.dtype!r}")
+    if config.samples < 0:
+        raise ValueError(f"samples must be at least 0, got {config.samples}")
+    if config.lora_rank < 0:
+        raise ValueError(f"lora_rank must be at least 0, got {config.lora_rank}: 0 is no LoRA")
+    if config.lora_rank:
+        config.lora()  # which looks to the rest
+        return
+    for name, default in (("lora_alpha", 32.0), ("lora_targets", "all-linear")):
+        if getattr(config, name) != default:
+            raise ValueError(
+                f"{name}={getattr(config, name)!r} has no effect with lora_rank=0: set lora_rank, "
+                f"16 for example, or leave it at {default!r}"
+            )

@@ -16,7 +16,7 @@ from .setting_values import choices, placeholder
 from .train_settings import defaults, from_text, groups, hints, told
 
 # Shorter names, from before every setting had a flag.
-_ALSO = {"prompts_per_step": ("--prompts",), "out_dir": ("--out",)}
+_ALSO = {"prompts_per_step": ("--prompts",), "out_dir": ("--out",), "trackers": ("--tracker",)}
 _NO = "no_"  # before the name of what is turned off
 _WHERE = "Where the settings are from"
 
@@ -90,7 +90,8 @@ def _of_settings() -> list[inspect.Parameter]:
     found = []
     for heading, names in groups().items():
         for name in names:
-            hint, extra = hints()[name], {"help": _help(name), "rich_help_panel": heading}
+            hint = hints()[name]
+            extra: dict[str, Any] = {"help": _help(name), "rich_help_panel": heading}
             kind: Any = str | None
             names_of = (flag(name), *_ALSO.get(name, ()))
             if name == "env":
@@ -99,6 +100,8 @@ def _of_settings() -> list[inspect.Parameter]:
                 continue
             if name == "env_args":
                 kind, extra["metavar"] = list[str] | None, "NAME=VALUE"
+            elif name == "trackers":
+                kind, extra["metavar"] = list[str] | None, "WORD"
             elif hint is bool:
                 kind = bool | None
                 off = typer.Option(f"--no-{flag(name)[2:]}", hidden=True)
@@ -147,6 +150,8 @@ def _read(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name == "env_args":
             found[name] = settings(value)
+        elif name == "trackers":
+            found[name] = None if value == ["none"] else tuple(value)
         elif isinstance(value, str) and name in hints():
             found[name] = from_text(flag(name), name, value)
         elif name.startswith(_NO):

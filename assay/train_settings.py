@@ -66,7 +66,17 @@ def groups() -> dict[str, list[str]]:
 _GROUPS: dict[str, tuple[str, ...]] = {
     "Tasks": ("env", "env_args", "data", "held_out_data", "held_out"),
     "Curriculum": tuple(n for n in TrainConfig.__annotations__ if n.startswith("curriculum")),
-    "Model and files": ("model", "device", "dtype", "out_dir"),
+    "Model": (
+        "model",
+        "device",
+        "dtype",
+        "autocast",
+        "gradient_checkpointing",
+        "lora_rank",
+        "lora_alpha",
+        "lora_targets",
+    ),
+    "What is written": ("out_dir", "trackers", "samples"),
     "Rollouts": (
         "steps",
         "prompts_per_step",

@@ -142,9 +142,18 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         if test_env is None and config.eval_every:
             config = _without_evaluation(config, chosen)
         # First what may be refused without reading gigabytes of weights.
-        held_out = held_out_tasks(test_env, config.held_out) if test_env else None
+        held_out = None
+        if test_env:
+            held_out = held_out_tasks(test_env, config.held_out, group_size=config.eval_samples)
         sampler = config.sampler(train_env.source)
-        loaded, tokenizer = load_model(config.model, device=config.device, dtype=config.dtype)
+        loaded, tokenizer = load_model(
+            config.model,
+            device=config.device,
+            dtype=config.dtype,
+            autocast=config.autocast,
+            lora=config.lora(),
+            gradient_checkpointing=config.gradient_checkpointing,
+        )
         refuse_length(loaded, config.max_new_tokens)
         learner = _learner(config, loaded, tokenizer, train_env, sampler, held_out, resume)
         write_stored(config)
@@ -159,6 +168,7 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         metrics, folder / "learning_curve.png", title=f"GRPO on {config.env}"
     )
     say(f"Model: {learner.save()}\nMetrics: {metrics}\nPicture: {picture}")
+    say(f"Page of curves and samples: assay report {folder}")
 
 
 def _learner(
@@ -170,17 +180,20 @@ def _learner(
     held_out: Any,
     resume: bool,
 ) -> Learner:
-    from .grpo import Learner, SampledTasks, training_tasks
+    from .grpo import Learner, training_tasks
 
     settings = config.learner()
     return Learner(
         model,
         tokenizer,
-        SampledTasks(env, settings, sampler) if sampler else training_tasks(env, settings),
+        training_tasks(env, settings, sampler),
         settings,
         config.out_dir,
         held_out=held_out,
         resume=resume,
+        trackers=config.trackers,
+        samples=config.samples,
+        about=config.about(),
     )
 
 

@@ -30,9 +30,29 @@ class GRPOConfig(Objective):
         rows_per_batch: replies decoded side by side.
         tokens_per_batch: padded tokens of one forward and backward pass. It changes memory and
             speed, not the gradient.
+        rollout_chunks: parts in which the tasks of a rollout are played, in turn: one is sampled
+            while environments judge and answer another. 0: as many as ``rows_per_batch`` cuts it
+            into in any case. More of them hide slow verifiers, at the price of smaller batches.
+        max_refills: dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): rollouts that a step
+            may take beyond its first, until it has ``prompts_per_step`` groups whose replies
+            differ; 0 takes the groups as they come.
         max_none_share: the run stops where more than this share of a rollout has no reward.
+        max_mismatch: the run stops where the policy is further than this from the one that
+            sampled, in nats a token, before any update; 0 for no bound.
+        max_drift: the same after updates on the same rollout.
+        alarm_patience: rollouts in a row with nothing to learn from after which the run stops;
+            0 only warns.
+        reference_every: steps after which the model of the KL penalty becomes the policy as it
+            is then, again and again; 0 keeps the first.
         eval_every: steps between evaluations on held-out tasks; 0 for never.
+        eval_samples: replies to each held-out task, for pass@k; pass it on to ``held_out_tasks``.
+        eval_temperature: of sampling there; ``temperature`` where it is ``None``, and 0 takes the
+            most likely token.
+        keep_best: keep the model with the best held-out reward in ``best/``.
+        early_stop: evaluations in a row without a better held-out reward that end the run; 0 for
+            never.
         save_every: steps between checkpoints; 0 for only at the end.
+        save_every_updates: optimizer steps between checkpoints within one rollout; 0 for none.
         keep_checkpoints: how many of the newest are kept.
         seed: of sampling and of the order of minibatches.
 
@@ -53,9 +73,20 @@ class GRPOConfig(Objective):
     max_new_tokens: int = 256
     rows_per_batch: int = 512
     tokens_per_batch: int = 16384
+    rollout_chunks: int = 0
+    max_refills: int = 0
     max_none_share: float = 0.5
+    max_mismatch: float = 0.1
+    max_drift: float = 1.0
+    alarm_patience: int = 10
+    reference_every: int = 0
     eval_every: int = 0
+    eval_samples: int = 1
+    eval_temperature: float | None = None
+    keep_best: bool = False
+    early_stop: int = 0
     save_every: int = 0
+    save_every_updates: int = 0
     keep_checkpoints: int = 2
     seed: int = 0
 
@@ -80,10 +111,43 @@ class GRPOConfig(Objective):
             "at most 1, as AdamW moves every weight by about so much (1e-6 is usual, not 1e6)",
         )
         _require(self, "max_none_share", 0 <= self.max_none_share <= 1, "in [0, 1]")
+        temperature = self.eval_temperature
+        _require(
+            self, "eval_temperature", temperature is None or temperature >= 0, "None or at least 0"
+        )
         if self.minibatches > self.prompts_per_step:
             raise ValueError(
                 f"minibatches must be at most prompts_per_step ({self.prompts_per_step}), "
                 f"got {self.minibatches}"
+            )
+        self._refuse_contradictions()
+
+    def _refuse_contradictions(self) -> None:
+        """Settings that would do nothing without another one."""
+        for name in ("keep_best", "early_stop"):
+            if getattr(self, name) and not self.eval_every:
+                raise ValueError(
+                    f"{name} goes by evaluations, and eval_every is 0: set eval_every above 0"
+                )
+        if self.reference_every and not self.beta:
+            raise ValueError(
+                "reference_every refreshes the model of the KL penalty, and beta is 0: set beta "
+                "above 0, or leave reference_every at 0"
+            )
+        if self.save_every_updates and self.num_iterations * self.minibatches == 1:
+            raise ValueError(
+                "save_every_updates saves within a rollout, and a rollout is one update with "
+                "num_iterations=1 and minibatches=1: use save_every"
+            )
+        if self.rollout_chunks > self.prompts_per_step:
+            raise ValueError(
+                f"rollout_chunks must be at most prompts_per_step ({self.prompts_per_step}), "
+                f"got {self.rollout_chunks}"
+            )
+        if self.eval_temperature == 0 and self.eval_samples > 1:
+            raise ValueError(
+                "eval_samples above 1 asks for several replies to a task, and eval_temperature=0 "
+                "gives the same one each time: set one of them otherwise"
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -98,9 +162,24 @@ _AT_LEAST_1 = (
     "max_new_tokens",
     "rows_per_batch",
     "tokens_per_batch",
+    "eval_samples",
     "keep_checkpoints",
 )
-_AT_LEAST_0 = ("steps", "warmup_steps", "weight_decay", "eval_every", "save_every")
+_AT_LEAST_0 = (
+    "steps",
+    "warmup_steps",
+    "weight_decay",
+    "rollout_chunks",
+    "max_refills",
+    "max_mismatch",
+    "max_drift",
+    "alarm_patience",
+    "reference_every",
+    "eval_every",
+    "early_stop",
+    "save_every",
+    "save_every_updates",
+)
 
 _ABOVE_0 = {
     "learning_rate": "above 0: at 0 nothing is learned",

@@ -6,21 +6,22 @@ import logging
 import math
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..envs import EpisodeGroup
+from ..envs import EpisodeGroup, Refill
 from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
 from .credit import credit, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.loading import quiet
 from .model.passes import read_rows, with_reference
+from .model.reference import Reference, make_reference
+from .run.best import EarlyStop, keep_best
+from .run.buffer import Buffer
 from .run.checkpoint import (
     CheckpointError,
     State,
@@ -30,27 +31,31 @@ from .run.checkpoint import (
     save_checkpoint,
 )
 from .run.evaluate import Kept, Rollout, Score, evaluate
-from .run.interrupt import interrupt_later
+from .run.guards import (
+    Ending,
+    NotFinite,
+    NothingToLearn,
+    Patience,
+    TrainingAlarm,
+    drift,
+    require_near,
+    require_scored,
+)
+from .run.interrupt import stop_later, terminable
+from .run.resume import find_start, read_config, require_same, write_config
+from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
 from .update import accumulate_gradient, minibatches, teaching, update_metrics
+from .watch.about import write_about
+from .watch.alarm import Alarm
 from .watch.log import FILE, MetricsLog, read_metrics
-from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
+from .watch.metrics import filter_metrics, rollout_metrics, speed
+from .watch.progress import Progress
+from .watch.samples import due, sample_groups
+from .watch.trackers import Tracker, require_trackers
 
 _log = logging.getLogger(__name__)
-_MAY_CHANGE = ("steps", "eval_every", "save_every", "keep_checkpoints", "max_none_share")
-
-
-class TooManyUnscored(RuntimeError):
-    """So many episodes have no reward that training would follow what is left by accident."""
-
-
-class NotFinite(RuntimeError):
-    """The loss or its gradient is infinite or NaN; it has not reached the weights."""
-
-
-class TrainingAlarm(UserWarning):
-    """Training goes on, but there is nothing in the rewards to learn from."""
 
 
 class Learner:
@@ -63,16 +68,23 @@ class Learner:
         rollout: ``(policy, step)`` to the groups of a training step, steps counted from 1. It
             must choose its tasks by the step alone, or keep a state, as :class:`SampledTasks` does.
         config: the settings.
-        out_dir: for ``checkpoints/``, ``metrics.jsonl`` and ``tensorboard/``.
+        out_dir: for ``checkpoints/``, ``config.json``, ``metrics.jsonl``, ``samples.jsonl``,
+            ``run.json`` and what trackers write.
         held_out: as ``rollout``, for the tasks of evaluation.
-        resume: go on from the newest checkpoint in ``out_dir``.
+        resume: go on from the newest whole checkpoint in ``out_dir``.
         progress: show a progress bar where there is a terminal.
         on_step: called with each row of metrics.
+        engine: what samples in the model's place, such as a :class:`ServerPolicy`; it is given the
+            weights of each step.
+        trackers: see :class:`MetricsLog`.
+        samples: groups that are kept of a step, to be read; 0 for none.
+        about: what else tells this run from others, such as its environment: for ``run.json``.
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
             resume, holds none or one of other settings.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
+        ValueError: ``max_refills`` is set, and the rollout does not refill.
     """
 
     def __init__(
@@ -87,149 +99,216 @@ class Learner:
         resume: bool = False,
         progress: bool = True,
         on_step: Callable[[dict[str, Any]], None] | None = None,
+        engine: Engine | None = None,
+        trackers: Sequence[str | Tracker] | None = None,
+        samples: int = 3,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
+        require_trackers(trackers)
+        if config.max_refills and not isinstance(rollout, Refill):
+            raise ValueError(
+                "max_refills is set, and the rollout does not refill: make it with training_tasks, "
+                "or wrap it as assay.envs.Refill does"
+            )
         self.model, self.tokenizer = model.eval(), tokenizer
-        self.rollout, self.held_out = rollout, held_out
+        self.rollout, self.held_out, self.engine = rollout, held_out, engine
         self.config, self.out_dir = config, Path(out_dir)
         self.step = 0
-        self._whole = True  # False while the weights are between two steps
-        self._show, self._on_step, self._stalled = progress, on_step, Alarm()
+        self._buffer: Buffer | None = None  # the rollout of the next step, once it is there
+        self._whole = True  # False while the weights are between two optimizer steps
+        self._show, self._on_step, self._alarm = progress, on_step, Alarm()
+        self._trackers, self._samples, self._about = trackers, samples, about
+        self._patience = Patience(config.alarm_patience)
+        self._early_stop = EarlyStop(config.early_stop)
+        self._ending: Ending | None = None
         self._sampler = {
             "max_new_tokens": config.max_new_tokens,
             "temperature": config.temperature,
             "rows_per_batch": config.rows_per_batch,
         }
         self.optimizer = torch.optim.AdamW(
-            model.parameters(),
+            [p for p in model.parameters() if p.requires_grad],
             lr=config.learning_rate,
             betas=(0.9, 0.999),
             weight_decay=config.weight_decay,
             fused=True,
         )
         self._resumed = resume
-        kept = self._kept_checkpoints(resume)
-        wanted = config.keep_checkpoints + 1 - len(kept) if config.save_every else 1
+        start = find_start(self.out_dir, resume=resume)
+        kept = len(list_checkpoints(self._checkpoints))
+        wanted = config.keep_checkpoints + 1 - kept if config.save_every else 1
         require_room(self.out_dir, model, checkpoints=max(1, wanted))
+        if resume and start is None:
+            require_same(config.to_json(), read_config(self.out_dir), self.out_dir)
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
-        if resume:
-            self._resume(kept[-1])
-        self.reference = _reference(model, self.out_dir, resume) if config.beta else None
+        self.reference: Reference | None = None
+        if config.beta:
+            path = self.out_dir / "reference"
+            self.reference = make_reference(model)
+            if start is None:
+                self.reference.save(path)
+            else:
+                self.reference.load(path)
+        if start is not None:
+            self._resume(start)
+        write_config(self.out_dir, config.to_json())
 
     def train(self) -> None:
-        """Train up to ``config.steps``.
+        """Train up to ``config.steps``, or until there is nothing more to gain.
 
-        A checkpoint of the last whole step is left however this ends: at the end, at Ctrl-C,
-        or where an environment or the learner raises. (Only where something raises between two
-        optimizer steps of one rollout is there none: those weights belong to no step.)
+        A run ends before its last step, and well, where ``early_stop`` says so or where every
+        reply has been right for ``alarm_patience`` rollouts.
+
+        However this ends (at the end, at Ctrl-C or SIGTERM, where an environment or the learner
+        raises), a checkpoint of the last optimizer step is left. A rollout that is in flight is
+        dropped, and done again when the run is resumed.
 
         Raises:
-            KeyboardInterrupt: at Ctrl-C, after the checkpoint is written.
+            KeyboardInterrupt: at Ctrl-C, after the optimizer step in hand and the checkpoint.
+            Terminated: the same at SIGTERM.
             TooManyUnscored: more than ``max_none_share`` of a rollout has no reward.
             NotFinite: the gradient is infinite or NaN.
+            SamplerMismatch: a fresh rollout was not sampled by the model that is trained.
+            RatioExploded: updates have led too far from the policy that sampled.
+            NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
+            OSError: a checkpoint cannot be written; those before it are still there.
         """
-        resumed_at = self.step if self._resumed else None
+        anew = not self.step and self._buffer is None
+        resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
-        with MetricsLog(self.out_dir, resume_step=resumed_at) as log, progress:
+        settings = self.config.to_json()
+        write_about(self.out_dir, settings, self._about)
+        log = MetricsLog(
+            self.out_dir, resume_step=resumed_at, trackers=self._trackers, config=settings
+        )
+        with terminable(), log, progress:
             try:
-                if self.step == 0:
-                    self._write(log, progress, {"step": 0, **self._evaluate(0)})
-                while self.step < self.config.steps:
+                if anew:
+                    self._finish(log, progress, {"step": 0, **self._evaluate(0)})
+                while self.step < self.config.steps and self._ending is None:
                     self._train_step(log, progress)
-                    if self.config.save_every and self.step % self.config.save_every == 0:
-                        self.save()
             finally:
                 if self._whole:
                     self.save()
+        if self._ending is not None and self.step < self.config.steps:
+            message = f"step {self.step}: {self._ending.reason}"
+            if not self._ending.well:
+                raise NothingToLearn(f"{message}. To go on all the same, raise alarm_patience")
+            _log.warning("%s: the run ends here", message)
 
     def save(self) -> Path:
-        """Write a checkpoint of the steps done so far, and return its path."""
-        tasks = self.rollout.state_dict(self.step) if isinstance(self.rollout, Kept) else None
-        state = State(self.step, self.config.to_json(), tasks)
-        with interrupt_later():
+        """Write a checkpoint of the optimizer steps done so far, and return its path."""
+        used = self._buffer if self._buffer is not None and self._buffer.done else None
+        chosen = self.step + (used is not None)  # the step whose rollout is not to be done again
+        tasks = self.rollout.state_dict(chosen) if isinstance(self.rollout, Kept) else None
+        with stop_later():
             return save_checkpoint(
                 self._checkpoints,
                 self.model,
                 self.tokenizer,
                 self.optimizer,
-                state,
+                State(self.step, self.config.to_json(), tasks, used),
                 keep=self.config.keep_checkpoints,
+                reference=self.reference if self.config.reference_every else None,
             )
 
-    def policy(self, *, seed: int, **settings: Any) -> ModelPolicy:
+    def policy(self, *, seed: int, **settings: Any) -> Engine:
         """The model as it is now, as a policy; ``settings`` override those of the config."""
+        if self.engine is not None:
+            return ready(self.engine, self.model, step=self.step, seed=seed)
         return ModelPolicy(self.model, self.tokenizer, seed=seed, **{**self._sampler, **settings})
 
     def _train_step(self, log: MetricsLog, progress: Progress) -> None:
-        """Collect, update, evaluate where it is due, and log."""
+        """Collect, update, evaluate where it is due, log and save."""
         step = self.step + 1
-        started = time.perf_counter()
-        groups = self._collect(step)
-        collected = time.perf_counter()
-        rows = self._rows(groups)
-        row: dict[str, Any] = {}
-        try:
-            with interrupt_later():
-                updated = self._update(rows, step)
-                found = {**rollout_metrics(groups), **filter_metrics(self.rollout)}
-                row = {"step": step, **found, **updated}
-                self.step, self._whole = step, True
-            row["seconds/rollout"] = collected - started
-            row["seconds/update"] = time.perf_counter() - collected
-            self._alarm(row)
-            row.update(self._evaluate(step))
-        finally:  # a step that is done has its row, whatever stops the run
-            if row:
-                self._write(log, progress, row)
+        if self._buffer is None:
+            self._buffer = self._collect(step)
+        rate = self._update(self._buffer)
+        row = self._row(self._buffer, rate)
+        self._ending = self._patience.check(row)
+        self._warn(row)
+        row.update(self._evaluate(step, last=self._ending is not None))
+        self._ending = self._ending or self._early_stop.check(row)
+        if self._ending is not None:
+            row["ending"] = self._ending.reason
+        self._finish(log, progress, row)
+        if self.config.save_every and step % self.config.save_every == 0:
+            self.save()
 
-    def _collect(self, step: int) -> Sequence[EpisodeGroup]:
-        """Roll out, and refuse a rollout in which too much is unscored."""
+    def _collect(self, step: int) -> Buffer:
+        """Roll out, compare, and refuse a rollout in which too much is unscored."""
+        started = time.perf_counter()
         groups = self.rollout(self.policy(seed=derive_seed(self.config.seed, step)), step)
-        total, masked = sum(len(g.episodes) for g in groups), sum(g.masked for g in groups)
-        if not total:
+        filtered = filter_metrics(self.rollout)
+        if not groups and not filtered:
             raise ValueError(f"the rollout of step {step} gave no episodes: expected at least one")
-        if masked / total > self.config.max_none_share:
-            reasons = Counter(
-                f"{e.status.value}: {e.verdict.reason}"
-                for g in groups
-                for e in g.episodes
-                if e.reward is None
-            )
-            raise TooManyUnscored(
-                f"step {step}: {masked} of {total} episodes have no reward, more than the share of "
-                f"{self.config.max_none_share} that max_none_share allows. Most common: "
-                f"{reasons.most_common(1)[0][0]!r}. Mend that and resume; no update was made"
-            )
-        return groups
+        require_scored(groups, step, self.config.max_none_share)
+        found = {**rollout_metrics(groups), **filtered}
+        found["seconds/rollout"] = time.perf_counter() - started
+        rows = self._rows(groups) if groups else []
+        return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
+
+    def _to_be_read(
+        self, groups: Sequence[EpisodeGroup], rows: Sequence[Row], step: int
+    ) -> list[dict[str, Any]]:
+        """A few of the groups, where a step's are kept."""
+        if not groups or not self._samples or not due(step, self.config.steps):
+            return []
+        advantages = iter([row.mean_advantage for row in rows])  # only what is scored has a row
+        of_episodes = [
+            None if e.reward is None else next(advantages, None) for g in groups for e in g.episodes
+        ]
+        seed, count = self.config.seed, self._samples
+        return sample_groups(groups, step=step, seed=seed, count=count, advantages=of_episodes)
 
     def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages."""
-        rows, model, forward = rows_of(groups), self.model, self._forward
-        heat, budget = self.config.temperature, self.config.tokens_per_batch
+        rows, heat = rows_of(groups), self.config.temperature
+        budget, reading = self.config.tokens_per_batch, None
         if self.reference is not None:
-            rows = with_reference(rows, self.reference, forward, temperature=heat, budget=budget)
-        reading = None
+            rows = with_reference(
+                rows, self.reference, self._forward, temperature=heat, budget=budget
+            )
         if reads_policy(self.config):
-            reading = read_rows(model, forward, rows, temperature=heat, budget=budget)
+            reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
         return credit(groups, rows, self.config, reading)
 
-    def _update(self, rows: Sequence[Row], step: int) -> dict[str, float]:
-        """Take the optimizer steps that a rollout is good for."""
-        rate = self.config.learning_rate * min(1.0, step / max(1, self.config.warmup_steps))
+    def _update(self, buffer: Buffer) -> float:
+        """Take the optimizer steps that are left of a rollout; the learning rate they take."""
+        rate = self.config.learning_rate
+        rate *= min(1.0, buffer.step / max(1, self.config.warmup_steps))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        sums: dict[str, float] = {}
-        norms = []
-        for part in minibatches(rows, self.config, step):
-            if not teaching(part, self.config):
-                continue  # nothing to learn from; momentum alone must not move the weights
-            self.optimizer.zero_grad(set_to_none=True)
-            found = accumulate_gradient(self.model, self._forward, part, self.config)
-            merge_sums(sums, found)
-            norms.append(self._optimizer_step(step, found["loss"]))
-        return update_metrics(sums, norms, rate)
+        parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
+        every = self.config.save_every_updates
+        for part in parts[buffer.done :]:
+            with stop_later():
+                self._take(part, buffer)
+            if every and buffer.done % every == 0 and buffer.done < len(parts):
+                self.save()
+        return rate
 
-    def _optimizer_step(self, step: int, loss: float) -> float:
+    def _take(self, part: Sequence[Row], buffer: Buffer) -> None:
+        """One optimizer step, unless there is nothing in it to learn from."""
+        if not teaching(part, self.config):  # momentum alone must not move the weights
+            buffer.done += 1
+            return
+        started = time.perf_counter()
+        self.optimizer.zero_grad(set_to_none=True)
+        sums = accumulate_gradient(self.model, self._forward, part, self.config)
+        require_near(sums, self.config, buffer.step, fresh=not buffer.norms)
+        norm = self._gradient_norm(buffer.step, sums["loss"])
+        self._whole = False
+        self.optimizer.step()
+        buffer.first = buffer.first or sums
+        merge_sums(buffer.sums, sums)
+        buffer.norms.append(norm)
+        buffer.done += 1
+        self._whole = True
+        buffer.seconds += time.perf_counter() - started
+
+    def _gradient_norm(self, step: int, loss: float) -> float:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
         # The loss too: a bound cuts the gradient of a ratio that is no number to zero.
         if not math.isfinite(loss) or not torch.isfinite(norm):
@@ -238,37 +317,59 @@ class Learner:
                 "nothing has reached the weights. Lower learning_rate, or raise warmup_steps, "
                 "and resume"
             )
-        self._whole = False
-        self.optimizer.step()
         return float(norm)
 
-    def _evaluate(self, step: int) -> dict[str, float]:
+    def _row(self, buffer: Buffer, rate: float) -> dict[str, Any]:
+        row = {"step": buffer.step, **buffer.found}
+        row |= update_metrics(buffer.sums, buffer.norms, rate)
+        row["mismatch"], row["drift"] = drift(buffer.first), drift(buffer.sums)
+        row["seconds/update"] = buffer.seconds
+        return row | speed(row)
+
+    def _evaluate(self, step: int, *, last: bool = False) -> dict[str, float]:
         """Held-out numbers, where they are due: at the start, every few steps, at the end."""
         every = self.config.eval_every
-        if self.held_out is None or not every:
+        now = every and (last or step % every == 0 or step == self.config.steps)
+        if not now or self.held_out is None:
             return {}
-        if step % every and step != self.config.steps:
-            return {}
-        return _held_out(self.score(step=step))
+        started = time.perf_counter()
+        found = self.score(step=step).to_metrics()
+        return {**found, "seconds/evaluation": time.perf_counter() - started}
 
     def score(self, *, step: int = 0) -> Score:
         """Evaluate the model as it is now; the same sampling seed every time.
 
         Raises:
-            ValueError: the learner was given no held-out tasks.
+            ValueError: the learner was given no held-out tasks, or fewer replies to each than
+                ``eval_samples``.
         """
         if self.held_out is None:
             raise ValueError("the learner has no held-out tasks: pass held_out")
-        return evaluate(self.policy(seed=derive_seed(self.config.seed)), self.held_out, step=step)
+        heat = self.config.eval_temperature
+        policy = self.policy(
+            seed=derive_seed(self.config.seed), **({} if heat is None else {"temperature": heat})
+        )
+        return evaluate(policy, self.held_out, step=step, samples=self.config.eval_samples)
 
-    def _alarm(self, row: dict[str, Any]) -> None:
-        message = self._stalled.check(row)
+    def _warn(self, row: dict[str, Any]) -> None:
+        message = self._alarm.check(row)
         if message is not None:
             row["alarm"] = message
             warnings.warn(f"step {row['step']}: {message}", TrainingAlarm, stacklevel=3)
 
-    def _write(self, log: MetricsLog, progress: Progress, row: dict[str, Any]) -> None:
-        log.write(row)
+    def _finish(self, log: MetricsLog, progress: Progress, row: dict[str, Any]) -> None:
+        """The step is over: its row is written, and what goes by whole steps takes notice."""
+        with stop_later():
+            samples = self._buffer.samples if self._buffer is not None else []
+            self.step, self._buffer = row["step"], None
+            every = self.config.reference_every
+            if self.reference is not None and every and self.step and self.step % every == 0:
+                self.reference.refresh(self.model)
+            if samples:
+                log.samples(self.step, samples)
+            log.write(row)
+            if self.config.keep_best:
+                keep_best(self.out_dir / "best", self.model, self.tokenizer, row)
         progress.update(row)
         if self._on_step is not None:
             self._on_step(row)
@@ -277,31 +378,10 @@ class Learner:
     def _checkpoints(self) -> Path:
         return self.out_dir / "checkpoints"
 
-    def _kept_checkpoints(self, resume: bool) -> list[Path]:
-        """Those of the run that is resumed; refuse to resume nothing, and to mix two runs."""
-        found = list_checkpoints(self._checkpoints)
-        if resume and not found:
-            raise CheckpointError(
-                f"nothing to resume: {str(self._checkpoints)!r} holds no checkpoint. Start anew, "
-                "without resume and in another out_dir"
-            )
-        if not resume and (found or (self.out_dir / FILE).exists()):
-            raise CheckpointError(
-                f"{str(self.out_dir)!r} already holds a run: resume it, or give another out_dir"
-            )
-        return found
-
     def _resume(self, checkpoint: Path) -> None:
-        state = load_checkpoint(checkpoint, self.model, self.optimizer)
-        mine = self.config.to_json()
-        changed = [k for k in mine if k not in _MAY_CHANGE and state.config.get(k) != mine[k]]
-        if changed:
-            before = {k: state.config.get(k) for k in changed}
-            raise CheckpointError(
-                f"{str(checkpoint)!r} was made with other settings: {before}. Resume with those; "
-                f"only {', '.join(_MAY_CHANGE)} may change"
-            )
-        self.step = state.step
+        state = load_checkpoint(checkpoint, self.model, self.optimizer, self.reference)
+        require_same(self.config.to_json(), state.config, checkpoint)
+        self.step, self._buffer = state.step, state.buffer
         if isinstance(self.rollout, Kept):
             if state.tasks is None:
                 raise CheckpointError(
@@ -311,25 +391,9 @@ class Learner:
             self.rollout.load_state_dict(state.tasks)
         metrics = self.out_dir / FILE
         for row in read_metrics(metrics) if metrics.exists() else ():
-            if 0 < row["step"] <= state.step:
-                self._stalled.check(row)  # it counts rollouts in a row
-
-
-def _reference(model: Any, out_dir: Path, resume: bool) -> Any:
-    """The model as it was at the start of the run, kept beside it for when it is resumed."""
-    path = out_dir / "reference"
-    with quiet():
-        if not resume:
-            model.save_pretrained(path)
-        reference = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
-    return reference.to(model.device).eval().requires_grad_(False)
-
-
-def _held_out(score: Score) -> dict[str, float]:
-    return {
-        "held_out/pass_at_1": score.pass_at_1,
-        "held_out/reward": score.reward,
-        "held_out/scored": score.scored,
-        "held_out/masked": score.masked,
-        "held_out/truncated": score.truncated,
-    }
+            if row["step"] > state.step:
+                continue
+            if row["step"]:
+                self._alarm.check(row)  # these count rows in a row
+                self._ending = self._patience.check(row)
+            self._ending = self._early_stop.check(row) or self._ending

@@ -44,12 +44,19 @@ class Preset:
         return GRPOConfig(**{**self.overrides, **settings})
 
 
-_DAPO = {"clip_high": 0.28, "mask_truncated": True, "minibatches": 16}
+_DAPO = {
+    "clip_high": 0.28,
+    "mask_truncated": True,
+    "group_size": 16,
+    "minibatches": 16,
+    "max_refills": 9,
+}
 _R1_ZERO = {
     "loss": "grpo",
     "clip": 1.0,
     "clip_high": 10.0,
     "beta": 0.001,
+    "reference_every": 25,
     "learning_rate": 3e-6,
     "prompts_per_step": 512,
     "group_size": 16,
@@ -96,7 +103,8 @@ _ALL = (
         "DeepSeek-R1-Zero: 8,192 replies to a rollout, 16 updates, hardly any clip",
         _R1_ZERO,
         "its template is the environment's (`think`); 65,536 tokens after step 8,200; its ratio "
-        "is written for replies. Its eps of 10 is clip=1, no lower bound, and clip_high=10",
+        "is written for replies. Its eps of 10 is clip=1, no lower bound, and clip_high=10; its 400 "
+        "steps from one reference to the next are 25 rollouts of 16",
     ),
     Preset(
         "r1",
@@ -118,17 +126,17 @@ _ALL = (
         "dapo",
         "2503.14476",
         "3.1 to 3.4, 4.1",
-        "clip-higher, mean over all tokens, cut-off replies masked, 16 updates a rollout",
-        {**_DAPO, "group_size": 16},
+        "clip-higher, dynamic sampling, mean over all tokens, cut-off replies masked, 16 updates",
+        _DAPO,
         "512 prompts; 20,480 tokens; its penalty for long replies is a verifier, `SoftOverlong`; "
-        "its dynamic sampling is `assay.envs.Refill`",
+        "it samples until a step is full, here at most ten rollouts",
     ),
     Preset(
         "top_entropy",
         "2506.01939",
         "5.2",
         "DAPO on the fifth of tokens where the policy is least sure (80/20)",
-        {**_DAPO, "group_size": 16, "top_entropy": 0.2},
+        {**_DAPO, "top_entropy": 0.2},
         "as for `dapo`",
     ),
     Preset(

@@ -17,6 +17,7 @@ from .arithmetic.sums import merge_sums, policy_sums
 from .config import GRPOConfig
 from .model.batch import Batch, Row, by_prompt, micro_batches
 from .model.forward import Forward
+from .run.guards import drift_sums
 from .sampling.random_numbers import derive_seed
 
 
@@ -78,7 +79,7 @@ def accumulate_gradient(
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         found = policy_sums(*flat, mask, config, reference_logprobs=reference)
         own = {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum())}
-        merge_sums(sums, own | found)
+        merge_sums(sums, own | found | drift_sums(*flat[:2], mask))
     return sums
 
 

@@ -1,17 +1,19 @@
 """Checkpoints: all that a run needs to go on as if it had never stopped.
 
-A checkpoint is a directory ``step-000123``:
+A checkpoint is a directory ``step-000123``, or ``step-000123-update-4`` where it was taken after
+the fourth part of the rollout that follows step 123:
 
 - the model and the tokenizer as ``save_pretrained`` writes them (safetensors), so that any tool
   loads a checkpoint as a model;
 - ``optimizer.pt``: the optimizer's state and torch's random state, read with
   ``weights_only=True``, which runs no code;
-- ``state.json``: step, configuration and versions;
-- ``tasks.json``: the state of what chooses tasks, where it has one.
+- ``tasks.json``: the state of what chooses tasks, where it has one;
+- ``buffer.safetensors``: the rollout that is being trained on, where there is one;
+- ``reference/``: the reference model, where it is not the one that the run began with;
+- ``state.json``: step, configuration, versions, and the sizes of all other files.
 
 It is written under another name and renamed when whole: a directory with that name is complete.
-Checkpoints are taken between steps only, where a rollout has been used up (all of its mu passes
-done), so there is no half-used rollout to save.
+Whoever kills the process, or fills the disk, finds the checkpoint before it as it was.
 """
 
 from __future__ import annotations
@@ -23,19 +25,28 @@ import re
 import shutil
 import tempfile
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
-from ..model.loading import quiet
+from ..model.loading import load_weights, save_weights
+from .buffer import Buffer
+from .whole import remove_directory, write_directory
 
-_NAME = re.compile(r"step-(\d{6,})")
+_NAME = re.compile(r"step-(\d{6,})(?:-update-(\d+))?")
+_BUFFER, _REFERENCE = "buffer.safetensors", "reference"
 
 
 class CheckpointError(ValueError):
     """A checkpoint is missing, or is not one of this run."""
+
+
+class DamagedCheckpoint(CheckpointError):
+    """Files of a checkpoint are missing or cut short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +54,77 @@ class State:
     """What a checkpoint holds beside the weights and the optimizer.
 
     Attributes:
-        step: steps done.
+        step: whole steps done.
         config: settings of the run, as JSON values.
         tasks: the state of what chooses tasks, as JSON values, where it has one.
+        buffer: the rollout of the next step, where some of it is trained on.
     """
 
     step: int
     config: dict[str, Any]
     tasks: dict[str, Any] | None = None
+    buffer: Buffer | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the directory."""
+        after = f"-update-{self.buffer.done}" if self.buffer else ""
+        return f"step-{self.step:06d}{after}"
 
 
 def save_checkpoint(
-    directory: str | Path, model: Any, tokenizer: Any, optimizer: Any, state: State, *, keep: int
+    directory: str | Path,
+    model: Any,
+    tokenizer: Any,
+    optimizer: Any,
+    state: State,
+    *,
+    keep: int,
+    reference: Any = None,
 ) -> Path:
-    """Write ``directory/step-NNNNNN`` and remove all but the newest ``keep``.
+    """Write a checkpoint into a directory, and remove all but the newest ``keep``.
+
+    Args:
+        directory: of the run's checkpoints.
+        model: its weights.
+        tokenizer: the model's.
+        optimizer: its state.
+        state: the rest.
+        keep: how many are kept. The older ones go when the new one is whole.
+        reference: something with ``save(path)``, where it must be kept.
 
     Returns:
         The checkpoint's path. Where it exists already it is left as it is.
+
+    Raises:
+        OSError: it cannot be written, such as for a full disk; those before it are still there.
     """
     root = Path(directory)
-    path = root / f"step-{state.step:06d}"
+    path = root / state.name
     if not path.exists():
-        temporary = root / f".{path.name}.partial"
-        shutil.rmtree(temporary, ignore_errors=True)  # a crash may have left one
-        temporary.mkdir(parents=True)
-        _fill(temporary, model, tokenizer, optimizer, state)
-        _flush(temporary)
-        os.replace(temporary, path)
+        try:
+            write_directory(
+                path, lambda to: _fill(to, model, tokenizer, optimizer, state, reference)
+            )
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch's and safetensors' words
+            kept = list_checkpoints(root)
+            last = f"The last good one is {str(kept[-1])!r}" if kept else "There is none before it"
+            raise OSError(
+                f"cannot write the checkpoint {str(path)!r}: {error}. {last}. Make room, and resume"
+            ) from error
     for old in list_checkpoints(root)[:-keep]:
-        shutil.rmtree(old)
+        remove_directory(old)
     return path
+
+
+def save_model(path: Path, model: Any, tokenizer: Any, about: dict[str, Any]) -> None:
+    """Write a model alone, whole or not at all, with what is to be known of it."""
+
+    def fill(to: Path) -> None:
+        _fill_model(to, model, tokenizer)
+        (to / "score.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
+
+    write_directory(path, fill)
 
 
 def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
@@ -90,7 +142,8 @@ def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
             f"cannot write to {str(directory)!r}: {error.strerror}. Give another out_dir"
         ) from error
     # The weights, and Adam's two moments of each.
-    size = 3 * sum(p.numel() * p.element_size() for p in model.parameters())
+    trained = [p for p in model.parameters() if p.requires_grad]
+    size = 3 * sum(p.numel() * p.element_size() for p in trained)
     free = shutil.disk_usage(directory).free
     if free < checkpoints * size:
         raise OSError(
@@ -100,60 +153,108 @@ def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
         )
 
 
-def load_checkpoint(path: str | Path, model: Any, optimizer: Any) -> State:
+def load_checkpoint(path: str | Path, model: Any, optimizer: Any, reference: Any = None) -> State:
     """Put a checkpoint's weights, optimizer state and random state in place.
 
+    Args:
+        path: of the checkpoint.
+        model: gets its weights.
+        optimizer: gets its state.
+        reference: something with ``load(path)``; it gets its state where the checkpoint has one.
+
     Raises:
-        CheckpointError: it is not complete, or is of another model.
+        DamagedCheckpoint: files of it are missing or cut short.
+        CheckpointError: it is of another model.
     """
     path = Path(path)
+    found = read_state(path)
     try:
-        found = json.loads((path / "state.json").read_text(encoding="utf-8"))
         chosen = path / "tasks.json"
         tasks = json.loads(chosen.read_text(encoding="utf-8")) if chosen.exists() else None
+        buffer = Buffer.load(path / _BUFFER) if (path / _BUFFER).exists() else None
         saved = torch.load(path / "optimizer.pt", weights_only=True, map_location="cpu")
         # Through transformers, which knows where names on disk differ from those in memory.
-        with quiet():
-            loaded = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
-        model.load_state_dict(loaded.state_dict())
+        load_weights(model, path)
         optimizer.load_state_dict(saved["optimizer"])
-    except (OSError, RuntimeError, ValueError) as error:
+        if reference is not None and (path / _REFERENCE).exists():
+            reference.load(path / _REFERENCE)
+    except (OSError, RuntimeError, ValueError, KeyError, SafetensorError) as error:
         raise CheckpointError(
             f"{str(path)!r} is no checkpoint of this model: {error}. Load the model that the run "
             "began with, or remove the checkpoint to go on from the one before"
         ) from error
     torch.set_rng_state(saved["rng"])
-    return State(step=found["step"], config=found["config"], tasks=tasks)
+    return State(step=found["step"], config=found["config"], tasks=tasks, buffer=buffer)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What ``state.json`` says, where all files are there and as long as they were.
+
+    Raises:
+        DamagedCheckpoint: they are not.
+    """
+    try:
+        found: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        for name, size in found.get("files", {}).items():
+            there = (path / name).stat().st_size
+            if there != size:
+                raise ValueError(f"{name} has {there} bytes instead of {size}")
+    except (OSError, ValueError) as error:
+        raise DamagedCheckpoint(
+            f"{str(path)!r} is damaged: {error}. Remove it to go on from the one before"
+        ) from error
+    return found
 
 
 def list_checkpoints(directory: str | Path) -> list[Path]:
     """Whole checkpoints of a run, oldest first."""
     root = Path(directory)
-    found = [p for p in root.iterdir() if _NAME.fullmatch(p.name)] if root.is_dir() else []
-    return sorted(found, key=lambda p: int(p.name.split("-")[1]))
+    names = [m for p in root.iterdir() if (m := _NAME.fullmatch(p.name))] if root.is_dir() else []
+    return [root / m[0] for m in sorted(names, key=lambda m: (int(m[1]), int(m[2] or 0)))]
 
 
-def _fill(path: Path, model: Any, tokenizer: Any, optimizer: Any, state: State) -> None:
-    with quiet():
-        model.save_pretrained(path)
-    tokenizer.save_pretrained(path)
-    torch.save(
-        {"optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}, path / "optimizer.pt"
-    )
-    versions = {
+def versions() -> dict[str, str]:
+    """Of what a run's bits depend on."""
+    try:
+        mine = version("assay")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        mine = "unknown"
+    return {
+        "assay": mine,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
-    record = {"step": state.step, "config": state.config, "versions": versions}
-    (path / "state.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _fill(
+    path: Path, model: Any, tokenizer: Any, optimizer: Any, state: State, reference: Any
+) -> None:
+    _fill_model(path, model, tokenizer)
+    torch.save(
+        {"optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}, path / "optimizer.pt"
+    )
     if state.tasks is not None:
         (path / "tasks.json").write_text(json.dumps(state.tasks), encoding="utf-8")
+    if state.buffer is not None:
+        state.buffer.save(path / _BUFFER)
+    if reference is not None:
+        reference.save(path / _REFERENCE)
+    sizes = {
+        str((Path(folder) / name).relative_to(path)): (Path(folder) / name).stat().st_size
+        for folder, _, files in os.walk(path)
+        for name in sorted(files)
+    }
+    record = {
+        "step": state.step,
+        "updates": state.buffer.done if state.buffer else 0,
+        "config": state.config,
+        "versions": versions(),
+        "files": sizes,
+    }
+    (path / "state.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def _flush(path: Path) -> None:
-    """Have the files on disk before the name says that they are whole."""
-    for file in path.rglob("*"):
-        if file.is_file():
-            with file.open("rb") as handle:
-                os.fsync(handle.fileno())
+def _fill_model(path: Path, model: Any, tokenizer: Any) -> None:
+    save_weights(model, path)
+    tokenizer.save_pretrained(path)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ...envs import Episode, EpisodeGroup, Policy
@@ -40,6 +41,8 @@ class Score:
         scored: how many have a reward.
         masked: how many have none, and count for nothing.
         truncated: share of all that were cut off.
+        pass_at: by k: the chance that one of k replies to a task is right, as the mean over tasks
+            of :func:`pass_at_k`; for k = 2, 4, 8 up to the replies that a task has.
     """
 
     pass_at_1: float
@@ -47,6 +50,7 @@ class Score:
     scored: int
     masked: int
     truncated: float
+    pass_at: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, groups: Sequence[EpisodeGroup]) -> Score:
@@ -60,18 +64,73 @@ class Score:
             scored=len(rewards),
             masked=len(episodes) - len(rewards),
             truncated=sum(e.truncated for e in episodes) / max(1, len(episodes)),
+            pass_at=_pass_at(groups),
         )
 
+    def to_metrics(self) -> dict[str, float]:
+        """Its numbers as ``held_out/NAME``."""
+        return {
+            "held_out/pass_at_1": self.pass_at_1,
+            **{f"held_out/pass_at_{k}": value for k, value in self.pass_at.items()},
+            "held_out/reward": self.reward,
+            "held_out/scored": self.scored,
+            "held_out/masked": self.masked,
+            "held_out/truncated": self.truncated,
+        }
 
-def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0) -> Score:
+
+def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 1) -> Score:
     """Roll out once and sum up.
 
     Args:
         policy: whatever answers.
         rollout: gives the episodes of the held-out tasks, one or more for each.
         step: passed on to ``rollout``.
+        samples: episodes that each task should have.
+
+    Raises:
+        ValueError: a task has fewer.
     """
-    return Score.of(rollout(policy, step))
+    groups = rollout(policy, step)
+    fewest = min((len(group.episodes) for group in groups), default=samples)
+    if fewest < samples:
+        raise ValueError(
+            f"eval_samples is {samples}, and the held-out rollout plays a task {fewest} times: "
+            f"make it with held_out_tasks(env, count, group_size={samples})"
+        )
+    return Score.of(groups)
+
+
+def pass_at_k(replies: int, correct: int, k: int) -> float:
+    """The chance that k replies, drawn from those that there are, hold a right one.
+
+    1 - C(n - c, k) / C(n, k), unbiased for the policy: Chen et al. 2021 (arXiv 2107.03374), eq. 1.
+
+    Args:
+        replies: n, to one task.
+        correct: c of them, in 0..n.
+        k: in 1..n.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+    if not 1 <= k <= replies or not 0 <= correct <= replies:
+        raise ValueError(f"k must be in 1..n and c in 0..n, got n={replies}, c={correct}, k={k}")
+    return 1.0 - math.comb(replies - correct, k) / math.comb(replies, k)
+
+
+def _pass_at(groups: Sequence[EpisodeGroup]) -> dict[int, float]:
+    """For each power of two above 1; a task with fewer scored replies than k is left out."""
+    counts = []
+    for group in groups:
+        scored = [e for e in group.episodes if e.reward is not None]
+        counts.append((len(scored), sum(_is_correct(e) for e in scored)))
+    found: dict[int, float] = {}
+    k = 2
+    while values := [pass_at_k(n, c, k) for n, c in counts if n >= k]:
+        found[k] = sum(values) / len(values)
+        k *= 2
+    return found
 
 
 def _is_correct(episode: Episode) -> bool:

@@ -1,37 +1,84 @@
-"""Ctrl-C at a moment that does no harm."""
+"""Ctrl-C and SIGTERM at a moment that does no harm."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Terminated(SystemExit):
+    """SIGTERM, as schedulers send it; nothing that catches it ends the process with code 143."""
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
+
+    def __str__(self) -> str:
+        return "terminated by SIGTERM"
+
 
 @contextmanager
-def interrupt_later() -> Iterator[None]:
-    """Hold back a Ctrl-C that comes in the block, and raise it when the block is done.
+def terminable() -> Iterator[None]:
+    """Have SIGTERM raise :class:`Terminated` in the block, so that what is open is closed.
 
-    For stretches that must be done whole or not at all. A second Ctrl-C gets through at once.
-    Outside the main thread, where Python delivers no signals, it does nothing.
+    Where the program has a handler of its own, that stays. Outside the main thread, where Python
+    delivers no signals, it does nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    came = False
-    before = signal.getsignal(signal.SIGINT)
-
-    def remember(number: int, frame: Any) -> None:
-        nonlocal came
-        if came:
-            raise KeyboardInterrupt
-        came = True
-
-    signal.signal(signal.SIGINT, remember)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def stop_later() -> Iterator[None]:
+    """Hold back a Ctrl-C or SIGTERM that comes in the block until the block is done.
+
+    For stretches that must be done whole or not at all. A second one gets through at once.
+    Outside the main thread, where Python delivers no signals, it does nothing.
+    """
+    if not _main_thread():
+        yield
+        return
+    before = {n: handler for n in _STOPS if (handler := signal.getsignal(n)) is not None}
+    held: list[int] = []
+
+    def hold(number: int, frame: Any) -> None:
+        if number in held:
+            _deliver(number, before[signal.Signals(number)], frame)
+        held.append(number)
+
+    for number in before:
+        signal.signal(number, hold)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for came in held[:1]:
+        _deliver(came, before[signal.Signals(came)], None)
+
+
+def _deliver(number: int, handler: Any, frame: Any) -> None:
+    if callable(handler):
+        handler(number, frame)
+    elif handler is signal.SIG_DFL:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise Terminated
+
+
+def _main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -5,28 +5,54 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...envs import EpisodeGroup, Policy, Sampler, Task, TextEnv, play, rollout
+from ...envs import EpisodeGroup, Policy, Refill, Sampler, Task, TextEnv, play, scheduled
 from ..config import GRPOConfig
+from .chunks import chunk_sizes, play_in_chunks
 from .evaluate import Rollout
 
 
-def training_tasks(env: TextEnv, config: GRPOConfig) -> Rollout:
-    """``prompts_per_step`` tasks a step in scheduled order, ``group_size`` episodes each.
+def training_tasks(env: TextEnv, config: GRPOConfig, sampler: Sampler | None = None) -> Rollout:
+    """``prompts_per_step`` tasks a step, ``group_size`` episodes each.
 
-    Which tasks a step takes depends on the step and ``config.seed`` alone.
+    Which tasks a step takes depends on the step and ``config.seed`` alone, or, where there is a
+    sampler, on it; its state is kept in checkpoints.
+
+    With ``max_refills`` a step plays more tasks in place of groups that teach nothing, as
+    :class:`~assay.envs.Refill` does.
+
+    Args:
+        env: of the tasks.
+        config: how many, and in how many chunks.
+        sampler: chooses the tasks; without one they come in scheduled order.
     """
+    rollout = SampledTasks(env, config, sampler) if sampler else _in_order(env, config)
+    if not config.max_refills:
+        return rollout
+    return Refill(
+        rollout,
+        config.prompts_per_step,
+        attempts=1 + config.max_refills,
+        max_none_share=config.max_none_share,
+    )
+
+
+def _in_order(env: TextEnv, config: GRPOConfig) -> Rollout:
+    size = config.prompts_per_step
 
     def roll(policy: Policy, step: int) -> Sequence[EpisodeGroup]:
-        return rollout(
-            env,
-            policy,
-            config.prompts_per_step,
-            config.group_size,
-            first=(step - 1) * config.prompts_per_step,
-            seed=config.seed,
-        )
+        tasks = scheduled(env, size, first=(step - 1) * size, seed=config.seed)
+        return _play(env, policy, list(tasks), config)
 
     return roll
+
+
+def _play(
+    env: TextEnv, policy: Policy, tasks: Sequence[Task], config: GRPOConfig
+) -> list[EpisodeGroup]:
+    sizes = chunk_sizes(config, len(tasks))
+    if len(sizes) == 1:  # nothing to go on with meanwhile
+        return play(env, policy, tasks, config.group_size)
+    return play_in_chunks(env, policy, tasks, config.group_size, sizes=sizes)
 
 
 class SampledTasks:
@@ -46,7 +72,7 @@ class SampledTasks:
         self._tell(step - 1)
         indices = self.sampler.indices(step, self.config.prompts_per_step)
         tasks = [self.env.task(i) for i in indices]
-        self._step, self._found = step, play(self.env, policy, tasks, self.config.group_size)
+        self._step, self._found = step, _play(self.env, policy, tasks, self.config)
         return self._found
 
     def state_dict(self, step: int) -> dict[str, Any]:

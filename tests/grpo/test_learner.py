@@ -25,7 +25,7 @@ from assay.grpo import (
 )
 
 torch.set_num_threads(1)
-TIMES = ("seconds/rollout", "seconds/update")
+TIMES = ("seconds/rollout", "seconds/update", "seconds/evaluation", "tokens/s")
 
 
 def config(**settings: Any) -> GRPOConfig:
@@ -235,7 +235,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run(
 def test_ctrl_c_leaves_a_whole_checkpoint(
     model_dir: Path, digits: Any, tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real SIGINT while step 2 rolls out (step 1 is kept) or updates (step 2 is done first)."""
+    """A real SIGINT while step 2 rolls out (dropped) or updates (the update is done first)."""
     model, tokenizer = load_model(model_dir)
 
     class Interrupting(digits):  # type: ignore[misc]
@@ -256,10 +256,9 @@ def test_ctrl_c_leaves_a_whole_checkpoint(
         monkeypatch.setattr(learner.optimizer, "step", step_and_interrupt)
     with pytest.raises(KeyboardInterrupt):
         learner.train()
-    done = 1 if when == "rollout" else 2
     kept = list_checkpoints(tmp_path / "run" / "checkpoints")
-    assert [p.name for p in kept] == [f"step-{done:06d}"]
-    assert [row["step"] for row in numbers(tmp_path / "run")] == list(range(done + 1))
+    assert [p.name for p in kept] == ["step-000001" + ("-update-1" if when == "update" else "")]
+    assert [row["step"] for row in numbers(tmp_path / "run")] == [0, 1]
 
     def finish(out: Path, *, resume: bool) -> torch.Tensor:
         again, tokenizer = load_model(model_dir)
@@ -290,8 +289,8 @@ def test_runs_are_not_mixed(model: Any, tokenizer: Any, digits: Any, tmp_path: P
     Learner(model, tokenizer, digits(), config(steps=1), tmp_path).train()
     with pytest.raises(CheckpointError, match="already holds a run"):
         Learner(model, tokenizer, digits(), config(), tmp_path)
-    with pytest.raises(CheckpointError, match=r"other settings: \{'learning_rate': 0\.003\}"):
-        Learner(model, tokenizer, digits(), config(learning_rate=1.0), tmp_path, resume=True)
+    with pytest.raises(CheckpointError, match=r"other settings: \{'group_size': 4\}"):
+        Learner(model, tokenizer, digits(), config(group_size=8), tmp_path, resume=True)
 
 
 def test_a_refused_run_leaves_the_reference_of_the_other_alone(

@@ -1,0 +1,262 @@
+"""A run that is stopped, killed or out of disk goes on to the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from assay.grpo import (
+    CheckpointError,
+    CheckpointWarning,
+    GRPOConfig,
+    Learner,
+    Row,
+    Terminated,
+    list_checkpoints,
+    load_checkpoint,
+    load_model,
+    read_metrics,
+)
+from assay.grpo.run.buffer import Buffer
+from assay.grpo.run.interrupt import stop_later, terminable
+
+torch.set_num_threads(1)
+SETTINGS: dict[str, Any] = {
+    "steps": 2,
+    "prompts_per_step": 7,
+    "group_size": 4,
+    "max_new_tokens": 2,
+    "learning_rate": 3e-3,
+    "warmup_steps": 2,
+    "num_iterations": 2,
+    "minibatches": 2,
+    "beta": 0.05,
+    "max_mismatch": 0.01,
+}
+
+
+def weights(model: Any) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def numbers(out: Path) -> list[dict[str, Any]]:
+    rows = read_metrics(out / "metrics.jsonl")
+    return [
+        {k: v for k, v in r.items() if not k.startswith("seconds/") and k != "tokens/s"}
+        for r in rows
+    ]
+
+
+def learner(model_dir: Path, rollout: Any, out: Path, **settings: Any) -> Learner:
+    model, tokenizer = load_model(model_dir)
+    resume = settings.pop("resume", False)
+    held_out = settings.pop("held_out", None)
+    config = GRPOConfig(**{**SETTINGS, **settings})
+    return Learner(model, tokenizer, rollout, config, out, held_out=held_out, resume=resume)
+
+
+def test_sigterm_after_any_update_and_resume_give_the_same_bits(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    """A real SIGTERM in each of the 8 updates of a run."""
+    whole = learner(model_dir, digits(7), tmp_path / "whole")
+    whole.train()
+    stopped: list[str] = []
+    for turn in range(20):
+        run = learner(model_dir, digits(7), tmp_path / "cut", resume=turn > 0)
+        take = run.optimizer.step
+
+        def step_and_stop(take: Any = take) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            take()
+
+        run.optimizer.step = step_and_stop
+        try:
+            run.train()
+            break
+        except Terminated as error:
+            newest = list_checkpoints(tmp_path / "cut" / "checkpoints")[-1]
+            stopped.append(f"{error.code} {newest.name}")
+    assert stopped == [f"143 step-00000{s}-update-{k}" for s in (0, 1) for k in (1, 2, 3, 4)]
+    assert torch.equal(weights(run.model), weights(whole.model))
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_in_a_rollout_drops_it(model_dir: Path, digits: Any, tmp_path: Path) -> None:
+    class Stopping(digits):  # type: ignore[misc]
+        def __call__(self, policy: Any, step: int) -> Any:
+            found = super().__call__(policy, step)
+            if step == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return found
+
+    with pytest.raises(Terminated):
+        learner(model_dir, Stopping(7), tmp_path).train()
+    assert [p.name for p in list_checkpoints(tmp_path / "checkpoints")] == ["step-000001"]
+
+
+def test_a_stop_in_an_evaluation_leaves_it_to_be_done(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    class Stopping(digits):  # type: ignore[misc]
+        def __call__(self, policy: Any, step: int) -> Any:
+            if step == 2:
+                raise ConnectionError("the judge is away")
+            return super().__call__(policy, step)
+
+    one = {"num_iterations": 1, "minibatches": 1, "eval_every": 1, "steps": 3}
+    run = learner(model_dir, digits(7), tmp_path / "cut", held_out=Stopping(4, 1), **one)
+    with pytest.raises(ConnectionError):
+        run.train()
+    assert [row["step"] for row in numbers(tmp_path / "cut")] == [0, 1]
+    learner(
+        model_dir, digits(7), tmp_path / "cut", held_out=digits(4, 1), resume=True, **one
+    ).train()
+    learner(model_dir, digits(7), tmp_path / "whole", held_out=digits(4, 1), **one).train()
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+
+
+def test_a_buffer_comes_back_to_the_bit(tmp_path: Path) -> None:
+    tiny = 1.0 + 2.0**-52
+    rows = [
+        Row((1,), (2, 3), (True, False), (-0.1, 0.0), (tiny, tiny), (-1e-300, float("-inf"))),
+        Row((4, 5), (), (), (), ()),
+    ]
+    buffer = Buffer(3, rows, {"reward": float("nan"), "masked": 2}, done=2, norms=[0.1])
+    buffer.sums["ratio"] = 1 / 3
+    buffer.save(tmp_path / "b.safetensors")
+    again = Buffer.load(tmp_path / "b.safetensors")
+    assert repr(again) == repr(buffer)
+    assert again.rows == rows
+
+
+def test_a_damaged_checkpoint_is_put_aside_for_the_one_before(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    one = {"num_iterations": 1, "minibatches": 1, "save_every": 1, "steps": 3}
+    run = learner(model_dir, digits(7), tmp_path, **one)
+    run.train()
+    newest = tmp_path / "checkpoints" / "step-000003"
+    file = newest / "model.safetensors"
+    with file.open("rb+") as handle:
+        handle.truncate(file.stat().st_size // 2)
+    (tmp_path / "checkpoints" / ".step-000004.partial").mkdir()
+    with pytest.warns(CheckpointWarning, match=r"step-000003' is damaged: model\.safetensors has"):
+        again = learner(model_dir, digits(7), tmp_path, resume=True, **one)
+    assert again.step == 2
+    again.train()
+    assert torch.equal(weights(again.model), weights(run.model))
+    names = sorted(p.name for p in (tmp_path / "checkpoints").iterdir())
+    assert names == ["damaged-step-000003", "step-000002", "step-000003"]
+    shutil.rmtree(tmp_path / "checkpoints" / "step-000002")
+    (newest / "optimizer.pt").unlink()
+    (tmp_path / "config.json").unlink()
+    with (
+        pytest.warns(CheckpointWarning, match=r"optimizer\.pt"),
+        pytest.raises(CheckpointError, match="nothing to resume"),
+    ):
+        learner(model_dir, digits(7), tmp_path, resume=True, **one)
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    whole = learner(model_dir, digits(7), tmp_path / "whole")
+    whole.train()
+    learner(model_dir, digits(7), tmp_path / "cut")
+    shutil.copy(tmp_path / "whole" / "metrics.jsonl", tmp_path / "cut")
+    with pytest.raises(CheckpointError, match=r"other settings: \{'seed': 0\}"):
+        learner(model_dir, digits(7), tmp_path / "cut", resume=True, seed=1)
+    run = learner(model_dir, digits(7), tmp_path / "cut", resume=True)
+    run.train()
+    assert torch.equal(weights(run.model), weights(whole.model))
+    assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
+    settings = json.loads((tmp_path / "cut" / "config.json").read_text())
+    assert GRPOConfig(**settings["config"]) == run.config
+    assert set(settings["versions"]) == {"assay", "python", "torch", "transformers"}
+
+
+def test_a_signal_is_held_back_and_delivered_once() -> None:
+    order = []
+
+    def once() -> None:
+        with terminable(), stop_later():
+            with stop_later():
+                os.kill(os.getpid(), signal.SIGTERM)
+                order.append("inner")
+            order.append("outer")
+
+    def twice() -> None:
+        with stop_later():
+            os.kill(os.getpid(), signal.SIGINT)
+            order.append("first")
+            os.kill(os.getpid(), signal.SIGINT)
+            order.append("never")
+
+    with pytest.raises(Terminated, match="SIGTERM"):
+        once()
+    assert order == ["inner", "outer"]
+    with pytest.raises(KeyboardInterrupt):
+        twice()
+    assert order == ["inner", "outer", "first"]
+
+
+@pytest.fixture(scope="module")
+def hard_ends(model_dir: Path) -> Iterator[tuple[Path, Any]]:
+    """Runs that were killed, and one whose disk was full; see the script."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # syncing is quicker there
+    with tempfile.TemporaryDirectory(dir=memory) as out:
+        ran = subprocess.run(
+            [
+                sys.executable,
+                "-P",
+                Path(__file__).parent / "scripts" / "hard_ends.py",
+                model_dir,
+                out,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        assert ran.returncode == 0, ran.stderr
+        yield Path(out), json.loads(ran.stdout.splitlines()[-1])
+
+
+def test_killed_twenty_times_it_ends_where_the_unbroken_run_does(hard_ends: Any) -> None:
+    """SIGKILL at random moments of a short run, resumed each time: the same bits, the same log."""
+    out, done = hard_ends
+    assert done["kills"] == 20
+    assert done["within_a_rollout"] > 0
+    assert done["left"] == []
+    whole = list_checkpoints(out / "unbroken" / "checkpoints")[-1]
+    for name in done["ended"]:
+        last = list_checkpoints(out / name / "checkpoints")[-1]
+        assert last.name == whole.name == "step-000003"
+        for file in ("model.safetensors", "reference/model.safetensors", "tasks.json"):
+            assert (last / file).read_bytes() == (whole / file).read_bytes()
+        assert numbers(out / name) == numbers(out / "unbroken")
+
+
+@pytest.mark.parametrize("size", [50_000, 120_000], ids=["weights", "optimizer"])
+def test_a_full_disk_leaves_the_last_good_checkpoint(hard_ends: Any, model: Any, size: int) -> None:
+    """The weights or the optimizer's state do not fit."""
+    out, _ = hard_ends
+    said = (out / f"full-{size}.txt").read_text()
+    assert "cannot write the checkpoint" in said
+    assert "The last good one is" in said
+    kept = list((out / f"full-{size}" / "checkpoints").iterdir())
+    assert [p.name for p in kept] == ["step-000001"]
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    assert load_checkpoint(kept[0], model, optimizer).step == 1

@@ -103,8 +103,8 @@ _ALL = (
         "DeepSeek-R1-Zero: 8,192 replies to a rollout, 16 updates, hardly any clip",
         _R1_ZERO,
         "its template is the environment's (`think`); 65,536 tokens after step 8,200; its ratio "
-        "is written for replies. Its eps of 10 is clip=1, no lower bound, and clip_high=10; its 400 "
-        "steps from one reference to the next are 25 rollouts of 16",
+        "is written for replies. Its eps of 10 is clip=1, no lower bound, and clip_high=10; 400 of "
+        "its steps, from one reference to the next, are 25 rollouts",
     ),
     Preset(
         "r1",
@@ -158,21 +158,15 @@ _ALL = (
         "2506.13585",
         "eq. 4",
         "ratios are weights with a cap, so that no token loses its gradient",
-        {"surrogate": "cispo", "cispo_cap": 5.0, "minibatches": 4},
-        "the paper does not say its cap: 5 is TRL's",
+        {"surrogate": "cispo", "minibatches": 4},
+        "the paper does not say its cap: the default of 5 is TRL's",
     ),
     Preset(
         "sapo",
         "2511.20347",
         "",
         "a soft gate in place of the clip, narrower where the advantage is negative",
-        {
-            "surrogate": "sapo",
-            "sapo_temperature": 1.0,
-            "sapo_temperature_negative": 1.05,
-            "loss": "grpo",
-            "minibatches": 4,
-        },
+        {"surrogate": "sapo", "loss": "grpo", "minibatches": 4},
     ),
     Preset(
         "rloo",

@@ -23,7 +23,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     YAML is read as its version 1.2 says: ``1e-6`` is a number, ``no`` is text, ``010`` is ten.
 
     Args:
-        path: ``*.yaml``, ``*.yml``, ``*.json`` (which is YAML) or ``*.toml``.
+        path: ``*.yaml``, ``*.yml``, ``*.json`` or ``*.toml``.
 
     Raises:
         ValueError: it cannot be read, is no mapping of settings, or says one twice.
@@ -37,8 +37,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         raise FileNotFoundError(f"no such file: {str(path)!r}")
     try:
         text = path.read_text(encoding="utf-8")
-        # S506 warns of loaders that can make objects: this one is a SafeLoader
-        found = tomllib.loads(text) if kind == ".toml" else yaml.load(text, _Loader)  # noqa: S506
+        found = _READERS.get(kind, _read_yaml)(text)
     except (yaml.YAMLError, tomllib.TOMLDecodeError, ValueError) as error:
         raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
     if found is None:
@@ -98,6 +97,24 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _number)
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
+def _read_yaml(text: str) -> Any:
+    return yaml.load(text, _Loader)  # noqa: S506  # it is a SafeLoader, and makes no objects
+
+
+def _read_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for i, (name, _) in enumerate(pairs):
+        if any(name == before for before, _ in pairs[:i]):
+            raise ValueError(f"{name!r} is there twice")
+    return dict(pairs)
+
+
+_READERS = {".toml": tomllib.loads, ".json": _read_json}
+
+
 def yaml_lines(
     values: Mapping[str, Any], meanings: Mapping[str, str], groups: Mapping[str, Iterable[str]]
 ) -> list[str]:
@@ -125,10 +142,21 @@ def as_yaml(value: Any) -> str:
             return text.replace("inf", ".inf").replace("nan", ".nan")
         mantissa, e, exponent = text.partition("e")
         return text if not e or "." in mantissa else f"{mantissa}.0e{exponent}"
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if plain else _quoted(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(k)}: {as_yaml(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_quoted(k)}: {as_yaml(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(as_yaml, value)) + "]"
     return json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """A text in YAML's double quotes, whose escapes are JSON's but for characters past 2^16."""
+    known = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+    return '"' + "".join(known.get(c) or (c if c.isprintable() else _escape(c)) for c in text) + '"'
+
+
+def _escape(character: str) -> str:
+    return f"\\U{ord(character):08x}"

@@ -20,6 +20,8 @@ class TrainConfig(GRPOConfig):
     Attributes:
         env: id of the environment, such as ``assay/Arithmetic-v0``, or ``module:id``.
         env_args: arguments of the environment.
+        levels: mix these values of one of the environment's arguments, ``{"digits": [1, 2, 3]}``.
+            Where tasks never end, a curriculum chooses among them.
         data: where the environment's tasks are, if it reads any: a file, a folder, a hub name.
         held_out_data: the same for the tasks of evaluation. Environments that make their tasks
             have held-out ones of their own.
@@ -56,6 +58,7 @@ class TrainConfig(GRPOConfig):
 
     env: str
     env_args: Mapping[str, Any] = field(default_factory=dict)
+    levels: Mapping[str, tuple[Any, ...]] | None = None
     data: str | None = None
     held_out_data: str | None = None
     held_out: int = 200
@@ -108,6 +111,12 @@ class TrainConfig(GRPOConfig):
             ValueError: tasks tell no difficulty, or never come again.
         """
         seed = self.seed
+        if self.curriculum != "uniform" and source.size is None and self.levels is None:
+            raise ValueError(
+                f"curriculum={self.curriculum!r} chooses among tasks that come again, and "
+                f"{self.env} makes new ones for ever: let it choose among levels, such as "
+                "--levels '{\"digits\": [1, 2, 3]}'"
+            )
         if self.curriculum == "easy_to_hard":
             steps = self.curriculum_steps or max(1, self.steps)
             return EasyToHard(source, steps=steps, start=self.curriculum_start, seed=seed)
@@ -177,6 +186,8 @@ def _check_tasks(config: TrainConfig) -> None:
             f"data and held_out_data are both {config.data!r}: evaluation would be on the tasks "
             "that are trained on"
         )
+    for name in set(config.levels or ()) & set(config.env_args):
+        raise ValueError(f"env_args and levels both have {name}: give one of them")
     if "data" in config.env_args:
         raise ValueError("env_args has data: give it as data")
     if config.env_args.get("split") == "test" and config.eval_every and not config.held_out_data:

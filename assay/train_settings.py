@@ -64,7 +64,7 @@ def groups() -> dict[str, list[str]]:
 
 
 _GROUPS: dict[str, tuple[str, ...]] = {
-    "Tasks": ("env", "env_args", "data", "held_out_data", "held_out"),
+    "Tasks": ("env", "env_args", "levels", "data", "held_out_data", "held_out"),
     "Curriculum": tuple(n for n in TrainConfig.__annotations__ if n.startswith("curriculum")),
     "Model": (
         "model",

@@ -11,7 +11,7 @@ import typer
 from rich.table import Column, Table
 
 from .console import add_row, out, say
-from .envs import TextEnv, arguments, make
+from .envs import TextEnv, arguments, levels, make
 from .naming import found_here
 
 if TYPE_CHECKING:
@@ -135,7 +135,9 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
     from .grpo import held_out_tasks, load_model, plot_learning_curve
     from .train_settings import write_stored
 
-    train_env = make(found_here(config.env), **_with_data(config.env_args, config.data))
+    found_here(config.env)
+    data = {} if config.data is None else {"data": config.data}
+    train_env = _made(config, data)
     test_env = None
     try:
         test_env = _held_out_env(config) if config.eval_every else None
@@ -211,18 +213,21 @@ def refuse_length(model: Any, max_new_tokens: int) -> None:
         )
 
 
-def _with_data(kwargs: Mapping[str, Any], data: str | None) -> dict[str, Any]:
-    return dict(kwargs) if data is None else {**kwargs, "data": data}
+def _made(config: TrainConfig, more: Mapping[str, Any]) -> TextEnv:
+    """The environment, with arguments beside its own."""
+    args = {**config.env_args, **more}
+    if config.levels is None:
+        return make(config.env, **args)
+    return levels(config.env, **args, **config.levels)
 
 
 def _held_out_env(config: TrainConfig) -> TextEnv | None:
     """The tasks to evaluate on, or None where none are sure to be others than those trained on."""
     takes = arguments(config.env)
-    data = config.held_out_data
-    if data is not None:
-        return make(config.env, **{**config.env_args, "data": data})
+    if config.held_out_data is not None:
+        return _made(config, {"data": config.held_out_data})
     if "split" in takes and "data" not in takes:
-        return make(config.env, **{**config.env_args, "split": "test"})
+        return _made(config, {"split": "test"})
     return None
 
 

@@ -143,7 +143,8 @@ def fault(data, tmp_path):
 FAULTS = [
     "missing file", "missing data", "broken line", "missing field", "unknown id", "bad gold",
     "unknown task", "no argument", "bad setting", "unknown setting", "lonely resume",
-    "group of one", "no model", "unknown option", "wrong type", "former option", "no text", "unknown command",
+    "group of one", "no model", "unknown option", "wrong type", "former option", "no text",
+    "unknown command",
 ]  # fmt: skip
 
 

@@ -251,6 +251,7 @@ def test_what_is_missing_is_asked_for() -> None:
         ({"held_out_data": "a", "eval_every": 0}, "nothing is evaluated"),
         ({"held_out": 0}, "held_out must be at least 1, got 0: .* set eval_every to 0"),
         ({"env_args": {"data": "x"}}, "give it as data"),
+        ({"levels": {"level": (1, 2)}, "env_args": {"level": 1}}, "give one of them"),
         ({"env_args": {"split": "test"}}, "training would be on the tasks to evaluate on"),
         ({"lora_alpha": 8.0}, "lora_alpha=8.0 has no effect with lora_rank=0"),
         ({"lora_rank": -1}, "0 is no LoRA"),

@@ -229,3 +229,19 @@ def test_presets_are_listed_and_shown(run: Any, tmp_path: Path) -> None:
     code, _, told = run("presets", "r2_zero")
     assert code == 2
     assert "Did you mean r1_zero?" in told
+
+
+def test_a_curriculum_chooses_among_levels_where_tasks_never_end(
+    run: Any, model: Path, tmp_path: Path
+) -> None:
+    told = ["train", "assay/Arithmetic-v0", "--model", model, "--out", tmp_path, "--steps", 1,
+            "--prompts", 2, "--group-size", 2, "--max-new-tokens", 2, "--eval-every", 0,
+            "--curriculum", "target_rate"]  # fmt: skip
+    code, _, error = run(*told)
+    assert code == 2
+    assert "makes new ones for ever" in error
+    code, _, error = run(*told, "--levels", '{"digits": [1, 2]}')
+    assert code == 0, error
+    tasks = json.loads((tmp_path / "checkpoints/step-000001/tasks.json").read_text())
+    assert set(tasks["rates"]["tasks"]) <= {"digits=1", "digits=2"}
+    assert tasks["rates"]["tasks"]

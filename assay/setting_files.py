@@ -6,7 +6,7 @@ import json
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-_READERS = {".toml": tomllib.loads, ".json": _read_json}
+_READERS: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": _read_json}
 
 
 def yaml_lines(

@@ -176,11 +176,12 @@ def _check_tasks(config: TrainConfig) -> None:
             f"held_out must be at least 1, got {config.held_out}: for no evaluation set "
             "eval_every to 0"
         )
-    if config.held_out_data is not None and not config.eval_every:
-        raise ValueError(
-            f"held_out_data={config.held_out_data!r} has no effect with eval_every=0: nothing is "
-            "evaluated"
-        )
+    for name, default in (("held_out_data", None), ("eval_samples", 1), ("eval_temperature", None)):
+        if not config.eval_every and getattr(config, name) != default:
+            raise ValueError(
+                f"{name}={getattr(config, name)!r} has no effect with eval_every=0, as nothing is "
+                f"evaluated: leave it at {default}, or set eval_every above 0"
+            )
     if config.data is not None and config.data == config.held_out_data:
         raise ValueError(
             f"data and held_out_data are both {config.data!r}: evaluation would be on the tasks "

@@ -226,7 +226,7 @@ def refuse_unreached(config: TrainConfig, given: set[str]) -> None:
     """Refuse what was asked for and would not happen within the run's steps.
 
     Raises:
-        ValueError: ``warmup_steps`` or ``save_every`` are too many for it.
+        ValueError: ``warmup_steps``, ``save_every`` or ``early_stop`` are too many for it.
     """
     steps = config.steps
     if not steps:
@@ -240,6 +240,12 @@ def refuse_unreached(config: TrainConfig, given: set[str]) -> None:
         raise ValueError(
             f"save_every={config.save_every} is more than steps={steps}: there would be no "
             "checkpoint before the end. Lower it, or set it to 0 for that"
+        )
+    evaluations = -(-steps // config.eval_every) if config.eval_every else 0
+    if config.early_stop > evaluations and "early_stop" in given:
+        raise ValueError(
+            f"early_stop={config.early_stop} can end no run of {evaluations} evaluations after the "
+            "first: lower it or eval_every, or train for more steps"
         )
 
 

@@ -237,7 +237,7 @@ def _without_evaluation(config: TrainConfig, chosen: set[str]) -> TrainConfig:
     Raises:
         ValueError: an evaluation was asked for.
     """
-    asked = sorted(chosen & {"eval_every", "held_out", "keep_best", "early_stop", "eval_samples"})
+    asked = sorted(chosen & _OF_EVALUATION)
     if asked:
         raise ValueError(
             f"{asked[0]} needs held-out tasks, and {config.env} has none of its own: give "
@@ -245,3 +245,13 @@ def _without_evaluation(config: TrainConfig, chosen: set[str]) -> TrainConfig:
         )
     say("No held-out tasks: give --held-out-data to evaluate on tasks that are not trained on.")
     return replace(config, eval_every=0)
+
+
+_OF_EVALUATION = {
+    "eval_every",
+    "held_out",
+    "keep_best",
+    "early_stop",
+    "eval_samples",
+    "eval_temperature",
+}

@@ -249,6 +249,7 @@ def test_what_is_missing_is_asked_for() -> None:
         ({"curriculum": "target_rate", "curriculum_target": 1.0}, r"in \(0, 1\), got 1.0"),
         ({"data": "a", "held_out_data": "a"}, "the tasks that are trained on"),
         ({"held_out_data": "a", "eval_every": 0}, "nothing is evaluated"),
+        ({"eval_samples": 4, "eval_every": 0}, "eval_samples=4 has no effect with eval_every=0"),
         ({"held_out": 0}, "held_out must be at least 1, got 0: .* set eval_every to 0"),
         ({"env_args": {"data": "x"}}, "give it as data"),
         ({"levels": {"level": (1, 2)}, "env_args": {"level": 1}}, "give one of them"),
@@ -276,3 +277,8 @@ def test_what_would_never_be_reached_is_refused_where_it_was_asked_for() -> None
         refuse_unreached(config, {"warmup_steps"})
     with pytest.raises(ValueError, match=r"save_every=50 is more than steps=5"):
         refuse_unreached(config, {"save_every"})
+    config = build({**NEEDED, "steps": 99, "eval_every": 50, "early_stop": 2})  # at 50 and at 99
+    refuse_unreached(config, {"early_stop"})
+    config = build({**NEEDED, "steps": 99, "eval_every": 50, "early_stop": 3})
+    with pytest.raises(ValueError, match=r"early_stop=3 can end no run of 2 evaluations"):
+        refuse_unreached(config, {"early_stop"})

@@ -134,10 +134,11 @@ class GRPOConfig(Objective):
                 "reference_every refreshes the model of the KL penalty, and beta is 0: set beta "
                 "above 0, or leave reference_every at 0"
             )
-        if self.save_every_updates and self.num_iterations * self.minibatches == 1:
+        updates = self.num_iterations * self.minibatches
+        if self.save_every_updates and self.save_every_updates >= updates:
             raise ValueError(
-                "save_every_updates saves within a rollout, and a rollout is one update with "
-                "num_iterations=1 and minibatches=1: use save_every"
+                f"save_every_updates={self.save_every_updates} saves within a rollout, and a "
+                f"rollout is {updates} update(s), minibatches times num_iterations: use save_every"
             )
         if self.rollout_chunks > self.prompts_per_step:
             raise ValueError(

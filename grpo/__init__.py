@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
+from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
@@ -25,6 +26,12 @@ from .arithmetic.process import process_advantages
 from .arithmetic.several_rewards import gdpo, mo_grpo
 from .arithmetic.sums import merge_sums, policy_sums
 from .arithmetic.whiten import reinforce_pp, whiten
+from .baselines.critic import Critic
+from .baselines.dpo import PreferencePair, dpo, preference_pairs
+from .baselines.fit import FitConfig
+from .baselines.ppo import PPOConfig, PPOLearner
+from .baselines.rejection import accepted_replies, rft
+from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
 from .learner import Learner
@@ -79,8 +86,10 @@ __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "Comparison",
+    "Critic",
     "DamagedCheckpoint",
     "Engine",
+    "FitConfig",
     "GRPOConfig",
     "History",
     "Learner",
@@ -91,6 +100,9 @@ __all__ = [
     "NotFinite",
     "NothingToLearn",
     "Objective",
+    "PPOConfig",
+    "PPOLearner",
+    "PreferencePair",
     "Preset",
     "RatioExploded",
     "Reference",
@@ -111,6 +123,7 @@ __all__ = [
     "WarmStart",
     "WatchWarning",
     "WeightFiles",
+    "accepted_replies",
     "average_tokens",
     "character_tokenizer",
     "choose_decoder",
@@ -118,6 +131,8 @@ __all__ = [
     "chosen_logprobs",
     "compare_runs",
     "count",
+    "dpo",
+    "dpo_loss",
     "evaluate",
     "full_forward",
     "gae",
@@ -145,14 +160,17 @@ __all__ = [
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
+    "preference_pairs",
     "process_advantages",
     "read_history",
     "read_metrics",
     "reinforce_pp",
+    "rft",
     "row_of",
     "sample",
     "sample_groups",
     "save_checkpoint",
+    "sft",
     "shared_forward",
     "tiny_model",
     "top_entropy_mask",

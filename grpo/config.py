@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from .arithmetic.objective import Objective
 
@@ -90,14 +90,17 @@ class GRPOConfig(Objective):
     keep_checkpoints: int = 2
     seed: int = 0
 
+    _has_critic: ClassVar[bool] = False  # what a reply is compared with, in place of a group
+
     def __post_init__(self) -> None:
         Objective.__post_init__(self)  # not super(): see there
         _require_finite(self)
-        if self.group_size < 2:
+        if self.group_size < 2 and not self._has_critic:
             raise ValueError(
                 f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
                 "the others to its prompt, and alone it has no advantage. 8 is a good start"
             )
+        _require(self, "group_size", self.group_size >= 1, "at least 1")
         for name in _AT_LEAST_1:
             _require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in _AT_LEAST_0:

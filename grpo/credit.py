@@ -44,6 +44,8 @@ def credit(
     rows: Sequence[Row],
     objective: Objective,
     reading: Sequence[Reading] | None = None,
+    *,
+    advantages: Sequence[tuple[float, ...]] | None = None,
 ) -> list[Row]:
     """Give each row the advantages of its tokens.
 
@@ -54,6 +56,7 @@ def credit(
         objective: how rewards are compared, and what weighs tokens.
         reading: log-probabilities and entropies of each row under the trainer, where
             :func:`reads_policy` says so.
+        advantages: of each row's tokens, from a critic, in place of comparing rewards.
 
     Returns:
         The rows with advantages. Where the sampler's mismatch is corrected, ``logprobs`` are
@@ -62,7 +65,9 @@ def credit(
     Raises:
         ValueError: the objective needs rewards of turns or named ones, and there are none.
     """
-    if objective.advantage == "process":
+    if advantages is not None:
+        pass
+    elif objective.advantage == "process":
         advantages = _of_turns(groups, rows, objective)
     else:
         outcome = _of_outcomes(groups, rows, objective)
@@ -98,8 +103,8 @@ def _of_outcomes(
     rewards = reward_table(groups)
     there = ~rewards.isnan()
     if objective.beta and objective.kl_in == "reward":
-        logprobs, reference = _table(rows, "logprobs"), _table(rows, "reference")
-        mask = _table(rows, "written").bool()
+        logprobs, reference = row_table(rows, "logprobs"), row_table(rows, "reference")
+        mask = row_table(rows, "written").bool()
         rewards[there] = penalised_rewards(
             rewards[there], logprobs, reference, mask, beta=objective.beta, estimator=objective.kl
         )
@@ -151,12 +156,12 @@ def _of_turns(
 
 def _weighed(rows: Sequence[Row], reading: Sequence[Reading], objective: Objective) -> list[Row]:
     """Advantages times the weights of tokens; the trainer's log-probabilities where corrected."""
-    mask, advantages = _table(rows, "written").bool(), _table(rows, "advantages")
+    mask, advantages = row_table(rows, "written").bool(), row_table(rows, "advantages")
     read = [replace(r, logprobs=x.logprobs) for r, x in zip(rows, reading, strict=True)]
     if objective.correction != "none":
         advantages = advantages * mismatch_weights(
-            _table(read, "logprobs"),
-            _table(rows, "logprobs"),
+            row_table(read, "logprobs"),
+            row_table(rows, "logprobs"),
             mask,
             objective.correction,
             objective.correction_cap,
@@ -179,7 +184,8 @@ def _masked(row: Row) -> Row:
     return replace(row, written=(False,) * n, advantages=(0.0,) * n)
 
 
-def _table(rows: Sequence[Row], name: str) -> Tensor:
+def row_table(rows: Sequence[Row], name: str) -> Tensor:
+    """What a field of rows says of each reply token: [B, T] of float64, 0 past the end."""
     return _padded([getattr(row, name) for row in rows])
 
 

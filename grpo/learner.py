@@ -18,7 +18,7 @@ from .config import GRPOConfig
 from .credit import credit, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import read_rows, with_reference
+from .model.passes import Reading, read_rows, with_reference
 from .model.reference import Reference, make_reference
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
@@ -126,13 +126,7 @@ class Learner:
             "temperature": config.temperature,
             "rows_per_batch": config.rows_per_batch,
         }
-        self.optimizer = torch.optim.AdamW(
-            [p for p in model.parameters() if p.requires_grad],
-            lr=config.learning_rate,
-            betas=(0.9, 0.999),
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizer = self._make_optimizer()
         self._resumed = resume
         start = find_start(self.out_dir, resume=resume)
         kept = len(list_checkpoints(self._checkpoints))
@@ -272,12 +266,28 @@ class Learner:
             )
         if reads_policy(self.config):
             reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
+        return self._credit(groups, rows, reading)
+
+    def _credit(
+        self, groups: Sequence[EpisodeGroup], rows: Sequence[Row], reading: Sequence[Reading] | None
+    ) -> list[Row]:
         return credit(groups, rows, self.config, reading)
+
+    def _make_optimizer(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(
+            [p for p in self.model.parameters() if p.requires_grad],
+            lr=self.config.learning_rate,
+            betas=(0.9, 0.999),
+            weight_decay=self.config.weight_decay,
+            fused=True,
+        )
+
+    def _rate(self, step: int) -> float:
+        return self.config.learning_rate * min(1.0, step / max(1, self.config.warmup_steps))
 
     def _update(self, buffer: Buffer) -> float:
         """Take the optimizer steps that are left of a rollout; the learning rate they take."""
-        rate = self.config.learning_rate
-        rate *= min(1.0, buffer.step / max(1, self.config.warmup_steps))
+        rate = self._rate(buffer.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []

@@ -21,6 +21,7 @@ Advantage = Literal[
     "mo_grpo",
     "gdpo",
     "process",
+    "reward",
 ]
 Spread = Literal["population", "sample", "batch", "none"]
 
@@ -69,7 +70,9 @@ class Objective:
             (``mask``), see :func:`~.mismatch.mismatch_weights`.
         correction_cap: the cap, at least 1.
         correction_floor: the same below, at most 1; 0 for none.
-        advantage: how replies are compared, see the functions of :mod:`~.advantage`.
+        advantage: how replies are compared, see the functions of :mod:`~.advantage`; ``reward``
+            compares nothing and takes the reward itself (REINFORCE without a baseline), which
+            with rewards of 1 and 0 is Online RFT (DeepSeekMath, section 5.2).
         advantage_std: advantages are divided by the ``population`` or ``sample`` standard
             deviation of their group, by the ``batch``'s, or by nothing (``none``).
         advantage_eps: added to that deviation, in the unit of a reward.

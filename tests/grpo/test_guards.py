@@ -18,14 +18,17 @@ from assay.grpo import (
     Learner,
     NothingToLearn,
     RatioExploded,
+    Row,
     SamplerMismatch,
     list_checkpoints,
     load_model,
     pass_at_k,
     read_metrics,
 )
+from assay.grpo.credit import credit, rows_of
 from assay.grpo.run.best import EarlyStop
 from assay.grpo.run.guards import Patience, drift, drift_sums, silent
+from assay.grpo.update import minibatches
 
 torch.set_num_threads(1)
 
@@ -325,15 +328,19 @@ def test_settings_that_contradict_each_other(setting: Any, reason: str) -> None:
 def test_minibatches_need_not_divide_the_prompts(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
-    """Seven prompts in three: 3 + 3 + 1 groups, each of them once a pass."""
-    from assay.grpo.credit import credit, rows_of
-    from assay.grpo.update import minibatches
-
+    """Seven prompts in three: 3 + 2 + 2 groups, each of them once a pass."""
     setting = config(prompts_per_step=7, minibatches=3, num_iterations=2)
     asked = Learner(model, tokenizer, digits(7), setting, tmp_path).policy(seed=1)
     groups = digits(7)(asked, 1)
     rows = credit(groups, rows_of(groups), setting)
     parts = minibatches(rows, setting, 1)
-    assert [len({row.prompt for row in part}) for part in parts] == [3, 3, 1, 3, 3, 1]
+    assert [len({row.prompt for row in part}) for part in parts] == [3, 2, 2, 3, 2, 2]
     for one_pass in (parts[:3], parts[3:]):
         assert sorted(id(r) for part in one_pass for r in part) == sorted(id(r) for r in rows)
+
+
+def test_there_are_as_many_minibatches_as_asked_for() -> None:
+    """Nine groups in four make 3 + 2 + 2 + 2, and not three of 3; two groups make two."""
+    rows = [Row((5 + i,), (7,), (True,), (-1.0,), (1.0,)) for i in range(9)]
+    assert [len(part) for part in minibatches(rows, config(minibatches=4), 1)] == [3, 2, 2, 2]
+    assert [len(part) for part in minibatches(rows[:2], config(minibatches=4), 1)] == [1, 1]

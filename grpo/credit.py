@@ -76,6 +76,24 @@ def credit(
     return made
 
 
+def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
+    """Share of groups that teach nothing: no token of theirs has an advantage.
+
+    With ``advantage="group"`` those whose rewards are all equal, or whose tokens are all masked.
+    Others compare more than the total within a group.
+
+    Args:
+        groups: what was rolled out.
+        rows: theirs, from :func:`credit`.
+    """
+    rest = iter(rows)
+    flat = 0
+    for group in groups:
+        mine = [next(rest) for e in group.episodes if e.reward is not None]
+        flat += not any(row.teaches for row in mine)
+    return flat / max(1, len(groups))
+
+
 def reward_table(
     groups: Sequence[EpisodeGroup], of: Callable[[Episode], float | None] = lambda e: e.reward
 ) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from ..envs import EpisodeGroup, Refill
 from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
-from .credit import credit, reads_policy, rows_of
+from .credit import credit, flat_share, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
 from .model.passes import read_rows, with_reference
@@ -247,6 +247,8 @@ class Learner:
         found = {**rollout_metrics(groups), **filtered}
         found["seconds/rollout"] = time.perf_counter() - started
         rows = self._rows(groups) if groups else []
+        if groups:
+            found["zero_variance"] = flat_share(groups, rows)
         return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
 
     def _to_be_read(

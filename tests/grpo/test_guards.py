@@ -171,6 +171,18 @@ def test_a_run_without_anything_to_learn_stops(
     assert [r["step"] for r in read_metrics(tmp_path / "metrics.jsonl")] == [0, 1, 2, 3, 4]
 
 
+def test_rewards_that_differ_teach_nothing_where_all_tokens_are_masked(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    settings = config(mask_truncated=True, alarm_patience=2, prompts_per_step=8)
+    learner = Learner(model, tokenizer, digits(8), settings, tmp_path)
+    with pytest.raises(NothingToLearn, match="step 2: for 2 rollouts in a row"):
+        learner.train()
+    row = read_metrics(tmp_path / "metrics.jsonl")[1]
+    assert row["reward_std"] > 0
+    assert row["zero_variance"] == 1.0
+
+
 def test_a_run_that_has_solved_its_tasks_ends_well(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path, caplog: Any
 ) -> None:

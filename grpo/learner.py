@@ -20,6 +20,7 @@ from .model.batch import Row
 from .model.forward import choose_forward
 from .model.passes import read_rows, with_reference
 from .model.reference import Reference, make_reference
+from .run.alone import alone_in
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
 from .run.checkpoint import (
@@ -82,7 +83,7 @@ class Learner:
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
-            resume, holds none or one of other settings.
+            resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
         ValueError: ``max_refills`` is set, and the rollout does not refill.
     """
@@ -173,7 +174,12 @@ class Learner:
             RatioExploded: updates have led too far from the policy that sampled.
             NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
             OSError: a checkpoint cannot be written; those before it are still there.
+            CheckpointError: another process is training in ``out_dir``.
         """
+        with alone_in(self.out_dir):
+            self._train()
+
+    def _train(self) -> None:
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)

@@ -18,7 +18,7 @@ from .config import GRPOConfig
 from .credit import credit, flat_share, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import read_rows, with_reference
+from .model.passes import read_rows, reading_drift, with_reference
 from .model.reference import Reference, make_reference
 from .run.alone import alone_in
 from .run.best import EarlyStop, keep_best
@@ -85,7 +85,8 @@ class Learner:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
             resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
-        ValueError: ``max_refills`` is set, and the rollout does not refill.
+        ValueError: ``max_refills`` is set, and the rollout does not refill; or
+            ``eval_temperature``, and there is an engine.
     """
 
     def __init__(
@@ -110,6 +111,11 @@ class Learner:
             raise ValueError(
                 "max_refills is set, and the rollout does not refill: make it with training_tasks, "
                 "or wrap it as assay.envs.Refill does"
+            )
+        if engine is not None and config.eval_temperature is not None:
+            raise ValueError(
+                f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
+                "samples as it was made to: leave it at None"
             )
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
@@ -252,7 +258,7 @@ class Learner:
         require_scored(groups, step, self.config.max_none_share)
         found = {**rollout_metrics(groups), **filtered}
         found["seconds/rollout"] = time.perf_counter() - started
-        rows = self._rows(groups) if groups else []
+        rows = self._rows(groups, found) if groups else []
         if groups:
             found["zero_variance"] = flat_share(groups, rows)
         return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
@@ -270,8 +276,11 @@ class Learner:
         seed, count = self.config.seed, self._samples
         return sample_groups(groups, step=step, seed=seed, count=count, advantages=of_episodes)
 
-    def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
-        """Rows of all episodes that have a reward, with their advantages."""
+    def _rows(self, groups: Sequence[EpisodeGroup], found: dict[str, float]) -> list[Row]:
+        """Rows of all episodes that have a reward, with their advantages.
+
+        ``found`` gets the sampler's mismatch where that is corrected: the rows have none then.
+        """
         rows, heat = rows_of(groups), self.config.temperature
         budget, reading = self.config.tokens_per_batch, None
         if self.reference is not None:
@@ -280,6 +289,8 @@ class Learner:
             )
         if reads_policy(self.config):
             reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
+        if reading is not None and self.config.correction != "none":
+            found["mismatch"] = reading_drift(rows, reading)
         return credit(groups, rows, self.config, reading)
 
     def _update(self, buffer: Buffer) -> float:
@@ -330,7 +341,8 @@ class Learner:
     def _row(self, buffer: Buffer, rate: float) -> dict[str, Any]:
         row = {"step": buffer.step, **buffer.found}
         row |= update_metrics(buffer.sums, buffer.norms, rate)
-        row["mismatch"], row["drift"] = drift(buffer.first), drift(buffer.sums)
+        row.setdefault("mismatch", drift(buffer.first))
+        row["drift"] = drift(buffer.sums)
         row["seconds/update"] = buffer.seconds
         return row | speed(row)
 

@@ -16,6 +16,7 @@ from assay.envs import Completion
 from assay.grpo import (
     GRPOConfig,
     Learner,
+    ModelPolicy,
     NothingToLearn,
     RatioExploded,
     Row,
@@ -87,6 +88,27 @@ def test_a_rollout_of_another_policy_stops_the_run(
     with pytest.raises(SamplerMismatch, match=r"step 1: .*max_mismatch is 0\.1.*temperature"):
         learner.train()
     assert torch.equal(weights(model), before)
+
+
+def test_a_mismatch_that_is_corrected_is_shown(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    """The untrained model is near -log 100 everywhere; -1 was claimed, so k3 is near 2.6."""
+    rollout = altered(
+        digits,
+        lambda i, c: Completion(c.text, c.finish, c.prompt_ids, c.ids, (-1.0,) * len(c.ids)),
+    )
+    settings = config(steps=1, correction="token_truncate")
+    Learner(model, tokenizer, rollout(), settings, tmp_path).train()
+    assert read_metrics(tmp_path / "metrics.jsonl")[1]["mismatch"] == pytest.approx(2.6, abs=0.1)
+
+
+def test_an_engine_has_its_own_temperature(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    engine = ModelPolicy(model, tokenizer, max_new_tokens=1)
+    with pytest.raises(ValueError, match=r"eval_temperature=0\.5 has no effect with an engine"):
+        Learner(model, tokenizer, digits(), config(eval_temperature=0.5), tmp_path, engine=engine)
 
 
 def test_a_policy_that_runs_away_stops_the_run(

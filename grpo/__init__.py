@@ -41,6 +41,7 @@ from .model.loading import ModelError, character_tokenizer, load_model, tiny_mod
 from .model.logprob import chosen_logprobs
 from .model.lora import LoRA, merge_lora
 from .model.reference import Reference, make_reference
+from .presets import PRESETS, Preset
 from .run.checkpoint import (
     CheckpointError,
     DamagedCheckpoint,
@@ -79,6 +80,7 @@ from .watch.trackers import Tracker
 from .watch.visible import visible
 
 __all__ = [
+    "PRESETS",
     "Batch",
     "Call",
     "CheckpointError",
@@ -101,6 +103,7 @@ __all__ = [
     "PPOConfig",
     "PPOLearner",
     "PreferencePair",
+    "Preset",
     "RatioExploded",
     "Reference",
     "Rollout",

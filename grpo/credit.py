@@ -81,6 +81,24 @@ def credit(
     return made
 
 
+def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
+    """Share of groups that teach nothing: no token of theirs has an advantage.
+
+    With ``advantage="group"`` those whose rewards are all equal, or whose tokens are all masked.
+    Others compare more than the total within a group.
+
+    Args:
+        groups: what was rolled out.
+        rows: theirs, from :func:`credit`.
+    """
+    rest = iter(rows)
+    flat = 0
+    for group in groups:
+        mine = [next(rest) for e in group.episodes if e.reward is not None]
+        flat += not any(row.teaches for row in mine)
+    return flat / max(1, len(groups))
+
+
 def reward_table(
     groups: Sequence[EpisodeGroup], of: Callable[[Episode], float | None] = lambda e: e.reward
 ) -> Tensor:
@@ -121,24 +139,21 @@ def _of_turns(
     groups: Sequence[EpisodeGroup], rows: Sequence[Row], objective: Objective
 ) -> list[tuple[float, ...]]:
     """Advantages of each row's tokens, from the rewards of its turns."""
+    _require_turn_rewards(groups)
     rest = iter(rows)
     found = []
     for group in groups:
         scored = [e for e in group.episodes if e.reward is not None]
-        mine = [next(rest) for _ in scored]
         if not scored:
             continue
-        turns = max(len(e.step_rewards) for e in scored)
-        if not turns:
-            raise ValueError(
-                f"advantage='process' needs a reward of each turn, but the episodes of task "
-                f"{group.task.id!r} have none: let the environment's Turn carry rewards, or set "
-                "advantage='group'"
-            )
+        mine = [next(rest) for _ in scored]
+        turns = max([1, *(len(e.step_rewards) for e in scored)])
         rewards = torch.full((1, len(scored), turns), NAN, dtype=torch.float64)
         ends = torch.zeros((1, len(scored), turns), dtype=torch.long)
         for i, (episode, row) in enumerate(zip(scored, mine, strict=True)):
-            for k, (reward, end) in enumerate(zip(episode.step_rewards, row.ends, strict=False)):
+            if not episode.step_rewards:  # it was cut off in its first turn
+                continue
+            for k, (reward, end) in enumerate(zip(episode.step_rewards, row.ends, strict=True)):
                 if reward is not None:
                     rewards[0, i, k], ends[0, i, k] = reward, end
         width = max(len(row.reply) for row in mine)
@@ -152,6 +167,27 @@ def _of_turns(
         per_row = values[0].tolist()
         found += [tuple(v[: len(r.reply)]) for v, r in zip(per_row, mine, strict=True)]
     return found
+
+
+def _require_turn_rewards(groups: Sequence[EpisodeGroup]) -> None:
+    """Refuse a rollout without rewards of turns, or with others than the policy's turns."""
+    scored = [e for group in groups for e in group.episodes if e.reward is not None]
+    for episode in scored:
+        turns = sum(s.author == "model" for s in episode.spans)
+        if episode.step_rewards and len(episode.step_rewards) != turns:
+            raise ValueError(
+                f"advantage='process' needs one reward for each turn: an episode of task "
+                f"{episode.task_id!r} has {len(episode.step_rewards)} rewards and tokens of "
+                f"{turns} turns. A policy must give the tokens of every turn it takes"
+            )
+    # An episode that was cut off in its first turn has none; a whole rollout may be of these.
+    without = next((e for e in scored if not e.truncated), None)
+    if without is not None and not any(e.step_rewards for e in scored):
+        raise ValueError(
+            f"advantage='process' needs a reward of each turn, but the episodes of task "
+            f"{without.task_id!r} have none: let the environment's Turn carry rewards, or set "
+            "advantage='group'"
+        )
 
 
 def _weighed(rows: Sequence[Row], reading: Sequence[Reading], objective: Objective) -> list[Row]:

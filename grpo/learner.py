@@ -15,11 +15,12 @@ import torch
 from ..envs import EpisodeGroup, Refill
 from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
-from .credit import credit, reads_policy, rows_of
+from .credit import credit, flat_share, reads_policy, rows_of
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import Reading, read_rows, with_reference
+from .model.passes import Reading, read_rows, reading_drift, with_reference
 from .model.reference import Reference, make_reference
+from .run.alone import alone_in
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
 from .run.checkpoint import (
@@ -82,9 +83,10 @@ class Learner:
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
-            resume, holds none or one of other settings.
+            resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
-        ValueError: ``max_refills`` is set, and the rollout does not refill.
+        ValueError: ``max_refills`` is set, and the rollout does not refill; or
+            ``eval_temperature``, and there is an engine.
     """
 
     def __init__(
@@ -109,6 +111,11 @@ class Learner:
             raise ValueError(
                 "max_refills is set, and the rollout does not refill: make it with training_tasks, "
                 "or wrap it as assay.envs.Refill does"
+            )
+        if engine is not None and config.eval_temperature is not None:
+            raise ValueError(
+                f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
+                "samples as it was made to: leave it at None"
             )
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
@@ -167,7 +174,12 @@ class Learner:
             RatioExploded: updates have led too far from the policy that sampled.
             NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
             OSError: a checkpoint cannot be written; those before it are still there.
+            CheckpointError: another process is training in ``out_dir``.
         """
+        with alone_in(self.out_dir):
+            self._train()
+
+    def _train(self) -> None:
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
@@ -240,7 +252,9 @@ class Learner:
         require_scored(groups, step, self.config.max_none_share)
         found = {**rollout_metrics(groups), **filtered}
         found["seconds/rollout"] = time.perf_counter() - started
-        rows = self._rows(groups) if groups else []
+        rows = self._rows(groups, found) if groups else []
+        if groups:
+            found["zero_variance"] = flat_share(groups, rows)
         return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
 
     def _to_be_read(
@@ -256,8 +270,11 @@ class Learner:
         seed, count = self.config.seed, self._samples
         return sample_groups(groups, step=step, seed=seed, count=count, advantages=of_episodes)
 
-    def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
-        """Rows of all episodes that have a reward, with their advantages."""
+    def _rows(self, groups: Sequence[EpisodeGroup], found: dict[str, float]) -> list[Row]:
+        """Rows of all episodes that have a reward, with their advantages.
+
+        ``found`` gets the sampler's mismatch where that is corrected: the rows have none then.
+        """
         rows, heat = rows_of(groups), self.config.temperature
         budget, reading = self.config.tokens_per_batch, None
         if self.reference is not None:
@@ -266,6 +283,8 @@ class Learner:
             )
         if reads_policy(self.config):
             reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
+        if reading is not None and self.config.correction != "none":
+            found["mismatch"] = reading_drift(rows, reading)
         return self._credit(groups, rows, reading)
 
     def _credit(
@@ -332,7 +351,8 @@ class Learner:
     def _row(self, buffer: Buffer, rate: float) -> dict[str, Any]:
         row = {"step": buffer.step, **buffer.found}
         row |= update_metrics(buffer.sums, buffer.norms, rate)
-        row["mismatch"], row["drift"] = drift(buffer.first), drift(buffer.sums)
+        row.setdefault("mismatch", drift(buffer.first))
+        row["drift"] = drift(buffer.sums)
         row["seconds/update"] = buffer.seconds
         return row | speed(row)
 

@@ -22,13 +22,18 @@ from .sampling.random_numbers import derive_seed
 
 
 def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list[Row]]:
-    """The rows of each optimizer step: mu passes, each cut into minibatches of whole groups."""
+    """The rows of each optimizer step: mu passes, each cut into minibatches of whole groups.
+
+    Their numbers of groups differ by one at most. There are as many as the config says, or as
+    there are groups of different prompts.
+    """
     groups = by_prompt(rows)
+    count = min(config.minibatches, len(groups))
     parts: list[list[Row]] = []
     for iteration in range(config.num_iterations):
         seed = derive_seed(config.seed, step, iteration)
         order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed))
-        for chosen in order.chunk(config.minibatches):
+        for chosen in order.tensor_split(count):
             parts.append([row for i in sorted(chosen.tolist()) for row in groups[i]])
     return parts
 

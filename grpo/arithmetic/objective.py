@@ -42,8 +42,8 @@ class Objective:
             (``sequence``, GSPO; its clip is about 3e-4 and its clip_high 4e-4).
         surrogate: what is made of ratio and advantage: ``clip`` (PPO), ``gmpo``, ``cispo``,
             ``sapo``; see :mod:`~.surrogate`.
-        clip: of ``clip``: how far below 1 (and above) a ratio may usefully move; of ``gmpo``:
-            the same of the ratio's logarithm (its authors take 0.4).
+        clip: of ``clip``: how far below 1 (and above) a ratio may usefully move, 1 for no
+            bound below; of ``gmpo``: the same of the ratio's logarithm (its authors take 0.4).
         clip_high: how far above, where it differs ("clip-higher").
         dual_clip: of ``clip``: where the advantage is negative, the ratio counts for no more
             than this, which must be above 1 + clip_high. ``delta`` in TRL, ``clip_ratio_c``
@@ -137,7 +137,9 @@ _WORDS: dict[str, tuple[str, ...]] = {
 def _check_ranges(o: Objective) -> None:
     for name, words in _WORDS.items():
         _require(o, name, getattr(o, name) in words, f"one of {words}")
-    _require(o, "clip", 0 < o.clip < 1, "in (0, 1)")
+    # R1's epsilon of 10 bounds nothing from below, as no ratio is under 0: that is clip=1.
+    below = "in (0, 1], where 1 is no bound below; clip_high may be larger"
+    _require(o, "clip", 0 < o.clip <= 1, below)
     _require(o, "clip_high", o.clip_high is None or o.clip_high > 0, "above 0")
     _require(o, "cispo_floor", 0 <= o.cispo_floor <= 1, "in [0, 1]")
     _require(o, "cispo_cap", o.cispo_cap >= 1, "at least 1: it bounds the ratio itself")

@@ -125,11 +125,15 @@ def fault(data, tmp_path):
         ),
         "unknown option": (
             ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "btea=1"],
-            "--option has no 'btea'",
+            "--option btea=1 is no more",
         ),
         "wrong type": (
-            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "beta=abc"],
-            "--option: beta must be a number, got 'abc'",
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--beta", "abc"],
+            "--beta must be a number, got 'abc'",
+        ),
+        "former option": (
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "beta=0.1"],
+            "--option beta=0.1 is now --beta 0.1",
         ),
         "no text": (["sandbox", "run", binary], "is not UTF-8 text"),
         "unknown command": (["scroe"], "No such command"),
@@ -139,7 +143,8 @@ def fault(data, tmp_path):
 FAULTS = [
     "missing file", "missing data", "broken line", "missing field", "unknown id", "bad gold",
     "unknown task", "no argument", "bad setting", "unknown setting", "lonely resume",
-    "group of one", "no model", "unknown option", "wrong type", "no text", "unknown command",
+    "group of one", "no model", "unknown option", "wrong type", "former option", "no text",
+    "unknown command",
 ]  # fmt: skip
 
 

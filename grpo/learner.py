@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..envs import EpisodeGroup, Refill
+from ..envs import EpisodeGroup, ExtendingPolicy, Refill
 from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
 from .credit import credit, reads_policy, rows_of
+from .distributed.crew import Crew
+from .distributed.worker import Worker
+from .distributed.world import World
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import read_rows, with_reference
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
 from .run.checkpoint import (
@@ -32,11 +31,11 @@ from .run.checkpoint import (
 from .run.evaluate import Kept, Rollout, Score, evaluate
 from .run.guards import (
     Ending,
-    NotFinite,
     NothingToLearn,
     Patience,
     TrainingAlarm,
     drift,
+    require_finite,
     require_near,
     require_scored,
 )
@@ -45,7 +44,7 @@ from .run.reference import Reference
 from .run.resume import find_start, read_config, require_same, write_config
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
-from .update import accumulate_gradient, minibatches, teaching, update_metrics
+from .update import minibatches, teaching, update_metrics
 from .watch.log import FILE, MetricsLog, read_metrics
 from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
 
@@ -67,6 +66,10 @@ class Learner:
         resume: go on from the newest whole checkpoint in ``out_dir``.
         progress: show a progress bar where there is a terminal.
         on_step: called with each row of metrics.
+        world: the processes that train together; by default those that ``torchrun`` has started.
+            The main one alone asks the environment, writes, shows and calls ``on_step``.
+        shard: cut weights, gradients and optimizer state up between processes (FSDP2), where
+            there are several; else each has them all.
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
@@ -87,6 +90,8 @@ class Learner:
         resume: bool = False,
         progress: bool = True,
         on_step: Callable[[dict[str, Any]], None] | None = None,
+        world: World | None = None,
+        shard: bool = False,
     ) -> None:
         if config.max_refills and not isinstance(rollout, Refill):
             raise ValueError(
@@ -108,29 +113,23 @@ class Learner:
             "temperature": config.temperature,
             "rows_per_batch": config.rows_per_batch,
         }
-        self.optimizer = torch.optim.AdamW(
-            model.parameters(),
-            lr=config.learning_rate,
-            betas=(0.9, 0.999),
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.world = world or World.join()
         self._resumed = resume
-        start = find_start(self.out_dir, resume=resume)
-        kept = len(list_checkpoints(self._checkpoints))
-        wanted = config.keep_checkpoints + 1 - kept if config.save_every else 1
-        require_room(self.out_dir, model, checkpoints=max(1, wanted))
-        if resume and start is None:
-            require_same(config.to_json(), read_config(self.out_dir), self.out_dir)
+        start = self.world.decide(lambda: self._begin(resume))
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
+        worker = Worker(model, tokenizer, self._forward, config, self.world, shard=shard)
+        self.optimizer, self._crew = worker.optimizer, Crew(worker, self.world, config)
         self.reference: Reference | None = None
         if config.beta:
-            path = self.out_dir / "reference"
-            self.reference = Reference(model, path, resumed=start is not None)
+            path, kept = self.out_dir / "reference", start is not None or not self.world.is_main
+            self.reference = self.world.main_first(lambda: Reference(model, path, resumed=kept))
+            worker.reference = self.reference
         if start is not None:
             self._resume(start)
-        write_config(self.out_dir, config.to_json())
+        worker.agree()
+        if self.world.is_main:
+            write_config(self.out_dir, config.to_json())
 
     def train(self) -> None:
         """Train up to ``config.steps``, or until there is nothing more to gain.
@@ -151,7 +150,16 @@ class Learner:
             RatioExploded: updates have led too far from the policy that sampled.
             NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
             OSError: a checkpoint cannot be written; those before it are still there.
+            ProcessFailed: another process raised; or, in another process, the main one did.
+            ProcessLost: another process is gone.
         """
+        if not self.world.is_main:
+            self._crew.follow()
+            return
+        with self._crew.leading():
+            self._train()
+
+    def _train(self) -> None:
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
@@ -162,7 +170,7 @@ class Learner:
                 while self.step < self.config.steps and self._ending is None:
                     self._train_step(log, progress)
             finally:
-                if self._whole:
+                if self._whole and self._crew.whole:
                     self.save()
         if self._ending is not None and self.step < self.config.steps:
             message = f"step {self.step}: {self._ending.reason}"
@@ -171,16 +179,22 @@ class Learner:
             _log.warning("%s: the run ends here", message)
 
     def save(self) -> Path:
-        """Write a checkpoint of the optimizer steps done so far, and return its path."""
+        """Write a checkpoint of the optimizer steps done so far, and return its path.
+
+        In other processes than the main one it does nothing, and returns where checkpoints are.
+        """
+        if not self.world.is_main:
+            return self._checkpoints
         used = self._buffer if self._buffer is not None and self._buffer.done else None
         chosen = self.step + (used is not None)  # the step whose rollout is not to be done again
         tasks = self.rollout.state_dict(chosen) if isinstance(self.rollout, Kept) else None
         with stop_later():
+            self._crew.be_whole()
             return save_checkpoint(
                 self._checkpoints,
                 self.model,
                 self.tokenizer,
-                self.optimizer,
+                self._crew,
                 State(self.step, self.config.to_json(), tasks, used),
                 keep=self.config.keep_checkpoints,
                 reference=self.reference if self.config.reference_every else None,
@@ -189,6 +203,10 @@ class Learner:
     def policy(self, *, seed: int, **settings: Any) -> ModelPolicy:
         """The model as it is now, as a policy; ``settings`` override those of the config."""
         return ModelPolicy(self.model, self.tokenizer, seed=seed, **{**self._sampler, **settings})
+
+    def _everywhere(self, *, seed: int, **settings: Any) -> ExtendingPolicy:
+        """As :meth:`policy`, sampled by all processes."""
+        return self._crew.policy(seed=seed, settings={**self._sampler, **settings})
 
     def _train_step(self, log: MetricsLog, progress: Progress) -> None:
         """Collect, update, evaluate where it is due, log and save."""
@@ -210,7 +228,7 @@ class Learner:
     def _collect(self, step: int) -> Buffer:
         """Roll out, compare, and refuse a rollout in which too much is unscored."""
         started = time.perf_counter()
-        groups = self.rollout(self.policy(seed=derive_seed(self.config.seed, step)), step)
+        groups = self.rollout(self._everywhere(seed=derive_seed(self.config.seed, step)), step)
         filtered = filter_metrics(self.rollout)
         if not groups and not filtered:
             raise ValueError(f"the rollout of step {step} gave no episodes: expected at least one")
@@ -221,59 +239,43 @@ class Learner:
 
     def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages."""
-        rows, heat = rows_of(groups), self.config.temperature
-        budget, reading = self.config.tokens_per_batch, None
+        rows, reading = rows_of(groups), None
         if self.reference is not None:
-            with self.reference.reading() as model:
-                rows = with_reference(rows, model, self._forward, temperature=heat, budget=budget)
+            rows = self._crew.with_reference(rows)
         if reads_policy(self.config):
-            reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
+            reading = self._crew.read(rows)
         return credit(groups, rows, self.config, reading)
 
     def _update(self, buffer: Buffer) -> float:
         """Take the optimizer steps that are left of a rollout; the learning rate they take."""
         rate = self.config.learning_rate
         rate *= min(1.0, buffer.step / max(1, self.config.warmup_steps))
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
         every = self.config.save_every_updates
         for part in parts[buffer.done :]:
             with stop_later():
-                self._take(part, buffer)
+                self._take(part, buffer, rate)
             if every and buffer.done % every == 0 and buffer.done < len(parts):
                 self.save()
         return rate
 
-    def _take(self, part: Sequence[Row], buffer: Buffer) -> None:
+    def _take(self, part: Sequence[Row], buffer: Buffer, rate: float) -> None:
         """One optimizer step, unless there is nothing in it to learn from."""
         if not teaching(part, self.config):  # momentum alone must not move the weights
             buffer.done += 1
             return
         started = time.perf_counter()
-        self.optimizer.zero_grad(set_to_none=True)
-        sums = accumulate_gradient(self.model, self._forward, part, self.config)
+        sums, norm = self._crew.gradient(part)
         require_near(sums, self.config, buffer.step, fresh=not buffer.norms)
-        norm = self._gradient_norm(buffer.step, sums["loss"])
+        require_finite(sums["loss"], norm, buffer.step)
         self._whole = False
-        self.optimizer.step()
+        self._crew.step(rate)
         buffer.first = buffer.first or sums
         merge_sums(buffer.sums, sums)
         buffer.norms.append(norm)
         buffer.done += 1
         self._whole = True
         buffer.seconds += time.perf_counter() - started
-
-    def _gradient_norm(self, step: int, loss: float) -> float:
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        # The loss too: a bound cuts the gradient of a ratio that is no number to zero.
-        if not math.isfinite(loss) or not torch.isfinite(norm):
-            raise NotFinite(
-                f"step {step}: the loss is {loss} and the gradient's length {float(norm)}; "
-                "nothing has reached the weights. Lower learning_rate, or raise warmup_steps, "
-                "and resume"
-            )
-        return float(norm)
 
     def _row(self, buffer: Buffer, rate: float) -> dict[str, Any]:
         row = {"step": buffer.step, **buffer.found}
@@ -298,7 +300,7 @@ class Learner:
         if self.held_out is None:
             raise ValueError("the learner has no held-out tasks: pass held_out")
         heat = self.config.eval_temperature
-        policy = self.policy(
+        policy = self._everywhere(
             seed=derive_seed(self.config.seed), **({} if heat is None else {"temperature": heat})
         )
         return evaluate(policy, self.held_out, step=step, samples=self.config.eval_samples)
@@ -315,7 +317,7 @@ class Learner:
             self.step, self._buffer = row["step"], None
             every = self.config.reference_every
             if self.reference is not None and every and self.step and self.step % every == 0:
-                self.reference.refresh(self.model)
+                self._crew.refresh_reference()
             log.write(row)
             if self.config.keep_best:
                 keep_best(self.out_dir / "best", self.model, self.tokenizer, row)
@@ -327,8 +329,18 @@ class Learner:
     def _checkpoints(self) -> Path:
         return self.out_dir / "checkpoints"
 
+    def _begin(self, resume: bool) -> Path | None:
+        """Where the run begins; see that it can, before hours of training find out."""
+        start = find_start(self.out_dir, resume=resume)
+        kept = len(list_checkpoints(self._checkpoints))
+        wanted = self.config.keep_checkpoints + 1 - kept if self.config.save_every else 1
+        require_room(self.out_dir, self.model, checkpoints=max(1, wanted))
+        if resume and start is None:
+            require_same(self.config.to_json(), read_config(self.out_dir), self.out_dir)
+        return start
+
     def _resume(self, checkpoint: Path) -> None:
-        state = load_checkpoint(checkpoint, self.model, self.optimizer, self.reference)
+        state = load_checkpoint(checkpoint, self.model, self._crew, self.reference)
         require_same(self.config.to_json(), state.config, checkpoint)
         self.step, self._buffer = state.step, state.buffer
         if isinstance(self.rollout, Kept):

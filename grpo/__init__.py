@@ -27,6 +27,7 @@ from .arithmetic.sums import merge_sums, policy_sums
 from .arithmetic.whiten import reinforce_pp, whiten
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
+from .distributed.world import ProcessFailed, ProcessLost, World
 from .learner import Learner
 from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
@@ -69,6 +70,8 @@ __all__ = [
     "NotFinite",
     "NothingToLearn",
     "Objective",
+    "ProcessFailed",
+    "ProcessLost",
     "RatioExploded",
     "Rollout",
     "Row",
@@ -80,6 +83,7 @@ __all__ = [
     "TooManyUnscored",
     "TrainingAlarm",
     "WarmStart",
+    "World",
     "average_tokens",
     "character_tokenizer",
     "choose_forward",

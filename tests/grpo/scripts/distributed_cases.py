@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 from assay.grpo import Row
+
+
+def load(path: Path) -> Any:
+    """A module by its path: tests are no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+Digits = load(Path(__file__).parent.parent / "conftest.py").Digits
 
 SETTINGS: dict[str, Any] = {
     "steps": 2,

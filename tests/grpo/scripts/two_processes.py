@@ -5,7 +5,6 @@ Writes what came of it into ``OUT/gradients.pt`` and ``OUT/found.json``.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -21,20 +20,10 @@ from assay.grpo.distributed.worker import Worker
 from assay.grpo.distributed.world import ProcessFailed, ProcessLost
 from assay.grpo.update import denominator_of, teaching
 
-HERE = Path(__file__).parent
+sys.path.insert(0, str(Path(__file__).parent))  # tests are no package
+import distributed_cases as cases
 
-
-def _module(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-Digits = _module(HERE.parent / "conftest.py").Digits
-cases = _module(HERE / "distributed_cases.py")
+Digits = cases.Digits
 
 
 def gradients(model_dir: Path, world: World) -> dict[str, torch.Tensor]:
@@ -80,6 +69,16 @@ def run(model_dir: Path, out: Path, world: World, **more: Any) -> Learner:
     return learner
 
 
+class Failing(Digits):  # type: ignore[misc]
+    """Its second step asks process 1 for what it cannot give."""
+
+    def __call__(self, policy: Any, step: int) -> Any:
+        """Roll out."""
+        if step == 2:
+            policy([[{"role": "user", "content": text}] for text in ("fine", "")])
+        return super().__call__(policy, step)
+
+
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("error")
@@ -89,29 +88,16 @@ def main() -> None:
     if world.is_main:
         torch.save(found, out / "gradients.pt")
     said: dict[str, str] = {}
-    for shard in (False, True):
-        run(model_dir, out / ("shards" if shard else "copies"), world, shard=shard)
-
-    class Failing(Digits):  # type: ignore[misc,valid-type]
-        """Its second step asks for more than a process can give."""
-
-        def __call__(self, policy: Any, step: int) -> Any:
-            if step == 2:
-                policy([[{"role": "user", "content": ""}]] * 2)
-            return super().__call__(policy, step)
-
-    for shard in (False, True):
-        name = f"fails-{shard}"
+    for form in ("copies", "shards"):
+        shard = form == "shards"
+        run(model_dir, out / form, world, shard=shard)
+        run(model_dir, out / f"resumed-{form}", world, shard=shard, resume=True)
         try:
-            run(model_dir, out / name, world, rollout=Failing(7), shard=shard)
-        except (ProcessFailed, ValueError) as error:
-            said[f"{name}/{world.rank}"] = f"{type(error).__name__}: {error}"
-
-    class Dying(Digits):  # type: ignore[misc,valid-type]
-        """Process 1 dies when process 0 asks it for the second time."""
-
-    if world.rank:
-        (out / f"said-{world.rank}.json").write_text(json.dumps(said))
+            run(model_dir, out / f"fails-{form}", world, rollout=Failing(7), shard=shard)
+        except ProcessFailed as error:
+            said[form] = f"{type(error).__name__}: {error}"
+    if not world.is_main:
+        (out / "said-1.json").write_text(json.dumps(said))
         model, tokenizer = load_model(model_dir)
         config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
         learner = Learner(model, tokenizer, Digits(7), config, out / "dies", world=world)
@@ -120,9 +106,9 @@ def main() -> None:
     try:
         run(model_dir, out / "dies", world)
     except ProcessLost as error:
-        said["dies/0"] = str(error)
+        said["dies"] = str(error)
     (out / "said-0.json").write_text(json.dumps(said))
-    os._exit(0)  # there is nobody to say good-bye to
+    os._exit(0)  # there is nobody left to take leave of
 
 
 main()

@@ -1,4 +1,4 @@
-"""The command line: list, new, verifiers, score, audit, diff, train, demo, sandbox."""
+"""The command line: list, verifiers, audit, train, report and the others."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from .new_cli import new_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .training_cli import train
+from .watch_cli import compare_command, report_command
 
 app = typer.Typer(
     help="Rewards and verifiers for reinforcement learning: score answers, run code in "
@@ -50,6 +51,8 @@ app.command("diff")(diff_command)
 app.command("new")(new_command)
 app.command()(train)
 app.command()(demo)
+app.command("report")(report_command)
+app.command("compare")(compare_command)
 
 # typer exports only a child of the usage errors that it raises.
 _USAGE: type[Any] = typer.BadParameter.__mro__[1]

@@ -123,6 +123,7 @@ def _train(folder: Path, seed: int, steps: int) -> None:
         folder,
         held_out=test,
         resume=bool(list_checkpoints(folder / "checkpoints")),
+        about={"env": ENV},
     )
     learner.train()
     picture = plot_learning_curve(
@@ -133,6 +134,7 @@ def _train(folder: Path, seed: int, steps: int) -> None:
     table = _before_and_after(evaluated[0], evaluated[-1], f"Learning a+b by GRPO, {seconds:.0f} s")
     out.print(table)
     say(f"Learning curve: {picture}\nModel: {learner.save()}")
+    say(f"Page of curves and samples: assay report {folder}")
 
 
 def _make_start(folder: Path, seed: int) -> None:

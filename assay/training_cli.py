@@ -52,6 +52,10 @@ def train(
         list[str] | None,
         typer.Option(help="Any other field of GRPOConfig: beta=0.04, loss=dr_grpo."),
     ] = None,
+    tracker: Annotated[
+        list[str] | None,
+        typer.Option(help="tensorboard, wandb or trackio; may be repeated. metrics.jsonl always."),
+    ] = None,
 ) -> None:
     """Train a model on an environment with GRPO.
 
@@ -86,6 +90,8 @@ def train(
             if test_env
             else None,
             resume=resume,
+            trackers=tracker,
+            about={"env": env, "model": str(model), **kwargs},
         )
         learner.train()
     finally:
@@ -96,6 +102,7 @@ def train(
         out_dir / "metrics.jsonl", out_dir / "learning_curve.png", title=f"GRPO on {env}"
     )
     say(f"Model: {learner.save()}\nMetrics: {out_dir / 'metrics.jsonl'}\nPicture: {picture}")
+    say(f"Page of curves and samples: assay report {out_dir}")
 
 
 def hush_transformers() -> None:

@@ -96,7 +96,11 @@ def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
     """The same in every turn of an episode: the rubric is not all that judges it."""
     for reply in DEGENERATE:
         asked = [task for task in tasks if reply.strip() != str(task.reference)]
-        for state, verdict in _episodes(env, asked, lambda state, said=reply: said):
+
+        def say(_: State, said: str = reply) -> str:
+            return said
+
+        for state, verdict in _episodes(env, asked, say):
             if verdict.score != 0.0:
                 turns = len(state.step_rewards)
                 return f"{reply!r:.80} for task {state.task.id!r}, {turns} times, {_is(verdict)}"

@@ -33,6 +33,8 @@ from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
 from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
 from .model.logprob import chosen_logprobs
+from .model.lora import LoRA, merge_lora
+from .model.reference import Reference, make_reference
 from .run.checkpoint import (
     CheckpointError,
     DamagedCheckpoint,
@@ -52,18 +54,36 @@ from .run.guards import (
 from .run.interrupt import Terminated
 from .run.resume import CheckpointWarning
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
+from .sampling.decoder import choose_decoder
+from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
+from .sampling.server import ServerError, ServerPolicy
+from .sampling.stop import StopStrings
+from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
+from .watch.compare import Comparison, compare_runs
+from .watch.history import History, read_history
+from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
+from .watch.overlay import write_comparison
 from .watch.plot import plot_learning_curve
+from .watch.report import write_report
+from .watch.samples import sample_groups
+from .watch.trackers import Tracker
+from .watch.visible import visible
 
 __all__ = [
     "Batch",
+    "Call",
     "CheckpointError",
     "CheckpointWarning",
+    "Comparison",
     "DamagedCheckpoint",
+    "Engine",
     "GRPOConfig",
+    "History",
     "Learner",
+    "LoRA",
     "MetricsLog",
     "ModelError",
     "ModelPolicy",
@@ -73,21 +93,31 @@ __all__ = [
     "ProcessFailed",
     "ProcessLost",
     "RatioExploded",
+    "Reference",
     "Rollout",
     "Row",
     "Sample",
     "SampledTasks",
     "SamplerMismatch",
     "Score",
+    "ServerError",
+    "ServerPolicy",
+    "StopStrings",
+    "SyncError",
     "Terminated",
     "TooManyUnscored",
+    "Tracker",
     "TrainingAlarm",
     "WarmStart",
     "World",
+    "WatchWarning",
+    "WeightFiles",
     "average_tokens",
     "character_tokenizer",
+    "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
+    "compare_runs",
     "count",
     "evaluate",
     "full_forward",
@@ -101,6 +131,8 @@ __all__ = [
     "list_checkpoints",
     "load_checkpoint",
     "load_model",
+    "make_reference",
+    "merge_lora",
     "merge_sums",
     "micro_batches",
     "mismatch_weights",
@@ -110,22 +142,29 @@ __all__ = [
     "padded_forward",
     "pass_at_k",
     "penalised_rewards",
+    "plain_calls",
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
     "process_advantages",
+    "read_history",
     "read_metrics",
     "reinforce_pp",
     "row_of",
     "sample",
+    "sample_groups",
     "save_checkpoint",
     "shared_forward",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",
     "value_loss",
+    "visible",
+    "vllm_calls",
     "warm_start",
     "whiten",
+    "write_comparison",
+    "write_report",
 ]
 
 del safetensors, tokenizers, torch, transformers

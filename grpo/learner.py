@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from .distributed.worker import Worker
 from .distributed.world import World
 from .model.batch import Row
 from .model.forward import choose_forward
+from .model.reference import Reference, make_reference
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
 from .run.checkpoint import (
@@ -40,13 +41,18 @@ from .run.guards import (
     require_scored,
 )
 from .run.interrupt import stop_later, terminable
-from .run.reference import Reference
 from .run.resume import find_start, read_config, require_same, write_config
+from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
 from .update import minibatches, teaching, update_metrics
+from .watch.about import write_about
+from .watch.alarm import Alarm
 from .watch.log import FILE, MetricsLog, read_metrics
-from .watch.report import Alarm, Progress, filter_metrics, rollout_metrics
+from .watch.metrics import filter_metrics, rollout_metrics, speed
+from .watch.progress import Progress
+from .watch.samples import due, sample_groups
+from .watch.trackers import Tracker, require_trackers
 
 _log = logging.getLogger(__name__)
 
@@ -61,11 +67,17 @@ class Learner:
         rollout: ``(policy, step)`` to the groups of a training step, steps counted from 1. It
             must choose its tasks by the step alone, or keep a state, as :class:`SampledTasks` does.
         config: the settings.
-        out_dir: for ``checkpoints/``, ``config.json``, ``metrics.jsonl`` and ``tensorboard/``.
+        out_dir: for ``checkpoints/``, ``config.json``, ``metrics.jsonl``, ``samples.jsonl``,
+            ``run.json`` and what trackers write.
         held_out: as ``rollout``, for the tasks of evaluation.
         resume: go on from the newest whole checkpoint in ``out_dir``.
         progress: show a progress bar where there is a terminal.
         on_step: called with each row of metrics.
+        engine: what samples in the model's place, such as a :class:`ServerPolicy`; it is given the
+            weights of each step.
+        trackers: see :class:`MetricsLog`.
+        samples: groups that are kept of a step, to be read; 0 for none.
+        about: what else tells this run from others, such as its environment: for ``run.json``.
         world: the processes that train together; by default those that ``torchrun`` has started.
             The main one alone asks the environment, writes, shows and calls ``on_step``.
         shard: cut weights, gradients and optimizer state up between processes (FSDP2), where
@@ -90,21 +102,27 @@ class Learner:
         resume: bool = False,
         progress: bool = True,
         on_step: Callable[[dict[str, Any]], None] | None = None,
+        engine: Engine | None = None,
+        trackers: Sequence[str | Tracker] | None = None,
+        samples: int = 3,
+        about: Mapping[str, Any] | None = None,
         world: World | None = None,
         shard: bool = False,
     ) -> None:
+        require_trackers(trackers)
         if config.max_refills and not isinstance(rollout, Refill):
             raise ValueError(
                 "max_refills is set, and the rollout does not refill: make it with training_tasks, "
                 "or wrap it as assay.envs.Refill does"
             )
         self.model, self.tokenizer = model.eval(), tokenizer
-        self.rollout, self.held_out = rollout, held_out
+        self.rollout, self.held_out, self.engine = rollout, held_out, engine
         self.config, self.out_dir = config, Path(out_dir)
         self.step = 0
         self._buffer: Buffer | None = None  # the rollout of the next step, once it is there
         self._whole = True  # False while the weights are between two optimizer steps
         self._show, self._on_step, self._alarm = progress, on_step, Alarm()
+        self._trackers, self._samples, self._about = trackers, samples, about
         self._patience = Patience(config.alarm_patience)
         self._early_stop = EarlyStop(config.early_stop)
         self._ending: Ending | None = None
@@ -119,15 +137,19 @@ class Learner:
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
         worker = Worker(model, tokenizer, self._forward, config, self.world, shard=shard)
+        worker.agree()
         self.optimizer, self._crew = worker.optimizer, Crew(worker, self.world, config)
         self.reference: Reference | None = None
         if config.beta:
-            path, kept = self.out_dir / "reference", start is not None or not self.world.is_main
-            self.reference = self.world.main_first(lambda: Reference(model, path, resumed=kept))
-            worker.reference = self.reference
+            path = self.out_dir / "reference"
+            reference = self.reference = worker.reference = make_reference(model)
+            if start is None:
+                self.world.decide(lambda: reference.save(path))
+            else:
+                reference.load(path)
         if start is not None:
             self._resume(start)
-        worker.agree()
+            worker.agree()
         if self.world.is_main:
             write_config(self.out_dir, config.to_json())
 
@@ -163,7 +185,12 @@ class Learner:
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
-        with terminable(), MetricsLog(self.out_dir, resume_step=resumed_at) as log, progress:
+        settings = self.config.to_json()
+        write_about(self.out_dir, settings, self._about)
+        log = MetricsLog(
+            self.out_dir, resume_step=resumed_at, trackers=self._trackers, config=settings
+        )
+        with terminable(), log, progress:
             try:
                 if anew:
                     self._finish(log, progress, {"step": 0, **self._evaluate(0)})
@@ -200,12 +227,16 @@ class Learner:
                 reference=self.reference if self.config.reference_every else None,
             )
 
-    def policy(self, *, seed: int, **settings: Any) -> ModelPolicy:
+    def policy(self, *, seed: int, **settings: Any) -> Engine:
         """The model as it is now, as a policy; ``settings`` override those of the config."""
+        if self.engine is not None:
+            return ready(self.engine, self.model, step=self.step, seed=seed)
         return ModelPolicy(self.model, self.tokenizer, seed=seed, **{**self._sampler, **settings})
 
     def _everywhere(self, *, seed: int, **settings: Any) -> ExtendingPolicy:
         """As :meth:`policy`, sampled by all processes."""
+        if self.engine is not None:
+            return self.policy(seed=seed)
         return self._crew.policy(seed=seed, settings={**self._sampler, **settings})
 
     def _train_step(self, log: MetricsLog, progress: Progress) -> None:
@@ -235,7 +266,21 @@ class Learner:
         require_scored(groups, step, self.config.max_none_share)
         found = {**rollout_metrics(groups), **filtered}
         found["seconds/rollout"] = time.perf_counter() - started
-        return Buffer(step, self._rows(groups) if groups else [], found)
+        rows = self._rows(groups) if groups else []
+        return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
+
+    def _to_be_read(
+        self, groups: Sequence[EpisodeGroup], rows: Sequence[Row], step: int
+    ) -> list[dict[str, Any]]:
+        """A few of the groups, where a step's are kept."""
+        if not groups or not self._samples or not due(step, self.config.steps):
+            return []
+        advantages = iter([row.mean_advantage for row in rows])  # only what is scored has a row
+        of_episodes = [
+            None if e.reward is None else next(advantages, None) for g in groups for e in g.episodes
+        ]
+        seed, count = self.config.seed, self._samples
+        return sample_groups(groups, step=step, seed=seed, count=count, advantages=of_episodes)
 
     def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages."""
@@ -282,13 +327,17 @@ class Learner:
         row |= update_metrics(buffer.sums, buffer.norms, rate)
         row["mismatch"], row["drift"] = drift(buffer.first), drift(buffer.sums)
         row["seconds/update"] = buffer.seconds
-        return row
+        return row | speed(row)
 
     def _evaluate(self, step: int, *, last: bool = False) -> dict[str, float]:
         """Held-out numbers, where they are due: at the start, every few steps, at the end."""
         every = self.config.eval_every
-        due = every and (last or step % every == 0 or step == self.config.steps)
-        return self.score(step=step).to_metrics() if due and self.held_out is not None else {}
+        now = every and (last or step % every == 0 or step == self.config.steps)
+        if not now or self.held_out is None:
+            return {}
+        started = time.perf_counter()
+        found = self.score(step=step).to_metrics()
+        return {**found, "seconds/evaluation": time.perf_counter() - started}
 
     def score(self, *, step: int = 0) -> Score:
         """Evaluate the model as it is now; the same sampling seed every time.
@@ -314,10 +363,13 @@ class Learner:
     def _finish(self, log: MetricsLog, progress: Progress, row: dict[str, Any]) -> None:
         """The step is over: its row is written, and what goes by whole steps takes notice."""
         with stop_later():
+            samples = self._buffer.samples if self._buffer is not None else []
             self.step, self._buffer = row["step"], None
             every = self.config.reference_every
             if self.reference is not None and every and self.step and self.step % every == 0:
                 self._crew.refresh_reference()
+            if samples:
+                log.samples(self.step, samples)
             log.write(row)
             if self.config.keep_best:
                 keep_best(self.out_dir / "best", self.model, self.tokenizer, row)

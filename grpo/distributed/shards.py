@@ -8,7 +8,6 @@ it the weights are gathered into it, once for each optimizer step.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from ..model.batch import Batch
 from ..model.forward import Forward
+from ..model.precision import copy_model
 from .world import World
 
 
@@ -37,7 +37,7 @@ class Shards:
 
     def __init__(self, model: Any, forward: Forward, world: World) -> None:
         self._whole = model
-        self._trained = _Trained(copy.deepcopy(model), forward)
+        self._trained = _Trained(copy_model(model), forward)
         mesh = init_device_mesh(model.device.type, (world.size,))
         blocks = set(model._no_split_modules or ())
         parts = [m for m in self._trained.modules() if type(m).__name__ in blocks]

@@ -48,6 +48,12 @@ class Row:
         return sum(self.written)
 
     @property
+    def mean_advantage(self) -> float:
+        """Mean over the tokens that the policy wrote; 0.0 where it wrote none."""
+        found = [a for a, mine in zip(self.advantages, self.written, strict=True) if mine]
+        return sum(found) / max(1, len(found))
+
+    @property
     def teaches(self) -> bool:
         """Whether any of its tokens has an advantage."""
         return any(self.advantages)

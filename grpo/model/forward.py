@@ -23,7 +23,10 @@ from torch import Tensor
 
 from .batch import Batch, Row
 from .logprob import chosen_logprobs
+from .precision import computed_dtype, computing
 from .prefix import shared_hidden
+from .recompute import checkpointed
+from .wrapped import causal_lm
 
 Forward = Callable[[Any, Batch, float], tuple[Tensor, Tensor]]
 """``(model, batch, temperature)`` to log-probabilities and entropies [P, G, T], 0 off the mask."""
@@ -34,22 +37,25 @@ _log = logging.getLogger(__name__)
 def full_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
     """Through the model's own logits, [B, L, V] of them."""
     ids, rows, columns, chosen = _joined(batch)
-    logits = model(input_ids=ids, use_cache=False).logits[rows, columns]
+    with checkpointed(model):
+        logits = causal_lm(model)(input_ids=ids, use_cache=False).logits[rows, columns]
     logprobs = (logits.to(_wide(logits)) / temperature).log_softmax(-1)
-    entropy = torch.special.entr(logprobs.detach().exp()).sum(-1)
+    entropy = torch.special.entr(logprobs.exp()).sum(-1)
     return _scatter(batch, logprobs.gather(1, chosen[:, None])[:, 0], entropy)
 
 
 def padded_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
     """Through the hidden states that predict a chosen token, and only those."""
     ids, rows, columns, chosen = _joined(batch)
-    hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    body = causal_lm(model).base_model
+    with checkpointed(model), computing(model):
+        hidden = body(input_ids=ids, use_cache=False).last_hidden_state
     return _head(model, batch, hidden[rows, columns], chosen, temperature)
 
 
 def shared_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
     """As :func:`padded_forward`, with each prompt computed once for its group."""
-    hidden = shared_hidden(model, batch)[batch.mask]  # [N, D]
+    hidden = shared_hidden(model, batch)  # [N, D]
     return _head(model, batch, hidden, batch.replies[batch.mask], temperature)
 
 
@@ -143,9 +149,14 @@ def _joined(batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _head(
     model: Any, batch: Batch, hidden: Tensor, chosen: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
-    head = model.get_output_embeddings()
+    head = causal_lm(model).get_output_embeddings()
     logprobs, entropy = chosen_logprobs(
-        hidden, head.weight, chosen, bias=getattr(head, "bias", None), temperature=temperature
+        hidden,
+        head.weight,
+        chosen,
+        bias=getattr(head, "bias", None),
+        temperature=temperature,
+        compute=computed_dtype(model),
     )
     return _scatter(batch, logprobs, entropy)
 
@@ -164,4 +175,4 @@ def _wide(x: Tensor) -> torch.dtype:
 
 
 def _wide_enough(model: Any) -> bool:
-    return next(model.parameters()).dtype in (torch.float32, torch.float64)
+    return computed_dtype(model) in (torch.float32, torch.float64)

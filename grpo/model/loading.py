@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import string
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +15,24 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    DynamicCache,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
 from transformers.utils import logging as transformers_logging
+
+from .lora import (
+    ADAPTER_CONFIG,
+    LoRA,
+    add_lora,
+    load_adapters,
+    restore_adapters,
+    save_adapters,
+)
+from .precision import set_autocast
+from .recompute import set_checkpointing
+from .wrapped import is_adapted
 
 
 @contextmanager
@@ -37,7 +52,13 @@ class ModelError(ValueError):
 
 
 def load_model(
-    directory: str | Path, *, device: str = "cpu", dtype: str | torch.dtype = "float32"
+    directory: str | Path,
+    *,
+    device: str = "cpu",
+    dtype: str | torch.dtype = "float32",
+    autocast: bool = False,
+    lora: LoRA | None = None,
+    gradient_checkpointing: bool = False,
 ) -> tuple[Any, Any]:
     """Load a causal LM and its tokenizer from a transformers directory.
 
@@ -45,8 +66,15 @@ def load_model(
 
     Args:
         directory: as ``save_pretrained`` leaves it: ``config.json``, weights, tokenizer files.
+            Or adapters, as a checkpoint of a run with LoRA leaves them: their base is then
+            loaded from where it was.
         device: where the weights go.
         dtype: of the weights. Training in less than float32 loses small updates.
+        autocast: compute in bfloat16, whatever the weights are; see
+            :mod:`assay.grpo.model.precision`.
+        lora: give the model new adapters, and train only them.
+        gradient_checkpointing: compute each layer again backward, in place of keeping what it
+            computed forward.
 
     Returns:
         The model in eval mode, and the tokenizer.
@@ -54,6 +82,7 @@ def load_model(
     Raises:
         ModelError: the directory is missing, or lacks a part, or it cannot be read; or there is
             no such device.
+        ImportError: adapters need peft, and it is not installed.
     """
     path = Path(directory)
     if not path.is_dir():
@@ -61,9 +90,10 @@ def load_model(
             f"no model directory at {str(path)!r}. Give a directory with config.json, weights and "
             "tokenizer files, such as save_pretrained writes, or make one with tiny_model"
         )
-    if not (path / "config.json").is_file():
+    base = _base_of(path)
+    if not (base / "config.json").is_file():
         raise ModelError(
-            f"{str(path)!r} is not a model directory: it has no config.json. Save the model there "
+            f"{str(base)!r} is not a model directory: it has no config.json. Save the model there "
             "with model.save_pretrained(directory)"
         )
     where = _device(device)
@@ -71,15 +101,90 @@ def load_model(
     try:
         with quiet():
             model: Any = AutoModelForCausalLM.from_pretrained(
-                path, local_files_only=True, dtype=dtype
+                base.resolve(), local_files_only=True, dtype=dtype
             )
+            if base != path:
+                model = load_adapters(model, path)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
             "with model.save_pretrained(directory)"
         ) from error
+    _require_cache(model, path)
+    if lora is not None:
+        if is_adapted(model):
+            raise ModelError(f"{str(path)!r} holds adapters already: load it without lora")
+        try:
+            model = add_lora(model, lora)
+        except ValueError as error:
+            raise ModelError(f"cannot give {str(path)!r} adapters: {error}") from error
+    if gradient_checkpointing:
+        set_checkpointing(model, True)
+    if autocast:
+        set_autocast(model, torch.bfloat16)
     model.to(where)
     return model.eval(), tokenizer
+
+
+def _require_cache(model: Any, path: Path) -> None:
+    """Sampling copies a prompt's cache to its replies, which a state of another kind forbids."""
+    layers = DynamicCache(config=model.config).layers
+    others = {type(x).__name__ for x in layers if not hasattr(x, "batch_select_indices")}
+    if others:
+        raise ModelError(
+            f"the {model.config.model_type} model in {str(path)!r} keeps a state that is no cache "
+            f"of keys and values ({', '.join(sorted(others))}), so its replies cannot be sampled "
+            "here: take a model whose layers are attention"
+        )
+
+
+def save_weights(model: Any, path: str | Path) -> None:
+    """Write a model as ``save_pretrained`` does: its weights, or its adapters where it has any."""
+    with quiet():
+        if is_adapted(model):
+            save_adapters(model, Path(path))
+        else:
+            model.save_pretrained(path)
+
+
+def load_weights(model: Any, path: str | Path) -> None:
+    """Put what :func:`save_weights` wrote in place of a model's weights.
+
+    Raises:
+        OSError: there is nothing of the kind.
+        ValueError, RuntimeError: it is of another model.
+    """
+    if is_adapted(model):
+        restore_adapters(model, Path(path))
+        return
+    # Through transformers, which knows where names on disk differ from those in memory.
+    with quiet():
+        loaded = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
+    model.load_state_dict(loaded.state_dict())
+
+
+def _base_of(path: Path) -> Path:
+    """Where the model is: there, or where its adapters say.
+
+    Raises:
+        ModelError: the adapters name no directory that is there.
+    """
+    if not (path / ADAPTER_CONFIG).is_file() or (path / "config.json").is_file():
+        return path
+    try:
+        settings = json.loads((path / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        base = Path(settings["base_model_name_or_path"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{str(path / ADAPTER_CONFIG)!r} names no base model: {error!r}. Save the adapters "
+            "again, with model.save_pretrained(directory)"
+        ) from error
+    if not base.is_dir():
+        raise ModelError(
+            f"the adapters in {str(path)!r} belong to the model in {str(base)!r}, which is not "
+            f"there: put it back, or name its place in {ADAPTER_CONFIG}"
+        )
+    return base
 
 
 def _device(name: str) -> torch.device:
@@ -110,12 +215,48 @@ def load_tokenizer(path: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"the tokenizer in {str(path)!r} cannot be read: {error}") from error
+    tokenizer = _as_saved(tokenizer, path)
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"the tokenizer in {str(path)!r} has no end-of-sequence token, so no reply would end: "
             "set tokenizer.eos_token and save it again"
         )
     return tokenizer
+
+
+def _as_saved(tokenizer: Any, path: Path) -> Any:
+    """The tokenizer that ``tokenizer.json`` describes, where transformers made another of it.
+
+    Beside a config of some models (Qwen2's among them) transformers builds that model's own
+    tokenizer, whatever the file says: a character tokenizer then loses its spaces.
+    """
+    if not (path / "tokenizer.json").is_file():
+        return tokenizer
+    try:
+        saved = PreTrainedTokenizerFast.from_pretrained(path, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(f"the tokenizer in {str(path)!r} cannot be read: {error}") from error
+    if all(_read(tokenizer, text) == _read(saved, text) for text in _SAMPLES):
+        return tokenizer
+    warnings.warn(
+        f"transformers reads the tokenizer in {str(path)!r} as {type(tokenizer).__name__}, which "
+        "encodes or decodes otherwise than its tokenizer.json says; what that file says is used",
+        stacklevel=4,
+    )
+    saved.chat_template = tokenizer.chat_template
+    return saved
+
+
+_SAMPLES = (
+    "Add 12 and  345.\nThen double it, don't:\tx_1 = {2: 'b'}",
+    " leading, trailing ",
+    "naïve café 東京 🙂",
+)
+
+
+def _read(tokenizer: Any, text: str) -> tuple[list[int], str]:
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids, tokenizer.decode(ids)
 
 
 def tiny_model(

@@ -23,6 +23,7 @@ def chosen_logprobs(
     bias: Tensor | None = None,
     temperature: float = 1.0,
     chunk_elements: int = CHUNK_ELEMENTS,
+    compute: torch.dtype | None = None,
 ) -> tuple[Tensor, Tensor]:
     """``log softmax((hidden @ weight.T + bias) / temperature)`` at the targets, and its entropy.
 
@@ -33,14 +34,15 @@ def chosen_logprobs(
         bias: [V], where the head has one; gets a gradient.
         temperature: above 0.
         chunk_elements: how many logits may exist at a time.
+        compute: dtype of the matrix products, where it is not that of ``weight``.
 
     Returns:
         Log-probabilities [N] and entropies [N] in nats, both float32 (float64 for float64
-        inputs). The entropies carry no gradient.
+        inputs). Both carry a gradient; that of the entropies is computed only where it is used.
     """
     rows = max(1, chunk_elements // weight.shape[0])
     found: tuple[Tensor, Tensor] = _ChosenLogprobs.apply(  # type: ignore[no-untyped-call]  # torch
-        hidden, weight, bias, targets, temperature, rows
+        hidden.to(compute or weight.dtype), weight, bias, targets, temperature, rows
     )
     return found
 
@@ -48,7 +50,8 @@ def chosen_logprobs(
 class _ChosenLogprobs(torch.autograd.Function):
     """The chunks' logits are computed once forward and once again backward, and never kept.
 
-    With p = softmax(z): d log p[y] / dz = onehot(y) - p.
+    With p = softmax(z) and H = -sum p log p: d log p[y] / dz = onehot(y) - p, and
+    dH / dz = -p (log p + H).
     """
 
     @staticmethod
@@ -61,40 +64,62 @@ class _ChosenLogprobs(torch.autograd.Function):
         temperature: float,
         rows: int,
     ) -> tuple[Tensor, Tensor]:
+        # Where products are computed in less than the weights are kept in.
+        cast, cast_bias = weight.to(hidden.dtype), None if bias is None else bias.to(hidden.dtype)
         wide = torch.promote_types(hidden.dtype, torch.float32)
         count = hidden.shape[0]
         logprobs, entropy, normalizer = (hidden.new_empty(count, dtype=wide) for _ in range(3))
         for start in range(0, count, rows):
             part = slice(start, start + rows)
-            z = _logits(hidden[part], weight, bias, temperature, wide)
+            z = _logits(hidden[part], cast, cast_bias, temperature, wide)
             normalizer[part] = z.logsumexp(-1)
             logprobs[part] = z.gather(1, targets[part, None])[:, 0] - normalizer[part]
             z -= normalizer[part, None]
-            entropy[part] = -(z.exp() * z.clamp(min=torch.finfo(wide).min)).sum(-1)
-        ctx.save_for_backward(hidden, weight, bias, targets, normalizer)
+            entropy[part] = -(z.exp() * _finite(z)).sum(-1)
+        ctx.save_for_backward(hidden, weight, bias, targets, normalizer, entropy)
         ctx.temperature, ctx.rows = temperature, rows
-        ctx.mark_non_differentiable(entropy)
+        ctx.set_materialize_grads(False)  # None tells that nobody uses the entropies
         return logprobs, entropy
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, weight, bias, targets, normalizer = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        hidden, weight, bias, targets, normalizer, entropy = ctx.saved_tensors
+        of_logprobs, of_entropy = gradients
+        cast, cast_bias = weight.to(hidden.dtype), None if bias is None else bias.to(hidden.dtype)
         wide = normalizer.dtype
-        d_hidden = torch.empty_like(hidden)
-        d_weight = torch.zeros_like(weight, dtype=wide)
-        d_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
+        wanted = dict(zip(("hidden", "weight", "bias"), ctx.needs_input_grad, strict=False))
+        d_hidden = torch.zeros_like(hidden) if wanted["hidden"] else None
+        d_weight = torch.zeros_like(weight, dtype=wide) if wanted["weight"] else None
+        d_bias = torch.zeros_like(bias, dtype=wide) if wanted["bias"] else None
         for start in range(0, hidden.shape[0], ctx.rows):
             part = slice(start, start + ctx.rows)
-            scale = gradients[0][part, None] / ctx.temperature
-            z = _logits(hidden[part], weight, bias, ctx.temperature, wide)
-            d_z = (z - normalizer[part, None]).exp_().mul_(-scale)
-            d_z.scatter_add_(1, targets[part, None], scale)
+            z = _logits(hidden[part], cast, cast_bias, ctx.temperature, wide)
+            z -= normalizer[part, None]  # log p
+            upward: Tensor | float = 0.0  # what of the gradient is p times something
+            if of_entropy is not None:
+                upward = (_finite(z) + entropy[part, None]).mul_(-of_entropy[part, None])
+            d_z = z.exp_()
+            if of_logprobs is not None:
+                upward = upward - of_logprobs[part, None]
+            d_z *= upward
+            if of_logprobs is not None:
+                d_z.scatter_add_(1, targets[part, None], of_logprobs[part, None])
+            if ctx.temperature != 1.0:
+                d_z /= ctx.temperature
             if d_bias is not None:
                 d_bias += d_z.sum(0)
-            d_hidden[part] = d_z.to(weight.dtype) @ weight
-            d_weight.addmm_(d_z.t(), hidden[part].to(wide))
+            if d_hidden is not None:
+                d_hidden[part] = d_z.to(hidden.dtype) @ cast
+            if d_weight is not None:
+                d_weight.addmm_(d_z.t(), hidden[part].to(wide))
         d_bias = None if d_bias is None else d_bias.to(bias.dtype)
-        return d_hidden, d_weight.to(weight.dtype), d_bias, None, None, None
+        d_weight = None if d_weight is None else d_weight.to(weight.dtype)
+        return d_hidden, d_weight, d_bias, None, None, None
+
+
+def _finite(log_p: Tensor) -> Tensor:
+    """A logit of minus infinity has p = 0, and p log p must not be 0 times infinity."""
+    return log_p.clamp(min=torch.finfo(log_p.dtype).min)
 
 
 def _logits(

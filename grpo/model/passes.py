@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from .batch import Batch, Row, by_prompt, micro_batches
 from .forward import Forward
+from .reference import Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,10 @@ def with_reference(
 ) -> list[Row]:
     """The rows with their log-probabilities under the reference model.
 
-    Read once for all passes over a rollout. See :func:`read_rows` for the arguments.
+    Read once for all passes over a rollout. The reference is a :class:`Reference` or a model;
+    see :func:`read_rows` for the other arguments.
     """
-    read = read_rows(reference, forward, rows, temperature=temperature, budget=budget)
+    reading = reference.reading() if isinstance(reference, Reference) else nullcontext(reference)
+    with reading as model:
+        read = read_rows(model, forward, rows, temperature=temperature, budget=budget)
     return [replace(row, reference=x.logprobs) for row, x in zip(rows, read, strict=True)]

@@ -1,100 +1,71 @@
-"""A forward pass in which the replies to a prompt share its computation.
+"""A forward pass in which replies share their prompt's computation, and nothing is padding.
 
-A group's G replies repeat their prompt. Laid out as ``[prompt | reply 1 | ... | reply G]`` a
-group costs S + G x T tokens in place of G x (S + T). Only attention looks at other tokens, so
-only attention has to know of the layout: it is given to transformers as one more attention
+A group's G replies repeat their prompt. Here the tokens of all prompts and then of all replies
+lie end to end in a single row, each once. Only attention looks at other tokens, so only
+attention has to know of the layout: it is given to transformers as one more attention
 implementation, and the model's modules stay as they are.
 
-Shapes: P prompts, G replies to each, S prompt tokens, T reply tokens, H heads, K key-value
-heads, E head size, D hidden size.
+Shapes: P prompts, G replies to each, S prompt tokens, T reply tokens, N tokens in the row, H
+heads, K key-value heads, E head size, D hidden size.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from .batch import Batch
+from .precision import computing
+from .prefix_attention import Layout, Table, attend
+from .recompute import attention, checkpointed
+from .wrapped import causal_lm
 
 NAME = "assay_shared_prefix"
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where things are in a laid-out row.
-
-    Attributes:
-        prompt: S.
-        replies: G.
-        reply: T.
-        mask: [P * G, 1, T, S + T] of bool, what a reply token may look at: its prompt without
-            the padding, and its reply so far.
-        asked: grows when attention asks for the layout.
-    """
-
-    prompt: int
-    replies: int
-    reply: int
-    mask: Tensor
-    asked: list[bool]
-
-
 def shared_hidden(model: Any, batch: Batch) -> Tensor:
-    """Hidden states that predict each reply token.
-
-    Returns:
-        [P, G, T, D]: at [p, g, t] the state after the prompt and t tokens of the reply.
+    """Hidden states that predict the policy's tokens, in the order of the batch's mask. [M, D].
 
     Raises:
         ValueError: the model's attention has something that this one does not (a sliding
-            window, a cap, sinks, dropout), or never asked for it.
+            window, a cap, sinks, dropout), or never asked for the layout.
     """
     p, g, t = batch.replies.shape
-    s = batch.prompts.shape[1]
     device = batch.prompts.device
-    t = max(1, t - 1)  # the last token of a reply predicts nothing
-    ids = torch.cat([batch.prompts, batch.replies[:, :, :t].reshape(p, g * t)], dim=1)
-    steps = torch.arange(t, device=device)
+    fed = (batch.reply_lengths - 1).clamp(min=0)  # a reply's last token predicts nothing
+    steps = torch.arange(max(1, t - 1), device=device)
+    in_prompt = torch.arange(batch.prompts.shape[1], device=device) < batch.prompt_lengths[:, None]
+    in_reply = steps < fed[..., None]  # [P, G, T - 1]
+    replies = batch.replies[..., : len(steps)]
+    ids = torch.cat([batch.prompts[in_prompt], replies[in_reply]])
+    before = batch.prompt_lengths[:, None, None]
     positions = torch.cat(
         [
-            torch.arange(s, device=device).expand(p, s),
-            (batch.prompt_lengths[:, None] + steps).repeat(1, g),
-        ],
-        dim=1,
+            torch.arange(in_prompt.shape[1], device=device).expand_as(in_prompt)[in_prompt],
+            (before + steps).expand_as(in_reply)[in_reply],
+        ]
     )
-    prompt_there = torch.arange(s, device=device) < batch.prompt_lengths[:, None]  # [P, S]
-    seen = torch.cat(
-        [
-            prompt_there[:, None].expand(p, t, s),
-            (steps <= steps[:, None]).expand(p, t, t),
-        ],
-        dim=2,
-    )
-    layout = Layout(s, g, t, seen.repeat_interleave(g, dim=0)[:, None], [])
-    hidden = _run(model, ids, positions, layout)  # [P, S + G * T, D]
+    layout = Layout(Table.of(in_prompt), Table.of(in_reply.flatten(0, 1)), replies=g)
+    hidden = _run(model, ids[None], positions[None], layout)[0]  # [N, D]
     if not layout.asked:
         raise ValueError("the model's attention never asked for the layout: it has one of its own")
-    last = hidden[torch.arange(p, device=device), batch.prompt_lengths - 1]  # [P, D]
-    replies = hidden[:, s:].reshape(p, g, t, -1)
-    first = last[:, None, None].expand(p, g, 1, -1)
-    return torch.cat([first, replies[:, :, : batch.replies.shape[2] - 1]], dim=2)
+    # The prompt's last token predicts a reply's first one, and each token of it the next.
+    lasts = batch.prompt_lengths.cumsum(0) - 1
+    starts = int(batch.prompt_lengths.sum()) + fed.flatten().cumsum(0).view(p, g) - fed
+    sources = starts[..., None] + torch.arange(-1, t - 1, device=device)  # [P, G, T]
+    sources[..., 0] = lasts[:, None]
+    return hidden.index_select(0, sources[batch.mask])
 
 
 def _run(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
-    config = model.config.get_text_config()
-    before = config._attn_implementation
-    config._attn_implementation = NAME
-    try:
-        output = model.base_model(
+    plain = causal_lm(model)
+    with attention(plain.config.get_text_config(), NAME), checkpointed(model), computing(model):
+        output = plain.base_model(
             input_ids=ids, position_ids=positions, use_cache=False, shared_prefix=layout
         )
-    finally:
-        config._attn_implementation = before
     hidden: Tensor = output.last_hidden_state
     return hidden
 
@@ -115,8 +86,8 @@ def _attend(
 
     Args:
         module: unused; transformers passes it.
-        query: [P, H, S + G * T, E].
-        key: [P, K, S + G * T, E].
+        query: [1, H, N, E].
+        key: [1, K, N, E].
         value: as ``key``.
         attention_mask: unused; the layout says who sees whom.
         scaling: of the products, E ** -0.5 by default.
@@ -125,41 +96,20 @@ def _attend(
         others: anything set among them is something that this attention lacks.
 
     Returns:
-        [P, S + G * T, H, E], and no weights.
+        [1, N, H, E], and no weights.
     """
     unknown = [k for k in ("sliding_window", "softcap", "s_aux") if others.get(k) is not None]
     if shared_prefix is None or dropout or unknown:
         raise ValueError(f"attention cannot share a prefix: {unknown or 'dropout, or no layout'}")
     shared_prefix.asked.append(True)
-    p, heads, _, size = query.shape
-    s, g, t = shared_prefix.prompt, shared_prefix.replies, shared_prefix.reply
-    grouped = heads != key.shape[1]
-
-    def replies(x: Tensor) -> Tensor:  # [P, H, S + G * T, E] -> [P * G, H, T, E]
-        return x[:, :, s:].reshape(p, -1, g, t, size).transpose(1, 2).flatten(0, 1)
-
-    def prompts(x: Tensor) -> Tensor:  # [P, H, S + G * T, E] -> [P * G, H, S, E]
-        return x[:, None, :, :s].expand(p, g, -1, s, size).flatten(0, 1)
-
-    # Padding is on the right, so among prompt tokens causal order alone hides it.
-    first = scaled_dot_product_attention(
-        query[:, :, :s],
-        key[:, :, :s],
-        value[:, :, :s],
-        is_causal=True,
-        scale=scaling,
-        enable_gqa=grouped,
-    )
-    rest = scaled_dot_product_attention(
-        replies(query),
-        torch.cat([prompts(key), replies(key)], dim=2),
-        torch.cat([prompts(value), replies(value)], dim=2),
-        attn_mask=shared_prefix.mask,
-        scale=scaling,
-        enable_gqa=grouped,
-    )
-    rest = rest.reshape(p, g, heads, t, size).transpose(1, 2).reshape(p, heads, g * t, size)
-    return torch.cat([first, rest], dim=2).transpose(1, 2), None
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:  # grouped-query attention
+        key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))
+    if torch.is_autocast_enabled(query.device.type):
+        dtype = torch.get_autocast_dtype(query.device.type)
+        query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+    rows = (x[0].transpose(0, 1) for x in (query, key, value))  # [N, H, E]
+    return attend(*rows, layout=shared_prefix, scale=scaling)[None], None
 
 
 AttentionInterface.register(NAME, _attend)

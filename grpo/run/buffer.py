@@ -33,6 +33,7 @@ class Buffer:
         norms: lengths of the gradients of the optimizer steps so far.
         first: sums of the first optimizer step alone, which the sampler's weights took.
         seconds: spent on updates.
+        samples: groups of the rollout that are kept to be read, as JSON values.
     """
 
     step: int
@@ -43,6 +44,7 @@ class Buffer:
     norms: list[float] = field(default_factory=list)
     first: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    samples: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
         """Write it as safetensors. Every number comes back as it was, to the bit."""

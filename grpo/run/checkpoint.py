@@ -33,7 +33,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
-from ..model.loading import quiet
+from ..model.loading import load_weights, save_weights
 from .buffer import Buffer
 from .whole import remove_directory, write_directory
 
@@ -142,7 +142,8 @@ def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
             f"cannot write to {str(directory)!r}: {error.strerror}. Give another out_dir"
         ) from error
     # The weights, and Adam's two moments of each.
-    size = 3 * sum(p.numel() * p.element_size() for p in model.parameters())
+    trained = [p for p in model.parameters() if p.requires_grad]
+    size = 3 * sum(p.numel() * p.element_size() for p in trained)
     free = shutil.disk_usage(directory).free
     if free < checkpoints * size:
         raise OSError(
@@ -173,9 +174,7 @@ def load_checkpoint(path: str | Path, model: Any, optimizer: Any, reference: Any
         buffer = Buffer.load(path / _BUFFER) if (path / _BUFFER).exists() else None
         saved = torch.load(path / "optimizer.pt", weights_only=True, map_location="cpu")
         # Through transformers, which knows where names on disk differ from those in memory.
-        with quiet():
-            loaded = type(model).from_pretrained(path, local_files_only=True, dtype=model.dtype)
-        model.load_state_dict(loaded.state_dict())
+        load_weights(model, path)
         optimizer.load_state_dict(saved["optimizer"])
         if reference is not None and (path / _REFERENCE).exists():
             reference.load(path / _REFERENCE)
@@ -257,6 +256,5 @@ def _fill(
 
 
 def _fill_model(path: Path, model: Any, tokenizer: Any) -> None:
-    with quiet():
-        model.save_pretrained(path)
+    save_weights(model, path)
     tokenizer.save_pretrained(path)

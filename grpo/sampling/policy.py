@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from dataclasses import asdict
 from typing import Any
 
 from ...envs import Completion, Conversation
-from ...envs.turn_tokens import extend_prompt
+from .draw import Distribution
+from .prompts import encode_all
 from .sample import sample
+from .stop import StopStrings
 
 
 class ModelPolicy:
@@ -25,7 +27,13 @@ class ModelPolicy:
             they are.
         max_new_tokens: tokens after which a reply is cut off.
         temperature: divides the logits; 0 takes the most likely token.
-        top_p: see :func:`assay.grpo.sample`; training needs 1.
+        top_k: for evaluation only, as the next two; see
+            :class:`~assay.grpo.sampling.draw.Distribution`.
+        min_p: likewise.
+        top_p: likewise.
+        stop: texts that end a reply, found also where they lie across tokens. The reply keeps
+            the tokens up to the one that completes such a text, so its text ends with it, and
+            with what else that token says.
         seed: of the first calls.
         rows_per_batch: how many replies are decoded side by side; this and the length of the
             prompts decide how much memory the cache takes.
@@ -41,7 +49,10 @@ class ModelPolicy:
         *,
         max_new_tokens: int,
         temperature: float = 1.0,
+        top_k: int = 0,
+        min_p: float = 0.0,
         top_p: float = 1.0,
+        stop: Sequence[str] = (),
         seed: int = 0,
         rows_per_batch: int = 512,
     ) -> None:
@@ -50,15 +61,13 @@ class ModelPolicy:
                 "max_new_tokens and rows_per_batch must be at least 1, "
                 f"got {max_new_tokens} and {rows_per_batch}"
             )
-        if temperature < 0 or not 0 < top_p <= 1:
-            raise ValueError(
-                f"temperature must be at least 0 and top_p in (0, 1], got {temperature} and {top_p}"
-            )
         self.model = model
         self.tokenizer = tokenizer
         self.max_new_tokens = max_new_tokens
-        self.temperature = temperature
-        self.top_p = top_p
+        self.distribution = Distribution(
+            temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p
+        )
+        self.stop = StopStrings(tokenizer, stop)
         self.rows_per_batch = rows_per_batch
         self.eos_ids = eos_ids(model, tokenizer)
         self.reseed(seed)
@@ -66,6 +75,10 @@ class ModelPolicy:
     def reseed(self, seed: int, first_row: int = 0) -> None:
         """Start a new stream of random numbers, at row ``first_row``."""
         self._seed, self._row = seed, first_row
+
+    def sync(self, model: Any, step: int) -> None:
+        """Sample from this model from now on; it is the model itself, and no copy."""
+        self.model = model
 
     def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
         """Answer each conversation."""
@@ -85,11 +98,7 @@ class ModelPolicy:
             TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
                 are over, so that there is no such thing as going on from them.
         """
-        prompts: list[list[int]] = []
-        asked = zip(conversations, prefixes, strict=True)
-        for (conversation, prefix), copies in groupby(asked):  # encoded once for all copies
-            ids = extend_prompt(self.tokenizer, conversation, prefix)
-            prompts += [ids for _ in copies]
+        prompts = encode_all(self.tokenizer, conversations, prefixes)
         training = self.model.training
         self.model.eval()  # dropout would make the log-probabilities another policy's
         try:
@@ -107,8 +116,8 @@ class ModelPolicy:
             prompts,
             max_new_tokens=self.max_new_tokens,
             eos_ids=self.eos_ids,
-            temperature=self.temperature,
-            top_p=self.top_p,
+            stop=self.stop,
+            **asdict(self.distribution),
             seed=self._seed,
             first_row=self._row,
         )

@@ -1,15 +1,14 @@
 """Sample replies from any transformers causal LM, a batch at a time.
 
-Each distinct prompt is computed once; its key-value cache is then copied to its replies. Rows
-that are done leave the batch.
+Each distinct prompt is computed once, and where the model allows it, its keys and values are held
+once for all replies to it. Rows that are done leave the batch.
 
-Shapes: Q distinct prompts, B rows, S prompt tokens, V vocabulary.
+Shapes: B rows, V vocabulary.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
@@ -17,9 +16,15 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
+from ..model.wrapped import causal_lm
+from .decoder import choose_decoder
+from .draw import Distribution
 from .random_numbers import uniforms
+from .stop import StopStrings
+
+# Tokens drawn before the host looks which rows are done. An accelerator would wait for it.
+_STEPS_A_LOOK = {"cpu": 1, "cuda": 8}
 
 
 @dataclass(slots=True)
@@ -27,9 +32,10 @@ class Sample:
     """One sampled reply.
 
     Attributes:
-        ids: the tokens, the end-of-sequence token included where it came.
+        ids: the tokens, those that ended it included.
         logprobs: of each token under the distribution it was drawn from, in float32.
-        finish: ``stop`` where an end-of-sequence token came, ``length`` where there was no room.
+        finish: ``stop`` where an end-of-sequence token or a stop string came, ``length`` where
+            there was no room.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -44,7 +50,10 @@ def sample(
     *,
     max_new_tokens: int,
     eos_ids: Sequence[int] = (),
+    stop: StopStrings | None = None,
     temperature: float = 1.0,
+    top_k: int = 0,
+    min_p: float = 0.0,
     top_p: float = 1.0,
     seed: int = 0,
     first_row: int = 0,
@@ -61,10 +70,11 @@ def sample(
         prompts: token ids of each row, none empty. Equal neighbours are computed once.
         max_new_tokens: tokens after which a reply is cut off.
         eos_ids: tokens that end a reply.
-        temperature: divides the logits; 0 takes the most likely token, with log-probability 0.
-        top_p: keep the most likely tokens that together reach this probability. Below 1 the
-            log-probabilities are those of what was kept, which is no policy that a gradient
-            can be taken of: for evaluation only.
+        stop: texts that end a reply.
+        temperature: see :class:`~assay.grpo.sampling.draw.Distribution`, as for the next three.
+        top_k: for evaluation only.
+        min_p: for evaluation only.
+        top_p: for evaluation only.
         seed: see above.
         first_row: number of the first row.
 
@@ -72,120 +82,73 @@ def sample(
         One sample for each prompt, in order.
 
     Raises:
-        ValueError: a prompt has no tokens, or the model's logits are not finite.
+        ValueError: a prompt has no tokens, a setting is out of its range, or the model's logits
+            are not finite.
     """
+    distribution = Distribution(temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p)
     if not all(prompts):
         raise ValueError("a prompt needs at least one token, got an empty one")
     if not prompts:
         return []
+    model = causal_lm(model)
     device = model.device
+    steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
     samples = [Sample() for _ in prompts]
-    rows = np.arange(first_row, first_row + len(prompts))
-    chances = torch.from_numpy(uniforms(seed, rows, max_new_tokens)).to(device)  # [B, T]
-    decoder = _Decoder(model, prompts)
-    ends = torch.tensor(list(eos_ids), dtype=torch.long, device=device)
-    live = torch.arange(len(prompts), device=device)
+    numbers = np.arange(first_row, first_row + len(prompts))
+    chances = torch.from_numpy(uniforms(seed, numbers, max_new_tokens)).to(device)  # [B, T]
+    runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
+    _, make = choose_decoder(model)
+    decoder = make(model, [p for p, _ in runs], [n for _, n in runs], max_new_tokens - 1)
+    live, ends = samples, frozenset(eos_ids)
+    drawn: list[tuple[Tensor, Tensor]] = []
     for t in range(max_new_tokens):
-        tokens, logprobs = draw(decoder.logits, chances[live, t], temperature, top_p)
-        done = torch.isin(tokens, ends)
-        columns = live.tolist(), tokens.tolist(), logprobs.tolist(), done.tolist()
-        for row, token, logprob, end in zip(*columns, strict=True):
-            samples[row].ids.append(token)
-            samples[row].logprobs.append(logprob)
-            if end:
-                samples[row].finish = "stop"
-        keep = (~done).nonzero()[:, 0]
-        if t + 1 == max_new_tokens or not keep.numel():
-            break
-        if keep.numel() < live.numel():
-            live, tokens = live[keep], tokens[keep]
-            decoder.keep(keep)
-        decoder.feed(tokens)
+        tokens, logprobs = distribution.draw(decoder.logits, chances[:, t])
+        drawn.append((tokens, logprobs))
+        if len(drawn) == steps_a_look or t + 1 == max_new_tokens:
+            _write_down(live, drawn, ends, stop)
+            drawn = []
+            going = [i for i, s in enumerate(live) if s.finish == "length"]
+            if t + 1 == max_new_tokens or not going:
+                break
+            if len(live) - len(going) > decoder.patience * len(live):
+                order = _closed_up(len(live), going)
+                rows = torch.tensor(order, device=device)
+                live, chances, tokens = [live[i] for i in order], chances[rows], tokens[rows]
+                decoder.keep(rows)
+        decoder.feed(tokens.clamp(min=0))
     return samples
 
 
-def draw(
-    logits: Tensor, chances: Tensor, temperature: float = 1.0, top_p: float = 1.0
-) -> tuple[Tensor, Tensor]:
-    """Choose a token for each row by inverting its cumulative distribution.
-
-    Args:
-        logits: [B, V].
-        chances: [B] in [0, 1), float64.
-        temperature: divides the logits; 0 takes the most likely.
-        top_p: see :func:`sample`.
-
-    Returns:
-        Tokens [B], and their log-probabilities [B] in float32.
-    """
-    if temperature == 0:
-        tokens = logits.argmax(-1)
-        return tokens, torch.zeros(len(tokens), device=logits.device)
-    logprobs = (logits.float() / temperature).log_softmax(-1)
-    if top_p < 1:
-        logprobs = _nucleus(logprobs, top_p)
-    # In float64 a token of probability 1e-12 still widens the sum, and one of 0 never does.
-    cumulative = logprobs.double().exp().cumsum(-1)  # [B, V]
-    if not cumulative[:, -1].isfinite().all():
-        raise ValueError(
-            "the model's logits are not finite, so there is nothing to draw from: its weights are "
-            "broken. Go back to an earlier checkpoint, and lower learning_rate"
-        )
-    threshold = chances[:, None] * cumulative[:, -1:]
-    tokens = torch.searchsorted(cumulative, threshold, right=True)  # [B, 1]
-    return tokens[:, 0], logprobs.gather(1, tokens)[:, 0]
+def _write_down(
+    live: Sequence[Sample],
+    drawn: Sequence[tuple[Tensor, Tensor]],
+    ends: Container[int],
+    stop: StopStrings | None,
+) -> None:
+    """Add the tokens of some steps to their replies, up to where each ends."""
+    steps = zip(
+        torch.stack([tokens for tokens, _ in drawn]).tolist(),
+        torch.stack([logprobs for _, logprobs in drawn]).tolist(),
+        strict=True,
+    )
+    for tokens, logprobs in steps:
+        for reply, token, logprob in zip(live, tokens, logprobs, strict=True):
+            if reply.finish == "stop":
+                continue
+            if token < 0:
+                raise ValueError(
+                    "the model's logits are not finite, so there is nothing to draw from: its "
+                    "weights are broken. Go back to an earlier checkpoint, and lower learning_rate"
+                )
+            reply.ids.append(token)
+            reply.logprobs.append(logprob)
+            if token in ends or (stop is not None and stop.complete(reply.ids)):
+                reply.finish = "stop"
 
 
-def _nucleus(logprobs: Tensor, top_p: float) -> Tensor:
-    """Renormalise over the smallest set of likeliest tokens that reaches ``top_p``."""
-    ordered, order = logprobs.sort(dim=-1, descending=True)
-    before = ordered.exp().cumsum(-1) - ordered.exp()
-    ordered = ordered.masked_fill(before >= top_p, -torch.inf).log_softmax(-1)
-    return torch.full_like(logprobs, -torch.inf).scatter(1, order, ordered)
-
-
-class _Decoder:
-    """The model's state after what each row has so far: cache, mask, and the next logits."""
-
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
-        self._model = model
-        runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
-        width = max(len(prompt) for prompt, _ in runs)
-        # Padding on the left: the next token of every row then lies in the same column.
-        ids = torch.tensor([[0] * (width - len(p)) + list(p) for p, _ in runs])  # [Q, S]
-        there = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p, _ in runs])
-        self._mask = there.to(model.device)
-        self._positions = self._mask.sum(1)  # [Q], where the next token goes
-        self._cache = DynamicCache(config=model.config)
-        accepted = inspect.signature(model.forward).parameters
-        self._takes_positions = "position_ids" in accepted
-        last = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
-        positions = (self._mask.cumsum(1) - 1).clamp(min=0)
-        self.logits = self._forward(ids.to(model.device), positions, **last)  # [Q, V]
-        copies = torch.tensor([n for _, n in runs])
-        self.keep(torch.arange(len(runs)).repeat_interleave(copies).to(model.device))
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; a row may be named more than once."""
-        self._cache.batch_select_indices(rows)
-        self._mask, self._positions = self._mask[rows], self._positions[rows]
-        self.logits = self.logits[rows]
-
-    def feed(self, tokens: Tensor) -> None:
-        """Append one token [B] to each row."""
-        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
-        self.logits = self._forward(tokens[:, None], self._positions[:, None])
-        self._positions = self._positions + 1
-
-    def _forward(self, ids: Tensor, positions: Tensor, **options: Any) -> Tensor:
-        if self._takes_positions:
-            options["position_ids"] = positions
-        output = self._model(
-            input_ids=ids,
-            attention_mask=self._mask,
-            past_key_values=self._cache,
-            use_cache=True,
-            **options,
-        )
-        logits: Tensor = output.logits[:, -1]
-        return logits
+def _closed_up(rows: int, going: Sequence[int]) -> list[int]:
+    """The rows that go on, as many as possible at their old places: the last fill the holes."""
+    n = len(going)
+    here = set(going)
+    movers = iter(i for i in reversed(going) if i >= n)
+    return [i if i in here else next(movers) for i in range(n)]

@@ -1,54 +1,78 @@
-"""What a run did, step by step: ``metrics.jsonl``, and TensorBoard where it is installed."""
+"""What a run did, step by step: ``metrics.jsonl``, ``samples.jsonl`` and any trackers."""
 
 from __future__ import annotations
 
-import json
-import math
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from .lines import StepLines, finite, read_rows
+from .trackers import Background, Origin, Tracker, opened, require_trackers
+
 FILE = "metrics.jsonl"
+SAMPLES = "samples.jsonl"
 
 
 class MetricsLog:
-    """Appends one row a step to ``metrics.jsonl``, and the same numbers to TensorBoard.
+    """Appends one row a step to ``metrics.jsonl``, and the same numbers to trackers.
 
-    Each row is written and flushed as one whole line, so that the file can be read at any time.
+    Each row is written as one whole line, so that the file can be read at any time. A tracker that
+    fails or hangs is reported once; it neither stops nor slows the run.
 
     Args:
-        directory: made where missing; TensorBoard's files go to ``tensorboard/`` in it.
+        directory: made where missing.
         resume_step: rows of later steps are dropped: their steps are about to be done again.
-        tensorboard: write TensorBoard files too, where it is installed.
+        trackers: names (``tensorboard``, ``wandb``, ``trackio``) or :class:`Tracker` objects.
+            ``None``: TensorBoard, where it is installed; its files go to ``tensorboard/``.
+        config: settings of the run, for trackers that show them.
+
+    Raises:
+        ImportError: a tracker that was asked for by name is not installed.
+        ValueError: there is no tracker of that name.
     """
 
     def __init__(
-        self, directory: str | Path, *, resume_step: int | None = None, tensorboard: bool = True
+        self,
+        directory: str | Path,
+        *,
+        resume_step: int | None = None,
+        trackers: Sequence[str | Tracker] | None = None,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
-        self.path = Path(directory) / FILE
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if resume_step is not None and self.path.exists():
-            self._drop_after(resume_step)
-        self._file = self.path.open("a", encoding="utf-8")
-        self._board = _board(self.path.parent / "tensorboard", resume_step) if tensorboard else None
+        require_trackers(trackers)
+        root = Path(directory)
+        self._rows = StepLines(root / FILE, resume_step=resume_step)
+        self._samples: StepLines | None = None
+        if resume_step is not None and (root / SAMPLES).exists():
+            self._samples = StepLines(root / SAMPLES, resume_step=resume_step)
+        self.path = self._rows.path
+        origin = Origin(root, dict(config or {}), resume_step, self._rows.last)
+        self._trackers: list[Background] = opened(trackers, origin)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a row; it needs a ``step``. A number that is not finite becomes null."""
-        values = {k: _plain(v) for k, v in row.items()}
-        self._file.write(json.dumps(values, allow_nan=False) + "\n")
-        self._file.flush()
-        if self._board is not None:
-            for name, value in values.items():
-                if name != "step" and isinstance(value, int | float):
-                    self._board.add_scalar(name, value, row["step"])
+        values = finite(row)
+        self._rows.write(values)
+        for tracker in self._trackers:
+            tracker.write(values)
+
+    def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
+        """Append a step's sample groups, as :func:`sample_groups` gives them."""
+        if self._samples is None:
+            self._samples = StepLines(self.path.with_name(SAMPLES))
+        kept = finite(groups)
+        self._samples.write({"step": step, "groups": kept})
+        for tracker in self._trackers:
+            tracker.samples(step, kept)
 
     def close(self) -> None:
-        """Close the files. Calling it twice does no harm."""
-        self._file.close()
-        if self._board is not None:
-            self._board.close()
+        """Close the files and the trackers. Calling it twice does no harm."""
+        self._rows.close()
+        if self._samples is not None:
+            self._samples.close()
+        for tracker in self._trackers:
+            tracker.close()
 
     def __enter__(self) -> Self:
         return self
@@ -61,40 +85,11 @@ class MetricsLog:
     ) -> None:
         self.close()
 
-    def _drop_after(self, step: int) -> None:
-        kept = [row for row in read_metrics(self.path) if row["step"] <= step]
-        temporary = self.path.with_suffix(".partial")
-        temporary.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-        os.replace(temporary, self.path)
-
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     """Rows of a ``metrics.jsonl``; a last line that a crash cut short is left out.
 
     Raises:
-        ValueError: another line is not JSON.
+        ValueError: another line is not a JSON object with a number as its ``step``.
     """
-    lines = Path(path).read_text(encoding="utf-8").split("\n")
-    whole, rest = lines[:-1], lines[-1]  # what follows the last newline is no whole line
-    del rest
-    rows = []
-    for number, line in enumerate(whole, start=1):
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number}: expected JSON, got {line!r}") from error
-    return rows
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _board(directory: Path, resume_step: int | None) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return None
-    # Without purge_step the steps that are done again would show up twice.
-    purge = None if resume_step is None else resume_step + 1
-    return SummaryWriter(str(directory), purge_step=purge)
+    return read_rows(path)

@@ -1,150 +1,184 @@
-"""What a person wants to see of a rollout: its numbers, a progress bar, and an alarm."""
+"""A run on one page: what it was, how it went, and what the model wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from ...envs import wilson_interval
+from ..config import GRPOConfig
+from .curves import Curve, Panel, draw_svg, is_known, is_sparse, panels, smooth, window_of
+from .history import History, read_history
+from .page import duration, figures, folded, note, page, safe, table, tiles, write_page
 
-from ...envs import Counts, EpisodeGroup
-from ..run.evaluate import Rollout, Score
-
-
-def rollout_metrics(groups: Sequence[EpisodeGroup]) -> dict[str, float]:
-    """Numbers of a rollout by name.
-
-    Returns:
-        ``reward`` and ``accuracy`` (means over scored episodes), ``reward/NAME`` for each named
-        part, ``masked`` (episodes without a reward), ``truncated`` (share cut off),
-        ``zero_variance`` (share of groups that teach nothing), ``tokens/sampled`` and
-        ``tokens/reply`` (their mean for an episode).
-    """
-    episodes = [e for group in groups for e in group.episodes]
-    score = Score.of(groups)
-    lengths = [sum(len(s.ids) for s in e.spans if s.author == "model") for e in episodes]
-    row = {
-        "reward": score.reward,
-        "accuracy": score.pass_at_1,
-        "zero_variance": zero_variance(groups),
-        "masked": score.masked,
-        "truncated": score.truncated,
-        "tokens/sampled": sum(lengths),
-        "tokens/reply": sum(lengths) / max(1, len(lengths)),
-    }
-    for name in sorted({name for e in episodes for name in e.rewards}):
-        parts = [p for e in episodes if (p := e.rewards.get(name)) is not None]
-        if parts:
-            row[f"reward/{name}"] = sum(parts) / len(parts)
-    return row
+_SHOWN_STEPS = 12
+PAGE = "report.html"
 
 
-def filter_metrics(rollout: Rollout) -> dict[str, float]:
-    """What a rollout that leaves groups out, such as ``Refill``, did in the last step.
-
-    Returns:
-        ``groups/NAME`` for each of its counts of groups, and ``accuracy/played``: of all episodes
-        that were played and scored, the share that is right. Nothing for other rollouts.
-    """
-    counts = getattr(rollout, "counts", None)
-    if not isinstance(counts, Counts):
-        return {}
-    row = counts.to_json()
-    correct, scored = row.pop("correct"), row.pop("scored")
-    del row["masked"], row["wanted"]
-    played = {"accuracy/played": correct / scored if scored else float("nan")}
-    return {f"groups/{name}": float(number) for name, number in row.items()} | played
-
-
-def zero_variance(groups: Sequence[EpisodeGroup]) -> float:
-    """Share of groups whose rewards are all equal, or too few to compare."""
-    flat = sum(len({r for r in group.rewards if r is not None}) < 2 for group in groups)
-    return flat / max(1, len(groups))
-
-
-def stall(row: Mapping[str, Any]) -> str | None:
-    """Say what is wrong where a rollout holds nothing to learn from, or ``None``."""
-    if row["zero_variance"] < 1 or row["reward"] is None:  # NaN is None in a row that was read back
-        return None
-    if row["reward"] <= 0.01:
-        cut = row["truncated"]
-        return (
-            "every group earned the same, and nearly nothing: no gradient, and none will come "
-            "back by itself. "
-            + (
-                f"{cut:.0%} of the replies were cut off: raise max_new_tokens."
-                if cut > 0.5
-                else "Warm-start the model, take easier tasks, or, if rewards were higher "
-                "before, go back to a checkpoint with a lower learning_rate or more warmup_steps."
-            )
-        )
-    if row["reward"] >= 0.99:
-        return "every reply earned full marks: nothing is left to learn here. Take harder tasks."
-    return None
-
-
-class Alarm:
-    """Calls out where several rollouts in a row hold nothing to learn from.
-
-    One such rollout happens in a healthy run with few prompts; three in a row hardly do.
-    """
-
-    def __init__(self, *, patience: int = 3) -> None:
-        self._patience, self._streak = patience, 0
-
-    def check(self, row: Mapping[str, Any]) -> str | None:
-        """Take a step's row; give the message once when the streak reaches the patience."""
-        message = stall(row)
-        self._streak = 0 if message is None else self._streak + 1
-        return message if self._streak == self._patience else None
-
-
-class Progress:
-    """A progress bar with the numbers that tell whether a run is well.
+def write_report(
+    run: str | Path, path: str | Path | None = None, *, title: str | None = None
+) -> Path:
+    """Write a run's page: one HTML file with curves and samples that needs no network.
 
     Args:
-        steps: of the whole run.
-        done: of them, before this start.
-        show: draw it, where the error stream is a terminal.
+        run: its directory, or a JSONL file of metrics.
+        path: of the page; ``report.html`` in the run's directory where none is given.
+        title: of the page.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        ValueError: there is no such run, or it has no rows.
     """
+    history = read_history(run)
+    if path is None:
+        path = Path(run) / PAGE if Path(run).is_dir() else Path(run).with_suffix(".html")
+    home = Path(history.name).resolve()
+    heading = title or f"Run {home.name or home}"
+    write_page(Path(path), page(heading, _parts(history)))
+    return Path(path)
 
-    def __init__(self, steps: int, done: int, *, show: bool) -> None:
-        console = Console(stderr=True)
-        self._bar = Bar(
-            TextColumn("train"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
-            console=console,
-            disable=not (show and console.is_terminal),
-        )
-        self._task = self._bar.add_task("", total=steps, completed=done)
-        self._held_out = ""
 
-    def update(self, row: Mapping[str, Any]) -> None:
-        """Show a row of metrics."""
-        if "held_out/pass_at_1" in row:
-            self._held_out = f"  held-out {row['held_out/pass_at_1']:.3f}"
-        text = self._held_out
-        if "reward" in row:
-            text = (
-                f"reward {row['reward']:.3f}  accuracy {row['accuracy']:.3f}  "
-                f"zero-variance {row['zero_variance']:.0%}{text}"
-            )
-        self._bar.update(self._task, completed=row["step"], description=text)
+def changed_settings(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Settings that are not the default, each with its default."""
+    usual = GRPOConfig().to_json()
+    return {k: (v, usual.get(k, "-")) for k, v in config.items() if usual.get(k, "-") != v}
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
+def _parts(history: History) -> list[str]:
+    parts = [note(_line(history)), tiles(_numbers(history))]
+    parts += [
+        f'<p class="alarm"><b>Step {step}:</b> {safe(text)}</p>' for step, text in history.alarms
+    ]
+    drawn = [(panel, _curves(history, panel, names)) for panel, names in panels(history.names)]
+    known = [(p.title, draw_svg(p, c)) for p, c in drawn if is_known(p)]
+    others = [(p.title, draw_svg(p, c)) for p, c in drawn if not is_known(p)]
+    window = window_of(history.series("reward"))
+    few = f"Thick: mean of the last {window} steps; thin: each step. " if window > 1 else ""
+    parts += ["<h2>Curves</h2>", note(f"{few}Dots: at evaluations."), figures(known)]
+    if others:
+        parts.append(folded("Further numbers", figures(others)))
+    if history.samples:
+        parts += ["<h2>Samples</h2>", *_samples(history.samples)]
+    return [*parts, "<h2>Settings</h2>", _settings(history)]
+
+
+def _line(history: History) -> str:
+    about = [f"{name}: {value}" for name, value in history.about.items()]
+    when = [f"started {history.started[0]}"] if history.started else []
+    if len(history.started) > 1:
+        when.append(f"resumed {len(history.started) - 1} x, last {history.started[-1]}")
+    return " · ".join([*about, *when]) or history.name
+
+
+def _numbers(history: History) -> list[tuple[str, str]]:
+    """The tiles: what a run came to."""
+    planned = history.config.get("steps")
+    found = [("step" + (f" of {planned}" if planned else ""), str(history.steps))]
+    seconds = history.seconds()
+    if seconds:
+        found.append(("rollouts, updates, evaluations", duration(max(seconds.values()))))
+    held_out = history.series("held_out/pass_at_1")
+    if held_out.values:
+        value, best = held_out.values[-1], max(held_out.values)
+        scored = history.series("held_out/scored").last()
+        low, high = wilson_interval(round(value * scored), int(scored)) if scored else (0.0, 1.0)
+        found.append((f"held-out pass@1 (95 %: {low:.3f} to {high:.3f})", f"{value:.3f}"))
+        at = held_out.steps[held_out.values.index(best)]
+        found.append((f"best held-out pass@1, step {at}", f"{best:.3f}"))
+    for name, label, form in _TILES:
+        number = history.series(name).last(10)
+        if number is not None:
+            found.append((f"{label}, last 10 steps", format(number, form)))
+    return found
+
+
+_TILES = (
+    ("reward", "reward", ".3f"),
+    ("zero_variance", "groups without variance", ".0%"),
+    ("none_share", "replies without a reward", ".1%"),
+    ("truncated", "replies cut off", ".1%"),
+    ("entropy", "entropy", ".3f"),
+    ("kl", "KL", ".4f"),
+    ("tokens/reply", "tokens a reply", ".1f"),
+    ("tokens/s", "tokens a second", ",.0f"),
+)
+
+
+def _curves(history: History, panel: Panel, names: Sequence[str]) -> list[Curve]:
+    curves = []
+    for colour, name in enumerate(names):
+        series = history.series(name)
+        label = name.rpartition("/")[2] if len(names) > 1 and "/" in panel.names[0] else name
+        if panel.stacked or panel.exact:
+            curves.append(Curve(label, series, colour))
+        elif is_sparse(series, history.steps):
+            curves.append(Curve(label, series, colour, points=True))
+        else:
+            window = window_of(series)
+            if window > 1:
+                curves.append(Curve("", series, colour, faint=True))
+            curves.append(Curve(label, smooth(series, window), colour))
+    return curves
+
+
+def _samples(samples: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Some steps from the first to the last, the last one open."""
+    count = min(_SHOWN_STEPS, len(samples))
+    places = {round(i * (len(samples) - 1) / max(1, count - 1)) for i in range(count)}
+    left = len(samples) - len(places)
+    remark = f"{left} further steps are in samples.jsonl. " if left else ""
+    parts = [note(f"{remark}Edge: green above the group's mean, red below it.")]
+    for place in sorted(places):
+        row = samples[place]
+        inside = "".join(_group(group) for group in row["groups"])
+        parts.append(folded(f"Step {row['step']}", inside, shown=place == len(samples) - 1))
+    return parts
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    replies = group["replies"]
+    rewards = [r["reward"] for r in replies if r["reward"] is not None]
+    mean = sum(rewards) / len(rewards) if rewards else 0.0
+    size = group.get("size", len(replies))
+    some = f", {len(replies)} of {size} replies" if size > len(replies) else ""
+    heading = f"{group['kept_as']}: task {group['task'] or '-'}, mean reward {mean:.3g}{some}"
+    cards = "".join(_card(reply, mean) for reply in replies)
+    return (
+        f'<h3>{safe(heading)}</h3><pre class="prompt">{safe(group["prompt"])}</pre>'
+        f'<div class="cards">{cards}</div>'
+    )
+
+
+def _card(reply: Mapping[str, Any], mean: float) -> str:
+    reward = reply["reward"]
+    kind = "" if reward is None or reward == mean else " up" if reward > mean else " down"
+    facts = ["no reward" if reward is None else f"reward {reward:.3g}"]
+    if reply["advantage"] is not None:
+        facts.append(f"advantage {reply['advantage']:+.2f}")
+    facts += [f"{reply['tokens']} tokens", *["cut off"] * reply["truncated"]]
+    parts = [
+        f"{n} {'none' if v is None else format(v, '.3g')}" for n, v in reply["rewards"].items()
+    ]
+    why = ": ".join(filter(None, (reply["status"], reply["reason"])))
+    return (
+        f'<div class="card{kind}"><div>{safe(" · ".join(facts))}</div>'
+        f"<pre>{safe(reply['text']) or '<i>empty</i>'}</pre>"
+        f'<div class="why">{safe(" · ".join([why, *parts]))}</div></div>'
+    )
+
+
+def _settings(history: History) -> str:
+    if not history.config:
+        return note("The run's settings are not known: there is no run.json beside its metrics.")
+    changed = changed_settings(history.config)
+    rows = [(name, value, default) for name, (value, default) in changed.items()]
+    every = table(("setting", "value"), history.config.items())
+    ground = table(("", ""), {**history.versions, **history.machine}.items())
+    return (
+        f'<div class="tables"><div><h3>Other than the default</h3>'
+        f"{table(('setting', 'value', 'default'), rows)}</div>"
+        f"<div><h3>Versions and machine</h3>{ground}</div></div>{folded('All settings', every)}"
+    )

@@ -25,7 +25,7 @@ from assay.grpo import (
 )
 
 torch.set_num_threads(1)
-TIMES = ("seconds/rollout", "seconds/update")
+TIMES = ("seconds/rollout", "seconds/update", "seconds/evaluation", "tokens/s")
 
 
 def config(**settings: Any) -> GRPOConfig:

@@ -13,12 +13,21 @@ from transformers import (
     Gemma2Config,
     GPT2Config,
     LlamaConfig,
+    MambaConfig,
     MistralConfig,
+    OPTConfig,
     Qwen3Config,
 )
 
 from assay.grpo import Batch, Row, choose_forward, chosen_logprobs, full_forward
 from assay.grpo.model.forward import FORWARDS
+from assay.grpo.model.prefix_attention import (
+    Layout,
+    Table,
+    attend,
+    attend_by_copies,
+    kernels_agree,
+)
 
 torch.set_num_threads(1)
 
@@ -43,12 +52,12 @@ def test_chunked_head_equals_full_logits(
     hidden, weight, bias = leaf(n, 3), leaf(v, 3), leaf(v)
     inputs = [hidden, weight, *([bias] if with_bias else [])]
     targets = torch.randint(v, (n,), generator=generator)
-    upstream = torch.randn(n, generator=generator, dtype=torch.float64)
+    upstream, of_entropy = torch.randn(2, n, generator=generator, dtype=torch.float64)
 
     z = (torch.nn.functional.linear(hidden, weight, bias if with_bias else None)) / temperature
     plain = z.log_softmax(-1)
     wanted = plain.gather(1, targets[:, None])[:, 0]
-    wanted_grads = torch.autograd.grad((wanted * upstream).sum(), inputs)
+    wanted_entropy = -(plain.exp() * plain).sum(-1)
     found, entropy = chosen_logprobs(
         hidden,
         weight,
@@ -57,12 +66,52 @@ def test_chunked_head_equals_full_logits(
         temperature=temperature,
         chunk_elements=chunk,
     )
-    found_grads = torch.autograd.grad((found * upstream).sum(), inputs)
     assert torch.allclose(found, wanted, atol=1e-12)
-    assert torch.allclose(entropy, -(plain.exp() * plain).sum(-1), atol=1e-12)
-    assert not entropy.requires_grad
-    for a, b in zip(found_grads, wanted_grads, strict=True):
-        assert torch.allclose(a, b, atol=1e-12)
+    assert torch.allclose(entropy, wanted_entropy, atol=1e-12)
+    for losses in (  # of log-probabilities alone, of entropies alone, of both
+        ((found * upstream).sum(), (wanted * upstream).sum()),
+        ((entropy * of_entropy).sum(), (wanted_entropy * of_entropy).sum()),
+        ((found * upstream + entropy).sum(), (wanted * upstream + wanted_entropy).sum()),
+    ):
+        ours, plain_ones = (torch.autograd.grad(x, inputs, retain_graph=True) for x in losses)
+        for a, b in zip(ours, plain_ones, strict=True):
+            assert torch.allclose(a, b, atol=1e-12)
+
+
+def test_gradients_agree_with_finite_differences() -> None:
+    """Of both outputs, in float64; entropy too, at a temperature other than 1."""
+    generator = torch.Generator().manual_seed(3)
+    shapes = ((4, 3), (5, 3), (5,))
+    inputs = [
+        torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes
+    ]
+    targets = torch.tensor([0, 4, 2, 2])
+
+    def both(hidden: Any, weight: Any, bias: Any) -> Any:
+        return chosen_logprobs(
+            hidden, weight, targets, bias=bias, temperature=0.7, chunk_elements=11
+        )
+
+    assert torch.autograd.gradcheck(both, inputs)
+
+
+def test_a_token_that_cannot_come_has_no_entropy() -> None:
+    """A bias of minus infinity: p = (1/2, 1/2, 0), of entropy log 2, and no NaN comes back."""
+    hidden = torch.zeros(1, 2, dtype=torch.float64, requires_grad=True)
+    weight = torch.ones(3, 2, dtype=torch.float64)
+    bias = torch.tensor([0.0, 0.0, -torch.inf], dtype=torch.float64)
+    logprobs, entropy = chosen_logprobs(hidden, weight, torch.tensor([0]), bias=bias)
+    assert entropy.item() == pytest.approx(0.6931471805599453)
+    (logprobs + entropy).sum().backward()
+    assert hidden.grad is not None
+    assert hidden.grad.isfinite().all()
+
+
+def test_a_frozen_head_gets_no_gradient() -> None:
+    hidden, weight = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3)
+    chosen_logprobs(hidden, weight, torch.tensor([0, 1]))[0].sum().backward()
+    assert weight.grad is None
+    assert hidden.grad is not None
 
 
 def rows(prompt: list[int], *replies: list[int], hole: bool = False) -> list[Row]:
@@ -84,12 +133,12 @@ GROUPS = [
 
 
 def outcome(model: Any, forward: Any, batch: Batch) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    """Log-probabilities, and the gradient of a fixed weighting of them."""
+    """Log-probabilities, and the gradient of a fixed weighting of them and of the entropies."""
     model.zero_grad()
-    logprobs, _ = forward(model, batch, 0.7)
+    logprobs, entropy = forward(model, batch, 0.7)
     found = logprobs[batch.mask]
     weights = torch.linspace(-1, 1, len(found))
-    (found * weights).sum().backward()
+    (found * weights + 0.1 * entropy[batch.mask]).sum().backward()
     grads = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     return found.detach(), grads
 
@@ -179,3 +228,45 @@ def test_the_forward_is_chosen_by_what_is_right(config: Any, wanted: str) -> Non
     assert torch.allclose(
         forward(model, batch, 1.0)[0], full_forward(model, batch, 1.0)[0], atol=1e-3
     )
+
+
+def test_attention_to_a_shared_prompt_equals_that_with_copies() -> None:
+    """Ragged prompts and replies, one reply of no fed tokens; values and gradients."""
+    prompts = torch.arange(5) < torch.tensor([5, 2])[:, None]
+    replies = torch.arange(4) < torch.tensor([4, 1, 0, 3, 2, 2])[:, None]
+    layout = Layout(Table.of(prompts), Table.of(replies), replies=3)
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.randn(7 + 12, 2, 8, generator=generator, requires_grad=True) for _ in range(3)]
+    given = torch.randn(7 + 12, 2, 8, generator=generator)
+    assert kernels_agree()
+    outs = [f(*rows, layout=layout, scale=0.3) for f in (attend, attend_by_copies)]
+    grads = [torch.autograd.grad(out, rows, given) for out in outs]
+    assert torch.allclose(outs[0], outs[1], atol=1e-6)
+    for a, b in zip(*grads, strict=True):
+        assert float((a - b).norm() / b.norm()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MambaConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, state_size=4),
+        OPTConfig(
+            vocab_size=50,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            ffn_dim=48,
+            word_embed_proj_dim=32,
+            max_position_embeddings=64,
+        ),
+    ],
+    ids=["mamba", "opt"],
+)
+def test_models_without_such_attention_train_by_another_forward(config: Any) -> None:
+    """A state-space model has no attention to share; the gradient is right whatever is chosen."""
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    name, forward = choose_forward(model)
+    assert name in ("padded", "shared")
+    batch = Batch.of(GROUPS)
+    assert_same(outcome(model, forward, batch), outcome(model, full_forward, batch))

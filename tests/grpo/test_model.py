@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    MambaConfig,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from assay.grpo import ModelError, load_model, tiny_model
 
@@ -99,3 +105,34 @@ def test_without_torch_the_remedy_is_named() -> None:
 def test_a_device_that_is_not_there_is_named(model_dir: Path, device: str) -> None:
     with pytest.raises(ModelError, match=f"cannot use device '{device}': .* Use 'cpu'"):
         load_model(model_dir, device=device)
+
+
+def test_a_tokenizer_is_what_its_file_says(model_dir: Path, tmp_path: Path) -> None:
+    """Beside a Qwen2 config transformers reads every tokenizer as Qwen2's, without spaces."""
+    config = Qwen2Config(
+        vocab_size=100,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        intermediate_size=16,
+    )
+    Qwen2ForCausalLM(config).save_pretrained(tmp_path)
+    _, mine = load_model(model_dir)
+    mine.save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match=r"reads the tokenizer in .* as Qwen2Tokenizer"):
+        _, tokenizer = load_model(tmp_path)
+    ids = tokenizer("1 + 1", add_special_tokens=False)["input_ids"]
+    assert ids == mine("1 + 1", add_special_tokens=False)["input_ids"]
+    assert tokenizer.decode(ids) == "1 + 1"
+    assert (tokenizer.eos_token_id, tokenizer.pad_token_id) == (1, 0)
+    messages = [{"role": "user", "content": "1+1="}]
+    assert tokenizer.apply_chat_template(messages, tokenize=False) == "1+1="
+
+
+def test_a_model_without_keys_and_values_is_refused(model_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(model_dir, tmp_path, dirs_exist_ok=True)
+    config = MambaConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, state_size=4)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"the mamba model in .* keeps a state that is no cache"):
+        load_model(tmp_path)

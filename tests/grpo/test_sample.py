@@ -11,8 +11,8 @@ import torch
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig
 
 from assay.grpo import Batch, ModelPolicy, Row, full_forward, sample
+from assay.grpo.sampling.draw import Distribution
 from assay.grpo.sampling.random_numbers import derive_seed, uniforms
-from assay.grpo.sampling.sample import draw
 
 torch.set_num_threads(1)
 PROMPTS = [[5, 6, 7], [5, 6, 7], [8], [9, 10, 11, 12, 13], [9, 10, 11, 12, 13], [5, 6, 7]]
@@ -110,7 +110,7 @@ def test_draw_follows_the_distribution() -> None:
     p = torch.tensor([0.5, 0.0, 0.3, 0.2])
     n = 1000
     chances = (torch.arange(n, dtype=torch.float64) + 0.5) / n
-    tokens, logprobs = draw(p.log().expand(n, 4), chances)
+    tokens, logprobs = Distribution().draw(p.log().expand(n, 4), chances)
     assert tokens.bincount(minlength=4).tolist() == [500, 0, 300, 200]
     assert torch.allclose(logprobs.exp(), p[tokens])
 
@@ -119,7 +119,7 @@ def test_top_p_keeps_the_smallest_set_and_renormalises() -> None:
     p = torch.tensor([0.2, 0.5, 0.3])
     n = 800
     chances = (torch.arange(n, dtype=torch.float64) + 0.5) / n
-    tokens, logprobs = draw(p.log().expand(n, 3), chances, top_p=0.7)
+    tokens, logprobs = Distribution(top_p=0.7).draw(p.log().expand(n, 3), chances)
     assert tokens.bincount(minlength=3).tolist() == [0, 500, 300]
     assert torch.allclose(logprobs.exp(), torch.tensor([0.0, 0.625, 0.375])[tokens])
 
@@ -136,9 +136,12 @@ def test_random_numbers_are_uniform_and_depend_on_their_address_only() -> None:
     assert len({derive_seed(0, i, j) for i in range(50) for j in range(50)}) == 2500
 
 
-def test_broken_weights_are_named() -> None:
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_broken_weights_are_named(model: Any, temperature: float) -> None:
+    with torch.no_grad():
+        model.get_output_embeddings().weight.fill_(float("nan"))
     with pytest.raises(ValueError, match="logits are not finite"):
-        draw(torch.tensor([[0.0, float("nan")]]), torch.tensor([0.5], dtype=torch.float64))
+        sample(model, [[5]], max_new_tokens=1, temperature=temperature)
 
 
 def test_empty_prompts_are_refused(model: Any) -> None:

@@ -86,7 +86,7 @@ def test_broken_metrics_name_the_line(tmp_path: Path) -> None:
 
 
 def test_picture(tmp_path: Path) -> None:
-    with MetricsLog(tmp_path, tensorboard=False) as log:
+    with MetricsLog(tmp_path, trackers=()) as log:
         for step in range(30):
             row = {"step": step, "reward": step / 30, "zero_variance": 0.2}
             log.write(row if step % 10 else {**row, "held_out/pass_at_1": step / 40})

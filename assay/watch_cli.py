@@ -1,0 +1,112 @@
+"""``assay report`` and ``assay compare``: how a training run went, and which went better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from .console import add_row, out, say
+
+
+def report_command(
+    run: Annotated[
+        Path, typer.Argument(help="A run's directory, or a JSONL file of metrics with a step each.")
+    ],
+    out_path: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The page; report.html in RUN by default.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(help="Print so many groups of replies here too, the newest first.")
+    ] = 0,
+    step: Annotated[
+        int | None, typer.Option(help="Print the groups of this step, or of the last before it.")
+    ] = None,
+) -> None:
+    """Write a run's page: curves, samples, settings, in one file that needs no network.
+
+    It can be asked for while the run goes on.
+    """
+    from .grpo import read_history, write_report
+
+    page = write_report(run, out_path)
+    if samples or step is not None:
+        for table in sample_tables(read_history(run).samples, samples or 3, step):
+            out.print(table)
+    say(f"Report: {page}")
+
+
+def compare_command(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Directories of runs, or JSONL files of metrics.")
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", "-o", help="The page (.html) or the picture (.png).")
+    ] = Path("compare.html"),
+    metric: Annotated[
+        str | None,
+        typer.Option(help="What --to is of; held-out pass@1 by default, or reward without any."),
+    ] = None,
+    to: Annotated[
+        list[float] | None, typer.Option(help="Tell steps and time to this value; may be repeated.")
+    ] = None,
+) -> None:
+    """Compare runs: final and best numbers, steps and time to a value, curves over each other.
+
+    Runs that differ only in their seed are one setting: their mean, from the lowest to the highest.
+    """
+    from .grpo import compare_runs, visible, write_comparison
+
+    if out_path.suffix not in (".html", ".png"):
+        raise ValueError(f"--out must end in .html or .png, got {str(out_path)!r}")
+    comparison = compare_runs(runs, metric=metric, levels=to or ())
+    table = Table(
+        "", *(escape(visible(setting.label)) for setting in comparison.settings), title="Runs"
+    )
+    for row in comparison.rows:
+        add_row(table, *row)
+    out.print(table)
+    say(f"Comparison: {write_comparison(comparison, out_path)}")
+
+
+def sample_tables(
+    samples: Sequence[Mapping[str, Any]], count: int, step: int | None = None
+) -> list[Table]:
+    """The newest groups up to a step, a table each.
+
+    Raises:
+        ValueError: the run kept no samples up to there.
+    """
+    from .grpo import visible
+
+    rows = [row for row in samples if step is None or row["step"] <= step]
+    groups = [(row["step"], group) for row in reversed(rows) for group in row["groups"]][:count]
+    if not groups:
+        until = "" if step is None else f" up to step {step}"
+        raise ValueError(f"the run kept no samples{until}: there is nothing to print")
+    tables = []
+    for at, group in groups:
+        # A reply is untrusted text: nothing of it acts on the terminal.
+        prompt = visible(group["prompt"])
+        table = Table(title=f"Step {at}, {group['kept_as']}", show_lines=True)
+        table.add_column("reply", overflow="fold", ratio=1)
+        for name in ("reward", "advantage", "tokens"):
+            table.add_column(name, justify="right")
+        table.add_column("why", overflow="fold", max_width=30)
+        add_row(table, f"PROMPT\n{prompt}", "", "", "", "")
+        for reply in group["replies"]:
+            advantage = reply["advantage"]
+            add_row(
+                table,
+                visible(reply["text"]),
+                "none" if reply["reward"] is None else f"{reply['reward']:.3g}",
+                "-" if advantage is None else f"{advantage:+.2f}",
+                f"{reply['tokens']}{' cut' * reply['truncated']}",
+                visible(f"{reply['status']}: {reply['reason']}"),
+            )
+        tables.append(table)
+    return tables

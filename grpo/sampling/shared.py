@@ -1,0 +1,255 @@
+"""Decode with each prompt's keys and values held once, for all the replies to it.
+
+A reply's token looks at its prompt and at the reply so far. The first are the same for a whole
+group, so their products are one matrix product per prompt, and nothing is copied to the group's
+replies; the second grow in place, in buffers that double when they are full. The model's modules
+stay as they are: this is one more attention implementation given to transformers.
+
+Shapes: Q prompts, B rows, S prompt tokens, T tokens of the replies so far, K key-value heads,
+R query heads to each, E head size, L layers, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AttentionInterface
+
+from .prefill import Prefill
+
+NAME = "assay_shared_prompts"
+_FIRST_ROOM = 64  # tokens of reply that there is room for at first
+
+
+class SharedDecoder:
+    """The state after what each row has so far: prompts, replies, and the next logits.
+
+    Args:
+        model: a causal LM whose attention is transformers' own, without a window or a cap.
+        prompts: each distinct prompt's tokens.
+        copies: how many rows each has.
+        room: tokens that are fed to each row at most.
+
+    Raises:
+        ValueError: the cache is not one of plain keys and values; or at the first :meth:`feed`,
+            the attention has something that this one does not, or never asks for this state.
+    """
+
+    patience = 0.0  # of rows that are done: one that leaves costs the move of one other
+
+    def __init__(
+        self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
+    ) -> None:
+        self._model, self._room = model, max(1, room)
+        start = Prefill(model, prompts)
+        self._prompts = start.keys_values()  # L of [2, Q, K, S, E]
+        there = start.mask  # [Q, S]
+        dtype, device = self._prompts[0].dtype, model.device
+        self._bias: Tensor | None = None  # [Q, 1, S], -inf on padding
+        if not bool(there.all()):
+            self._bias = torch.zeros(there.shape, dtype=dtype, device=device)[:, None]
+            self._bias = self._bias.masked_fill(there[:, None] == 0, -torch.inf)
+        self._prompt_of = np.repeat(np.arange(len(prompts)), copies)  # [B]
+        every = torch.from_numpy(self._prompt_of).to(device)
+        self.logits = start.logits[every]  # [B, V]
+        self._positions = there.sum(1)[every]  # [B]
+        self._replies: list[Tensor] = []  # L of [2, at least B, K, room now, E]
+        self._length = 0
+        self._layers_asked = 0
+        self._seat()
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; none is named twice.
+
+        Rows that stay where they are cost nothing.
+        """
+        n = len(rows)
+        self._prompt_of = self._prompt_of[rows.cpu().numpy()]
+        self.logits, self._positions = self.logits[rows], self._positions[rows]
+        moved = (rows != torch.arange(n, device=rows.device)).nonzero()[:, 0]
+        if moved.numel():
+            for layer in self._replies:
+                written = layer[:, :, :, : self._length]
+                written[:, moved] = written[:, rows[moved]]
+        self._drop_prompts()
+        self._seat()
+
+    def feed(self, tokens: Tensor) -> None:
+        """Append one token [B] to each row."""
+        self._make_room()
+        self.logits = self._step(tokens, self._positions)
+        self._positions = self._positions + 1
+        self._length += 1
+
+    def _step(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The model's logits [B, V] after one more token [B] at these positions [B]."""
+        self._layers_asked = 0
+        config = self._model.config.get_text_config()
+        before = config._attn_implementation
+        config._attn_implementation = NAME
+        try:
+            output = self._model(
+                input_ids=tokens[:, None],
+                position_ids=positions[:, None],
+                use_cache=False,
+                shared_prompts=self,
+            )
+        finally:
+            config._attn_implementation = before
+        if self._layers_asked != len(self._prompts):
+            raise ValueError("the model's attention has a way of its own: it never asked for ours")
+        logits: Tensor = output.logits[:, -1]
+        return logits
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """What each row's newest token takes from its prompt and its reply.
+
+        Args:
+            layer: number of the layer.
+            query: [B, K * R, 1, E], scaled.
+            key: [B, K, 1, E] of the newest token, which is kept.
+            value: as ``key``.
+
+        Returns:
+            [B, 1, K * R, E].
+        """
+        self._layers_asked += 1
+        b, k, _, e = key.shape
+        replies, hidden = self._write(layer, key, value)
+        t = replies.shape[3]
+        mine = replies.flatten(1, 2)  # [2, B * K, T, E]
+        prompts = self._prompts[layer].flatten(1, 2)  # [2, Q * K, S, E]
+        q = query.reshape(b, k, -1, e)  # [B, K, R, E]
+        to_reply = torch.bmm(q.flatten(0, 1), mine[0].mT).view(b, k, -1, t)
+        if hidden is not None:
+            to_reply = to_reply + hidden
+        seated = self._to_prompts(q)  # [Q * K, G * R, E]
+        if self._bias is None:
+            to_prompt = torch.bmm(seated, prompts[0].mT)
+        else:
+            bias = self._bias.expand(-1, k, -1).flatten(0, 1)[:, None]  # [Q * K, 1, S]
+            to_prompt = torch.baddbmm(bias, seated, prompts[0].mT)
+        near = self._to_rows(to_prompt, k)
+        scores = torch.cat([near, to_reply.view(*near.shape[:-1], t)], dim=-1)
+        weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+        weights = weights.to(value.dtype).view(b, k, -1, scores.shape[-1])  # [B, K, R, S + T]
+        s = prompts.shape[2]
+        own = torch.bmm(weights[..., s:].flatten(0, 1), mine[1])
+        shared = self._to_rows(torch.bmm(self._to_prompts(weights[..., :s]), prompts[1]), k)
+        return (own.view(shared.shape) + shared).reshape(b, 1, -1, e)
+
+    def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Put the newest token's key and value into their column.
+
+        Returns:
+            Replies' keys and values [2, B, K, T, E], and what is added to the products with
+            each column, where there is any.
+        """
+        written = self._replies[layer][:, : len(key), :, : self._length + 1]
+        written[0, :, :, -1], written[1, :, :, -1] = key[:, :, 0], value[:, :, 0]
+        return written, None
+
+    def _to_prompts(self, x: Tensor) -> Tensor:
+        """[B, K, R, *] in the order of the rows to [Q * K, G * R, *], prompt by prompt."""
+        _, k, r, n = x.shape
+        q, g = self._seats
+        if self._seat_of is not None:
+            x = x.new_zeros(q * g, k, r, n).index_copy_(0, self._seat_of, x)
+        return x.view(q, g, k, r, n).transpose(1, 2).reshape(q * k, g * r, n)
+
+    def _to_rows(self, x: Tensor, k: int) -> Tensor:
+        """[Q * K, G * R, *], prompt by prompt, to [B, K, R, *] in the order of the rows.
+
+        Where each row has its own seat this is a view, of [Q, G, K, R, *].
+        """
+        q, g = self._seats
+        n = x.shape[-1]
+        x = x.view(q, k, g, -1, n).transpose(1, 2)  # [Q, G, K, R, *]
+        return x if self._seat_of is None else x.flatten(0, 1).index_select(0, self._seat_of)
+
+    def _seat(self) -> None:
+        """Give each row a seat at its prompt; where that is the rows' own order, none is needed."""
+        counts = np.bincount(self._prompt_of, minlength=self._prompts[0].shape[1])
+        order = np.argsort(self._prompt_of, kind="stable")
+        firsts = np.cumsum(counts) - counts
+        number = np.empty_like(order)
+        number[order] = np.arange(len(order)) - np.repeat(firsts, counts)
+        self._seats = (len(counts), int(counts.max()))
+        seats = self._prompt_of * self._seats[1] + number
+        same = len(seats) == counts.size * counts.max() and bool((np.diff(seats) == 1).all())
+        self._seat_of = None if same else torch.from_numpy(seats).to(self.logits.device)
+
+    def _drop_prompts(self) -> None:
+        """Forget prompts that no row needs, once they are a quarter of them."""
+        used, renamed = np.unique(self._prompt_of, return_inverse=True)
+        if 4 * len(used) > 3 * self._prompts[0].shape[1]:
+            return
+        kept = torch.from_numpy(used).to(self.logits.device)
+        for i, layer in enumerate(self._prompts):
+            self._prompts[i] = layer[:, kept]
+        self._prompt_of = renamed
+        if self._bias is not None:
+            self._bias = self._bias[kept]
+
+    def _make_room(self) -> bool:
+        """See to it that another token fits, for the rows there are now; whether it did not."""
+        if not self._replies:
+            room = min(_FIRST_ROOM, self._room)
+        elif self._length == self._replies[0].shape[3]:
+            room = min(2 * self._length, self._room)
+        else:
+            return False
+        b = len(self._positions)
+        for i, prompts in enumerate(self._prompts):  # layer by layer: one old buffer at a time
+            _, _, k, _, e = prompts.shape
+            wider = prompts.new_empty(2, b, k, room, e)
+            if self._length:
+                wider[:, :, :, : self._length] = self._replies[i][:, :b, :, : self._length]
+                self._replies[i] = wider
+            else:
+                self._replies.append(wider)
+        return True
+
+
+def _attend(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    shared_prompts: SharedDecoder | None = None,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Attention of one new token a row, as transformers calls it.
+
+    Args:
+        module: the attention's module; its ``layer_idx`` is used.
+        query: [B, K * R, 1, E].
+        key: [B, K, 1, E].
+        value: as ``key``.
+        attention_mask: unused; the decoder knows who sees whom.
+        scaling: of the products, E ** -0.5 by default.
+        dropout: must be 0.
+        shared_prompts: passed through the model by :meth:`SharedDecoder.feed`.
+        others: anything set among them is something that this attention lacks.
+
+    Returns:
+        [B, 1, K * R, E], and no weights.
+    """
+    lacks = ("sliding_window", "softcap", "s_aux", "position_bias")
+    unknown = [k for k in lacks if others.get(k) is not None]
+    if shared_prompts is None or dropout or unknown:
+        raise ValueError(f"attention cannot share prompts: {unknown or 'dropout, or no state'}")
+    query = query * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    layer: Any = module.layer_idx
+    return shared_prompts.attend(layer, query, key, value), None
+
+
+AttentionInterface.register(NAME, _attend)

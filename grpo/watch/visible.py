@@ -1,0 +1,28 @@
+"""Text of a model, for the eyes of a person: nothing in it acts on a terminal or a page."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters (a terminal obeys them), lone surrogates (no file takes them), and marks that
+# turn the direction of writing (they show a text as another).
+_ODD = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
+
+
+def visible(text: str) -> str:
+    r"""Show what cannot be seen as an escape, such as ``\x1b``; tabs and newlines stay."""
+    return _ODD.sub(lambda m: _escape(ord(m[0])), text.replace("\r\n", "\n"))
+
+
+def shortened(text: str, most: int) -> str:
+    """At most about ``most`` characters: the beginning and the end, and how many are left out."""
+    if len(text) <= most:
+        return text
+    head, tail = most - most // 3, most // 3
+    return f"{text[:head]} [... {len(text) - head - tail} characters ...] {text[-tail:]}"
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

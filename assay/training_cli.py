@@ -42,6 +42,9 @@ def train(
     save_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 50,
     seed: Annotated[int, typer.Option(help="Decides tasks, samples and minibatches.")] = 0,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
+    shard: Annotated[
+        bool, typer.Option(help="Under torchrun: cut weights and optimizer up (FSDP2).")
+    ] = False,
     resume: Annotated[
         bool, typer.Option(help="Go on from the newest checkpoint in --out.")
     ] = False,
@@ -60,9 +63,18 @@ def train(
     """Train a model on an environment with GRPO.
 
     Ctrl-C leaves a whole checkpoint; --resume goes on from it as if nothing had happened.
+
+    On several devices: torchrun --nproc-per-node 2 -m assay train ... --device cuda
     """
     hush_transformers()
-    from .grpo import Learner, held_out_tasks, load_model, plot_learning_curve, training_tasks
+    from .grpo import (
+        Learner,
+        World,
+        held_out_tasks,
+        load_model,
+        plot_learning_curve,
+        training_tasks,
+    )
 
     config = _config(
         option or [],
@@ -78,6 +90,7 @@ def train(
     kwargs = settings(setting or [])
     train_env = make(found_here(env), **_with_data(kwargs, data))
     test_env = _held_out_env(env, kwargs, held_out_data) if eval_every else None
+    world = World.join()
     try:
         loaded, tokenizer = load_model(model, device=device)
         learner = Learner(
@@ -92,12 +105,17 @@ def train(
             resume=resume,
             trackers=tracker,
             about={"env": env, "model": str(model), **kwargs},
+            world=world,
+            shard=shard,
         )
         learner.train()
     finally:
         train_env.close()
         if test_env:
             test_env.close()
+    world.leave()
+    if not world.is_main:
+        return
     picture = plot_learning_curve(
         out_dir / "metrics.jsonl", out_dir / "learning_curve.png", title=f"GRPO on {env}"
     )

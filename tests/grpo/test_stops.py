@@ -52,7 +52,10 @@ def weights(model: Any) -> torch.Tensor:
 
 def numbers(out: Path) -> list[dict[str, Any]]:
     rows = read_metrics(out / "metrics.jsonl")
-    return [{k: v for k, v in r.items() if not k.startswith("seconds/")} for r in rows]
+    return [
+        {k: v for k, v in r.items() if not k.startswith("seconds/") and k != "tokens/s"}
+        for r in rows
+    ]
 
 
 def learner(model_dir: Path, rollout: Any, out: Path, **settings: Any) -> Learner:

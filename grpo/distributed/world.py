@@ -81,6 +81,7 @@ class World:
     def leave(self) -> None:
         """Close the connections; nothing more can be said."""
         if self.size > 1 and dist.is_initialized():
+            self._objects = None
             dist.destroy_process_group()
 
     @property

@@ -52,23 +52,26 @@ def pair(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("pair")
     for form in ("copies", "shards"):
         _stop_within_a_rollout(model_dir, out / f"resumed-{form}")
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    ports = {"MASTER_PORT": str(free_port()), "SECOND_PORT": str(free_port())}
+    shared = {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2", "ASSAY_TIMEOUT_S": "60", **ports}
     script = str(SCRIPTS / "two_processes.py")
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-P", script, str(model_dir), str(out)],
-            env={**os.environ, **shared, "RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
+    both = []
+    for rank in range(2):
+        with (
+            (out / f"out-{rank}.txt").open("w") as stdout,
+            (out / f"err-{rank}.txt").open("w") as e,
+        ):
+            command = [sys.executable, "-P", script, str(model_dir), str(out)]
+            env = {**os.environ, **shared, "RANK": str(rank)}
+            both.append(subprocess.Popen(command, env=env, stdout=stdout, stderr=e))
     try:
-        errors = [process.communicate(timeout=240)[1] for process in both]
+        for process in both:
+            process.wait(timeout=120)
     finally:
         for process in both:
             process.kill()
-    assert [process.returncode for process in both] == [0, 3], "\n".join(errors)
+            process.wait()
+    assert [process.returncode for process in both] == [0, 3], _errors(out)
     return out
 
 
@@ -85,6 +88,10 @@ def run(model_dir: Path, out: Path, *, resume: bool = False, **more: Any) -> Lea
     learner = Learner(model, tokenizer, rollout, config, out, held_out=held_out, resume=resume)
     learner.train()
     return learner
+
+
+def _errors(out: Path) -> str:
+    return "\n".join(p.read_text()[-3000:] for p in sorted(out.glob("err-*.txt")))
 
 
 def _stop_within_a_rollout(model_dir: Path, out: Path) -> None:
@@ -176,6 +183,21 @@ def test_a_failure_in_one_stops_all_with_a_checkpoint(pair: Path, form: str) -> 
     assert [p.name for p in list_checkpoints(pair / f"fails-{form}" / "checkpoints")] == [
         "step-000001"
     ]
+
+
+def test_sigterm_to_all_leaves_a_checkpoint_of_the_update_in_hand(pair: Path) -> None:
+    for rank in range(2):
+        said = json.loads((pair / f"said-{rank}.json").read_text())
+        assert said["stopped"] == "terminated by SIGTERM"
+    kept = [p.name for p in list_checkpoints(pair / "stopped" / "checkpoints")]
+    assert kept == ["step-000000-update-1"]
+
+
+def test_the_command_line_trains_in_both_and_speaks_once(pair: Path) -> None:
+    said = [(pair / f"out-{rank}.txt").read_text() for rank in range(2)]
+    assert said[0].count("Model: ") == 1
+    assert said[1] == ""
+    assert [p.name for p in list_checkpoints(pair / "command" / "checkpoints")] == ["step-000001"]
 
 
 def test_a_process_that_dies_is_named_for_what_it_is(pair: Path) -> None:

@@ -5,8 +5,10 @@ Writes what came of it into ``OUT/gradients.pt`` and ``OUT/found.json``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -14,7 +16,8 @@ from typing import Any
 
 import torch
 
-from assay.grpo import GRPOConfig, Learner, World, choose_forward, load_model
+from assay.cli import main as assay_main
+from assay.grpo import GRPOConfig, Learner, Terminated, World, choose_forward, load_model
 from assay.grpo.distributed.share import deal
 from assay.grpo.distributed.worker import Worker
 from assay.grpo.distributed.world import ProcessFailed, ProcessLost
@@ -79,6 +82,43 @@ class Failing(Digits):  # type: ignore[misc]
         return super().__call__(policy, step)
 
 
+def stopped_in_an_update(model_dir: Path, out: Path, world: World) -> str:
+    """SIGTERM to every process, as a launcher sends it, while the optimizer takes a step."""
+    model, tokenizer = load_model(model_dir)
+    config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
+    learner = Learner(model, tokenizer, Digits(7), config, out, world=world, shard=True)
+    take = learner.optimizer.step
+
+    def step_and_stop() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        take()
+
+    learner.optimizer.step = step_and_stop  # type: ignore[method-assign]
+    try:
+        learner.train()
+    except Terminated as error:
+        return str(error)
+    return "went on"
+
+
+def command_line(model_dir: Path, out: Path) -> None:
+    """``assay train``, as a launcher starts it in each process."""
+    settings = {
+        "model": model_dir,
+        "out": out,
+        "steps": 1,
+        "prompts": 3,
+        "group-size": 2,
+        "max-new-tokens": 3,
+        "eval-every": 1,
+        "held-out": 3,
+    }
+    options = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    sys.argv[1:] = ["train", "assay/Arithmetic-v0", *options, "--shard"]
+    with contextlib.suppress(SystemExit):
+        assay_main()
+
+
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("error")
@@ -96,6 +136,10 @@ def main() -> None:
             run(model_dir, out / f"fails-{form}", world, rollout=Failing(7), shard=shard)
         except ProcessFailed as error:
             said[form] = f"{type(error).__name__}: {error}"
+    said["stopped"] = stopped_in_an_update(model_dir, out / "stopped", world)
+    command_line(model_dir, out / "command")  # it closes the connections
+    os.environ["MASTER_PORT"] = os.environ["SECOND_PORT"]
+    world = World.join(timeout_s=60)
     if not world.is_main:
         (out / "said-1.json").write_text(json.dumps(said))
         model, tokenizer = load_model(model_dir)

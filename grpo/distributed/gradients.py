@@ -55,6 +55,8 @@ def sum_gradients(parameters: Sequence[Tensor], world: World, *, bucket: int = B
 def _sum(gradients: Sequence[Tensor], world: World) -> None:
     flat = torch.cat([g.flatten() for g in gradients])
     world.sum_(flat)
-    parts = flat.split([g.numel() for g in gradients])
-    for gradient, part in zip(gradients, parts, strict=True):
-        gradient.copy_(part.view_as(gradient))
+    start = 0
+    for gradient in gradients:
+        end = start + gradient.numel()
+        gradient.copy_(flat[start:end].view_as(gradient))
+        start = end

@@ -42,9 +42,9 @@ class Shards:
         blocks = set(model._no_split_modules or ())
         parts = [m for m in self._trained.modules() if type(m).__name__ in blocks]
         for part in (*parts, self._trained):
-            fully_shard(part, mesh=mesh)
-            part.set_gradient_divide_factor(1.0)  # the loss is divided by what all have
-            part.set_force_sum_reduction_for_comms(True)
+            sharded: Any = fully_shard(part, mesh=mesh)
+            sharded.set_gradient_divide_factor(1.0)  # the loss is divided by what all have
+            sharded.set_force_sum_reduction_for_comms(True)
 
     def forward(self, model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
         """A :data:`~assay.grpo.model.forward.Forward` of the twin, whatever model is given."""

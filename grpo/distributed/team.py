@@ -41,8 +41,8 @@ class Team:
 
     @property
     def size(self) -> int:
-        """Processes that answer a call: without :meth:`leading`, this one alone."""
-        return self._world.size if self._leading else 1
+        """Processes that answer a call: without :meth:`leading`, or once one is lost, this one."""
+        return self._world.size if self._leading and not self.lost else 1
 
     @contextmanager
     def leading(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -29,6 +30,9 @@ class Worker:
         config: the settings.
         world: the processes.
         shard: whether weights, gradients and optimizer state are cut up between processes.
+
+    Raises:
+        ValueError: the model is on the GPU of another process.
     """
 
     DROPPABLE = ("sample", "read")
@@ -43,6 +47,7 @@ class Worker:
         *,
         shard: bool = False,
     ) -> None:
+        _require_own_device(model, world)
         self.model, self._tokenizer, self._forward = model, tokenizer, forward
         self._config, self._world = config, world
         self.reference: Any = None
@@ -101,14 +106,14 @@ class Worker:
 
     def read(self, rows: Sequence[Row], of_reference: bool) -> list[Reading]:
         """Read rows under the policy or the reference."""
-        options = {
-            "temperature": self._config.temperature,
-            "budget": self._config.tokens_per_batch,
-        }
-        if not of_reference:
-            return read_rows(self.model, self._forward, rows, **options)
-        with self.reference.reading() as model:
-            return read_rows(model, self._forward, rows, **options)
+        with self.reference.reading() if of_reference else nullcontext(self.model) as model:
+            return read_rows(
+                model,
+                self._forward,
+                rows,
+                temperature=self._config.temperature,
+                budget=self._config.tokens_per_batch,
+            )
 
     def passes(self, rows: Sequence[Row]) -> int:
         """Forward and backward passes that :meth:`accumulate` needs for some rows."""
@@ -135,7 +140,8 @@ class Worker:
         sums = accumulate_gradient(self.model, forward, rows, self._config, denominator=denominator)
         for _ in range(passes - self.passes(rows)):
             nothing = Batch.of([[_NOTHING]], device=self.model.device)
-            (forward(self.model, nothing, 1.0)[0].sum() * 0.0).backward()
+            logprobs, _ = forward(self.model, nothing, 1.0)
+            torch.autograd.backward(logprobs.sum() * 0.0)
         return sums
 
     def reduce(self) -> float:
@@ -179,6 +185,17 @@ class Worker:
     def refresh_reference(self) -> None:
         """Make the reference the policy as it is now."""
         self.reference.refresh(self.model)
+
+
+def _require_own_device(model: Any, world: World) -> None:
+    if world.size == 1 or model.device.type != "cuda":
+        return
+    mine = torch.cuda.current_device()
+    if model.device.index != mine:
+        raise ValueError(
+            f"process {world.rank} has cuda:{mine} for its own, and its model is on "
+            f"{model.device}: call World.join() before load_model(..., device='cuda')"
+        )
 
 
 _NOTHING = Row((0,), (0,), (True,), (0.0,), (0.0,))

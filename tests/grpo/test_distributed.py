@@ -53,7 +53,7 @@ def pair(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for form in ("copies", "shards"):
         _stop_within_a_rollout(model_dir, out / f"resumed-{form}")
     ports = {"MASTER_PORT": str(free_port()), "SECOND_PORT": str(free_port())}
-    shared = {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2", "ASSAY_TIMEOUT_S": "60", **ports}
+    shared = {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2", "ASSAY_TIMEOUT_S": "100", **ports}
     script = str(SCRIPTS / "two_processes.py")
     both = []
     for rank in range(2):
@@ -66,7 +66,7 @@ def pair(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             both.append(subprocess.Popen(command, env=env, stdout=stdout, stderr=e))
     try:
         for process in both:
-            process.wait(timeout=120)
+            process.wait(timeout=240)
     finally:
         for process in both:
             process.kill()
@@ -200,7 +200,8 @@ def test_the_command_line_trains_in_both_and_speaks_once(pair: Path) -> None:
     assert [p.name for p in list_checkpoints(pair / "command" / "checkpoints")] == ["step-000001"]
 
 
-def test_a_process_that_dies_is_named_for_what_it_is(pair: Path) -> None:
+def test_a_process_that_dies_ends_the_run_with_a_checkpoint(pair: Path) -> None:
     said = json.loads((pair / "said-0.json").read_text())["dies"]
-    assert "one has died, or was silent for 60 s (ASSAY_TIMEOUT_S" in said
-    assert (pair / "dies" / "metrics.jsonl").exists()
+    assert "one has died, or was silent for 100 s (ASSAY_TIMEOUT_S" in said
+    kept = [p.name for p in list_checkpoints(pair / "dies" / "checkpoints")]
+    assert kept == ["step-000001"]  # written by the one that is left

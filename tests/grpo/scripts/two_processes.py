@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import warnings
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("error")
     model_dir, out = Path(sys.argv[1]), Path(sys.argv[2])
-    world = World.join(timeout_s=60)
+    world = World.join()
     found = gradients(model_dir, world)
     if world.is_main:
         torch.save(found, out / "gradients.pt")
@@ -139,16 +140,18 @@ def main() -> None:
     said["stopped"] = stopped_in_an_update(model_dir, out / "stopped", world)
     command_line(model_dir, out / "command")  # it closes the connections
     os.environ["MASTER_PORT"] = os.environ["SECOND_PORT"]
-    world = World.join(timeout_s=60)
+    world = World.join()
     if not world.is_main:
         (out / "said-1.json").write_text(json.dumps(said))
         model, tokenizer = load_model(model_dir)
-        config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
+        config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, "save_every": 0})
         learner = Learner(model, tokenizer, Digits(7), config, out / "dies", world=world)
-        learner._crew._team._tasks["step"] = lambda rate: os._exit(3)
+        tasks = learner._crew._team._tasks
+        read, calls = tasks["read"], count(1)
+        tasks["read"] = lambda *parts: os._exit(3) if next(calls) == 2 else read(*parts)
         learner.train()
     try:
-        run(model_dir, out / "dies", world)
+        run(model_dir, out / "dies", world, save_every=0)
     except ProcessLost as error:
         said["dies"] = str(error)
     (out / "said-0.json").write_text(json.dumps(said))

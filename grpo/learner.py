@@ -235,8 +235,8 @@ class Learner:
 
     def _everywhere(self, *, seed: int, **settings: Any) -> ExtendingPolicy:
         """As :meth:`policy`, sampled by all processes."""
-        if self.engine is not None:
-            return self.policy(seed=seed)
+        if self.engine is not None or self.world.size == 1:
+            return self.policy(seed=seed, **settings)
         return self._crew.policy(seed=seed, settings={**self._sampler, **settings})
 
     def _train_step(self, log: MetricsLog, progress: Progress) -> None:

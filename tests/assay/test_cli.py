@@ -106,7 +106,7 @@ def fault(data, tmp_path):
         "broken line": (["score", env, good, "--data", broken], "line 17: not JSON"),
         "missing field": (["score", env, good, "--data", short], "line 4: no field 'answer'"),
         "unknown id": (["score", "assay/GSM8k-v1", good], "Did you mean assay/GSM8K-v0"),
-        "bad gold": (["score", env, good, "--data", unreadable], "row 3"),
+        "bad gold": (["score", env, good, "--data", unreadable], "line 4"),
         "unknown task": (
             ["score", env, write(tmp_path / "t", [{"task": 99, "completion": ""}]), "--data", data],
             "line 1: task must be from 0 to 29, got 99",

@@ -39,6 +39,7 @@ class TrainConfig(GRPOConfig):
             this share of the largest weight.
         model: a transformers directory: weights and tokenizer.
         device: where to train: ``cpu``, ``cuda``, ``cuda:1``.
+        shard: under torchrun, cut weights, gradients and optimizer up between processes (FSDP2).
         dtype: of the weights. Less than ``float32`` loses small updates.
         autocast: compute in bfloat16, whatever the weights are.
         gradient_checkpointing: compute each layer again backward, in place of keeping what it
@@ -71,6 +72,7 @@ class TrainConfig(GRPOConfig):
     curriculum_floor: float = 0.02
     model: str
     device: str = "cpu"
+    shard: bool = False
     dtype: Precision = "float32"
     autocast: bool = False
     gradient_checkpointing: bool = False
@@ -131,7 +133,7 @@ class TrainConfig(GRPOConfig):
 
 
 # What may differ when a run is resumed, beside what the learner lets change.
-MOVABLE = ("out_dir", "model", "device", "trackers", "samples")
+MOVABLE = ("out_dir", "model", "device", "shard", "trackers", "samples")
 
 _READS: dict[str, tuple[str, ...]] = {
     "uniform": (),

@@ -69,6 +69,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Model": (
         "model",
         "device",
+        "shard",
         "dtype",
         "autocast",
         "gradient_checkpointing",

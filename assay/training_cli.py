@@ -15,7 +15,7 @@ from .envs import TextEnv, arguments, levels, make
 from .naming import found_here
 
 if TYPE_CHECKING:
-    from .grpo import Learner
+    from .grpo import Learner, World
     from .train_config import TrainConfig
 
 # The flags are made of the learner's dataclasses, and so of torch, which other commands need not
@@ -132,7 +132,7 @@ def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
 
 
 def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
-    from .grpo import held_out_tasks, load_model, plot_learning_curve
+    from .grpo import World, held_out_tasks, load_model, plot_learning_curve
     from .train_settings import write_stored
 
     found_here(config.env)
@@ -148,6 +148,7 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         if test_env:
             held_out = held_out_tasks(test_env, config.held_out, group_size=config.eval_samples)
         sampler = config.sampler(train_env.source)
+        world = World.join()
         loaded, tokenizer = load_model(
             config.model,
             device=config.device,
@@ -157,13 +158,17 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             gradient_checkpointing=config.gradient_checkpointing,
         )
         refuse_length(loaded, config.max_new_tokens)
-        learner = _learner(config, loaded, tokenizer, train_env, sampler, held_out, resume)
-        write_stored(config)
+        learner = _learner(config, loaded, tokenizer, train_env, sampler, held_out, resume, world)
+        if world.is_main:
+            write_stored(config)
         learner.train()
     finally:
         train_env.close()
         if test_env:
             test_env.close()
+    world.leave()
+    if not world.is_main:
+        return
     folder = Path(config.out_dir)
     metrics = folder / "metrics.jsonl"
     picture = plot_learning_curve(
@@ -181,6 +186,7 @@ def _learner(
     sampler: Any,
     held_out: Any,
     resume: bool,
+    world: World,
 ) -> Learner:
     from .grpo import Learner, training_tasks
 
@@ -196,6 +202,8 @@ def _learner(
         trackers=config.trackers,
         samples=config.samples,
         about=config.about(),
+        world=world,
+        shard=config.shard,
     )
 
 

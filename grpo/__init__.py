@@ -34,6 +34,7 @@ from .baselines.rejection import accepted_replies, rft
 from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
+from .distributed.world import ProcessFailed, ProcessLost, World
 from .learner import Learner
 from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
@@ -104,6 +105,8 @@ __all__ = [
     "PPOLearner",
     "PreferencePair",
     "Preset",
+    "ProcessFailed",
+    "ProcessLost",
     "RatioExploded",
     "Reference",
     "Rollout",
@@ -123,6 +126,7 @@ __all__ = [
     "WarmStart",
     "WatchWarning",
     "WeightFiles",
+    "World",
     "accepted_replies",
     "average_tokens",
     "character_tokenizer",

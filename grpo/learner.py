@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +11,16 @@ from typing import Any
 
 import torch
 
-from ..envs import EpisodeGroup, Refill
+from ..envs import EpisodeGroup, ExtendingPolicy, Refill
 from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
 from .credit import credit, flat_share, reads_policy, rows_of
+from .distributed.crew import Crew
+from .distributed.worker import Worker
+from .distributed.world import World
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import Reading, read_rows, reading_drift, with_reference
+from .model.passes import Reading, reading_drift
 from .model.reference import Reference, make_reference
 from .run.alone import alone_in
 from .run.best import EarlyStop, keep_best
@@ -34,12 +36,12 @@ from .run.checkpoint import (
 from .run.evaluate import Kept, Rollout, Score, evaluate
 from .run.guards import (
     Ending,
-    NotFinite,
     NothingToLearn,
     Patience,
     RatioExploded,
     TrainingAlarm,
     drift,
+    require_finite,
     require_near,
     require_scored,
 )
@@ -48,7 +50,7 @@ from .run.resume import find_start, read_config, require_same, write_config
 from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
-from .update import accumulate_gradient, minibatches, teaching, update_metrics
+from .update import minibatches, teaching, update_metrics
 from .watch.about import write_about
 from .watch.alarm import Alarm
 from .watch.log import FILE, MetricsLog, read_metrics
@@ -81,6 +83,10 @@ class Learner:
         trackers: see :class:`MetricsLog`.
         samples: groups that are kept of a step, to be read; 0 for none.
         about: what else tells this run from others, such as its environment: for ``run.json``.
+        world: the processes that train together; by default those that ``torchrun`` has started.
+            The main one alone asks the environment, writes, shows and calls ``on_step``.
+        shard: cut weights, gradients and optimizer state up between processes (FSDP2), where
+            there are several; else each has them all.
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
@@ -106,6 +112,8 @@ class Learner:
         trackers: Sequence[str | Tracker] | None = None,
         samples: int = 3,
         about: Mapping[str, Any] | None = None,
+        world: World | None = None,
+        shard: bool = False,
     ) -> None:
         require_trackers(trackers)
         if config.max_refills and not isinstance(rollout, Refill):
@@ -134,27 +142,35 @@ class Learner:
             "temperature": config.temperature,
             "rows_per_batch": config.rows_per_batch,
         }
-        self.optimizer = self._make_optimizer()
+        self.world = world or World.join()
         self._resumed = resume
-        start = find_start(self.out_dir, resume=resume)
-        kept = len(list_checkpoints(self._checkpoints))
-        wanted = config.keep_checkpoints + 1 - kept if config.save_every else 1
-        require_room(self.out_dir, model, checkpoints=max(1, wanted))
-        if resume and start is None:
-            require_same(config.to_json(), read_config(self.out_dir), self.out_dir)
+        start = self.world.decide(lambda: self._begin(resume))
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
+        worker = Worker(
+            model,
+            tokenizer,
+            self._forward,
+            config,
+            self.world,
+            make_optimizer=self._make_optimizer,
+            shard=shard,
+        )
+        worker.agree()
+        self.optimizer, self._crew = worker.optimizer, Crew(worker, self.world, config)
         self.reference: Reference | None = None
         if config.beta:
             path = self.out_dir / "reference"
-            self.reference = make_reference(model)
+            reference = self.reference = worker.reference = make_reference(model)
             if start is None:
-                self.reference.save(path)
+                self.world.decide(lambda: reference.save(path))
             else:
-                self.reference.load(path)
+                reference.load(path)
         if start is not None:
             self._resume(start)
-        write_config(self.out_dir, config.to_json())
+            worker.agree()
+        if self.world.is_main:
+            write_config(self.out_dir, config.to_json())
 
     def train(self) -> None:
         """Train up to ``config.steps``, or until there is nothing more to gain.
@@ -175,9 +191,14 @@ class Learner:
             RatioExploded: updates have led too far from the policy that sampled.
             NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
             OSError: a checkpoint cannot be written; those before it are still there.
-            CheckpointError: another process is training in ``out_dir``.
+            CheckpointError: another run is training in ``out_dir``.
+            ProcessFailed: another process raised; or, in another process, the main one did.
+            ProcessLost: another process is gone.
         """
-        with alone_in(self.out_dir):
+        if not self.world.is_main:
+            self._crew.follow()
+            return
+        with alone_in(self.out_dir), self._crew.leading():
             self._train()
 
     def _train(self) -> None:
@@ -196,7 +217,7 @@ class Learner:
                 while self.step < self.config.steps and self._ending is None:
                     self._train_step(log, progress)
             finally:
-                if self._whole:
+                if self._whole and self._crew.whole:
                     self.save()
         if self._ending is not None and self.step < self.config.steps:
             message = f"step {self.step}: {self._ending.reason}"
@@ -205,16 +226,22 @@ class Learner:
             _log.warning("%s: the run ends here", message)
 
     def save(self) -> Path:
-        """Write a checkpoint of the optimizer steps done so far, and return its path."""
+        """Write a checkpoint of the optimizer steps done so far, and return its path.
+
+        In other processes than the main one it does nothing, and returns where checkpoints are.
+        """
+        if not self.world.is_main:
+            return self._checkpoints
         used = self._buffer if self._buffer is not None and self._buffer.done else None
         chosen = self.step + (used is not None)  # the step whose rollout is not to be done again
         tasks = self.rollout.state_dict(chosen) if isinstance(self.rollout, Kept) else None
         with stop_later():
+            self._crew.be_whole()
             return save_checkpoint(
                 self._checkpoints,
                 self.model,
                 self.tokenizer,
-                self.optimizer,
+                self._crew,
                 State(self.step, self.config.to_json(), tasks, used),
                 keep=self.config.keep_checkpoints,
                 reference=self.reference if self.config.reference_every else None,
@@ -225,6 +252,12 @@ class Learner:
         if self.engine is not None:
             return ready(self.engine, self.model, step=self.step, seed=seed)
         return ModelPolicy(self.model, self.tokenizer, seed=seed, **{**self._sampler, **settings})
+
+    def _everywhere(self, *, seed: int, **settings: Any) -> ExtendingPolicy:
+        """As :meth:`policy`, sampled by all processes."""
+        if self.engine is not None or self.world.size == 1:
+            return self.policy(seed=seed, **settings)
+        return self._crew.policy(seed=seed, settings={**self._sampler, **settings})
 
     def _train_step(self, log: MetricsLog, progress: Progress) -> None:
         """Collect, update, evaluate where it is due, log and save."""
@@ -246,7 +279,7 @@ class Learner:
     def _collect(self, step: int) -> Buffer:
         """Roll out, compare, and refuse a rollout in which too much is unscored."""
         started = time.perf_counter()
-        groups = self.rollout(self.policy(seed=derive_seed(self.config.seed, step)), step)
+        groups = self.rollout(self._everywhere(seed=derive_seed(self.config.seed, step)), step)
         filtered = filter_metrics(self.rollout)
         if not groups and not filtered:
             raise ValueError(f"the rollout of step {step} gave no episodes: expected at least one")
@@ -276,14 +309,11 @@ class Learner:
 
         ``found`` gets the sampler's mismatch where that is corrected: the rows have none then.
         """
-        rows, heat = rows_of(groups), self.config.temperature
-        budget, reading = self.config.tokens_per_batch, None
+        rows, reading = rows_of(groups), None
         if self.reference is not None:
-            rows = with_reference(
-                rows, self.reference, self._forward, temperature=heat, budget=budget
-            )
+            rows = self._crew.with_reference(rows)
         if reads_policy(self.config):
-            reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
+            reading = self._crew.read(rows)
         if reading is not None and self.config.correction != "none":
             found["mismatch"] = reading_drift(rows, reading)
         return self._credit(groups, rows, reading)
@@ -293,9 +323,9 @@ class Learner:
     ) -> list[Row]:
         return credit(groups, rows, self.config, reading)
 
-    def _make_optimizer(self) -> torch.optim.Optimizer:
+    def _make_optimizer(self, trained: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(
-            [p for p in self.model.parameters() if p.requires_grad],
+            trained,
             lr=self.config.learning_rate,
             betas=(0.9, 0.999),
             weight_decay=self.config.weight_decay,
@@ -308,14 +338,12 @@ class Learner:
     def _update(self, buffer: Buffer) -> float:
         """Take the optimizer steps that are left of a rollout; the learning rate they take."""
         rate = self._rate(buffer.step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
         every = self.config.save_every_updates
         for part in parts[buffer.done :]:
             try:
                 with stop_later():
-                    self._take(part, buffer)
+                    self._take(part, buffer, rate)
             except RatioExploded:
                 self._buffer = None  # the rest tells nothing, and would tell nothing when resumed
                 raise
@@ -323,35 +351,23 @@ class Learner:
                 self.save()
         return rate
 
-    def _take(self, part: Sequence[Row], buffer: Buffer) -> None:
+    def _take(self, part: Sequence[Row], buffer: Buffer, rate: float) -> None:
         """One optimizer step, unless there is nothing in it to learn from."""
         if not teaching(part, self.config):  # momentum alone must not move the weights
             buffer.done += 1
             return
         started = time.perf_counter()
-        self.optimizer.zero_grad(set_to_none=True)
-        sums = accumulate_gradient(self.model, self._forward, part, self.config)
+        sums, norm = self._crew.gradient(part)
         require_near(sums, self.config, buffer.step, fresh=not buffer.norms)
-        norm = self._gradient_norm(buffer.step, sums["loss"])
+        require_finite(sums["loss"], norm, buffer.step)
         self._whole = False
-        self.optimizer.step()
+        self._crew.step(rate)
         buffer.first = buffer.first or sums
         merge_sums(buffer.sums, sums)
         buffer.norms.append(norm)
         buffer.done += 1
         self._whole = True
         buffer.seconds += time.perf_counter() - started
-
-    def _gradient_norm(self, step: int, loss: float) -> float:
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        # The loss too: a bound cuts the gradient of a ratio that is no number to zero.
-        if not math.isfinite(loss) or not torch.isfinite(norm):
-            raise NotFinite(
-                f"step {step}: the loss is {loss} and the gradient's length {float(norm)}; "
-                "nothing has reached the weights. Lower learning_rate, or raise warmup_steps, "
-                "and resume"
-            )
-        return float(norm)
 
     def _row(self, buffer: Buffer, rate: float) -> dict[str, Any]:
         row = {"step": buffer.step, **buffer.found}
@@ -381,7 +397,7 @@ class Learner:
         if self.held_out is None:
             raise ValueError("the learner has no held-out tasks: pass held_out")
         heat = self.config.eval_temperature
-        policy = self.policy(
+        policy = self._everywhere(
             seed=derive_seed(self.config.seed), **({} if heat is None else {"temperature": heat})
         )
         return evaluate(policy, self.held_out, step=step, samples=self.config.eval_samples)
@@ -399,7 +415,7 @@ class Learner:
             self.step, self._buffer = row["step"], None
             every = self.config.reference_every
             if self.reference is not None and every and self.step and self.step % every == 0:
-                self.reference.refresh(self.model)
+                self._crew.refresh_reference()
             if samples:
                 log.samples(self.step, samples)
             log.write(row)
@@ -413,8 +429,18 @@ class Learner:
     def _checkpoints(self) -> Path:
         return self.out_dir / "checkpoints"
 
+    def _begin(self, resume: bool) -> Path | None:
+        """Where the run begins; see that it can, before hours of training find out."""
+        start = find_start(self.out_dir, resume=resume)
+        kept = len(list_checkpoints(self._checkpoints))
+        wanted = self.config.keep_checkpoints + 1 - kept if self.config.save_every else 1
+        require_room(self.out_dir, self.model, checkpoints=max(1, wanted))
+        if resume and start is None:
+            require_same(self.config.to_json(), read_config(self.out_dir), self.out_dir)
+        return start
+
     def _resume(self, checkpoint: Path) -> None:
-        state = load_checkpoint(checkpoint, self.model, self.optimizer, self.reference)
+        state = load_checkpoint(checkpoint, self.model, self._crew, self.reference)
         require_same(self.config.to_json(), state.config, checkpoint)
         self.step, self._buffer = state.step, state.buffer
         if isinstance(self.rollout, Kept):

@@ -47,8 +47,19 @@ def teaching(rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
     return [row for row in rows if row.teaches or (always and any(row.written))]
 
 
+def denominator_of(rows: Sequence[Row], config: GRPOConfig) -> float:
+    """What the loss over all rows of an optimizer step is divided by."""
+    lengths = torch.tensor([row.length for row in rows])
+    return count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
+
+
 def accumulate_gradient(
-    model: Any, forward: Forward, rows: Sequence[Row], config: GRPOConfig
+    model: Any,
+    forward: Forward,
+    rows: Sequence[Row],
+    config: GRPOConfig,
+    *,
+    denominator: float | None = None,
 ) -> dict[str, float]:
     """Add the gradient of the loss over ``rows`` to the model's.
 
@@ -59,13 +70,14 @@ def accumulate_gradient(
         forward: see :mod:`assay.grpo.model.forward`.
         rows: all rows of the optimizer step; where ``beta`` is not 0, with their reference.
         config: its objective, temperature and token budget.
+        denominator: of the loss, where these are not all rows of the optimizer step.
 
     Returns:
         ``loss`` (already a mean), ``entropy`` (its sum over the tokens that were computed), and
         what :func:`~assay.grpo.arithmetic.sums.policy_sums` gives.
     """
-    lengths = torch.tensor([row.length for row in rows])
-    denominator = count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
+    if denominator is None:
+        denominator = denominator_of(rows, config)
     sums: dict[str, float] = {}
     for groups in micro_batches(by_prompt(teaching(rows, config)), budget=config.tokens_per_batch):
         batch = Batch.of(groups, device=model.device)

@@ -141,7 +141,12 @@ class PPOLearner(Learner):
         super().__init__(model, tokenizer, rollout, config, out_dir, **options)
         self.critic.shared = self.forward_name == "shared"
 
-    def _make_optimizer(self) -> torch.optim.Optimizer:
+    def _make_optimizer(self, trained: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        if self.world.size > 1:
+            raise ValueError(
+                f"PPO trains its critic in one process, and there are {self.world.size}: start it "
+                "without torchrun"
+            )
         self.critic = Critic(self.model)
         self._critic_optimizer = torch.optim.AdamW(
             self.critic.parameters(),
@@ -149,9 +154,8 @@ class PPOLearner(Learner):
             weight_decay=self.config.weight_decay,
             fused=True,
         )
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
         settings = {"lr": self.config.learning_rate, "weight_decay": self.config.weight_decay}
-        return _WithCritic(parameters, settings, self.critic, self._critic_optimizer)
+        return _WithCritic(list(trained), settings, self.critic, self._critic_optimizer)
 
     def _rate(self, step: int) -> float:
         return super()._rate(max(0, step - self.config.critic_warmup))
@@ -186,10 +190,10 @@ class PPOLearner(Learner):
         ]
         return credit(groups, rows, config, reading, advantages=given)
 
-    def _take(self, part: Sequence[Row], buffer: Buffer) -> None:
+    def _take(self, part: Sequence[Row], buffer: Buffer, rate: float) -> None:
         """One optimizer step of the policy, then one of the critic: one's gradient at a time."""
         if buffer.step > self.config.critic_warmup:
-            super()._take(part, buffer)
+            super()._take(part, buffer, rate)
             self.optimizer.zero_grad(set_to_none=True)
         else:
             buffer.done += 1

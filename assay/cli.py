@@ -27,6 +27,7 @@ from .envs import (
     score,
     write_scored,
 )
+from .eval_cli import eval_command
 from .gallery import list_command
 from .naming import found_here
 from .new_cli import new_command
@@ -47,6 +48,7 @@ app.add_typer(sandbox_app, name="sandbox")
 app.command("list")(list_command)
 app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
+app.command("eval")(eval_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
 app.command()(train)

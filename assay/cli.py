@@ -31,6 +31,7 @@ from .eval_cli import eval_command
 from .gallery import list_command
 from .naming import found_here
 from .new_cli import new_command
+from .rescore_cli import rescore_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .training_cli import train
@@ -49,6 +50,7 @@ app.command("list")(list_command)
 app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("eval")(eval_command)
+app.command("rescore")(rescore_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
 app.command()(train)

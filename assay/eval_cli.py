@@ -176,6 +176,8 @@ def _asked(
         raise ValueError(f"-n must be at least 1, got {n}")
     if not isinstance(player, FilePlayer):
         tasks = chosen_tasks(env, limit=limit, named=named, shuffle=shuffle, seed=seed)
+        if limit is not None and len(tasks) < limit and not named:
+            say(f"{env.name} has {len(tasks):,} different tasks here, not {limit:,}.", to=err)
         return tasks, [n or 1] * len(tasks)
     if shuffle:
         raise ValueError("--shuffle goes with a policy that answers now, not with a file")

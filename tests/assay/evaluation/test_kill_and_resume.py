@@ -15,11 +15,10 @@ from assay.evaluation import read_groups
 from assay.evaluation.run_files import read_costs
 
 POLICY = '''
-import random, re, time
+import random, re
 
 def sums(messages, seed):
     """Right more often than not, sometimes silent; a seed fixes which."""
-    time.sleep(0.0002)
     rng = random.Random(seed)
     right = sum(int(n) for n in re.findall("[0-9]+", messages[-1]["content"]))
     if rng.random() < 0.1:
@@ -31,7 +30,18 @@ TASKS, REPLIES = 1250, 8  # 10,000 completions
 
 def command(folder: Path, out: str, *more: str) -> list[str]:
     run = [sys.executable, "-m", "assay", "eval", "assay/Arithmetic-v0", "-p", "my_sums:sums"]
-    return [*run, "-n", str(REPLIES), "--set", "operators=+", "--out", str(folder / out), *more]
+    return [
+        *run,
+        "-n",
+        str(REPLIES),
+        "--set",
+        "digits=4",
+        "--set",
+        "operators=+",
+        "--out",
+        str(folder / out),
+        *more,
+    ]
 
 
 def start(folder: Path, out: str, *more: str) -> subprocess.Popen:
@@ -48,7 +58,9 @@ def folder(tmp_path_factory):
 
 
 def kept(run: Path) -> dict[str, bytes]:
-    return {name: (run / name).read_bytes() for name in ("run.json", "groups.jsonl", "summary.json")}
+    return {
+        name: (run / name).read_bytes() for name in ("run.json", "groups.jsonl", "summary.json")
+    }
 
 
 def test_ten_thousand_completions_killed_three_times(folder) -> None:

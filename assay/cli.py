@@ -35,6 +35,7 @@ from .rescore_cli import rescore_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .training_cli import train
+from .view_cli import view_command
 from .watch_cli import compare_command, report_command
 
 app = typer.Typer(
@@ -51,6 +52,7 @@ app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("eval")(eval_command)
 app.command("rescore")(rescore_command)
+app.command("view")(view_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
 app.command()(train)

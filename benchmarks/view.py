@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 from assay.envs import Episode, EpisodeGroup, Task
 from assay.evaluation import Plan, RunWriter, Tally
@@ -34,7 +35,7 @@ STEPS = (
 
 def made_group(place: int, replies: int = 8) -> EpisodeGroup:
     """A group of long replies, some right, some wrong, some that cannot be read."""
-    rng = random.Random(place)
+    rng = random.Random(place)  # noqa: S311  # replies, and no secrets
     a, b, hard = rng.randrange(10, 99), rng.randrange(10, 99), rng.random()
     task = Task(
         f"A shop sells {a} boxes of {b} pencils each. How many pencils is that in all? Think step "
@@ -106,13 +107,13 @@ def _cost(group: EpisodeGroup) -> dict[str, object]:
 CLICKS = {
     "open a group": (
         "document.querySelectorAll('.item')[{i}].click()",
-        "document.body.dataset.shows === 'group' && document.querySelector('.item[aria-selected=true]')"
-        " && document.querySelector('h2').textContent === "
+        "document.body.dataset.shows === 'group' && "
+        "document.querySelector('.item[aria-selected=true]') && document.querySelector('h2').textContent === "
         "document.querySelector('.item[aria-selected=true] b').textContent",
     ),
     "next group": (
         "window.before = document.querySelector('h2').textContent; "
-        "dispatchEvent(new KeyboardEvent('keydown', {{key: 'j', bubbles: true}}))",
+        "document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: 'j', bubbles: true}}))",
         "document.querySelector('h2').textContent !== window.before",
     ),
     "compare two": (
@@ -135,11 +136,15 @@ CLICKS = {
         "s.dispatchEvent(new Event('input'))",
         "document.querySelector('.item b').textContent.startsWith('shop-0{i}')",
     ),
-    "overview": ("location.hash = '#3'; location.hash = ''", "document.body.dataset.shows === 'overview'"),
+    "overview": (
+        "location.hash = '#3'; location.hash = ''",
+        "document.body.dataset.shows === 'overview'",
+    ),
 }
 
 
 def main() -> None:
+    """Browse, and print how long it took."""
     options = argparse.ArgumentParser()
     options.add_argument("--pictures", type=Path)
     options.add_argument("--groups", type=int, default=1000)
@@ -165,18 +170,19 @@ def main() -> None:
             server.server_close()
     for name, times in figures.items():
         print(f"{name:32} median {statistics.median(times):6.1f} ms   worst {max(times):6.1f} ms")
-    print(json.dumps({"complaints": page.complaints, "elsewhere": [
-        url for url in page.asked if not url.startswith((server.url, "data:", "about:"))]}))  # fmt: skip
+    own = (server.url, "data:", "about:")
+    elsewhere = [url for url in page.asked if not url.startswith(own)]
+    print(json.dumps({"complaints": page.complaints, "asked elsewhere": elsewhere}))
 
 
-def _timed(page, action: str, ready: str, times: int = 9) -> list[float]:
+def _timed(page: Any, action: str, ready: str, times: int = 9) -> list[float]:
     return [
         page.act(action.format(i=i), ready.format(i=i) if "{i}" in ready else ready)
         for i in range(1, times + 1)
     ]
 
 
-def _pictures(page, url: str, folder: Path, headless) -> None:
+def _pictures(page: Any, url: str, folder: Path, headless: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     dark = headless.Headless(dark=True)
     narrow = headless.Headless(width=700, height=1000)
@@ -186,8 +192,8 @@ def _pictures(page, url: str, folder: Path, headless) -> None:
             browser.picture(folder / f"{name}-overview.png")
             browser.act(*(s.format(i=2) if "{i}" in s else s for s in CLICKS["open a group"]))
             browser.picture(folder / f"{name}-group.png")
-            browser.act("dispatchEvent(new KeyboardEvent('keydown', {key: 'c'}))",
-                        "document.querySelector('.compare')")  # fmt: skip
+            browser.key("c")
+            browser.act("0", "document.querySelector('.compare')")
             browser.picture(folder / f"{name}-compare.png")
     finally:
         dark.close()

@@ -3,17 +3,29 @@
 import { badge, body, el, number, said, text, tone } from "./marks.js";
 import { words } from "./words.js";
 
-export function groupView(group, picked, other, pick) {
-  const two = [...picked].slice(0, 2);
+export function groupView(group, other, pick) {
   const hint = el("span", { class: "keys" }, el("kbd", {}, "j"), " ", el("kbd", {}, "k"), " next, previous   ",
     el("kbd", {}, "1"), "–", el("kbd", {}, "9"), " pick a reply   ", el("kbd", {}, "c"), " compare   ",
     el("kbd", {}, "o"), " overview");
   return [
     el("div", { class: "top" }, text(el("h2"), group.id), hint),
     promptView(group),
-    two.length === 2 ? compareView(group, two, pick) : null,
-    el("div", { class: "replies" }, ...group.replies.map((reply, i) => card(reply, i, picked.has(i), other, pick))),
-  ].filter(Boolean);
+    el("div", { id: "compared" }),
+    el("div", { class: "replies" }, ...group.replies.map((reply, i) => card(reply, i, other, pick))),
+  ];
+}
+
+// Long replies are not drawn anew for a click.
+export function showPicked(main, group, picked, pick) {
+  main.querySelectorAll(".card").forEach((made, i) => {
+    made.classList.toggle("picked", picked.has(i));
+    const button = made.querySelector(".pick");
+    button.setAttribute("aria-pressed", picked.has(i));
+    button.textContent = picked.has(i) ? "Picked" : "Compare";
+  });
+  const compared = main.querySelector("#compared");
+  compared.replaceChildren(...(picked.size === 2 ? [compareView(group, [...picked], pick)] : []));
+  if (picked.size === 2) compared.scrollIntoView({ block: "nearest" });
 }
 
 function promptView(group) {
@@ -28,7 +40,7 @@ function promptView(group) {
 
 const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 600);
 
-function card(reply, i, picked, other, pick) {
+function card(reply, i, other, pick) {
   const flags = [
     reply.truncated ? el("span", { class: "flag" }, "cut off") : null,
     reply.tokens ? el("span", { class: "flag" }, `${reply.tokens} tokens`) : null,
@@ -36,12 +48,11 @@ function card(reply, i, picked, other, pick) {
       ? el("span", { class: "flag changed", title: `${other}: ${reply.other.reason}` },
         `${reply.other.status.replaceAll("_", " ")} in ${other}`) : null,
   ];
-  const button = el("button", { class: "pick", "aria-pressed": String(picked), onclick: () => pick(i) },
-    picked ? "Picked" : "Compare");
+  const button = el("button", { class: "pick", "aria-pressed": "false", onclick: () => pick(i) }, "Compare");
   const why = el("div", { class: "why" });
   if (reply.extracted !== null) why.append(text(el("q", { title: "what was judged" }), reply.extracted.slice(0, 300)), "  ");
   text(why, reply.reason);
-  return el("article", { class: `card ${tone(reply.status)}${picked ? " picked" : ""}`, "data-reply": i },
+  return el("article", { class: `card ${tone(reply.status)}`, "data-reply": i },
     el("div", { class: "head" }, el("span", { class: "flag" }, i + 1), badge(reply.status), ...flags,
       el("span", { class: "score" }, number(reply.score)), button),
     why, partsView(reply.parts), body(said(reply)));
@@ -59,13 +70,21 @@ function partsView(parts) {
 
 const differs = (a, b) => a.status !== b.status || a.score !== b.score;
 
+function marked(runs, own) {
+  const pre = el("pre");
+  let last = null; // the mark that is being added to
+  for (const [kind, value] of runs) {
+    if (kind === "same") { text(pre, value); last = null; continue; }
+    if (kind !== own && kind !== "both") continue;
+    if (last === null) pre.append(last = el(own));
+    text(last, value);
+  }
+  return pre;
+}
+
 function compareView(group, [first, second], pick) {
   const a = group.replies[first], b = group.replies[second];
-  const left = el("pre"), right = el("pre");
-  for (const [kind, value] of words(said(a), said(b))) {
-    if (kind !== "ins") left.append(kind === "same" ? text(el("span"), value) : text(el("del"), value));
-    if (kind !== "del") right.append(kind === "same" ? text(el("span"), value) : text(el("ins"), value));
-  }
+  const runs = words(said(a), said(b)), left = marked(runs, "del"), right = marked(runs, "ins");
   const names = [...new Set([...Object.keys(a.parts), ...Object.keys(b.parts)])];
   const rows = [
     ["status", a.status, b.status], ["score", number(a.score), number(b.score)],

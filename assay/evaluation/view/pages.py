@@ -156,8 +156,6 @@ class SamplePages:
 
     def group(self, place: int) -> dict[str, Any]:
         """One group, whole."""
-        if place < 0:
-            raise IndexError(place)
         return self._groups[place]
 
 
@@ -198,9 +196,7 @@ def _finding(episode: Episode) -> dict[str, Any]:
     return found
 
 
-def _both(
-    group: EpisodeGroup, other: EpisodeGroup | None
-) -> Sequence[tuple[Episode, Episode]]:
+def _both(group: EpisodeGroup, other: EpisodeGroup | None) -> Sequence[tuple[Episode, Episode]]:
     return [] if other is None else list(zip(group.episodes, other.episodes, strict=False))
 
 

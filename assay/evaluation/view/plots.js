@@ -25,7 +25,7 @@ function frame(most, format) {
 
 function bars(values, labels, tones = []) {
   const most = Math.max(1, ...values), plot = frame(most, (v) => Math.round(v).toLocaleString("en"));
-  const width = (W - LEFT - 8) / values.length, every = Math.ceil(values.length / 11);
+  const width = (W - LEFT - 8) / values.length, every = Math.ceil(values.length / 12);
   values.forEach((value, i) => {
     const bar = svg("rect", { class: tones[i] ? `tinted ${tones[i]}` : "mark", x: x(0) + i * width + 1.5, y: y(value / most),
       width: Math.max(1, width - 3), height: y(0) - y(value / most), rx: 2 });
@@ -62,7 +62,8 @@ function curves(families) {
 const panel = (title, ...inside) => el("section", { class: "panel" }, el("h3", {}, title), ...inside);
 
 export function overview(run, groups, show) {
-  const scores = new Array(20).fill(0), counts = new Map(), rates = new Map();
+  const scores = new Array(20).fill(0), counts = new Map(), most = Math.max(0, ...groups.map((g) => g.scores.length));
+  const bins = most > 0 && most <= 16 ? most : 10, rates = new Array(bins + 1).fill(0);
   for (const group of groups) {
     group.statuses.forEach((status, i) => {
       counts.set(status, (counts.get(status) ?? 0) + 1);
@@ -71,14 +72,14 @@ export function overview(run, groups, show) {
     });
     const scored = group.scores.filter((score) => score !== null).length;
     const right = group.statuses.filter((status) => status === "correct").length;
-    if (scored) rates.set(Math.round(10 * right / scored), (rates.get(Math.round(10 * right / scored)) ?? 0) + 1);
+    if (scored) rates[Math.round(bins * right / scored)]++;
   }
   const there = STATUSES.filter((status) => counts.has(status));
-  const tenths = [...Array(11).keys()], summary = run.summary;
+  const summary = run.summary;
   const parts = [
     panel("Statuses: replies", bars(there.map((s) => counts.get(s)), there.map((s) => s.replaceAll("_", " ")), there.map(tone))),
     panel("Scores: replies", bars(scores, scores.map((_, i) => (i / 20).toFixed(2)))),
-    panel("Share of a group that is right: groups", bars(tenths.map((t) => rates.get(t) ?? 0), tenths.map((t) => `${10 * t}%`))),
+    panel("Share of a group that is right: groups", bars(rates, rates.map((_, i) => `${Math.round(100 * i / bins)}%`))),
   ];
   if (summary) {
     parts.unshift(panel("pass@k and maj@k, by k, with 95 % intervals", curves([summary.pass_at, summary.maj_at]),

@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 60
 
-    def do_GET(self) -> None:  # noqa: N802  # the standard library's name
+    def do_GET(self) -> None:  # the standard library's name
         path = self.path.partition("?")[0]
         # Another site's page could reach this port under a name of its own (DNS rebinding).
         if self.headers.get("Host") not in self.server.hosts or not path.startswith(
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
                 found: Any = pages.run()
             elif name == "data/index":
                 found = pages.index()
-            elif name.startswith("data/group/"):
+            elif kind == "group" and place.isdecimal():
                 found = pages.group(int(place))
             else:
                 raise IndexError(kind)

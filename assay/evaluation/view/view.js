@@ -1,6 +1,6 @@
 // What is shown, and the keys. Where one is stands in the address: #12 is the group in place 12.
 
-import { groupView } from "./group.js";
+import { groupView, showPicked } from "./group.js";
 import { List } from "./list.js";
 import { el, number } from "./marks.js";
 import { overview } from "./plots.js";
@@ -39,16 +39,12 @@ async function go() {
     const found = await group(place);
     if (location.hash !== `#${place}`) return; // one has gone on meanwhile
     open = found;
-    draw();
+    show(groupView(open, run.other, pick), "group");
     main.scrollTop = 0;
     for (const by of [1, -1]) if (list.near(by) !== undefined) group(list.near(by));
   } catch (error) {
     show([el("p", { class: "empty" }, `This group cannot be read (${error.message}). Is assay view still running?`)], "error");
   }
-}
-
-function draw() {
-  show(groupView(open, picked, run.other, pick), "group");
 }
 
 function show(parts, what) {
@@ -63,8 +59,7 @@ function pick(i) {
     if (picked.size === 2) picked.delete([...picked][0]);
     picked.add(i);
   }
-  draw();
-  if (picked.size === 2) main.querySelector(".compare").scrollIntoView({ block: "nearest" });
+  showPicked(main, open, picked, pick);
 }
 
 function compare() {
@@ -72,8 +67,8 @@ function compare() {
   if (picked.size === 2) return pick(null);
   const first = open.replies.findIndex((reply) => reply.status === "correct");
   const other = open.replies.findIndex((reply, i) => i !== first && reply.status !== "correct");
-  picked = new Set([Math.max(0, first), other < 0 || other === Math.max(0, first) ? (first === 1 ? 0 : 1) : other]);
-  draw();
+  picked = new Set([Math.max(0, first), other < 0 || other === Math.max(0, first) ? 1 : other]);
+  showPicked(main, open, picked, pick);
 }
 
 function leave() {

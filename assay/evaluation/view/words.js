@@ -1,4 +1,5 @@
 // What of two texts differs, word by word: the shortest edit (Myers 1986), within bounds.
+// Runs are ["same" | "del" | "ins" | "both", text]; "both" is a space between changes.
 
 const MOST = 1200; // edits looked for; beyond it, lines are compared, and beyond that nothing
 
@@ -26,7 +27,8 @@ function compared(a, b) {
   add("same", a.slice(0, head).join(""));
   for (const [kind, value] of middle) add(kind, value);
   add("same", a.slice(a.length - tail).join(""));
-  return runs;
+  return runs.map(([kind, value], i) =>
+    [kind === "same" && i > 0 && i < runs.length - 1 && !value.trim() ? "both" : kind, value]);
 }
 
 function myers(a, b) {

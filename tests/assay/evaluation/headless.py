@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from websockets.sync.client import connect
@@ -39,10 +40,21 @@ class Headless:
             start_new_session=True,
             env={**os.environ, "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
         )
+        self._stack = ExitStack()
+        self._stack.callback(self._end)
+        try:
+            self._begin(width, height)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, width: int, height: int) -> None:
         self.asked: list[str] = []
         self.complaints: list[str] = []
         self._number = 0
-        self._socket = connect(self._address(), max_size=None, proxy=None)
+        self._socket = self._stack.enter_context(
+            connect(self._address(), max_size=None, proxy=None)
+        )
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"
@@ -109,7 +121,7 @@ class Headless:
               const started = performance.now();
               {action};
               while (!({ready})) {{
-                if (performance.now() - started > 20000) throw new Error("never");
+                if (performance.now() - started > 20000) throw new Error({json.dumps(ready)});
                 await new Promise((go) => setTimeout(go));
               }}
               await new Promise((go) => requestAnimationFrame(() => {{
@@ -131,7 +143,9 @@ class Headless:
         path.write_bytes(base64.b64decode(data))
 
     def close(self) -> None:
-        self._socket.close()
+        self._stack.close()
+
+    def _end(self) -> None:
         self.process.terminate()
         try:
             self.process.wait(timeout=20)

@@ -101,6 +101,25 @@ def test_replies_do_not_depend_on_how_tasks_are_batched(run, tmp_path) -> None:
     assert len(texts) > 5
 
 
+def test_a_run_that_is_done_or_another_is_not_gone_on_with(run, tmp_path) -> None:
+    def few(*more):
+        return run("eval", *SUMS, "-p", "mine_for_eval:careless", "-o", "few", *more)
+
+    assert few("--limit", 3)[0] == 0
+    names = ("run.json", "groups.jsonl", "summary.json")
+    before = [(tmp_path / "few" / name).read_bytes() for name in names]
+    for more, told in (
+        (["--limit", 3], "give another --out, or --resume to complete it"),
+        (["--limit", 4, "--resume"], "data.tasks: 3 against 4"),
+        (["--limit", 3, "--seed", 1, "--resume"], "seed: 0 against 1"),
+        (["--limit", 3, "--set", "digits=3", "--resume"], "environment.kwargs"),
+    ):
+        code, _, err = few(*more)
+        assert (code, told in err) == (2, True), err
+    assert few("--limit", 3, "--resume")[0] == 0
+    assert [(tmp_path / "few" / name).read_bytes() for name in names] == before
+
+
 def test_a_class_answers_batches_and_several_turns_are_played(run, tmp_path) -> None:
     code, _, err = run("eval", *SUMS, "-p", "mine_for_eval:Batched", "--limit", 3, "-o", "cut")
     assert code == 0, err

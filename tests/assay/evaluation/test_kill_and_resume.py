@@ -93,24 +93,6 @@ def test_ten_thousand_completions_killed_three_times(folder) -> None:
     assert (found["tasks"], found["replies"]) == (TASKS, 10_000)
 
 
-def test_a_run_that_is_done_or_another_is_not_gone_on_with(folder) -> None:
-    few = ["--limit", "3"]
-    assert subprocess.run(command(folder, "few", *few), cwd=folder, check=False).returncode == 0
-    before = kept(folder / "few")
-    for more, told in (
-        (few, "give another --out, or --resume to complete it"),
-        (["--limit", "4", "--resume"], "data.tasks: 3 against 4"),
-        ([*few, "--seed", "1", "--resume"], "seed: 0 against 1"),
-    ):
-        done = subprocess.run(
-            command(folder, "few", *more), cwd=folder, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
-    again = subprocess.run(command(folder, "few", *few, "--resume"), cwd=folder, check=False)
-    assert again.returncode == 0
-    assert kept(folder / "few") == before
-
-
 def test_a_line_that_is_no_group_is_named(folder, tmp_path) -> None:
     (tmp_path / "groups.jsonl").write_text('{"task": 3}\n')
     with pytest.raises(DataError, match="line 1 is no group"):

@@ -48,9 +48,12 @@ def evaluate(
     try:
         for at in range(writer.done, len(tasks), size):
             batch = _Batch(tasks[at : at + size], counts[at : at + size])
-            batch.play(env, player, seed)
-            if waiting is not None:
-                _keep(writer, *waiting, note)
+            try:
+                batch.play(env, player, seed)
+            finally:  # where the player fails, what was played before it is not lost
+                before, waiting = waiting, None
+                if before is not None:
+                    _keep(writer, *before, note)
             waiting = batch, judge.submit(batch.judge, env)
         if waiting is not None:
             _keep(writer, *waiting, note)

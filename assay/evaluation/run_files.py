@@ -88,7 +88,8 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 def group_line(group: EpisodeGroup) -> str:
     """A group as it is kept: without tokens, and without seconds."""
-    return json.dumps(EpisodeGroup(group.task, [_bare(e) for e in group.episodes]).to_json()) + "\n"
+    kept = EpisodeGroup(group.task, tuple(map(_bare, group.episodes)))
+    return json.dumps(kept.to_json()) + "\n"
 
 
 def _bare(episode: Episode) -> Episode:

@@ -105,53 +105,50 @@ class SharedDecoder:
         logits: Tensor = output.logits[:, -1]
         return logits
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def attend(self, layer: int, query: Tensor, new: Tensor) -> Tensor:
         """What each row's newest token takes from its prompt and its reply.
 
         Args:
             layer: number of the layer.
-            query: [B, K * R, 1, E], scaled.
-            key: [B, K, 1, E] of the newest token, which is kept.
-            value: as ``key``.
+            query: [B, K * R, E], scaled.
+            new: [2, B, K, E], key and value of the newest token, which are kept.
 
         Returns:
-            [B, 1, K * R, E].
+            [B, K * R, E].
         """
         self._layers_asked += 1
-        b, k, _, e = key.shape
-        replies, hidden = self._write(layer, key, value)
-        t = replies.shape[3]
-        mine = replies.flatten(1, 2)  # [2, B * K, T, E]
-        prompts = self._prompts[layer].flatten(1, 2)  # [2, Q * K, S, E]
+        _, b, k, e = new.shape
+        (keys, values), hidden = self._write(layer, new)  # [B * K, T, E]
+        prompt_keys, prompt_values = self._prompts[layer].flatten(1, 2)  # [Q * K, S, E]
+        s, t = prompt_keys.shape[1], keys.shape[1]
         q = query.reshape(b, k, -1, e)  # [B, K, R, E]
-        to_reply = torch.bmm(q.flatten(0, 1), mine[0].mT).view(b, k, -1, t)
+        to_reply = torch.bmm(q.view(b * k, -1, e), keys.mT).view(b, k, -1, t)
         if hidden is not None:
             to_reply = to_reply + hidden
         seated = self._to_prompts(q)  # [Q * K, G * R, E]
         if self._bias is None:
-            to_prompt = torch.bmm(seated, prompts[0].mT)
+            to_prompt = torch.bmm(seated, prompt_keys.mT)
         else:
             bias = self._bias.expand(-1, k, -1).flatten(0, 1)[:, None]  # [Q * K, 1, S]
-            to_prompt = torch.baddbmm(bias, seated, prompts[0].mT)
+            to_prompt = torch.baddbmm(bias, seated, prompt_keys.mT)
         near = self._to_rows(to_prompt, k)
         scores = torch.cat([near, to_reply.view(*near.shape[:-1], t)], dim=-1)
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-        weights = weights.to(value.dtype).view(b, k, -1, scores.shape[-1])  # [B, K, R, S + T]
-        s = prompts.shape[2]
-        own = torch.bmm(weights[..., s:].flatten(0, 1), mine[1])
-        shared = self._to_rows(torch.bmm(self._to_prompts(weights[..., :s]), prompts[1]), k)
-        return (own.view(shared.shape) + shared).reshape(b, 1, -1, e)
+        weights = weights.to(values.dtype).view(b, k, -1, s + t)  # [B, K, R, S + T]
+        own = torch.bmm(weights[..., s:].flatten(0, 1), values)
+        shared = self._to_rows(torch.bmm(self._to_prompts(weights[..., :s]), prompt_values), k)
+        return (own.view(shared.shape) + shared).view(b, -1, e)
 
-    def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Put the newest token's key and value into their column.
+    def _write(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Put the newest token's key and value [2, B, K, E] into their column.
 
         Returns:
-            Replies' keys and values [2, B, K, T, E], and what is added to the products with
+            Replies' keys and values [2, B * K, T, E], and what is added to the products with
             each column, where there is any.
         """
-        written = self._replies[layer][:, : len(key), :, : self._length + 1]
-        written[0, :, :, -1], written[1, :, :, -1] = key[:, :, 0], value[:, :, 0]
-        return written, None
+        replies = self._replies[layer][:, : new.shape[1]]
+        replies[:, :, :, self._length] = new
+        return replies.flatten(1, 2)[:, :, : self._length + 1], None
 
     def _to_prompts(self, x: Tensor) -> Tensor:
         """[B, K, R, *] in the order of the rows to [Q * K, G * R, *], prompt by prompt."""
@@ -249,7 +246,8 @@ def _attend(
         raise ValueError(f"attention cannot share prompts: {unknown or 'dropout, or no state'}")
     query = query * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     layer: Any = module.layer_idx
-    return shared_prompts.attend(layer, query, key, value), None
+    new = torch.stack([key[:, :, 0], value[:, :, 0]])
+    return shared_prompts.attend(layer, query[:, :, 0], new)[:, None], None
 
 
 AttentionInterface.register(NAME, _attend)

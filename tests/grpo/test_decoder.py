@@ -40,10 +40,10 @@ def build(config: Any) -> Any:
 @pytest.mark.parametrize(
     ("config", "name"),
     [
-        (LlamaConfig(**SIZES), "shared"),
-        (Qwen2Config(**SIZES), "shared"),
-        (Qwen3Config(**SIZES, head_dim=16), "shared"),
-        (MistralConfig(**SIZES, sliding_window=None), "shared"),
+        (LlamaConfig(**SIZES), "llama"),
+        (Qwen2Config(**SIZES), "llama"),
+        (Qwen3Config(**SIZES, head_dim=16), "llama"),
+        (MistralConfig(**SIZES, sliding_window=None), "llama"),
         (MistralConfig(**SIZES, sliding_window=4), "copy"),
         (Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=4, max_window_layers=1),
          "copy"),
@@ -57,7 +57,7 @@ def test_the_fastest_that_is_right_is_chosen(config: Any, name: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ["shared", "graph"])
+@pytest.mark.parametrize("name", ["llama", "shared", "graph"])
 @pytest.mark.parametrize("prompts", [PROMPTS, [[1, 2], [3, 4]]], ids=["ragged", "even"])
 def test_it_follows_the_copied_cache_while_rows_leave(name: str, prompts: Any) -> None:
     """Over buffers that grow, prompts that nobody needs any more, and rows that change places."""
@@ -92,14 +92,14 @@ def test_a_prompt_is_not_copied_to_its_replies() -> None:
 
 def test_the_choice_is_made_again_where_the_model_changes() -> None:
     model = build(LlamaConfig(**SIZES, attention_dropout=0.5))
-    assert choose_decoder(model)[0] == "shared"
+    assert choose_decoder(model)[0] == "llama"
     model.train()  # it drops out, which the shared one does not
     assert choose_decoder(model)[0] == "copy"
     model.eval()
-    assert choose_decoder(model)[0] == "shared"
+    assert choose_decoder(model)[0] == "llama"
 
 
-@pytest.mark.parametrize("name", ["shared", "graph", "copy"])
+@pytest.mark.parametrize("name", ["llama", "shared", "graph", "copy"])
 @pytest.mark.parametrize("steps", [1, 3])
 def test_samples_do_not_depend_on_how_they_are_made(
     name: str, steps: int, monkeypatch: pytest.MonkeyPatch

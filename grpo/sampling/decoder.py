@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..model.precision import computed_dtype
 from .graph import GraphDecoder
-from .llama import LlamaDecoder
+from .llama import LlamaDecoder, changes
 from .prefill import Prefill
 from .shared import SharedDecoder
 
@@ -111,7 +111,7 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
     """
     parameter = next(model.parameters())
     attention = model.config.get_text_config()._attn_implementation
-    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    hooks = sum(map(changes, model.modules()))
     computed = computed_dtype(model)
     state = (parameter.dtype, computed, parameter.device, model.training, attention, hooks)
     known = _chosen.get(model)

@@ -11,7 +11,7 @@ Shapes: B rows, D hidden size, K key-value heads, R query heads to each, E head 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -47,6 +47,8 @@ class LlamaDecoder(SharedDecoder):
         if model.training:
             raise ValueError("the hand-written decoder drops nothing out: call model.eval()")
         body = model.model
+        if any(changes(module) for module in _bypassed(body)):
+            raise ValueError("the hand-written decoder would pass hooks by")
         if body.rotary_emb.rope_type not in _FIXED_ROTATIONS:
             raise ValueError(f"{body.rotary_emb.rope_type!r} rotations change with the length")
         super().__init__(model, prompts, copies, room)
@@ -78,7 +80,7 @@ class _Layer:
     def __init__(self, layer: Any) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         self._size, self._scale = attention.head_dim, attention.scaling
-        self._key_values = attention.k_proj.out_features // self._size
+        self._key_values = attention.config.num_key_value_heads
         self._before, self._between = map(
             _norm, (layer.input_layernorm, layer.post_attention_layernorm)
         )
@@ -143,16 +145,30 @@ def _joined(*modules: Any) -> _Call:
     As one matrix product where they are plain, of a copy of their weights, which lives as long as
     the decoder: less than a sixth of the model's.
     """
-    biases = [module.bias is None for module in modules]
-    if not all(map(_is_plain, modules)) or any(biases) != all(biases):
+    if not all(map(_is_plain, modules)) or len({module.bias is None for module in modules}) > 1:
         calls = [_linear(module) for module in modules]
         return lambda x: torch.cat([call(x) for call in calls], dim=-1)
     weight = torch.cat([module.weight for module in modules])
-    bias = None if biases[0] else torch.cat([module.bias for module in modules])
+    bias = None if modules[0].bias is None else torch.cat([module.bias for module in modules])
     return lambda x: linear(x, weight, bias)
 
 
 def _is_plain(module: Any) -> bool:
     """Whether calling it is nothing but a product and a sum."""
-    hooks = module._forward_hooks or module._forward_pre_hooks
-    return type(module) is torch.nn.Linear and "forward" not in vars(module) and not hooks
+    return type(module) is torch.nn.Linear and not changes(module)
+
+
+def changes(module: Any) -> int:
+    """How often a module was told to do something else than its class does: hooks and the like."""
+    hooks = len(module._forward_hooks) + len(module._forward_pre_hooks)
+    return hooks + ("forward" in vars(module))
+
+
+def _bypassed(body: Any) -> Iterator[Any]:
+    """The modules that are not called."""
+    yield from (body, body.norm)
+    for layer in body.layers:
+        yield from (layer, layer.input_layernorm, layer.post_attention_layernorm, layer.mlp)
+        attention = layer.self_attn
+        yield from (m for n, m in attention.named_children() if not n.endswith("_proj"))
+        yield attention

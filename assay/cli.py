@@ -32,6 +32,7 @@ from .naming import found_here
 from .new_cli import new_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
+from .serve_cli import serve_command
 from .training_cli import train
 from .watch_cli import compare_command, report_command
 
@@ -49,6 +50,7 @@ app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
+app.command("serve")(serve_command)
 app.command()(train)
 app.command()(demo)
 app.command("report")(report_command)

@@ -54,7 +54,11 @@ class RemoteEnv(TextEnv):
         remote = Remote(
             url, token or os.environ.get(TOKEN) or None, retries=retries, timeout_s=timeout_s
         )
-        told = remote.get("/v1/environment")
+        try:
+            told = remote.get("/v1/environment")
+        except RemoteError:
+            remote.close()
+            raise
         if told["group_rubric"] and group_rubric is None:
             remote.close()
             raise ValueError(

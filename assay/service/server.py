@@ -85,7 +85,8 @@ def serve(
     )
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
+    # Without the protocol's number asyncio leaves Nagle's algorithm on: 40 ms an answer.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(2048)

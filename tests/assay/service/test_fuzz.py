@@ -37,8 +37,26 @@ values = st.recursive(
     max_leaves=8,
 )
 fields = st.sampled_from(
-    "replies tasks references count seed group_size steps episodes episode reply turn truncated "
-    "op id type data task metadata".split()
+    [
+        "replies",
+        "tasks",
+        "references",
+        "count",
+        "seed",
+        "group_size",
+        "steps",
+        "episodes",
+        "episode",
+        "reply",
+        "turn",
+        "truncated",
+        "op",
+        "id",
+        "type",
+        "data",
+        "task",
+        "metadata",
+    ]
 )
 ops = st.sampled_from(["score", "reset", "step", "close", "tasks", "state", "mcp"])
 bodies = st.dictionaries(

@@ -81,6 +81,7 @@ class Holder:
     Args:
         budget: the server's.
         name: gives an episode its id; it must not be guessed where others might use it.
+        keep: hold episodes that are over, too, so that a last step may be sent again.
         clock: in seconds.
     """
 
@@ -88,9 +89,11 @@ class Holder:
         self,
         budget: Budget,
         name: Callable[[], str],
+        *,
+        keep: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._budget, self._name, self._clock = budget, name, clock
+        self._budget, self._name, self.keep, self._clock = budget, name, keep, clock
         self._held: OrderedDict[str, HeldEpisode] = OrderedDict()
 
     def __len__(self) -> int:
@@ -126,8 +129,11 @@ class Holder:
         return episode
 
     def grew(self, episode: HeldEpisode) -> None:
-        """Count an episode's text anew, when a step was taken."""
+        """Count an episode's text anew, when a step was taken; it may be over."""
         if episode.id not in self._held:  # forgotten meanwhile
+            return
+        if episode.state is None and not self.keep:
+            self.forget(episode.id)
             return
         now = 0
         if episode.state is not None:

@@ -103,7 +103,7 @@ class _Session:
     def __init__(self, websocket: WebSocket, desk: Desk, rates: Rates) -> None:
         self.websocket, self.desk, self.rates = websocket, desk, rates
         names = itertools.count(1)
-        self.holder = Holder(desk.budget, lambda: str(next(names)))
+        self.holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
         self.episode: str | None = None
         self.task = ""
         self.text = ""

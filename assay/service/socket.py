@@ -26,7 +26,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     until that has changed: it waits, and no message of its is lost.
     """
     names = itertools.count(1)
-    holder = Holder(desk.budget, lambda: str(next(names)))
+    holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
     owner = websocket.scope["assay.owner"]
     room = asyncio.Semaphore(desk.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()

@@ -123,6 +123,6 @@ def _log_to_stderr(*, access: bool) -> None:
     for name in ("assay.service", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
-        logger.setLevel(logging.WARNING)
         logger.propagate = False
+    logging.getLogger("assay.service").setLevel(logging.WARNING)
     logging.getLogger("assay.service.access").setLevel(logging.INFO if access else logging.WARNING)

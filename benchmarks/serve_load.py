@@ -12,6 +12,7 @@ import contextlib
 import json
 import random
 import socket
+import ssl
 import statistics
 import struct
 import time
@@ -33,6 +34,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 TOKEN = "a-token-for-the-load-0123456789"
 console = Console()
+# One for all: to read the certificates of authorities takes each client its time, TLS or not.
+NO_TLS = ssl.create_default_context()
 
 
 @dataclass
@@ -74,7 +77,7 @@ def headers(token: str = TOKEN) -> dict[str, str]:
 async def honest_http(seen: Seen, rng: random.Random) -> None:
     """Scores batches."""
     async with httpx.AsyncClient(
-        base_url=seen.url, headers=headers(), timeout=60, verify=False
+        base_url=seen.url, headers=headers(), timeout=60, verify=NO_TLS
     ) as client:
         while seen.going:
             tasks = [rng.randrange(ROWS) for _ in range(rng.randrange(1, 32))]
@@ -112,7 +115,7 @@ async def honest_socket(seen: Seen, rng: random.Random) -> None:
 
 async def bad_token(seen: Seen, rng: random.Random) -> None:
     """Guesses tokens."""
-    async with httpx.AsyncClient(base_url=seen.url, timeout=60, verify=False) as client:
+    async with httpx.AsyncClient(base_url=seen.url, timeout=60, verify=NO_TLS) as client:
         while seen.going:
             answer = await client.get("/v1/tasks/1", headers=headers(f"{rng.random():.20f}"))
             seen.told[f"bad token {answer.status_code}"] += 1
@@ -133,7 +136,7 @@ async def oversized(seen: Seen, rng: random.Random) -> None:
             yield b"x" * 2**18
 
     async with httpx.AsyncClient(
-        base_url=seen.url, headers=headers(), timeout=60, verify=False
+        base_url=seen.url, headers=headers(), timeout=60, verify=NO_TLS
     ) as client:
         while seen.going:
             for content in (b"x" * (9 * 2**20), chunks()):
@@ -156,7 +159,7 @@ async def malformed(seen: Seen, rng: random.Random) -> None:
     """Sends what is no request, or no JSON, or not the right JSON."""
     bodies = [b"{", b"[" * 50_000, b"\xff\xfe", b'{"replies":"x"}', b'{"replies":[1e999]}', b"null"]
     async with httpx.AsyncClient(
-        base_url=seen.url, headers=headers(), timeout=60, verify=False
+        base_url=seen.url, headers=headers(), timeout=60, verify=NO_TLS
     ) as client:
         while seen.going:
             for body in bodies:

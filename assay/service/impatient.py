@@ -76,6 +76,12 @@ class ImpatientWebSocket(_Impatient, WebSocketsSansIOProtocol):
             return
         super().handle_cont(event)
 
+    async def send(self, message: Any) -> None:
+        """Send; a refusal completes the handshake, which uvicorn would call an error and log."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
+            self.handshake_complete = True
+
 
 def protocols(read_s: float) -> tuple[type[ImpatientHTTP], type[ImpatientWebSocket]]:
     """Both, with this patience."""

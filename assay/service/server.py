@@ -83,7 +83,8 @@ def serve(
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    # Its warnings tell of requests that are none: as many lines as somebody cares to send.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Without the protocol's number asyncio leaves Nagle's algorithm on: 40 ms an answer.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import socket
 import ssl
@@ -241,6 +242,12 @@ CLIENTS: list[tuple[Callable[[Seen, random.Random], Awaitable[None]], int]] = [
 ]
 
 
+def spent(pid: int) -> float:
+    """CPU seconds of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def state(pid: int) -> tuple[float, int]:
     """A process's memory in MiB, and its open files."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -276,10 +283,11 @@ def load(seconds: float) -> None:
         warm = Seen(url, time.monotonic() + 5)
         asyncio.run(crowd(warm))
         time.sleep(7)
-        before = state(pid)
+        before, cpu = state(pid), (spent(pid), time.process_time())
         seen = Seen(url, time.monotonic() + seconds)
         ended = asyncio.run(crowd(seen))
         during = state(pid)
+        cpu = (spent(pid) - cpu[0], time.process_time() - cpu[1])
         time.sleep(8)  # longer than read_s: who does not read is gone by then
         after, counts = state(pid), metrics(url)
     broken = [error for error in ended if isinstance(error, BaseException)]
@@ -312,6 +320,7 @@ def load(seconds: float) -> None:
             f"{before[0]:.0f} / {during[0]:.0f} / {after[0]:.0f}",
         ),
         ("open files: before / at the end / after", f"{before[1]} / {during[1]} / {after[1]}"),
+        ("CPU seconds: server / all clients", f"{cpu[0]:.1f} / {cpu[1]:.1f}"),
         (
             "held after: episodes, sockets, queue",
             " ".join(str(counts[f"assay_{n}"]) for n in ("episodes", "sockets", "queue")),

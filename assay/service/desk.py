@@ -220,7 +220,7 @@ class Desk:
         Raises:
             Refused: there is no such thing, or the environment raised.
         """
-        if self._at_hand:  # a thread would take longer to begin than this takes
+        if self._at_hand and weight <= _FEW:  # a thread takes longer to begin than this takes
             return call()
         result: _Found | Refused = await self._do(weight, self._finds.do(call))
         if isinstance(result, Refused):
@@ -408,6 +408,7 @@ class Desk:
 
 
 _Call = Callable[[], Any]
+_FEW = 64
 
 
 def _called(calls: list[_Call]) -> list[Any]:

@@ -34,6 +34,7 @@ from .new_cli import new_command
 from .rescore_cli import rescore_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
+from .serve_cli import serve_command
 from .training_cli import PASSED_ON, presets_command, train
 from .view_cli import view_command
 from .watch_cli import compare_command, report_command
@@ -55,6 +56,7 @@ app.command("rescore")(rescore_command)
 app.command("view")(view_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
+app.command("serve")(serve_command)
 app.command(add_help_option=False, context_settings=PASSED_ON)(train)
 app.command("presets")(presets_command)
 app.command()(demo)

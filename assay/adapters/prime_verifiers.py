@@ -213,9 +213,7 @@ def to_verifiers(
 
         def load(self) -> list[Any]:
             return [
-                AssayTask(
-                    AssayData(assay_task=i, name=task.id, **_asked(task)), self.config.task
-                )
+                AssayTask(AssayData(assay_task=i, name=task.id, **_asked(task)), self.config.task)
                 for i, task in zip(indices, map(env.task, indices), strict=True)
             ]
 

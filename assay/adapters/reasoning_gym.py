@@ -61,7 +61,8 @@ def from_reasoning_gym(
         verifier = scorer
     else:
         verifier = ruling.verifier()
-    source = Entries(dataset, name, ruling, instruction, split)
+    reference = None if ruling.verifier is None else ruling.reference
+    source = Entries(bound(_dataset, name, seed, size, config), name, reference, instruction, split)
     return TextEnv(source, verifier, name=f"reasoning_gym/{name}-v0", render_mode=render_mode)
 
 
@@ -71,19 +72,35 @@ class Entries(Source):
     size: int
 
     def __init__(
-        self, dataset: Any, name: str, ruling: Ruling, instruction: str, split: Split | None
+        self,
+        make: Callable[[], Any],
+        name: str,
+        reference: Callable[[Any], Any] | None,
+        instruction: str,
+        split: Split | None,
     ) -> None:
         if split not in (None, "train", "test"):
             raise ValueError(f"split must be 'train', 'test' or None, got {split!r}")
-        self.dataset, self.name, self.ruling, self.instruction = dataset, name, ruling, instruction
+        self.make, self.name, self.reference, self.instruction = make, name, reference, instruction
         self.tasks: dict[int, Task] = {}  # a few data sets make another entry each time
-        kept: Iterable[int] = range(len(dataset))
+        self._dataset: Any = None
+        kept: Iterable[int] = range(len(self.dataset))
         if split is not None:
-            kept = (i for i in kept if _split_of(name, dataset[i]["question"]) == split)
+            kept = (i for i in kept if _split_of(name, self.dataset[i]["question"]) == split)
         self.kept = list(kept)
         if not self.kept:
-            raise ValueError(f"none of the {len(dataset)} entries is in {split!r}: raise size")
+            raise ValueError(f"none of the {len(self.dataset)} entries is in {split!r}: raise size")
         self.size = len(self.kept)
+
+    @property
+    def dataset(self) -> Any:
+        """The package's data set, made on first use in each process."""
+        if self._dataset is None:
+            self._dataset = self.make()
+        return self._dataset
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_dataset": None}
 
     def task(self, index: int) -> Task:
         """The entry at an index of the split."""
@@ -97,10 +114,10 @@ class Entries(Source):
     def _task(self, at: int) -> Task:
         entry = self.dataset[at]
         answer = None if entry["answer"] is None else str(entry["answer"])
-        if self.ruling.verifier is None:
+        if self.reference is None:
             reference: Any = {"index": at, "answer": answer}
         else:
-            reference = self.ruling.reference(entry)
+            reference = self.reference(entry)
         # sympy leaves what it cannot integrate as it is: the question, given back
         known = answer is not None and "Integral(" not in answer
         return Task(
@@ -120,9 +137,7 @@ def _dataset(name: str, seed: int, size: int, config: Mapping[str, Any]) -> Any:
     try:
         import reasoning_gym
     except ImportError as error:
-        raise ImportError(
-            "reasoning-gym is missing: pip install 'assay[reasoning-gym]'"
-        ) from error
+        raise ImportError("reasoning-gym is missing: pip install 'assay[reasoning-gym]'") from error
     return reasoning_gym.create_dataset(name, seed=seed, size=size, **config)
 
 

@@ -21,10 +21,14 @@ from assay.envs import Rows
 
 
 class Data(vf.TaskData):
+    """A number and its double."""
+
     answer: int
 
 
 class Double(vf.Task[Data]):
+    """Pays the right number, and a short reply."""
+
     @vf.reward(weight=3.0)
     async def exact(self, trace: vf.Trace) -> float:
         return float(trace.last_reply == str(self.data.answer))
@@ -40,6 +44,8 @@ class Double(vf.Task[Data]):
 
 
 class Doubles(vf.Taskset[Double, vf.TasksetConfig]):
+    """Six questions."""
+
     def load(self):
         return [
             Double(
@@ -51,32 +57,44 @@ class Doubles(vf.Taskset[Double, vf.TasksetConfig]):
 
 
 class Breaks(Double):
+    """Its judge is down."""
+
     @vf.reward
     async def judge(self, trace) -> float:
         raise ConnectionError("the judge is down")
 
 
 class Broken(Doubles):
+    """Six questions that nobody can score."""
+
     def load(self):
         return [Breaks(task.data, self.config.task) for task in super().load()]
 
 
 class Endless(Doubles):
+    """Says that it never ends."""
+
     INFINITE = True
 
 
 class InABox(Double):
+    """Its reward needs a runtime."""
+
     @vf.reward
     async def in_a_box(self, trace, runtime) -> float:
         return 1.0
 
 
 class Boxes(Doubles):
+    """Six of them."""
+
     def load(self):
         return [InABox(task.data, self.config.task) for task in super().load()]
 
 
 class Flaky(Verifier):
+    """Never gives a score."""
+
     def judge(self, reply, reference):
         return Verdict.fault(Status.SANDBOX_ERROR, "no container")
 
@@ -150,4 +168,4 @@ def exported():
     }
 
 
-print(json.dumps({"imported": imported(), "exported": exported()}))
+sys.stdout.write(json.dumps({"imported": imported(), "exported": exported()}) + "\n")

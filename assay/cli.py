@@ -32,7 +32,7 @@ from .naming import found_here
 from .new_cli import new_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
-from .training_cli import train
+from .training_cli import PASSED_ON, presets_command, train
 from .watch_cli import compare_command, report_command
 
 app = typer.Typer(
@@ -49,7 +49,8 @@ app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
-app.command()(train)
+app.command(add_help_option=False, context_settings=PASSED_ON)(train)
+app.command("presets")(presets_command)
 app.command()(demo)
 app.command("report")(report_command)
 app.command("compare")(compare_command)

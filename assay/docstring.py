@@ -27,10 +27,10 @@ def prose(thing: object) -> str:
     return _HEADING.split(inspect.getdoc(thing) or "", maxsplit=1)[0].strip()
 
 
-def meanings(thing: object) -> dict[str, str]:
-    """What a docstring says of each argument, in its order."""
+def meanings(thing: object, heading: str = "Args") -> dict[str, str]:
+    """What a docstring says of each argument, or attribute, in its order."""
     pieces = _HEADING.split(inspect.getdoc(thing) or "")
-    told = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get("Args", "")
+    told = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get(heading, "")
     return {name: " ".join(meaning.split()) for name, meaning in _ARGUMENT.findall(told)}
 
 

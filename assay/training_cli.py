@@ -2,107 +2,68 @@
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Column, Table
 
-from .arguments import settings
-from .console import say
-from .envs import TextEnv, arguments, make
-from .envs.argument_types import refuse_types
+from .console import add_row, out, say
+from .envs import TextEnv, arguments, levels, make
 from .naming import found_here
 
 if TYPE_CHECKING:
-    from .grpo import GRPOConfig
+    from .grpo import Learner, World
+    from .train_config import TrainConfig
+
+# The flags are made of the learner's dataclasses, and so of torch, which other commands need not
+# wait for: this command takes whatever it is given and hands it to the one with the flags.
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
-def train(
-    env: Annotated[
-        str, typer.Argument(help="Environment id, such as assay/Arithmetic-v0, or module:id.")
-    ],
-    model: Annotated[Path, typer.Option(help="A transformers directory: weights and tokenizer.")],
-    out_dir: Annotated[
-        Path, typer.Option("--out", help="Checkpoints, metrics and the picture go here.")
-    ] = Path("runs/train"),
-    data: Annotated[str | None, typer.Option(help="Where the environment's tasks are.")] = None,
-    held_out_data: Annotated[
-        str | None, typer.Option(help="Tasks to evaluate on, where the environment reads data.")
-    ] = None,
-    held_out: Annotated[int, typer.Option(help="How many tasks to evaluate on.")] = 200,
-    steps: Annotated[int, typer.Option(help="Rollouts to train on.")] = 300,
-    prompts: Annotated[int, typer.Option(help="Tasks of a rollout.")] = 64,
-    group_size: Annotated[int, typer.Option(help="Replies to each task, at least 2.")] = 8,
-    learning_rate: Annotated[
-        float, typer.Option(help="After the warm-up. A tiny model made from nothing takes 3e-4.")
-    ] = 1e-6,
-    max_new_tokens: Annotated[int, typer.Option(help="Longest reply, in tokens.")] = 256,
-    eval_every: Annotated[int, typer.Option(help="Steps between evaluations; 0: never.")] = 50,
-    save_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 50,
-    seed: Annotated[int, typer.Option(help="Decides tasks, samples and minibatches.")] = 0,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
-    resume: Annotated[
-        bool, typer.Option(help="Go on from the newest checkpoint in --out.")
-    ] = False,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="An argument of the environment: digits=3.")
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Any other field of GRPOConfig: beta=0.04, loss=dr_grpo."),
-    ] = None,
-    tracker: Annotated[
-        list[str] | None,
-        typer.Option(help="tensorboard, wandb or trackio; may be repeated. metrics.jsonl always."),
-    ] = None,
-) -> None:
-    """Train a model on an environment with GRPO.
-
-    Ctrl-C leaves a whole checkpoint; --resume goes on from it as if nothing had happened.
-    """
+def train(context: typer.Context) -> None:
+    """Train a model on an environment with GRPO."""
     hush_transformers()
-    from .grpo import Learner, held_out_tasks, load_model, plot_learning_curve, training_tasks
+    from .train_flags import training_app
 
-    config = _config(
-        option or [],
-        steps=steps,
-        prompts_per_step=prompts,
-        group_size=group_size,
-        learning_rate=learning_rate,
-        max_new_tokens=max_new_tokens,
-        eval_every=eval_every,
-        save_every=save_every,
-        seed=seed,
-    )
-    kwargs = settings(setting or [])
-    train_env = make(found_here(env), **_with_data(kwargs, data))
-    test_env = _held_out_env(env, kwargs, held_out_data) if eval_every else None
-    try:
-        loaded, tokenizer = load_model(model, device=device)
-        learner = Learner(
-            loaded,
-            tokenizer,
-            training_tasks(train_env, config),
-            config,
-            out_dir,
-            held_out=held_out_tasks(test_env, held_out, group_size=config.eval_samples)
-            if test_env
-            else None,
-            resume=resume,
-            trackers=tracker,
-            about={"env": env, "model": str(model), **kwargs},
-        )
-        learner.train()
-    finally:
-        train_env.close()
-        if test_env:
-            test_env.close()
-    picture = plot_learning_curve(
-        out_dir / "metrics.jsonl", out_dir / "learning_curve.png", title=f"GRPO on {env}"
-    )
-    say(f"Model: {learner.save()}\nMetrics: {out_dir / 'metrics.jsonl'}\nPicture: {picture}")
-    say(f"Page of curves and samples: assay report {out_dir}")
+    app = training_app(_train)
+    code = app(args=context.args, prog_name="assay train", standalone_mode=False)
+    if code:
+        raise typer.Exit(code)
+
+
+def presets_command(
+    name: Annotated[str | None, typer.Argument(help="Show this one's settings.")] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print settings and presets as the docs' page.")
+    ] = False,
+) -> None:
+    """List the papers whose settings --preset takes."""
+    hush_transformers()
+    from .grpo.presets import PRESETS
+    from .setting_files import as_yaml
+    from .settings_page import page
+    from .train_settings import find_preset
+
+    if markdown:
+        out.file.write(page())
+        return
+    if name is None:
+        table = Table(Column("preset", no_wrap=True), Column("arXiv", no_wrap=True), "what")
+        for preset in PRESETS.values():
+            add_row(table, preset.name, preset.paper, preset.what)
+        out.print(table)
+        say("Settings of one: assay presets NAME")
+        return
+    found = find_preset(name, "assay presets")
+    where = f", {found.where}" if found.where else ""
+    say(f"# {found.what}\n# https://arxiv.org/abs/{found.paper}{where}")
+    if found.missing:
+        say(f"# Beside: {found.missing}")
+    for key, value in found.overrides.items():
+        say(f"{key}: {as_yaml(value)}")
 
 
 def hush_transformers() -> None:
@@ -118,28 +79,187 @@ def hush_transformers() -> None:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it so
 
 
-def _config(options: list[str], **fields: Any) -> GRPOConfig:
+def _train(given: Mapping[str, Any]) -> None:
+    """Put the settings together, and train or print them."""
+    from .train_settings import (
+        as_file,
+        build,
+        defaults,
+        from_file,
+        layered,
+        read_stored,
+        refuse_unreached,
+    )
+
+    flags = dict(given)
+    asked = {name: flags.pop(name, None) for name in ("config", "preset", "resume", "print_config")}
+    file = from_file(asked["config"]) if asked["config"] else {}
+    stored: dict[str, Any] = {}
+    if asked["resume"]:
+        where = flags.get("out_dir") or file.get("out_dir") or defaults()["out_dir"]
+        stored = {**read_stored(where), "out_dir": str(where)}
+    values, chosen = layered(stored=stored, file=file, preset=asked["preset"], flags=flags)
+    if asked["print_config"]:
+        if {"env", "model"} <= values.keys():
+            build(values)  # it prints no settings that it would not take
+        out.file.write(as_file(values))
+        return
+    config = build(values)
+    refuse_unreached(config, chosen)
+    if asked["resume"]:
+        refuse_moved(config, stored)
+    _run(config, chosen, resume=bool(asked["resume"]))
+
+
+def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
+    """Refuse to resume a run on other tasks; the learner looks to its own settings.
+
+    Raises:
+        ValueError: a setting of this command differs from that of the run.
+    """
+    from dataclasses import fields
+
     from .grpo import GRPOConfig
+    from .train_config import MOVABLE
 
-    extra = settings(options, flag="--option")
-    known = inspect.signature(GRPOConfig).parameters
-    for name in extra:
-        if name not in known:
-            raise ValueError(f"--option has no {name!r}; there are {', '.join(known)}")
-    refuse_types("--option", GRPOConfig, extra)
-    return GRPOConfig(**{**fields, **extra})
-
-
-def _with_data(kwargs: dict[str, Any], data: str | None) -> dict[str, Any]:
-    return kwargs if data is None else {**kwargs, "data": data}
+    learners = {f.name for f in fields(GRPOConfig)}
+    for name, before in stored.items():
+        if name not in learners and name not in MOVABLE and getattr(config, name) != before:
+            raise ValueError(
+                f"{config.out_dir!r} was made with {name}={before!r}, and not "
+                f"{getattr(config, name)!r}: resume with that, or give another --out"
+            )
 
 
-def _held_out_env(env: str, kwargs: dict[str, Any], data: str | None) -> TextEnv | None:
+def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
+    from .grpo import World, held_out_tasks, load_model, plot_learning_curve
+    from .train_settings import write_stored
+
+    found_here(config.env)
+    data = {} if config.data is None else {"data": config.data}
+    train_env = _made(config, data)
+    test_env = None
+    try:
+        test_env = _held_out_env(config) if config.eval_every else None
+        if test_env is None and config.eval_every:
+            config = _without_evaluation(config, chosen)
+        # First what may be refused without reading gigabytes of weights.
+        held_out = None
+        if test_env:
+            held_out = held_out_tasks(test_env, config.held_out, group_size=config.eval_samples)
+        sampler = config.sampler(train_env.source)
+        world = World.join()
+        loaded, tokenizer = load_model(
+            config.model,
+            device=config.device,
+            dtype=config.dtype,
+            autocast=config.autocast,
+            lora=config.lora(),
+            gradient_checkpointing=config.gradient_checkpointing,
+        )
+        refuse_length(loaded, config.max_new_tokens)
+        learner = _learner(config, loaded, tokenizer, train_env, sampler, held_out, resume, world)
+        if world.is_main:
+            write_stored(config)
+        learner.train()
+    finally:
+        train_env.close()
+        if test_env:
+            test_env.close()
+    world.leave()
+    if not world.is_main:
+        return
+    folder = Path(config.out_dir)
+    metrics = folder / "metrics.jsonl"
+    picture = plot_learning_curve(
+        metrics, folder / "learning_curve.png", title=f"GRPO on {config.env}"
+    )
+    say(f"Model: {learner.save()}\nMetrics: {metrics}\nPicture: {picture}")
+    say(f"Page of curves and samples: assay report {folder}")
+
+
+def _learner(
+    config: TrainConfig,
+    model: Any,
+    tokenizer: Any,
+    env: TextEnv,
+    sampler: Any,
+    held_out: Any,
+    resume: bool,
+    world: World,
+) -> Learner:
+    from .grpo import Learner, training_tasks
+
+    settings = config.learner()
+    return Learner(
+        model,
+        tokenizer,
+        training_tasks(env, settings, sampler),
+        settings,
+        config.out_dir,
+        held_out=held_out,
+        resume=resume,
+        trackers=config.trackers,
+        samples=config.samples,
+        about=config.about(),
+        world=world,
+        shard=config.shard,
+    )
+
+
+def refuse_length(model: Any, max_new_tokens: int) -> None:
+    """Refuse replies longer than the positions that a model is made for.
+
+    Raises:
+        ValueError: they are.
+    """
+    most = getattr(model.config, "max_position_embeddings", None)
+    if most is not None and max_new_tokens >= most:
+        raise ValueError(
+            f"max_new_tokens={max_new_tokens}, and the model is made for {most} tokens, prompt and "
+            "reply together: lower it"
+        )
+
+
+def _made(config: TrainConfig, more: Mapping[str, Any]) -> TextEnv:
+    """The environment, with arguments beside its own."""
+    args = {**config.env_args, **more}
+    if config.levels is None:
+        return make(config.env, **args)
+    return levels(config.env, **args, **config.levels)
+
+
+def _held_out_env(config: TrainConfig) -> TextEnv | None:
     """The tasks to evaluate on, or None where none are sure to be others than those trained on."""
-    takes = arguments(env)
+    takes = arguments(config.env)
+    if config.held_out_data is not None:
+        return _made(config, {"data": config.held_out_data})
     if "split" in takes and "data" not in takes:
-        return make(env, **{**kwargs, "split": "test"})
-    if data is not None:
-        return make(env, **{**kwargs, "data": data})
-    say("No held-out tasks: give --held-out-data to evaluate on tasks that are not trained on.")
+        return _made(config, {"split": "test"})
     return None
+
+
+def _without_evaluation(config: TrainConfig, chosen: set[str]) -> TrainConfig:
+    """Settings for a run that has no held-out tasks.
+
+    Raises:
+        ValueError: an evaluation was asked for.
+    """
+    asked = sorted(chosen & _OF_EVALUATION)
+    if asked:
+        raise ValueError(
+            f"{asked[0]} needs held-out tasks, and {config.env} has none of its own: give "
+            "--held-out-data, or set eval_every to 0"
+        )
+    say("No held-out tasks: give --held-out-data to evaluate on tasks that are not trained on.")
+    return replace(config, eval_every=0)
+
+
+_OF_EVALUATION = {
+    "eval_every",
+    "held_out",
+    "keep_best",
+    "early_stop",
+    "eval_samples",
+    "eval_temperature",
+}

@@ -157,7 +157,8 @@ class TextEnv(gym.Env[str, str]):
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
         """:meth:`respond` to each; override it where many are answered faster than one by one."""
-        return list(map(self.respond, states, replies))
+        # No map: a StopIteration in respond would silently end it.
+        return [self.respond(s, reply) for s, reply in zip(states, replies, strict=True)]
 
     def answer(self, state: State) -> str:
         """What the rubric judges of an episode: the policy's last turn, by default."""
@@ -215,7 +216,7 @@ class TextEnv(gym.Env[str, str]):
         """What episodes that are over are worth, judged in one batch."""
         asked = [state for state in states if state.verdict is None]
         found = self.rubric.verify_many(
-            list(map(self.answer, asked)), [state.task.reference for state in asked]
+            [self.answer(state) for state in asked], [state.task.reference for state in asked]
         )
         if len(asked) == len(states):
             return found

@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
+from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
@@ -25,8 +26,15 @@ from .arithmetic.process import process_advantages
 from .arithmetic.several_rewards import gdpo, mo_grpo
 from .arithmetic.sums import merge_sums, policy_sums
 from .arithmetic.whiten import reinforce_pp, whiten
+from .baselines.critic import Critic
+from .baselines.dpo import PreferencePair, dpo, preference_pairs
+from .baselines.fit import FitConfig
+from .baselines.ppo import PPOConfig, PPOLearner
+from .baselines.rejection import accepted_replies, rft
+from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
+from .distributed.world import ProcessFailed, ProcessLost, World
 from .learner import Learner
 from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
@@ -34,6 +42,7 @@ from .model.loading import ModelError, character_tokenizer, load_model, tiny_mod
 from .model.logprob import chosen_logprobs
 from .model.lora import LoRA, merge_lora
 from .model.reference import Reference, make_reference
+from .presets import PRESETS, Preset
 from .run.checkpoint import (
     CheckpointError,
     DamagedCheckpoint,
@@ -72,13 +81,16 @@ from .watch.trackers import Tracker
 from .watch.visible import visible
 
 __all__ = [
+    "PRESETS",
     "Batch",
     "Call",
     "CheckpointError",
     "CheckpointWarning",
     "Comparison",
+    "Critic",
     "DamagedCheckpoint",
     "Engine",
+    "FitConfig",
     "GRPOConfig",
     "History",
     "Learner",
@@ -89,6 +101,12 @@ __all__ = [
     "NotFinite",
     "NothingToLearn",
     "Objective",
+    "PPOConfig",
+    "PPOLearner",
+    "PreferencePair",
+    "Preset",
+    "ProcessFailed",
+    "ProcessLost",
     "RatioExploded",
     "Reference",
     "Rollout",
@@ -108,6 +126,8 @@ __all__ = [
     "WarmStart",
     "WatchWarning",
     "WeightFiles",
+    "World",
+    "accepted_replies",
     "average_tokens",
     "character_tokenizer",
     "choose_decoder",
@@ -115,6 +135,8 @@ __all__ = [
     "chosen_logprobs",
     "compare_runs",
     "count",
+    "dpo",
+    "dpo_loss",
     "evaluate",
     "full_forward",
     "gae",
@@ -142,14 +164,17 @@ __all__ = [
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
+    "preference_pairs",
     "process_advantages",
     "read_history",
     "read_metrics",
     "reinforce_pp",
+    "rft",
     "row_of",
     "sample",
     "sample_groups",
     "save_checkpoint",
+    "sft",
     "shared_forward",
     "tiny_model",
     "top_entropy_mask",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
 
 from .arithmetic.objective import Objective
 
@@ -22,7 +23,7 @@ class GRPOConfig(Objective):
             can drive all rewards to zero, where no gradient leads back.
         weight_decay: of AdamW.
         max_grad_norm: longer gradients are scaled down to this length.
-        num_iterations: mu, times each rollout is trained on.
+        num_iterations: times each rollout is trained on, mu in the papers.
         minibatches: optimizer steps into which one pass over a rollout is cut.
         temperature: of sampling; log-probabilities are taken at the same.
         max_new_tokens: tokens after which a reply is cut off.
@@ -89,19 +90,29 @@ class GRPOConfig(Objective):
     keep_checkpoints: int = 2
     seed: int = 0
 
+    _has_critic: ClassVar[bool] = False  # what a reply is compared with, in place of a group
+
     def __post_init__(self) -> None:
         Objective.__post_init__(self)  # not super(): see there
-        if self.group_size < 2:
+        _require_finite(self)
+        if self.group_size < 2 and not self._has_critic:
             raise ValueError(
                 f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
                 "the others to its prompt, and alone it has no advantage. 8 is a good start"
             )
+        _require(self, "group_size", self.group_size >= 1, "at least 1")
         for name in _AT_LEAST_1:
             _require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in _AT_LEAST_0:
             _require(self, name, getattr(self, name) >= 0, "at least 0")
-        for name in ("learning_rate", "max_grad_norm", "temperature"):
-            _require(self, name, getattr(self, name) > 0, "above 0")
+        for name, rule in _ABOVE_0.items():
+            _require(self, name, getattr(self, name) > 0, rule)
+        _require(
+            self,
+            "learning_rate",
+            self.learning_rate <= 1,
+            "at most 1, as AdamW moves every weight by about so much (1e-6 is usual, not 1e6)",
+        )
         _require(self, "max_none_share", 0 <= self.max_none_share <= 1, "in [0, 1]")
         temperature = self.eval_temperature
         _require(
@@ -126,10 +137,11 @@ class GRPOConfig(Objective):
                 "reference_every refreshes the model of the KL penalty, and beta is 0: set beta "
                 "above 0, or leave reference_every at 0"
             )
-        if self.save_every_updates and self.num_iterations * self.minibatches == 1:
+        updates = self.num_iterations * self.minibatches
+        if self.save_every_updates and self.save_every_updates >= updates:
             raise ValueError(
-                "save_every_updates saves within a rollout, and a rollout is one update with "
-                "num_iterations=1 and minibatches=1: use save_every"
+                f"save_every_updates={self.save_every_updates} saves within a rollout, and a "
+                f"rollout is {updates} update(s), minibatches times num_iterations: use save_every"
             )
         if self.rollout_chunks > self.prompts_per_step:
             raise ValueError(
@@ -172,6 +184,24 @@ _AT_LEAST_0 = (
     "save_every",
     "save_every_updates",
 )
+
+_ABOVE_0 = {
+    "learning_rate": "above 0: at 0 nothing is learned",
+    "max_grad_norm": "above 0: at 0 nothing is learned",
+    "temperature": "above 0: at 0 the replies of a group are equal, and teach nothing",
+}
+
+
+def _require_finite(config: GRPOConfig) -> None:
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, float):
+            bound = math.isinf(value) and field.name in _MAY_BE_INFINITE
+            _require(config, field.name, math.isfinite(value) or bound, "finite")
+
+
+# A bound that is infinite is none.
+_MAY_BE_INFINITE = ("max_grad_norm", "cispo_cap", "correction_cap", "clip_high", "dual_clip")
 
 
 def _require(config: GRPOConfig, name: str, holds: bool, rule: str) -> None:

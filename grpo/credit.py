@@ -44,6 +44,8 @@ def credit(
     rows: Sequence[Row],
     objective: Objective,
     reading: Sequence[Reading] | None = None,
+    *,
+    advantages: Sequence[tuple[float, ...]] | None = None,
 ) -> list[Row]:
     """Give each row the advantages of its tokens.
 
@@ -54,6 +56,7 @@ def credit(
         objective: how rewards are compared, and what weighs tokens.
         reading: log-probabilities and entropies of each row under the trainer, where
             :func:`reads_policy` says so.
+        advantages: of each row's tokens, from a critic, in place of comparing rewards.
 
     Returns:
         The rows with advantages. Where the sampler's mismatch is corrected, ``logprobs`` are
@@ -62,7 +65,9 @@ def credit(
     Raises:
         ValueError: the objective needs rewards of turns or named ones, and there are none.
     """
-    if objective.advantage == "process":
+    if advantages is not None:
+        pass
+    elif objective.advantage == "process":
         advantages = _of_turns(groups, rows, objective)
     else:
         outcome = _of_outcomes(groups, rows, objective)
@@ -74,6 +79,24 @@ def credit(
         cut = [e.truncated for group in groups for e in group.episodes if e.reward is not None]
         made = [_masked(row) if masked else row for row, masked in zip(made, cut, strict=True)]
     return made
+
+
+def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
+    """Share of groups that teach nothing: no token of theirs has an advantage.
+
+    With ``advantage="group"`` those whose rewards are all equal, or whose tokens are all masked.
+    Others compare more than the total within a group.
+
+    Args:
+        groups: what was rolled out.
+        rows: theirs, from :func:`credit`.
+    """
+    rest = iter(rows)
+    flat = 0
+    for group in groups:
+        mine = [next(rest) for e in group.episodes if e.reward is not None]
+        flat += not any(row.teaches for row in mine)
+    return flat / max(1, len(groups))
 
 
 def reward_table(
@@ -98,8 +121,8 @@ def _of_outcomes(
     rewards = reward_table(groups)
     there = ~rewards.isnan()
     if objective.beta and objective.kl_in == "reward":
-        logprobs, reference = _table(rows, "logprobs"), _table(rows, "reference")
-        mask = _table(rows, "written").bool()
+        logprobs, reference = row_table(rows, "logprobs"), row_table(rows, "reference")
+        mask = row_table(rows, "written").bool()
         rewards[there] = penalised_rewards(
             rewards[there], logprobs, reference, mask, beta=objective.beta, estimator=objective.kl
         )
@@ -116,24 +139,21 @@ def _of_turns(
     groups: Sequence[EpisodeGroup], rows: Sequence[Row], objective: Objective
 ) -> list[tuple[float, ...]]:
     """Advantages of each row's tokens, from the rewards of its turns."""
+    _require_turn_rewards(groups)
     rest = iter(rows)
     found = []
     for group in groups:
         scored = [e for e in group.episodes if e.reward is not None]
-        mine = [next(rest) for _ in scored]
         if not scored:
             continue
-        turns = max(len(e.step_rewards) for e in scored)
-        if not turns:
-            raise ValueError(
-                f"advantage='process' needs a reward of each turn, but the episodes of task "
-                f"{group.task.id!r} have none: let the environment's Turn carry rewards, or set "
-                "advantage='group'"
-            )
+        mine = [next(rest) for _ in scored]
+        turns = max([1, *(len(e.step_rewards) for e in scored)])
         rewards = torch.full((1, len(scored), turns), NAN, dtype=torch.float64)
         ends = torch.zeros((1, len(scored), turns), dtype=torch.long)
         for i, (episode, row) in enumerate(zip(scored, mine, strict=True)):
-            for k, (reward, end) in enumerate(zip(episode.step_rewards, row.ends, strict=False)):
+            if not episode.step_rewards:  # it was cut off in its first turn
+                continue
+            for k, (reward, end) in enumerate(zip(episode.step_rewards, row.ends, strict=True)):
                 if reward is not None:
                     rewards[0, i, k], ends[0, i, k] = reward, end
         width = max(len(row.reply) for row in mine)
@@ -149,14 +169,35 @@ def _of_turns(
     return found
 
 
+def _require_turn_rewards(groups: Sequence[EpisodeGroup]) -> None:
+    """Refuse a rollout without rewards of turns, or with others than the policy's turns."""
+    scored = [e for group in groups for e in group.episodes if e.reward is not None]
+    for episode in scored:
+        turns = sum(s.author == "model" for s in episode.spans)
+        if episode.step_rewards and len(episode.step_rewards) != turns:
+            raise ValueError(
+                f"advantage='process' needs one reward for each turn: an episode of task "
+                f"{episode.task_id!r} has {len(episode.step_rewards)} rewards and tokens of "
+                f"{turns} turns. A policy must give the tokens of every turn it takes"
+            )
+    # An episode that was cut off in its first turn has none; a whole rollout may be of these.
+    without = next((e for e in scored if not e.truncated), None)
+    if without is not None and not any(e.step_rewards for e in scored):
+        raise ValueError(
+            f"advantage='process' needs a reward of each turn, but the episodes of task "
+            f"{without.task_id!r} have none: let the environment's Turn carry rewards, or set "
+            "advantage='group'"
+        )
+
+
 def _weighed(rows: Sequence[Row], reading: Sequence[Reading], objective: Objective) -> list[Row]:
     """Advantages times the weights of tokens; the trainer's log-probabilities where corrected."""
-    mask, advantages = _table(rows, "written").bool(), _table(rows, "advantages")
+    mask, advantages = row_table(rows, "written").bool(), row_table(rows, "advantages")
     read = [replace(r, logprobs=x.logprobs) for r, x in zip(rows, reading, strict=True)]
     if objective.correction != "none":
         advantages = advantages * mismatch_weights(
-            _table(read, "logprobs"),
-            _table(rows, "logprobs"),
+            row_table(read, "logprobs"),
+            row_table(rows, "logprobs"),
             mask,
             objective.correction,
             objective.correction_cap,
@@ -179,7 +220,8 @@ def _masked(row: Row) -> Row:
     return replace(row, written=(False,) * n, advantages=(0.0,) * n)
 
 
-def _table(rows: Sequence[Row], name: str) -> Tensor:
+def row_table(rows: Sequence[Row], name: str) -> Tensor:
+    """What a field of rows says of each reply token: [B, T] of float64, 0 past the end."""
     return _padded([getattr(row, name) for row in rows])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +11,18 @@ from typing import Any
 
 import torch
 
-from ..envs import EpisodeGroup, Refill
+from ..envs import EpisodeGroup, ExtendingPolicy, Refill
 from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
-from .credit import credit, reads_policy, rows_of
+from .credit import credit, flat_share, reads_policy, rows_of
+from .distributed.crew import Crew
+from .distributed.worker import Worker
+from .distributed.world import World
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import read_rows, with_reference
+from .model.passes import Reading, reading_drift
 from .model.reference import Reference, make_reference
+from .run.alone import alone_in
 from .run.best import EarlyStop, keep_best
 from .run.buffer import Buffer
 from .run.checkpoint import (
@@ -33,11 +36,11 @@ from .run.checkpoint import (
 from .run.evaluate import Kept, Rollout, Score, evaluate
 from .run.guards import (
     Ending,
-    NotFinite,
     NothingToLearn,
     Patience,
     TrainingAlarm,
     drift,
+    require_finite,
     require_near,
     require_scored,
 )
@@ -46,7 +49,7 @@ from .run.resume import find_start, read_config, require_same, write_config
 from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
-from .update import accumulate_gradient, minibatches, teaching, update_metrics
+from .update import minibatches, teaching, update_metrics
 from .watch.about import write_about
 from .watch.alarm import Alarm
 from .watch.log import FILE, MetricsLog, read_metrics
@@ -79,12 +82,17 @@ class Learner:
         trackers: see :class:`MetricsLog`.
         samples: groups that are kept of a step, to be read; 0 for none.
         about: what else tells this run from others, such as its environment: for ``run.json``.
+        world: the processes that train together; by default those that ``torchrun`` has started.
+            The main one alone asks the environment, writes, shows and calls ``on_step``.
+        shard: cut weights, gradients and optimizer state up between processes (FSDP2), where
+            there are several; else each has them all.
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
-            resume, holds none or one of other settings.
+            resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
-        ValueError: ``max_refills`` is set, and the rollout does not refill.
+        ValueError: ``max_refills`` is set, and the rollout does not refill; or
+            ``eval_temperature``, and there is an engine.
     """
 
     def __init__(
@@ -103,12 +111,19 @@ class Learner:
         trackers: Sequence[str | Tracker] | None = None,
         samples: int = 3,
         about: Mapping[str, Any] | None = None,
+        world: World | None = None,
+        shard: bool = False,
     ) -> None:
         require_trackers(trackers)
         if config.max_refills and not isinstance(rollout, Refill):
             raise ValueError(
                 "max_refills is set, and the rollout does not refill: make it with training_tasks, "
                 "or wrap it as assay.envs.Refill does"
+            )
+        if engine is not None and config.eval_temperature is not None:
+            raise ValueError(
+                f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
+                "samples as it was made to: leave it at None"
             )
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
@@ -126,33 +141,35 @@ class Learner:
             "temperature": config.temperature,
             "rows_per_batch": config.rows_per_batch,
         }
-        self.optimizer = torch.optim.AdamW(
-            [p for p in model.parameters() if p.requires_grad],
-            lr=config.learning_rate,
-            betas=(0.9, 0.999),
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.world = world or World.join()
         self._resumed = resume
-        start = find_start(self.out_dir, resume=resume)
-        kept = len(list_checkpoints(self._checkpoints))
-        wanted = config.keep_checkpoints + 1 - kept if config.save_every else 1
-        require_room(self.out_dir, model, checkpoints=max(1, wanted))
-        if resume and start is None:
-            require_same(config.to_json(), read_config(self.out_dir), self.out_dir)
+        start = self.world.decide(lambda: self._begin(resume))
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
+        worker = Worker(
+            model,
+            tokenizer,
+            self._forward,
+            config,
+            self.world,
+            make_optimizer=self._make_optimizer,
+            shard=shard,
+        )
+        worker.agree()
+        self.optimizer, self._crew = worker.optimizer, Crew(worker, self.world, config)
         self.reference: Reference | None = None
         if config.beta:
             path = self.out_dir / "reference"
-            self.reference = make_reference(model)
+            reference = self.reference = worker.reference = make_reference(model)
             if start is None:
-                self.reference.save(path)
+                self.world.decide(lambda: reference.save(path))
             else:
-                self.reference.load(path)
+                reference.load(path)
         if start is not None:
             self._resume(start)
-        write_config(self.out_dir, config.to_json())
+            worker.agree()
+        if self.world.is_main:
+            write_config(self.out_dir, config.to_json())
 
     def train(self) -> None:
         """Train up to ``config.steps``, or until there is nothing more to gain.
@@ -173,7 +190,17 @@ class Learner:
             RatioExploded: updates have led too far from the policy that sampled.
             NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
             OSError: a checkpoint cannot be written; those before it are still there.
+            CheckpointError: another run is training in ``out_dir``.
+            ProcessFailed: another process raised; or, in another process, the main one did.
+            ProcessLost: another process is gone.
         """
+        if not self.world.is_main:
+            self._crew.follow()
+            return
+        with alone_in(self.out_dir), self._crew.leading():
+            self._train()
+
+    def _train(self) -> None:
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
@@ -189,7 +216,7 @@ class Learner:
                 while self.step < self.config.steps and self._ending is None:
                     self._train_step(log, progress)
             finally:
-                if self._whole:
+                if self._whole and self._crew.whole:
                     self.save()
         if self._ending is not None and self.step < self.config.steps:
             message = f"step {self.step}: {self._ending.reason}"
@@ -198,16 +225,22 @@ class Learner:
             _log.warning("%s: the run ends here", message)
 
     def save(self) -> Path:
-        """Write a checkpoint of the optimizer steps done so far, and return its path."""
+        """Write a checkpoint of the optimizer steps done so far, and return its path.
+
+        In other processes than the main one it does nothing, and returns where checkpoints are.
+        """
+        if not self.world.is_main:
+            return self._checkpoints
         used = self._buffer if self._buffer is not None and self._buffer.done else None
         chosen = self.step + (used is not None)  # the step whose rollout is not to be done again
         tasks = self.rollout.state_dict(chosen) if isinstance(self.rollout, Kept) else None
         with stop_later():
+            self._crew.be_whole()
             return save_checkpoint(
                 self._checkpoints,
                 self.model,
                 self.tokenizer,
-                self.optimizer,
+                self._crew,
                 State(self.step, self.config.to_json(), tasks, used),
                 keep=self.config.keep_checkpoints,
                 reference=self.reference if self.config.reference_every else None,
@@ -218,6 +251,12 @@ class Learner:
         if self.engine is not None:
             return ready(self.engine, self.model, step=self.step, seed=seed)
         return ModelPolicy(self.model, self.tokenizer, seed=seed, **{**self._sampler, **settings})
+
+    def _everywhere(self, *, seed: int, **settings: Any) -> ExtendingPolicy:
+        """As :meth:`policy`, sampled by all processes."""
+        if self.engine is not None or self.world.size == 1:
+            return self.policy(seed=seed, **settings)
+        return self._crew.policy(seed=seed, settings={**self._sampler, **settings})
 
     def _train_step(self, log: MetricsLog, progress: Progress) -> None:
         """Collect, update, evaluate where it is due, log and save."""
@@ -239,14 +278,16 @@ class Learner:
     def _collect(self, step: int) -> Buffer:
         """Roll out, compare, and refuse a rollout in which too much is unscored."""
         started = time.perf_counter()
-        groups = self.rollout(self.policy(seed=derive_seed(self.config.seed, step)), step)
+        groups = self.rollout(self._everywhere(seed=derive_seed(self.config.seed, step)), step)
         filtered = filter_metrics(self.rollout)
         if not groups and not filtered:
             raise ValueError(f"the rollout of step {step} gave no episodes: expected at least one")
         require_scored(groups, step, self.config.max_none_share)
         found = {**rollout_metrics(groups), **filtered}
         found["seconds/rollout"] = time.perf_counter() - started
-        rows = self._rows(groups) if groups else []
+        rows = self._rows(groups, found) if groups else []
+        if groups:
+            found["zero_variance"] = flat_share(groups, rows)
         return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
 
     def _to_be_read(
@@ -262,45 +303,60 @@ class Learner:
         seed, count = self.config.seed, self._samples
         return sample_groups(groups, step=step, seed=seed, count=count, advantages=of_episodes)
 
-    def _rows(self, groups: Sequence[EpisodeGroup]) -> list[Row]:
-        """Rows of all episodes that have a reward, with their advantages."""
-        rows, heat = rows_of(groups), self.config.temperature
-        budget, reading = self.config.tokens_per_batch, None
+    def _rows(self, groups: Sequence[EpisodeGroup], found: dict[str, float]) -> list[Row]:
+        """Rows of all episodes that have a reward, with their advantages.
+
+        ``found`` gets the sampler's mismatch where that is corrected: the rows have none then.
+        """
+        rows, reading = rows_of(groups), None
         if self.reference is not None:
-            rows = with_reference(
-                rows, self.reference, self._forward, temperature=heat, budget=budget
-            )
+            rows = self._crew.with_reference(rows)
         if reads_policy(self.config):
-            reading = read_rows(self.model, self._forward, rows, temperature=heat, budget=budget)
+            reading = self._crew.read(rows)
+        if reading is not None and self.config.correction != "none":
+            found["mismatch"] = reading_drift(rows, reading)
+        return self._credit(groups, rows, reading)
+
+    def _credit(
+        self, groups: Sequence[EpisodeGroup], rows: Sequence[Row], reading: Sequence[Reading] | None
+    ) -> list[Row]:
         return credit(groups, rows, self.config, reading)
+
+    def _make_optimizer(self, trained: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(
+            trained,
+            lr=self.config.learning_rate,
+            betas=(0.9, 0.999),
+            weight_decay=self.config.weight_decay,
+            fused=True,
+        )
+
+    def _rate(self, step: int) -> float:
+        return self.config.learning_rate * min(1.0, step / max(1, self.config.warmup_steps))
 
     def _update(self, buffer: Buffer) -> float:
         """Take the optimizer steps that are left of a rollout; the learning rate they take."""
-        rate = self.config.learning_rate
-        rate *= min(1.0, buffer.step / max(1, self.config.warmup_steps))
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        rate = self._rate(buffer.step)
         parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
         every = self.config.save_every_updates
         for part in parts[buffer.done :]:
             with stop_later():
-                self._take(part, buffer)
+                self._take(part, buffer, rate)
             if every and buffer.done % every == 0 and buffer.done < len(parts):
                 self.save()
         return rate
 
-    def _take(self, part: Sequence[Row], buffer: Buffer) -> None:
+    def _take(self, part: Sequence[Row], buffer: Buffer, rate: float) -> None:
         """One optimizer step, unless there is nothing in it to learn from."""
         if not teaching(part, self.config):  # momentum alone must not move the weights
             buffer.done += 1
             return
         started = time.perf_counter()
-        self.optimizer.zero_grad(set_to_none=True)
-        sums = accumulate_gradient(self.model, self._forward, part, self.config)
+        sums, norm = self._crew.gradient(part)
         require_near(sums, self.config, buffer.step, fresh=not buffer.norms)
-        norm = self._gradient_norm(buffer.step, sums["loss"])
+        require_finite(sums["loss"], norm, buffer.step)
         self._whole = False
-        self.optimizer.step()
+        self._crew.step(rate)
         buffer.first = buffer.first or sums
         merge_sums(buffer.sums, sums)
         buffer.norms.append(norm)
@@ -308,21 +364,11 @@ class Learner:
         self._whole = True
         buffer.seconds += time.perf_counter() - started
 
-    def _gradient_norm(self, step: int, loss: float) -> float:
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        # The loss too: a bound cuts the gradient of a ratio that is no number to zero.
-        if not math.isfinite(loss) or not torch.isfinite(norm):
-            raise NotFinite(
-                f"step {step}: the loss is {loss} and the gradient's length {float(norm)}; "
-                "nothing has reached the weights. Lower learning_rate, or raise warmup_steps, "
-                "and resume"
-            )
-        return float(norm)
-
     def _row(self, buffer: Buffer, rate: float) -> dict[str, Any]:
         row = {"step": buffer.step, **buffer.found}
         row |= update_metrics(buffer.sums, buffer.norms, rate)
-        row["mismatch"], row["drift"] = drift(buffer.first), drift(buffer.sums)
+        row.setdefault("mismatch", drift(buffer.first))
+        row["drift"] = drift(buffer.sums)
         row["seconds/update"] = buffer.seconds
         return row | speed(row)
 
@@ -346,7 +392,7 @@ class Learner:
         if self.held_out is None:
             raise ValueError("the learner has no held-out tasks: pass held_out")
         heat = self.config.eval_temperature
-        policy = self.policy(
+        policy = self._everywhere(
             seed=derive_seed(self.config.seed), **({} if heat is None else {"temperature": heat})
         )
         return evaluate(policy, self.held_out, step=step, samples=self.config.eval_samples)
@@ -364,7 +410,7 @@ class Learner:
             self.step, self._buffer = row["step"], None
             every = self.config.reference_every
             if self.reference is not None and every and self.step and self.step % every == 0:
-                self.reference.refresh(self.model)
+                self._crew.refresh_reference()
             if samples:
                 log.samples(self.step, samples)
             log.write(row)
@@ -378,8 +424,18 @@ class Learner:
     def _checkpoints(self) -> Path:
         return self.out_dir / "checkpoints"
 
+    def _begin(self, resume: bool) -> Path | None:
+        """Where the run begins; see that it can, before hours of training find out."""
+        start = find_start(self.out_dir, resume=resume)
+        kept = len(list_checkpoints(self._checkpoints))
+        wanted = self.config.keep_checkpoints + 1 - kept if self.config.save_every else 1
+        require_room(self.out_dir, self.model, checkpoints=max(1, wanted))
+        if resume and start is None:
+            require_same(self.config.to_json(), read_config(self.out_dir), self.out_dir)
+        return start
+
     def _resume(self, checkpoint: Path) -> None:
-        state = load_checkpoint(checkpoint, self.model, self.optimizer, self.reference)
+        state = load_checkpoint(checkpoint, self.model, self._crew, self.reference)
         require_same(self.config.to_json(), state.config, checkpoint)
         self.step, self._buffer = state.step, state.buffer
         if isinstance(self.rollout, Kept):

@@ -22,13 +22,18 @@ from .sampling.random_numbers import derive_seed
 
 
 def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list[Row]]:
-    """The rows of each optimizer step: mu passes, each cut into minibatches of whole groups."""
+    """The rows of each optimizer step: mu passes, each cut into minibatches of whole groups.
+
+    Their numbers of groups differ by one at most. There are as many as the config says, or as
+    there are groups of different prompts.
+    """
     groups = by_prompt(rows)
+    count = min(config.minibatches, len(groups))
     parts: list[list[Row]] = []
     for iteration in range(config.num_iterations):
         seed = derive_seed(config.seed, step, iteration)
         order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed))
-        for chosen in order.chunk(config.minibatches):
+        for chosen in order.tensor_split(count):
             parts.append([row for i in sorted(chosen.tolist()) for row in groups[i]])
     return parts
 
@@ -42,8 +47,19 @@ def teaching(rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
     return [row for row in rows if row.teaches or (always and any(row.written))]
 
 
+def denominator_of(rows: Sequence[Row], config: GRPOConfig) -> float:
+    """What the loss over all rows of an optimizer step is divided by."""
+    lengths = torch.tensor([row.length for row in rows])
+    return count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
+
+
 def accumulate_gradient(
-    model: Any, forward: Forward, rows: Sequence[Row], config: GRPOConfig
+    model: Any,
+    forward: Forward,
+    rows: Sequence[Row],
+    config: GRPOConfig,
+    *,
+    denominator: float | None = None,
 ) -> dict[str, float]:
     """Add the gradient of the loss over ``rows`` to the model's.
 
@@ -54,13 +70,14 @@ def accumulate_gradient(
         forward: see :mod:`assay.grpo.model.forward`.
         rows: all rows of the optimizer step; where ``beta`` is not 0, with their reference.
         config: its objective, temperature and token budget.
+        denominator: of the loss, where these are not all rows of the optimizer step.
 
     Returns:
         ``loss`` (already a mean), ``entropy`` (its sum over the tokens that were computed), and
         what :func:`~assay.grpo.arithmetic.sums.policy_sums` gives.
     """
-    lengths = torch.tensor([row.length for row in rows])
-    denominator = count(lengths, average=config.loss, max_tokens=config.max_new_tokens)
+    if denominator is None:
+        denominator = denominator_of(rows, config)
     sums: dict[str, float] = {}
     for groups in micro_batches(by_prompt(teaching(rows, config)), budget=config.tokens_per_batch):
         batch = Batch.of(groups, device=model.device)

@@ -51,6 +51,8 @@ def outcome_advantages(
         if lengths is None:
             raise ValueError("advantage='opo' needs the replies' lengths, got None")
         return opo(rewards, lengths)
+    if how == "reward":
+        return rewards.nan_to_num(0.0)
     if how == "process":
         raise ValueError("advantage='process' compares steps: use process_advantages")
     stacked, weights = _stack(rewards, named, objective)

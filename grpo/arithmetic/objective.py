@@ -21,6 +21,7 @@ Advantage = Literal[
     "mo_grpo",
     "gdpo",
     "process",
+    "reward",
 ]
 Spread = Literal["population", "sample", "batch", "none"]
 
@@ -41,8 +42,8 @@ class Objective:
             (``sequence``, GSPO; its clip is about 3e-4 and its clip_high 4e-4).
         surrogate: what is made of ratio and advantage: ``clip`` (PPO), ``gmpo``, ``cispo``,
             ``sapo``; see :mod:`~.surrogate`.
-        clip: of ``clip``: how far below 1 (and above) a ratio may usefully move; of ``gmpo``:
-            the same of the ratio's logarithm (its authors take 0.4).
+        clip: of ``clip``: how far below 1 (and above) a ratio may usefully move, 1 for no
+            bound below; of ``gmpo``: the same of the ratio's logarithm (its authors take 0.4).
         clip_high: how far above, where it differs ("clip-higher").
         dual_clip: of ``clip``: where the advantage is negative, the ratio counts for no more
             than this, which must be above 1 + clip_high. ``delta`` in TRL, ``clip_ratio_c``
@@ -69,7 +70,9 @@ class Objective:
             (``mask``), see :func:`~.mismatch.mismatch_weights`.
         correction_cap: the cap, at least 1.
         correction_floor: the same below, at most 1; 0 for none.
-        advantage: how replies are compared, see the functions of :mod:`~.advantage`.
+        advantage: how replies are compared, see the functions of :mod:`~.advantage`; ``reward``
+            compares nothing and takes the reward itself (REINFORCE without a baseline), which
+            with rewards of 1 and 0 is Online RFT (DeepSeekMath, section 5.2).
         advantage_std: advantages are divided by the ``population`` or ``sample`` standard
             deviation of their group, by the ``batch``'s, or by nothing (``none``).
         advantage_eps: added to that deviation, in the unit of a reward.
@@ -134,7 +137,9 @@ _WORDS: dict[str, tuple[str, ...]] = {
 def _check_ranges(o: Objective) -> None:
     for name, words in _WORDS.items():
         _require(o, name, getattr(o, name) in words, f"one of {words}")
-    _require(o, "clip", 0 < o.clip < 1, "in (0, 1)")
+    # R1's epsilon of 10 bounds nothing from below, as no ratio is under 0: that is clip=1.
+    below = "in (0, 1], where 1 is no bound below; clip_high may be larger"
+    _require(o, "clip", 0 < o.clip <= 1, below)
     _require(o, "clip_high", o.clip_high is None or o.clip_high > 0, "above 0")
     _require(o, "cispo_floor", 0 <= o.cispo_floor <= 1, "in [0, 1]")
     _require(o, "cispo_cap", o.cispo_cap >= 1, "at least 1: it bounds the ratio itself")

@@ -29,7 +29,8 @@ def process_advantages(
 
     Args:
         step_rewards: [P, G, K]; NaN where a reply has no such step, or the step no reward.
-        step_ends: [P, G, K] of int64: each step's last token. Read only beside a reward.
+        step_ends: [P, G, K] of int64: each step's last token. Read only beside a reward; -1 for a
+            step before the first token, whose reward is in the statistics alone.
         tokens: T.
         std: as for :func:`~.advantage.group_advantages`, of R.
         eps: the same.
@@ -39,7 +40,7 @@ def process_advantages(
         and past a reply's last step.
 
     Raises:
-        ValueError: the shapes differ, or a step with a reward ends outside [0, T).
+        ValueError: the shapes differ, or a step with a reward ends outside [-1, T).
     """
     if step_rewards.dim() != 3 or step_ends.shape != step_rewards.shape:
         raise ValueError(
@@ -47,17 +48,17 @@ def process_advantages(
             f"{tuple(step_rewards.shape)} and {tuple(step_ends.shape)}"
         )
     scored = ~step_rewards.isnan()
-    ends = step_ends.masked_fill(~scored, 0)
-    if ends.numel() and not (int(ends.min()) >= 0 and int(ends.max()) < tokens):
-        wrong = next(int(end) for end in ends.flatten() if not 0 <= end < tokens)
+    ends = step_ends.masked_fill(~scored, -1)
+    if ends.numel() and not (int(ends.min()) >= -1 and int(ends.max()) < tokens):
+        wrong = next(int(end) for end in ends.flatten() if not -1 <= end < tokens)
         raise ValueError(
-            f"step_ends must be in [0, {tokens}), the tokens of a reply, got {wrong}: "
+            f"step_ends must be in [-1, {tokens}), the tokens of a reply, got {wrong}: "
             "a step's end is the index of its last token"
         )
     normalised = group_advantages(step_rewards.flatten(1), std=std, eps=eps)  # [P, G * K]
-    at_ends = step_rewards.new_zeros(*step_rewards.shape[:2], tokens)
-    at_ends.scatter_add_(2, ends, normalised.view_as(step_rewards))
-    return _from_here_on(at_ends)
+    at_ends = step_rewards.new_zeros(*step_rewards.shape[:2], 1 + tokens)  # the first for -1
+    at_ends.scatter_add_(2, 1 + ends, normalised.view_as(step_rewards))
+    return _from_here_on(at_ends[..., 1:])
 
 
 def _from_here_on(values: Tensor) -> Tensor:

@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from ...envs import Task
-from ...envs.turn_tokens import encode_prompt
-from ..model.batch import Batch, Row
-from ..model.forward import Forward, choose_forward
 from ..run.evaluate import Rollout, evaluate
 from ..sampling.policy import ModelPolicy
+from .fit import FitConfig, Metrics
+from .supervised import sft
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,57 +67,31 @@ def warm_start(
     Raises:
         ValueError: there is no task, or one has no solution.
     """
-    rows = [_row(tokenizer, task) for task in tasks]
-    if not rows:
+    if not tasks:
         raise ValueError("a warm start needs at least one task with a solution, got none")
     policy = ModelPolicy(model, tokenizer, max_new_tokens=max_new_tokens, seed=seed)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=learning_rate, weight_decay=weight_decay, fused=True
-    )
-    generator = torch.Generator().manual_seed(seed)
-    # No two pairs share a prompt, so there is no prefix to share.
-    _, forward = choose_forward(model, among=("padded",))
-    order: list[int] = []
     done = WarmStart(0, float("nan"), float("nan"))
-    for step in range(1, max_steps + 1):
-        if len(order) < batch_size:
-            order += torch.randperm(len(rows), generator=generator).tolist()
-        chosen, order = order[:batch_size], order[batch_size:]
-        loss = _step(model, forward, optimizer, [rows[i] for i in chosen])
-        if step % check_every and step < max_steps:
-            continue
+
+    def look(row: Metrics) -> bool:
+        nonlocal done
+        if row["step"] % check_every and row["step"] < max_steps:
+            return False
         passed = float("nan")
         if held_out is not None:
             policy.reseed(seed)
             passed = evaluate(policy, held_out).pass_at_1
-        done = WarmStart(step, loss, passed)
+        done = WarmStart(row["step"], row["loss"], passed)
         if progress is not None:
             progress(done)
-        if passed >= target:
-            break
-    return done
+        return passed >= target
 
-
-def _step(
-    model: Any, forward: Forward, optimizer: torch.optim.Optimizer, rows: Sequence[Row]
-) -> float:
-    batch = Batch.of([[row] for row in rows], device=model.device)
-    logprobs, _ = forward(model, batch, 1.0)
-    loss = -logprobs.sum() / batch.mask.sum()
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    return float(loss.detach())
-
-
-def _row(tokenizer: Any, task: Task) -> Row:
-    if task.solution is None:
-        raise ValueError(f"a warm start needs solutions, but task {task.id!r} has none")
-    prompt = tuple(encode_prompt(tokenizer, task.messages))
-    reply = (
-        *tokenizer(task.solution, add_special_tokens=False)["input_ids"],
-        tokenizer.eos_token_id,
+    config = FitConfig(
+        steps=max_steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        warmup_steps=0,
+        weight_decay=weight_decay,
+        seed=seed,
     )
-    zeros = (0.0,) * len(reply)
-    return Row(prompt, reply, (True,) * len(reply), zeros, zeros)
+    sft(model, tokenizer, tasks, config, on_step=look)
+    return done

@@ -46,11 +46,16 @@ def full_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, 
 
 def padded_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
     """Through the hidden states that predict a chosen token, and only those."""
-    ids, rows, columns, chosen = _joined(batch)
+    return _head(model, batch, padded_hidden(model, batch), batch.replies[batch.mask], temperature)
+
+
+def padded_hidden(model: Any, batch: Batch) -> Tensor:
+    """Hidden states that predict the policy's tokens, in the order of the batch's mask. [N, D]."""
+    ids, rows, columns, _ = _joined(batch)
     body = causal_lm(model).base_model
     with checkpointed(model), computing(model):
-        hidden = body(input_ids=ids, use_cache=False).last_hidden_state
-    return _head(model, batch, hidden[rows, columns], chosen, temperature)
+        hidden: Tensor = body(input_ids=ids, use_cache=False).last_hidden_state
+    return hidden[rows, columns]
 
 
 def shared_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -66,3 +67,15 @@ def with_reference(
     with reading as model:
         read = read_rows(model, forward, rows, temperature=temperature, budget=budget)
     return [replace(row, reference=x.logprobs) for row, x in zip(rows, read, strict=True)]
+
+
+def reading_drift(rows: Sequence[Row], reading: Sequence[Reading]) -> float:
+    """How far what read is from what sampled, in nats a token: see :func:`..run.guards.drift`."""
+    far = [
+        read - sampled
+        for row, x in zip(rows, reading, strict=True)
+        for read, sampled, mine in zip(x.logprobs, row.logprobs, row.written, strict=True)
+        if mine
+    ]
+    # Past e^700 a float ends, and expm1 raises.
+    return math.fsum(math.expm1(min(d, 700)) - d for d in far) / len(far) if far else math.nan

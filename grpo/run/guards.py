@@ -5,6 +5,7 @@ Shapes: B replies, T tokens.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -133,6 +134,25 @@ def require_near(sums: Mapping[str, float], config: GRPOConfig, step: int, *, fr
         found + "Resume with a lower learning_rate, or train with fewer num_iterations or "
         "minibatches"
     )
+
+
+def require_finite(loss: float, norm: float, step: int) -> None:
+    """Refuse a gradient before it reaches the weights.
+
+    Args:
+        loss: of the minibatch. Itself too: a bound cuts the gradient of a ratio that is no
+            number to zero.
+        norm: length of the gradient.
+        step: of the run.
+
+    Raises:
+        NotFinite: one of them is infinite or NaN.
+    """
+    if not math.isfinite(loss) or not math.isfinite(norm):
+        raise NotFinite(
+            f"step {step}: the loss is {loss} and the gradient's length {norm}; nothing has "
+            "reached the weights. Lower learning_rate, or raise warmup_steps, and resume"
+        )
 
 
 @dataclass(frozen=True, slots=True)

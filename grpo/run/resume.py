@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..watch.log import FILE
+from .alone import LOCK, alone_in
 from .checkpoint import CheckpointError, DamagedCheckpoint, list_checkpoints, read_state, versions
 from .whole import remove_directory, sweep, write_file
 
@@ -45,8 +46,12 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
     killed before its first checkpoint begins again.
 
     Raises:
-        CheckpointError: there is nothing to resume, or a run that would be mixed with another.
+        CheckpointError: there is nothing to resume, or a run that would be mixed with another; or
+            another process is training there.
     """
+    if (out_dir / LOCK).exists():
+        with alone_in(out_dir):
+            pass
     checkpoints = out_dir / "checkpoints"
     found = list_checkpoints(checkpoints)
     if not resume:

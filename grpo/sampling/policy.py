@@ -72,9 +72,9 @@ class ModelPolicy:
         self.eos_ids = eos_ids(model, tokenizer)
         self.reseed(seed)
 
-    def reseed(self, seed: int) -> None:
-        """Start a new stream of random numbers, at row 0."""
-        self._seed, self._row = seed, 0
+    def reseed(self, seed: int, first_row: int = 0) -> None:
+        """Start a new stream of random numbers, at row ``first_row``."""
+        self._seed, self._row = seed, first_row
 
     def sync(self, model: Any, step: int) -> None:
         """Sample from this model from now on; it is the model itself, and no copy."""

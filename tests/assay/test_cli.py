@@ -106,7 +106,7 @@ def fault(data, tmp_path):
         "broken line": (["score", env, good, "--data", broken], "line 17: not JSON"),
         "missing field": (["score", env, good, "--data", short], "line 4: no field 'answer'"),
         "unknown id": (["score", "assay/GSM8k-v1", good], "Did you mean assay/GSM8K-v0"),
-        "bad gold": (["score", env, good, "--data", unreadable], "row 3"),
+        "bad gold": (["score", env, good, "--data", unreadable], "line 4"),
         "unknown task": (
             ["score", env, write(tmp_path / "t", [{"task": 99, "completion": ""}]), "--data", data],
             "line 1: task must be from 0 to 29, got 99",
@@ -125,11 +125,15 @@ def fault(data, tmp_path):
         ),
         "unknown option": (
             ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "btea=1"],
-            "--option has no 'btea'",
+            "--option btea=1 is no more",
         ),
         "wrong type": (
-            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "beta=abc"],
-            "--option: beta must be a number, got 'abc'",
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--beta", "abc"],
+            "--beta must be a number, got 'abc'",
+        ),
+        "former option": (
+            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "beta=0.1"],
+            "--option beta=0.1 is now --beta 0.1",
         ),
         "no text": (["sandbox", "run", binary], "is not UTF-8 text"),
         "unknown command": (["scroe"], "No such command"),
@@ -139,7 +143,8 @@ def fault(data, tmp_path):
 FAULTS = [
     "missing file", "missing data", "broken line", "missing field", "unknown id", "bad gold",
     "unknown task", "no argument", "bad setting", "unknown setting", "lonely resume",
-    "group of one", "no model", "unknown option", "wrong type", "no text", "unknown command",
+    "group of one", "no model", "unknown option", "wrong type", "former option", "no text",
+    "unknown command",
 ]  # fmt: skip
 
 

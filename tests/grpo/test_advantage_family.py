@@ -282,7 +282,7 @@ def test_process_is_the_loop(table: list[Rows], std: Any, seed: int) -> None:
 
 
 def test_steps_past_the_reply_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"step_ends must be in \[0, 4\).*got 4"):
+    with pytest.raises(ValueError, match=r"step_ends must be in \[-1, 4\).*got 4"):
         process_advantages(torch.zeros(1, 1, 1), torch.tensor([[[4]]]), 4)
 
 

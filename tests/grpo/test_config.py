@@ -21,7 +21,7 @@ def test_a_group_of_one_is_refused_with_the_reason() -> None:
         ("steps", -1),
         ("prompts_per_step", 0),
         ("learning_rate", 0.0),
-        ("clip", 1.0),
+        ("clip", 1.5),
         ("clip_high", 0.0),
         ("beta", -0.1),
         ("num_iterations", 0),

@@ -10,7 +10,7 @@ import pytest
 from assay.envs import Episode, EpisodeGroup, Span, Task
 from assay.grpo import Row
 from assay.grpo.arithmetic.objective import Objective
-from assay.grpo.credit import credit, reads_policy, rows_of
+from assay.grpo.credit import credit, flat_share, reads_policy, rows_of
 from assay.grpo.model.passes import Reading
 from assay.verifiers import Status, Verdict
 
@@ -56,6 +56,38 @@ def test_turns_are_credited_with_what_comes_after_them() -> None:
 def test_turns_without_rewards_are_refused() -> None:
     with pytest.raises(ValueError, match="needs a reward of each turn"):
         advantages(group(episode(1.0, 2), episode(0.0, 2)), Objective(advantage="process"))
+
+
+def test_a_group_is_flat_by_what_is_compared() -> None:
+    """Equal totals, of turns that earned differently; and a group in which all is equal."""
+    differs = group(episode(1.0, 1, 1, steps=(1.0, 0.0)), episode(1.0, 1, 1, steps=(0.0, 1.0)))
+    equal = group(episode(1.0, 1, steps=(1.0,)), episode(1.0, 1, steps=(1.0,)), episode(None, 1))
+    groups = differs + equal
+    for advantage, share in (("process", 0.5), ("group", 1.0), ("reinforce_pp", 1.0)):
+        rows = credit(groups, rows_of(groups), Objective(advantage=advantage))  # type: ignore[arg-type]  # a str
+        assert flat_share(groups, rows) == share
+
+
+def test_a_group_that_was_cut_off_in_its_first_turn_teaches_nothing() -> None:
+    """Such episodes have no reward of a turn; that is no reason to end the run."""
+    cut = group(episode(0.0, 2, cut=True), episode(0.0, 1, cut=True))
+    other = group(episode(1.0, 1, steps=(1.0,)), episode(0.0, 1, steps=(0.0,)))
+    objective = Objective(advantage="process", advantage_eps=0.0)
+    lost = group(episode(None, 2), episode(None, 1))
+    assert advantages(cut + lost + other, objective) == [(0.0,) * 2, (0.0,), (1.0,), (-1.0,)]
+    assert advantages(cut, objective) == [(0.0,) * 2, (0.0,)]
+
+
+def test_a_turn_without_tokens_has_a_reward_and_no_credit() -> None:
+    """Rewards 1, 0 and 0, 1 as above; the first turn of the first episode is empty."""
+    groups = group(episode(1.0, 0, 1, steps=(1.0, 0.0)), episode(1.0, 2, 1, steps=(0.0, 1.0)))
+    objective = Objective(advantage="process", advantage_eps=0.0)
+    assert advantages(groups, objective) == [(-1.0, -1.0), (0.0, 0.0, 1.0, 1.0)]
+
+
+def test_rewards_of_other_turns_than_those_with_tokens_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 rewards and tokens of 1 turns"):
+        advantages(group(episode(1.0, 2, steps=(1.0, 0.0))), Objective(advantage="process"))
 
 
 def test_a_reply_that_was_cut_off_is_compared_but_not_trained_on() -> None:

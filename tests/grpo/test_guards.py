@@ -16,16 +16,20 @@ from assay.envs import Completion
 from assay.grpo import (
     GRPOConfig,
     Learner,
+    ModelPolicy,
     NothingToLearn,
     RatioExploded,
+    Row,
     SamplerMismatch,
     list_checkpoints,
     load_model,
     pass_at_k,
     read_metrics,
 )
+from assay.grpo.credit import credit, rows_of
 from assay.grpo.run.best import EarlyStop
 from assay.grpo.run.guards import Patience, drift, drift_sums, silent
+from assay.grpo.update import minibatches
 
 torch.set_num_threads(1)
 
@@ -84,6 +88,27 @@ def test_a_rollout_of_another_policy_stops_the_run(
     with pytest.raises(SamplerMismatch, match=r"step 1: .*max_mismatch is 0\.1.*temperature"):
         learner.train()
     assert torch.equal(weights(model), before)
+
+
+def test_a_mismatch_that_is_corrected_is_shown(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    """The untrained model is near -log 100 everywhere; -1 was claimed, so k3 is near 2.6."""
+    rollout = altered(
+        digits,
+        lambda i, c: Completion(c.text, c.finish, c.prompt_ids, c.ids, (-1.0,) * len(c.ids)),
+    )
+    settings = config(steps=1, correction="token_truncate")
+    Learner(model, tokenizer, rollout(), settings, tmp_path).train()
+    assert read_metrics(tmp_path / "metrics.jsonl")[1]["mismatch"] == pytest.approx(2.6, abs=0.1)
+
+
+def test_an_engine_has_its_own_temperature(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    engine = ModelPolicy(model, tokenizer, max_new_tokens=1)
+    with pytest.raises(ValueError, match=r"eval_temperature=0\.5 has no effect with an engine"):
+        Learner(model, tokenizer, digits(), config(eval_temperature=0.5), tmp_path, engine=engine)
 
 
 def test_a_policy_that_runs_away_stops_the_run(
@@ -166,6 +191,18 @@ def test_a_run_without_anything_to_learn_stops(
         run(alarm_patience=3, resume=True)
     run(alarm_patience=5, resume=True)
     assert [r["step"] for r in read_metrics(tmp_path / "metrics.jsonl")] == [0, 1, 2, 3, 4]
+
+
+def test_rewards_that_differ_teach_nothing_where_all_tokens_are_masked(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    settings = config(mask_truncated=True, alarm_patience=2, prompts_per_step=8)
+    learner = Learner(model, tokenizer, digits(8), settings, tmp_path)
+    with pytest.raises(NothingToLearn, match="step 2: for 2 rollouts in a row"):
+        learner.train()
+    row = read_metrics(tmp_path / "metrics.jsonl")[1]
+    assert row["reward_std"] > 0
+    assert row["zero_variance"] == 1.0
 
 
 def test_a_run_that_has_solved_its_tasks_ends_well(
@@ -311,7 +348,7 @@ def test_the_reference_is_refreshed_and_kept(model_dir: Path, digits: Any, tmp_p
         ({"keep_best": True}, "keep_best goes by evaluations, and eval_every is 0"),
         ({"early_stop": 3}, "early_stop goes by evaluations"),
         ({"reference_every": 3}, "reference_every refreshes .* beta is 0"),
-        ({"save_every_updates": 1}, "a rollout is one update"),
+        ({"save_every_updates": 1}, "a rollout is 1 update"),
         ({"rollout_chunks": 65}, r"at most prompts_per_step \(64\), got 65"),
         ({"eval_temperature": 0.0, "eval_samples": 4}, "the same one each time"),
         ({"eval_temperature": -1.0}, r"eval_temperature must be None or at least 0, got -1\.0"),
@@ -325,15 +362,19 @@ def test_settings_that_contradict_each_other(setting: Any, reason: str) -> None:
 def test_minibatches_need_not_divide_the_prompts(
     model: Any, tokenizer: Any, digits: Any, tmp_path: Path
 ) -> None:
-    """Seven prompts in three: 3 + 3 + 1 groups, each of them once a pass."""
-    from assay.grpo.credit import credit, rows_of
-    from assay.grpo.update import minibatches
-
+    """Seven prompts in three: 3 + 2 + 2 groups, each of them once a pass."""
     setting = config(prompts_per_step=7, minibatches=3, num_iterations=2)
     asked = Learner(model, tokenizer, digits(7), setting, tmp_path).policy(seed=1)
     groups = digits(7)(asked, 1)
     rows = credit(groups, rows_of(groups), setting)
     parts = minibatches(rows, setting, 1)
-    assert [len({row.prompt for row in part}) for part in parts] == [3, 3, 1, 3, 3, 1]
+    assert [len({row.prompt for row in part}) for part in parts] == [3, 2, 2, 3, 2, 2]
     for one_pass in (parts[:3], parts[3:]):
         assert sorted(id(r) for part in one_pass for r in part) == sorted(id(r) for r in rows)
+
+
+def test_there_are_as_many_minibatches_as_asked_for() -> None:
+    """Nine groups in four make 3 + 2 + 2 + 2, and not three of 3; two groups make two."""
+    rows = [Row((5 + i,), (7,), (True,), (-1.0,), (1.0,)) for i in range(9)]
+    assert [len(part) for part in minibatches(rows, config(minibatches=4), 1)] == [3, 2, 2, 2]
+    assert [len(part) for part in minibatches(rows[:2], config(minibatches=4), 1)] == [1, 1]

@@ -15,7 +15,7 @@ from assay.grpo.arithmetic.objective import Objective
     ("options", "words"),
     [
         ({"loss": "mean"}, r"loss must be one of .*, got 'mean'"),
-        ({"clip": 1.0}, r"clip must be in \(0, 1\), got 1.0"),
+        ({"clip": 1.5}, r"clip must be in \(0, 1\], .*, got 1.5"),
         ({"clip_high": 0.0}, "clip_high must be above 0"),
         ({"surrogate": "cispo", "clip": 0.1}, r"clip=0.1 has no effect .* use cispo_cap"),
         ({"surrogate": "sapo", "clip_high": 0.3}, "clip_high=0.3 has no effect"),

@@ -128,6 +128,35 @@ def test_a_stop_in_an_evaluation_leaves_it_to_be_done(
     assert numbers(tmp_path / "cut") == numbers(tmp_path / "whole")
 
 
+def test_two_processes_do_not_train_in_one_directory(
+    model_dir: Path, digits: Any, tmp_path: Path
+) -> None:
+    """The other one is killed: what holds the directory is gone with it."""
+    learner(model_dir, digits(7), tmp_path, steps=1).train()
+    hold = (
+        "import sys, pathlib\nfrom assay.grpo.run.alone import alone_in\n"
+        "with alone_in(pathlib.Path(sys.argv[1])):\n    print('in', flush=True)\n    input()"
+    )
+    ready = learner(model_dir, digits(7), tmp_path, resume=True)
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "in\n"
+        with pytest.raises(CheckpointError, match="another process is training in"):
+            learner(model_dir, digits(7), tmp_path, resume=True)
+        with pytest.raises(CheckpointError, match="another process is training in"):
+            ready.train()
+        other.kill()
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before
+    learner(model_dir, digits(7), tmp_path, resume=True).train()
+    assert [row["step"] for row in numbers(tmp_path)] == [0, 1, 2]
+
+
 def test_a_buffer_comes_back_to_the_bit(tmp_path: Path) -> None:
     tiny = 1.0 + 2.0**-52
     rows = [

@@ -1,0 +1,218 @@
+"""All that ``assay train`` can be told: the learner's settings, and what it trains on which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+from .envs import EasyToHard, Prioritised, Sampler, Source, TargetRate
+from .grpo import GRPOConfig, LoRA
+
+Curriculum = Literal["uniform", "easy_to_hard", "target_rate", "prioritised"]
+Precision = Literal["float32", "bfloat16", "float16"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig(GRPOConfig):
+    """Settings of ``assay train``: those of GRPOConfig, and these.
+
+    Attributes:
+        env: id of the environment, such as ``assay/Arithmetic-v0``, or ``module:id``.
+        env_args: arguments of the environment.
+        levels: mix these values of one of the environment's arguments, ``{"digits": [1, 2, 3]}``.
+            Where tasks never end, a curriculum chooses among them.
+        data: where the environment's tasks are, if it reads any: a file, a folder, a hub name.
+        held_out_data: the same for the tasks of evaluation. Environments that make their tasks
+            have held-out ones of their own.
+        held_out: how many tasks to evaluate on.
+        curriculum: which tasks a step takes: ``uniform`` all in turn; ``easy_to_hard`` the
+            easiest first; ``target_rate`` those solved about as often as ``curriculum_target``;
+            ``prioritised`` those of which most is to be learned. See docs/environments.md.
+        curriculum_steps: of ``easy_to_hard``: the step at which all tasks are in; ``None``
+            for the last.
+        curriculum_start: of ``easy_to_hard``: the share of tasks to begin with.
+        curriculum_target: of ``target_rate``: the pass rate to look for.
+        curriculum_width: of ``target_rate``: how far around it.
+        curriculum_exponent: of ``prioritised``: 0 prefers none; the larger, the more the best.
+        curriculum_floor: of ``target_rate`` and ``prioritised``: no task is drawn with less than
+            this share of the largest weight.
+        model: a transformers directory: weights and tokenizer.
+        device: where to train: ``cpu``, ``cuda``, ``cuda:1``.
+        shard: under torchrun, cut weights, gradients and optimizer up between processes (FSDP2).
+        dtype: of the weights. Less than ``float32`` loses small updates.
+        autocast: compute in bfloat16, whatever the weights are.
+        gradient_checkpointing: compute each layer again backward, in place of keeping what it
+            computed forward: slower, in less memory.
+        lora_rank: train only adapters (LoRA) of this rank, 16 for example; 0 trains all weights.
+        lora_alpha: the adapters' product is scaled by ``lora_alpha`` / ``lora_rank``.
+        lora_targets: names of the linear layers that get adapters; ``all-linear`` for all but
+            the head.
+        out_dir: for checkpoints, metrics, the picture and ``config.json``.
+        trackers: where the numbers go beside ``metrics.jsonl``: ``tensorboard``, ``wandb``,
+            ``trackio``; ``None`` for TensorBoard, where it is installed.
+        samples: groups of replies that are kept of a step, to be read; 0 for none.
+
+    Raises:
+        ValueError: a setting is out of its range, or does nothing beside the others.
+    """
+
+    env: str
+    env_args: Mapping[str, Any] = field(default_factory=dict)
+    levels: Mapping[str, tuple[Any, ...]] | None = None
+    data: str | None = None
+    held_out_data: str | None = None
+    held_out: int = 200
+    curriculum: Curriculum = "uniform"
+    curriculum_steps: int | None = None
+    curriculum_start: float = 0.1
+    curriculum_target: float = 0.5
+    curriculum_width: float = 0.15
+    curriculum_exponent: float = 1.0
+    curriculum_floor: float = 0.02
+    model: str
+    device: str = "cpu"
+    shard: bool = False
+    dtype: Precision = "float32"
+    autocast: bool = False
+    gradient_checkpointing: bool = False
+    lora_rank: int = 0
+    lora_alpha: float = 32.0
+    lora_targets: str | tuple[str, ...] = "all-linear"
+    out_dir: str = "runs/train"
+    trackers: tuple[str, ...] | None = None
+    samples: int = 3
+    eval_every: int = 50
+    save_every: int = 50
+
+    def __post_init__(self) -> None:
+        GRPOConfig.__post_init__(self)
+        _check_curriculum(self)
+        _check_tasks(self)
+        _check_model(self)
+
+    def learner(self) -> GRPOConfig:
+        """The part that the learner reads."""
+        return GRPOConfig(**{f.name: getattr(self, f.name) for f in fields(GRPOConfig)})
+
+    def about(self) -> dict[str, Any]:
+        """What the learner does not read, and what tells this run from others nevertheless."""
+        learners = {f.name for f in fields(GRPOConfig)}
+        return {k: v for k, v in self.to_json().items() if k not in {*learners, "out_dir"}}
+
+    def lora(self) -> LoRA | None:
+        """The adapters to train, where only they are."""
+        if not self.lora_rank:
+            return None
+        return LoRA(rank=self.lora_rank, alpha=self.lora_alpha, targets=self.lora_targets)
+
+    def sampler(self, source: Source) -> Sampler | None:
+        """What chooses tasks; None where they come in the environment's own order.
+
+        Raises:
+            ValueError: tasks tell no difficulty, or never come again.
+        """
+        seed = self.seed
+        if self.curriculum != "uniform" and source.size is None and self.levels is None:
+            raise ValueError(
+                f"curriculum={self.curriculum!r} chooses among tasks that come again, and "
+                f"{self.env} makes new ones for ever: let it choose among levels, such as "
+                "--levels '{\"digits\": [1, 2, 3]}'"
+            )
+        if self.curriculum == "easy_to_hard":
+            steps = self.curriculum_steps or max(1, self.steps)
+            return EasyToHard(source, steps=steps, start=self.curriculum_start, seed=seed)
+        floor = self.curriculum_floor
+        if self.curriculum == "target_rate":
+            target, width = self.curriculum_target, self.curriculum_width
+            return TargetRate(source, target=target, width=width, floor=floor, seed=seed)
+        if self.curriculum == "prioritised":
+            exponent = self.curriculum_exponent
+            return Prioritised(source, exponent=exponent, floor=floor, seed=seed)
+        return None
+
+
+# What may differ when a run is resumed, beside what the learner lets change.
+MOVABLE = ("out_dir", "model", "device", "shard", "trackers", "samples")
+
+_READS: dict[str, tuple[str, ...]] = {
+    "uniform": (),
+    "easy_to_hard": ("curriculum_steps", "curriculum_start"),
+    "target_rate": ("curriculum_target", "curriculum_width", "curriculum_floor"),
+    "prioritised": ("curriculum_exponent", "curriculum_floor"),
+}
+
+
+def _check_curriculum(config: TrainConfig) -> None:
+    words = get_args(Curriculum)
+    if config.curriculum not in words:
+        raise ValueError(f"curriculum must be one of {words}, got {config.curriculum!r}")
+    for each in fields(TrainConfig):
+        value = getattr(config, each.name)
+        if not each.name.startswith("curriculum_") or value == each.default:
+            continue
+        if each.name not in _READS[config.curriculum]:
+            readers = [name for name, reads in _READS.items() if each.name in reads]
+            raise ValueError(
+                f"{each.name}={value!r} has no effect with curriculum={config.curriculum!r}: leave "
+                f"it at {each.default!r}, or set curriculum to {' or '.join(readers)}"
+            )
+    for name in ("curriculum_start", "curriculum_floor"):
+        if not 0 < getattr(config, name) <= 1:
+            raise ValueError(f"{name} must be in (0, 1], got {getattr(config, name)}")
+    if not 0 < config.curriculum_target < 1:
+        raise ValueError(f"curriculum_target must be in (0, 1), got {config.curriculum_target}")
+    if config.curriculum_width <= 0:
+        raise ValueError(f"curriculum_width must be above 0, got {config.curriculum_width}")
+    if config.curriculum_exponent < 0:
+        raise ValueError(
+            f"curriculum_exponent must be at least 0, got {config.curriculum_exponent}"
+        )
+    if config.curriculum_steps is not None and config.curriculum_steps < 1:
+        raise ValueError(f"curriculum_steps must be at least 1, got {config.curriculum_steps}")
+
+
+def _check_tasks(config: TrainConfig) -> None:
+    if config.held_out < 1:
+        raise ValueError(
+            f"held_out must be at least 1, got {config.held_out}: for no evaluation set "
+            "eval_every to 0"
+        )
+    for name, default in (("held_out_data", None), ("eval_samples", 1), ("eval_temperature", None)):
+        if not config.eval_every and getattr(config, name) != default:
+            raise ValueError(
+                f"{name}={getattr(config, name)!r} has no effect with eval_every=0, as nothing is "
+                f"evaluated: leave it at {default}, or set eval_every above 0"
+            )
+    if config.data is not None and config.data == config.held_out_data:
+        raise ValueError(
+            f"data and held_out_data are both {config.data!r}: evaluation would be on the tasks "
+            "that are trained on"
+        )
+    for name in set(config.levels or ()) & set(config.env_args):
+        raise ValueError(f"env_args and levels both have {name}: give one of them")
+    if "data" in config.env_args:
+        raise ValueError("env_args has data: give it as data")
+    if config.env_args.get("split") == "test" and config.eval_every and not config.held_out_data:
+        raise ValueError(
+            "env_args has split='test': training would be on the tasks to evaluate on. Leave it "
+            "out, or set eval_every to 0"
+        )
+
+
+def _check_model(config: TrainConfig) -> None:
+    if config.dtype not in get_args(Precision):
+        raise ValueError(f"dtype must be one of {get_args(Precision)}, got {config.dtype!r}")
+    if config.samples < 0:
+        raise ValueError(f"samples must be at least 0, got {config.samples}")
+    if config.lora_rank < 0:
+        raise ValueError(f"lora_rank must be at least 0, got {config.lora_rank}: 0 is no LoRA")
+    if config.lora_rank:
+        config.lora()  # which looks to the rest
+        return
+    for name, default in (("lora_alpha", 32.0), ("lora_targets", "all-linear")):
+        if getattr(config, name) != default:
+            raise ValueError(
+                f"{name}={getattr(config, name)!r} has no effect with lora_rank=0: set lora_rank, "
+                f"16 for example, or leave it at {default!r}"
+            )

@@ -1,0 +1,1 @@
+"""More than one process: who does what, and how it comes together."""

@@ -1,0 +1,247 @@
+"""``assay train`` from a file, killed and resumed; its help; what it refuses before training."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from assay.cli import main
+from assay.grpo import read_metrics, tiny_model
+
+torch.set_num_threads(1)
+ROWS = [{"question": f"{n}+1=", "answer": f"#### {n + 1}"} for n in range(1, 13)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    return tiny_model(folder, hidden_size=32, layers=1, heads=2, intermediate_size=32)
+
+
+@pytest.fixture
+def run(capsys: Any, monkeypatch: Any) -> Any:
+    """Run ``assay ...``; gives exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run_one(*args: Any) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run_one
+
+
+@pytest.fixture
+def recipe(model: Path, tmp_path: Path) -> Path:
+    """A file of settings, with a preset and a curriculum."""
+    for name in ("train", "test"):
+        rows = ROWS if name == "train" else ROWS[:4]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        f"""
+preset: dr_grpo
+env: assay/GSM8K-v0
+data: {tmp_path / "train.jsonl"}
+held_out_data: {tmp_path / "test.jsonl"}
+model: {model}
+curriculum: prioritised
+curriculum_exponent: 2
+steps: 6
+prompts_per_step: 4
+group_size: 4
+max_new_tokens: 3
+learning_rate: 1e-3
+warmup_steps: 1
+eval_every: 3
+save_every: 1
+trackers: []
+"""
+    )
+    return path
+
+
+LETTERS = """
+from assay import register
+from assay.envs import Rows, Task, TextEnv
+from assay.verifiers import FunctionVerifier
+
+def begins(reply, letter):
+    return reply[:1].lower() <= letter
+
+def letters(split="train"):
+    first = 0 if split == "train" else 13
+    some = [chr(ord("a") + first + i) for i in range(13)]
+    return TextEnv(Rows([Task(f"up to {c}:", c, id=c) for c in some]), FunctionVerifier(begins))
+
+register("mine/Letters-v0", letters, summary="letters")
+"""
+
+
+def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
+    run: Any, recipe: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    (tmp_path / "assay_test_letters.py").write_text(LETTERS)
+    monkeypatch.chdir(tmp_path)  # where the module is
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "".join(x for x in recipe.read_text().splitlines(True) if "data:" not in x)
+    recipe.write_text(text.replace("assay/GSM8K-v0", "assay_test_letters:mine/Letters-v0"))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    flags = ["--config", recipe, "--loss", "grpo", "--no-mask-truncated", "--steps", 12]
+    code, shown, told = run("train", *flags, "--out", whole)
+    assert code == 0, told
+    assert "learning_curve.png" in shown
+    assert sum(row.get("updates", 0) for row in read_metrics(whole / "metrics.jsonl")) > 3
+
+    command = [sys.executable, "-m", "assay", "train", *map(str, flags), "--out", str(killed)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not (killed / "checkpoints" / "step-000002").exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+
+    assert run("train", "--resume", "--out", killed)[0] == 0
+    last = [load_file(d / "checkpoints/step-000012/model.safetensors") for d in (whole, killed)]
+    assert last[0].keys() == last[1].keys()
+    assert all(torch.equal(tensor, last[1][name]) for name, tensor in last[0].items())
+    stored = [json.loads((d / "config.json").read_text())["config"] for d in (whole, killed)]
+    assert {k for k in stored[0] if stored[0][k] != stored[1][k]} == {"out_dir"}
+    assert stored[0]["loss"] == "grpo"  # the flag, over the preset
+    assert stored[0]["advantage_std"] == "none"  # the preset
+    assert stored[0]["curriculum_exponent"] == 2.0  # the file
+    tasks = json.loads((killed / "checkpoints/step-000012/tasks.json").read_text())
+    assert tasks["sampler"] == "Prioritised"
+
+    for other, words in (
+        (["--curriculum", "target_rate", "--curriculum-exponent", 1], "curriculum='prioritised'"),
+        (["--set", "think=true"], "was made with env_args={}"),
+        (["--seed", 5], "made with other settings: {'seed': 0}"),
+    ):
+        code, _, told = run("train", "--resume", "--out", killed, *other)
+        assert code == 2
+        assert words in " ".join(told.split())
+
+    moved = killed.rename(tmp_path / "moved")
+    assert run("train", "--resume", "--out", moved, "--steps", 13)[0] == 0
+    assert json.loads((moved / "config.json").read_text())["config"]["steps"] == 13
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--max-new-tokens", 512], "the model is made for 512 tokens, prompt and reply together"),
+        (["--warmup-steps", 7], "warmup_steps=7 is more than steps=6"),
+        (["--steps", 2, "--save-every", 3], "save_every=3 is more than steps=2"),
+        (["--preset", "dappo"], "Did you mean dapo?"),
+        (["--curriculum", "easy_to_hard", "--curriculum-exponent", 1], "tells no difficulty"),
+        (["--lora-targets", "nowhere", "--lora-rank", 2], "nowhere"),
+        (["--clip-high", "high"], "--clip-high must be a number or none, got 'high'"),
+        (["--surogate", "clip"], "No such option"),
+        (["--option", "clip=0.1"], "--option clip=0.1 is now --clip 0.1"),
+        (["--set", "digits"], "--set takes name=value"),
+        (["--resume"], "nothing to resume"),
+        (["--dual-clip", 1.1], "dual_clip must be above"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(
+    run: Any, recipe: Path, tmp_path: Path, flags: list[Any], words: str
+) -> None:
+    out = tmp_path / "out"
+    code, _, told = run("train", "--config", recipe, "--out", out, *flags)
+    assert code == 2, told
+    assert words in " ".join(told.replace("│", " ").split()), told
+    assert "Traceback" not in told
+    assert not list(out.rglob("*"))
+
+
+def test_an_evaluation_that_was_asked_for_needs_tasks(
+    run: Any, recipe: Path, tmp_path: Path
+) -> None:
+    recipe.write_text(
+        "".join(x for x in recipe.read_text().splitlines(True) if not x.startswith("held_out"))
+    )
+    code, _, told = run("train", "--config", recipe, "--out", tmp_path / "a")
+    assert code == 2
+    assert "eval_every needs held-out tasks" in told
+    text = recipe.read_text().replace("eval_every: 3", "").replace("steps: 6", "steps: 1")
+    recipe.write_text(text)
+    code, shown, _ = run("train", "--config", recipe, "--out", tmp_path / "b")
+    assert code == 0
+    assert "No held-out tasks" in shown
+    assert run("train", "--resume", "--out", tmp_path / "b")[0] == 0  # what was settled stays so
+
+
+def test_the_help_has_a_flag_for_each_setting_under_headings(run: Any) -> None:
+    from assay.train_flags import flag
+    from assay.train_settings import groups
+
+    code, shown, _ = run("train", "--help")
+    assert code == 0
+    assert max(map(len, shown.splitlines())) <= 100
+    for heading, names in groups().items():
+        assert f"─ {heading} ─" in shown
+        assert all(flag(name) in shown for name in names)
+    assert "…" not in shown  # nothing is cut short
+    assert "Usage: assay train" in shown
+    assert "--prompts" in shown
+
+
+def test_printed_settings_are_a_file_of_them(run: Any, model: Path, tmp_path: Path) -> None:
+    told = ["--preset", "dapo", "--model", model, "--set", "digits=1", "--clip-high", "none"]
+    code, shown, _ = run("train", "assay/Arithmetic-v0", *told, "--print-config")
+    assert code == 0
+    (tmp_path / "run.yaml").write_text(shown)
+    assert run("train", "--config", tmp_path / "run.yaml", "--print-config")[1] == shown
+    assert "\nclip_high: null\n" in shown
+    assert "\nmask_truncated: true\n" in shown
+    assert '\nenv_args: {"digits": 1}\n' in shown
+    assert "\n# env:\n" in run("train", "--print-config")[1]
+    code, _, wrong = run("train", "e", "--model", "m", "--print-config", "--group-size", 1)
+    assert code == 2
+    assert "group_size must be at least 2" in wrong
+
+
+def test_presets_are_listed_and_shown(run: Any, tmp_path: Path) -> None:
+    from assay.grpo import PRESETS
+    from assay.train_settings import from_file
+
+    _, shown, _ = run("presets")
+    assert all(f" {name} " in shown for name in PRESETS)
+    code, shown, _ = run("presets", "r1_zero")
+    assert code == 0
+    (tmp_path / "r1.yaml").write_text(shown)
+    assert from_file(tmp_path / "r1.yaml") == PRESETS["r1_zero"].overrides
+    code, _, told = run("presets", "r2_zero")
+    assert code == 2
+    assert "Did you mean r1_zero?" in told
+
+
+def test_a_curriculum_chooses_among_levels_where_tasks_never_end(
+    run: Any, model: Path, tmp_path: Path
+) -> None:
+    told = ["train", "assay/Arithmetic-v0", "--model", model, "--out", tmp_path, "--steps", 1,
+            "--prompts", 2, "--group-size", 2, "--max-new-tokens", 2, "--eval-every", 0,
+            "--curriculum", "target_rate"]  # fmt: skip
+    code, _, error = run(*told)
+    assert code == 2
+    assert "makes new ones for ever" in error
+    code, _, error = run(*told, "--levels", '{"digits": [1, 2]}')
+    assert code == 0, error
+    tasks = json.loads((tmp_path / "checkpoints/step-000001/tasks.json").read_text())
+    assert set(tasks["rates"]["tasks"]) <= {"digits=1", "digits=2"}
+    assert tasks["rates"]["tasks"]

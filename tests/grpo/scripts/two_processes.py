@@ -1,0 +1,161 @@
+"""Run in two processes by test_distributed.py: ``two_processes.py MODEL OUT``.
+
+Writes what came of it into ``OUT/gradients.pt`` and ``OUT/found.json``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import warnings
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.cli import main as assay_main
+from assay.grpo import GRPOConfig, Learner, Terminated, World, choose_forward, load_model
+from assay.grpo.distributed.share import deal
+from assay.grpo.distributed.worker import Worker
+from assay.grpo.distributed.world import ProcessFailed, ProcessLost
+from assay.grpo.update import denominator_of, teaching
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests are no package
+import distributed_cases as cases
+
+Digits = cases.Digits
+
+
+def gradients(model_dir: Path, world: World) -> dict[str, torch.Tensor]:
+    """Of each case's rows, whole and in shards."""
+    found = {}
+    for name, (rows, settings) in cases.GRADIENTS.items():
+        config = GRPOConfig(**{**cases.SETTINGS, **settings})
+        for shard in (False, True):
+            model, tokenizer = load_model(model_dir)
+            _, forward = choose_forward(model)
+            worker = Worker(model, tokenizer, forward, config, world, shard=shard)
+            worker.agree()
+            shares = deal(teaching(rows, config), world.size)
+            passes = max(worker.passes(share) for share in shares)
+            worker.accumulate(shares[world.rank], denominator_of(rows, config), passes)
+            norm = worker.reduce()
+            parameters = [p for group in worker.optimizer.param_groups for p in group["params"]]
+            grads = [p.grad.full_tensor() if shard else p.grad for p in parameters]
+            key = f"{name}/{'shards' if shard else 'copies'}"
+            found[key] = torch.cat([g.flatten() for g in grads])
+            found[f"{key}/norm"] = torch.tensor(norm)
+    return found
+
+
+def run(model_dir: Path, out: Path, world: World, **more: Any) -> Learner:
+    model, tokenizer = load_model(model_dir)
+    shard, resume = more.pop("shard", False), more.pop("resume", False)
+    rollout = more.pop("rollout", None) or Digits(7)
+    config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, **more})
+    learner = Learner(
+        model,
+        tokenizer,
+        rollout,
+        config,
+        out,
+        held_out=Digits(3, 1),
+        resume=resume,
+        progress=False,
+        world=world,
+        shard=shard,
+    )
+    learner.train()
+    return learner
+
+
+class Failing(Digits):  # type: ignore[misc]
+    """Its second step asks process 1 for what it cannot give."""
+
+    def __call__(self, policy: Any, step: int) -> Any:
+        """Roll out."""
+        if step == 2:
+            policy([[{"role": "user", "content": text}] for text in ("fine", "")])
+        return super().__call__(policy, step)
+
+
+def stopped_in_an_update(model_dir: Path, out: Path, world: World) -> str:
+    """SIGTERM to every process, as a launcher sends it, while the optimizer takes a step."""
+    model, tokenizer = load_model(model_dir)
+    config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
+    learner = Learner(model, tokenizer, Digits(7), config, out, world=world, shard=True)
+    take = learner.optimizer.step
+
+    def step_and_stop() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        take()
+
+    learner.optimizer.step = step_and_stop  # type: ignore[method-assign]
+    try:
+        learner.train()
+    except Terminated as error:
+        return str(error)
+    return "went on"
+
+
+def command_line(model_dir: Path, out: Path) -> None:
+    """``assay train``, as a launcher starts it in each process."""
+    settings = {
+        "model": model_dir,
+        "out": out,
+        "steps": 1,
+        "prompts": 3,
+        "group-size": 2,
+        "max-new-tokens": 3,
+        "eval-every": 1,
+        "held-out": 3,
+    }
+    options = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    sys.argv[1:] = ["train", "assay/Arithmetic-v0", *options, "--shard"]
+    with contextlib.suppress(SystemExit):
+        assay_main()
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("error")
+    model_dir, out = Path(sys.argv[1]), Path(sys.argv[2])
+    world = World.join()
+    found = gradients(model_dir, world)
+    if world.is_main:
+        torch.save(found, out / "gradients.pt")
+    said: dict[str, str] = {}
+    for form in ("copies", "shards"):
+        shard = form == "shards"
+        run(model_dir, out / form, world, shard=shard)
+        run(model_dir, out / f"resumed-{form}", world, shard=shard, resume=True)
+        try:
+            run(model_dir, out / f"fails-{form}", world, rollout=Failing(7), shard=shard)
+        except ProcessFailed as error:
+            said[form] = f"{type(error).__name__}: {error}"
+    said["stopped"] = stopped_in_an_update(model_dir, out / "stopped", world)
+    command_line(model_dir, out / "command")  # it closes the connections
+    os.environ["MASTER_PORT"] = os.environ["SECOND_PORT"]
+    world = World.join()
+    if not world.is_main:
+        (out / "said-1.json").write_text(json.dumps(said))
+        model, tokenizer = load_model(model_dir)
+        config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, "save_every": 0})
+        learner = Learner(model, tokenizer, Digits(7), config, out / "dies", world=world)
+        tasks = learner._crew._team._tasks
+        read, calls = tasks["read"], count(1)
+        tasks["read"] = lambda *parts: os._exit(3) if next(calls) == 2 else read(*parts)
+        learner.train()
+    try:
+        run(model_dir, out / "dies", world, save_every=0)
+    except ProcessLost as error:
+        said["dies"] = str(error)
+    (out / "said-0.json").write_text(json.dumps(said))
+    os._exit(0)  # there is nobody left to take leave of
+
+
+main()

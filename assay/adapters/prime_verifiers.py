@@ -200,7 +200,7 @@ def to_verifiers(
 
             return await asyncio.to_thread(ask)
 
-        @vf.reward
+        @vf.reward  # type: ignore[untyped-decorator]  # the package's are Any here
         async def assay(self, trace: Any) -> float:
             """The rubric's total; its parts are metrics."""
             verdict = await self._verdict(trace)

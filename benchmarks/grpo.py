@@ -36,6 +36,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from assay.envs import Episode, EpisodeGroup, Policy, Span, Task
 from assay.grpo import GRPOConfig, Learner, choose_decoder, load_model
+from assay.grpo.model.forward import FORWARDS
 from assay.verifiers import Verdict
 
 GROUP = 8
@@ -251,6 +252,8 @@ def ours(shape: Shape, root: Path, steps: int) -> dict[str, Any]:
         tokens_per_batch=shape.tokens,
         learning_rate=1e-6,
     )
+    for kind, plain in list(FORWARDS.items()):
+        FORWARDS[kind] = _counted(plain, clock)
     learner = Learner(
         model,
         tokenizer,
@@ -260,13 +263,6 @@ def ours(shape: Shape, root: Path, steps: int) -> dict[str, Any]:
         progress=False,
         on_step=lambda row: clock.mark() if row["step"] else None,
     )
-    plain = learner._forward
-
-    def forward(*arguments: Any) -> Any:
-        with clock.part("forward" if torch.is_grad_enabled() else "reference"):
-            return plain(*arguments)
-
-    learner._forward = forward
     _clock_backward(clock)
     memory = Memory(shape.device)
     learner.train()
@@ -378,6 +374,16 @@ class Memory:
     def _resident(name: str) -> float:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(x.split()[1]) / 1024 for x in lines if x.startswith(name))
+
+
+def _counted(plain: Callable[..., Any], clock: Clock) -> Callable[..., Any]:
+    """A forward whose seconds are counted, with a gradient or without."""
+
+    def forward(*arguments: Any) -> Any:
+        with clock.part("forward" if torch.is_grad_enabled() else "reference"):
+            return plain(*arguments)
+
+    return forward
 
 
 def _clock_backward(clock: Clock) -> None:

@@ -66,8 +66,8 @@ class EnvSpec:
     @property
     def address(self) -> str:
         """The id, after the module to import for it: ``module:id`` finds it in any process."""
-        ours = not self.module or self.module.partition(".")[0] == "assay"
-        return self.id if ours else f"{self.module}:{self.id}"
+        everywhere = not self.module or self.module.split(".")[:2] == ["assay", "envs"]
+        return self.id if everywhere else f"{self.module}:{self.id}"
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values.

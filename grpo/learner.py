@@ -198,7 +198,7 @@ class Learner:
         if not self.world.is_main:
             self._crew.follow()
             return
-        with alone_in(self.out_dir), self._crew.leading():
+        with self._crew.leading(), alone_in(self.out_dir):
             self._train()
 
     def _train(self) -> None:

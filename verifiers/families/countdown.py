@@ -36,6 +36,7 @@ class Countdown(Verifier):
 
     Args:
         use_all: every number must be used; else some may be left over.
+        signs: a minus may stand before a number or a bracket: ``-1 + 8*9``.
 
     Example:
         >>> problem = {"numbers": [3, 7, 25], "target": 46}
@@ -43,8 +44,8 @@ class Countdown(Verifier):
         1.0
     """
 
-    def __init__(self, *, use_all: bool = True) -> None:
-        self.use_all = use_all
+    def __init__(self, *, use_all: bool = True, signs: bool = False) -> None:
+        self.use_all, self.signs = use_all, signs
 
     def check_reference(self, reference: Any) -> str | None:
         """A reference names its numbers and its target, whole numbers all."""
@@ -68,7 +69,7 @@ class Countdown(Verifier):
         found = _expression(reply)
         given, target = Counter(reference["numbers"]), reference["target"]
         try:
-            value, used = _Reader(found).read()
+            value, used = _Reader(found, signs=self.signs).read()
         except _Unreadable as error:
             return Verdict.wrong(str(error), status=Status.UNPARSEABLE, extracted=found)
         except ZeroDivisionError:
@@ -110,7 +111,8 @@ def _expression(reply: str) -> str:
 class _Reader:
     """Recursive descent over ``sum = product (+|- product)*``, exact, bounded in length."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, signs: bool) -> None:
+        self.signs = signs
         if len(text) > _MAX_LENGTH:
             raise _Unreadable(f"longer than {_MAX_LENGTH} characters")
         left, equals, right = text.partition("=")
@@ -158,6 +160,8 @@ class _Reader:
                 raise _Unreadable("a bracket is not closed")
             self.depth -= 1
             return value
+        if taken == "-" and self.signs and self.tokens[self.at - 2 : self.at - 1] != ["-"]:
+            return -self._atom()  # one sign: of more of them nobody can say what they mean
         if not taken.isdigit():
             raise _Unreadable(f"expected a number, got {taken or 'the end'!r}")
         self.used[int(taken)] += 1

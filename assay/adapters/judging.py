@@ -1,0 +1,114 @@
+"""What trainers that take one number need: who judges a row, and no number for a fault of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..envs import TextEnv
+from ..verifiers import Verdict, Verifier
+
+Judge = TextEnv | Verifier
+
+
+class RewardFault(RuntimeError):
+    """No reward can be given, by no fault of the policy. The trainer has no word for it."""
+
+
+def verifier_of(judge: Judge) -> Verifier:
+    """What judges a lone reply: the verifier itself, or an environment's rubric.
+
+    Raises:
+        ValueError: an episode of the environment is more than one reply, or its reward is not its
+            rubric's.
+        TypeError: it is neither.
+    """
+    if isinstance(judge, Verifier):
+        return judge
+    if not isinstance(judge, TextEnv):
+        raise TypeError(f"expected an environment or a verifier, got {type(judge).__name__}")
+    own = [
+        name
+        for name in ("respond", "respond_many", "answer")
+        if getattr(type(judge), name) is not getattr(TextEnv, name)
+    ]
+    if judge.max_turns > 1 or own:
+        raise ValueError(
+            f"{judge.name} plays episodes ({', '.join(own) or f'{judge.max_turns} turns'}), and "
+            "this trainer's reward function sees one reply: train on it with TRL or assay.grpo"
+        )
+    return judge.rubric
+
+
+def judged(
+    verifier: Verifier, replies: Sequence[str], references: Sequence[Any], *, retries: int
+) -> list[Verdict]:
+    """Judge replies; those that a fault of ours left without a score are judged again.
+
+    Raises:
+        RewardFault: a reply has no score after all tries. The message gives status and reason.
+    """
+    verdicts = verifier.verify_many(replies, references)
+    for _ in range(retries):
+        failed = [i for i, verdict in enumerate(verdicts) if verdict.score is None]
+        if not failed:
+            break
+        again = verifier.verify_many([replies[i] for i in failed], [references[i] for i in failed])
+        for i, verdict in zip(failed, again, strict=True):
+            verdicts[i] = verdict
+    for verdict in verdicts:
+        if verdict.score is None:
+            raise RewardFault(
+                f"no reward after {retries + 1} tries: {verdict.status.value}: {verdict.reason}. "
+                "The reply was not judged wrong, and 0.0 would teach that it was"
+            )
+    return verdicts
+
+
+def written(reference: Any) -> str:
+    """A reference as the text that these trainers' data sets keep: always JSON."""
+    return json.dumps(reference, ensure_ascii=False)
+
+
+def read(name: str, text: Any) -> Any:
+    """The inverse of :func:`written`.
+
+    Raises:
+        ValueError: it is not such text.
+    """
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be the JSON that to_verl and to_openrlhf write, got {text!r:.80}: "
+            "write the data set with them, or json.dumps() the known answer"
+        ) from error
+
+
+def rows_of(env: TextEnv, size: int | None, seed: int) -> list[int]:
+    """Indices of the tasks to write: all of them, in order; or ``size``, as training asks them.
+
+    Raises:
+        ValueError: the tasks never end and no size is given, or the size is below 1.
+    """
+    if size is None:
+        if env.source.size is None:
+            raise ValueError(f"{env.name} makes tasks without end: say how many by size=")
+        return list(range(env.source.size))
+    if size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
+    return [env.source.schedule(i, seed) for i in range(size)]
+
+
+def by_name(judges: Judge | Mapping[str, Judge]) -> dict[str, Verifier] | Verifier:
+    """Verifiers by the name of the data that they judge, or the one for all.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if not isinstance(judges, Mapping):
+        return verifier_of(judges)
+    if not judges:
+        raise ValueError("expected at least one environment or verifier, got none")
+    return {name: verifier_of(judge) for name, judge in judges.items()}

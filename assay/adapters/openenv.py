@@ -1,0 +1,272 @@
+"""OpenEnv: an environment behind its HTTP and WebSocket client as an environment of ours."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..envs import Conversation, Source, State, Task, TextEnv, Turn
+from ..verifiers import Status, Verdict, Verifier
+from .judging import RewardFault
+
+Connect = Callable[[], Any]
+"""Gives a new client of OpenEnv's, connected or not: each episode has a session of its own."""
+
+
+def from_openenv(
+    connect: str | Connect,
+    *,
+    prompt: Callable[[Any], str | Conversation],
+    action: Callable[[str], Any],
+    reply: Callable[[Any], str] | None = None,
+    size: int = 1000,
+    seeded: bool = True,
+    reset: Mapping[str, Any] | None = None,
+    total: Callable[[Sequence[float]], float] = sum,
+    low: float = 0.0,
+    high: float = 1.0,
+    max_turns: int = 1,
+    name: str = "openenv/Server-v0",
+    render_mode: str | None = None,
+) -> TextEnv:
+    """A server of OpenEnv's as an environment: the server keeps the episode, and its rewards judge.
+
+    Task i is what ``reset(seed=i)`` shows. Each episode holds one session of the server's from its
+    first turn to its last, so the server must take as many as are played side by side.
+
+    Args:
+        connect: what gives a new client, or the server's address for OpenEnv's generic client,
+            whose actions and observations are plain dicts.
+        prompt: the first observation as the prompt.
+        action: a reply as the client's action. A ValueError says that the reply cannot be read:
+            it ends the episode, unparseable.
+        reply: a later observation as the text that the policy reads; by default ``prompt``.
+        size: how many tasks there are.
+        seeded: whether the server shows the same for the same seed. Many overlook the seed; with
+            ``False`` each episode puts what its own reset shows, and a group's episodes may have
+            different prompts.
+        reset: further arguments of the client's ``reset``.
+        total: makes one number of an episode's rewards: ``max``, or ``lambda r: r[-1]``.
+        low: what a total of no worth is; it becomes 0.0.
+        high: the highest total; it becomes 1.0.
+        max_turns: of the policy's, in one episode.
+        name: what to call it.
+        render_mode: ``"ansi"`` or ``None``.
+
+    Raises:
+        ImportError: an address is given and OpenEnv is missing: ``pip install 'assay[openenv]'``.
+        ValueError: ``high`` is not above ``low``, or ``size`` is below 1.
+    """
+    if not high > low:
+        raise ValueError(f"high must be above low, got low={low} and high={high}")
+    if size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
+    sessions = _Sessions(_generic(connect) if isinstance(connect, str) else connect, reset or {})
+    return OpenEnvEnv(
+        _Resets(sessions, prompt, size),
+        sessions=sessions,
+        prompt=prompt,
+        action=action,
+        reply=reply or (lambda seen: _text(prompt(seen))),
+        seeded=seeded,
+        worth=lambda rewards: (total(rewards) - low) / (high - low),
+        max_turns=max_turns,
+        name=name,
+        render_mode=render_mode,
+    )
+
+
+class Session:
+    """One episode at the server; closed when nobody holds it any more."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.rewards: list[float | None] = []
+        self._close = weakref.finalize(self, _close, client)
+
+    def __deepcopy__(self, _: Any) -> Session:
+        raise TypeError("an episode at a server cannot be cloned: the server keeps its state")
+
+    def step(self, action: Any) -> Any:
+        """One step, and its reward noted."""
+        result = self.client.step(action)
+        given = result.reward
+        self.rewards.append(None if given is None else float(given))
+        return result
+
+    def close(self) -> None:
+        """Give the session back. Calling it twice does no harm."""
+        self._close()
+
+
+class _Sessions:
+    """Opens sessions, each with the first result of its reset."""
+
+    def __init__(self, connect: Connect, reset: Mapping[str, Any]) -> None:
+        self.connect, self.reset = connect, dict(reset)
+
+    def open(self, seed: int) -> tuple[Session, Any]:
+        """A new session, reset.
+
+        Raises:
+            RewardFault: the server cannot be reached, or refuses.
+        """
+        try:
+            client = self.connect()
+            if hasattr(type(client), "sync"):  # OpenEnv's clients are made for asyncio
+                client = client.sync()
+            session = Session(client)
+            return session, client.reset(**{"seed": seed, **self.reset})
+        except Exception as error:
+            raise RewardFault(
+                f"OpenEnv's server gives no episode ({type(error).__name__}: {error}). Is it up, "
+                "and does it take so many sessions at once? (No reply was judged.)"
+            ) from error
+
+
+class _Resets(Source):
+    """Task i is what the server shows after ``reset(seed=i)``; the last few are remembered."""
+
+    size: int
+
+    def __init__(
+        self, sessions: _Sessions, prompt: Callable[[Any], str | Conversation], size: int
+    ) -> None:
+        self.sessions, self.prompt, self.size = sessions, prompt, size
+        self.known: OrderedDict[int, Task] = OrderedDict()
+
+    def task(self, index: int) -> Task:
+        if not 0 <= index < self.size:
+            raise IndexError(f"task must be from 0 to {self.size - 1}, got {index}")
+        if index not in self.known:
+            session, first = self.sessions.open(index)
+            session.close()
+            self.known[index] = Task(self.prompt(first.observation), reference=index, id=str(index))
+            if len(self.known) > _REMEMBERED:
+                self.known.popitem(last=False)
+        return self.known[index]
+
+
+_REMEMBERED = 4096
+
+
+class _Told(str):
+    """What stands for an episode when the rubric is asked: its verdict is known."""
+
+    __slots__ = ("verdict",)
+    verdict: Verdict
+
+
+class ServersRewards(Verifier):
+    """Hands on what the server's rewards come to. A lone reply it cannot judge."""
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """The verdict of an episode that was played."""
+        if isinstance(reply, _Told):
+            return reply.verdict
+        return Verdict.fault(
+            Status.VERIFIER_ERROR, "the server judges episodes as they are played, not lone replies"
+        )
+
+
+class OpenEnvEnv(TextEnv):
+    """Episodes of a server of OpenEnv's. Make one with :func:`from_openenv`.
+
+    Observation: what ``prompt`` and ``reply`` make of the server's. Action: the policy's reply, of
+    which ``action`` makes the server's. Reward: the total of the server's rewards, between ``low``
+    and ``high``. End: when the server says so, or after ``max_turns``.
+    """
+
+    def __init__(
+        self,
+        source: _Resets,
+        *,
+        sessions: _Sessions,
+        prompt: Callable[[Any], str | Conversation],
+        action: Callable[[str], Any],
+        reply: Callable[[Any], str],
+        seeded: bool,
+        worth: Callable[[Sequence[float]], float],
+        max_turns: int,
+        name: str,
+        render_mode: str | None,
+    ) -> None:
+        super().__init__(
+            source, ServersRewards(), name=name, max_turns=max_turns, render_mode=render_mode
+        )
+        self.sessions, self.prompt, self.action, self.reply = sessions, prompt, action, reply
+        self.seeded, self.worth = seeded, worth
+
+    def begin(self, task: Task) -> State:
+        """Open a session and reset it.
+
+        Raises:
+            RewardFault: the server cannot be reached, or shows another task for the same seed.
+        """
+        session, first = self.sessions.open(int(task.reference))
+        shown = Task(self.prompt(first.observation), reference=task.reference, id=task.id)
+        if self.seeded and shown.messages != task.messages:
+            session.close()
+            raise RewardFault(
+                f"{self.name} shows another task for seed {task.reference} than before: "
+                f"{shown.text!r:.80}. It overlooks seeds: give seeded=False"
+            )
+        return State(shown, data=session)
+
+    def respond(self, state: State, reply: str) -> Turn:
+        """Take the server's step."""
+        session: Session = state.data
+        try:
+            action = self.action(reply)
+        except ValueError as error:
+            session.close()
+            return Turn.end(Verdict.wrong(f"{error}", status=Status.UNPARSEABLE))
+        try:
+            result = session.step(action)
+        except Exception as error:  # the line, or the server: no fault of the policy
+            session.close()
+            reason = f"the server gave no step ({type(error).__name__}: {error})"
+            return Turn.end(Verdict.fault(Status.VERIFIER_ERROR, reason))
+        if result.done:
+            session.close()
+            return Turn.end()
+        if len(state.step_rewards) + 1 >= self.max_turns:
+            session.close()
+        return Turn.say(self.reply(result.observation))
+
+    def answer(self, state: State) -> str:
+        """The episode, with what it is worth."""
+        told = _Told(state.reply)
+        told.verdict = self._worth(state.data.rewards)
+        return told
+
+    def _worth(self, rewards: Sequence[float | None]) -> Verdict:
+        given = [r for r in rewards if r is not None]
+        if not given:
+            return Verdict.fault(Status.VERIFIER_ERROR, "the server gave no reward at all")
+        score = self.worth(given)
+        if not 0.0 <= score <= 1.0:
+            return Verdict.fault(
+                Status.VERIFIER_ERROR,
+                f"rewards {given!r:.80} come to {score:g} of 1: give low= and high= of the totals",
+            )
+        reason = f"the server's rewards: {', '.join(f'{r:g}' for r in given[-8:])}"
+        return Verdict(Status.CORRECT if score == 1.0 else Status.INCORRECT, score, reason)
+
+
+def _generic(address: str) -> Connect:
+    try:
+        from openenv.core import GenericEnvClient
+    except ImportError as error:
+        raise ImportError("OpenEnv is missing: pip install 'assay[openenv]'") from error
+    return lambda: GenericEnvClient(base_url=address)
+
+
+def _close(client: Any) -> None:
+    client.close()
+
+
+def _text(prompt: str | Conversation) -> str:
+    return prompt if isinstance(prompt, str) else Task(prompt, reference=None).text

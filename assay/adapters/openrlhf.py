@@ -1,0 +1,135 @@
+"""OpenRLHF: an environment as its reward function, and its tasks as its JSONL rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..envs import TextEnv
+from ..verifiers import Status
+from .judging import Judge, judged, read, rows_of, verifier_of, written
+
+
+class OpenRLHFReward:
+    """A ``reward_func`` of OpenRLHF's. Make one with :func:`openrlhf_reward`."""
+
+    def __init__(self, judge: Judge, retries: int) -> None:
+        self.verifier, self.retries = verifier_of(judge), retries
+        self.__name__ = "reward_func"
+
+    def __call__(
+        self, queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str], **_: Any
+    ) -> dict[str, Any]:
+        """Judge replies.
+
+        Args:
+            queries: prompt and reply in one text, special tokens and all.
+            prompts: the prompts alone.
+            labels: the references, as :func:`to_openrlhf` writes them.
+
+        Returns:
+            ``rewards`` and ``scores``, float32 [B], in [0, 1]; and ``extra_logs``: ``acc`` and
+            ``unparseable``, float32 [B].
+
+        Raises:
+            RewardFault: a fault of ours left a reply without a score.
+            ValueError: a query does not hold its prompt, or a label is no JSON.
+        """
+        import torch
+
+        replies = list(map(reply_of, queries, prompts))
+        references = [read("label", label) for label in labels]
+        verdicts = judged(self.verifier, replies, references, retries=self.retries)
+        rewards = torch.tensor([v.score for v in verdicts], dtype=torch.float32)
+
+        def share(status: Status) -> torch.Tensor:
+            return torch.tensor([v.status is status for v in verdicts], dtype=torch.float32)
+
+        return {
+            "rewards": rewards,
+            "scores": rewards.clone(),
+            "extra_logs": {
+                "acc": share(Status.CORRECT),
+                "unparseable": share(Status.UNPARSEABLE),
+            },
+        }
+
+
+def reply_of(query: str, prompt: str) -> str:
+    """The reply alone: what follows the prompt, before which a tokenizer may put a first token.
+
+    Raises:
+        ValueError: the prompt is not there. Judging the query whole would pay for an answer that
+            stands in the question.
+    """
+    at = query.find(prompt)
+    if at < 0:
+        raise ValueError(
+            f"the query does not hold its prompt {prompt!r:.80}, so where the reply begins is not "
+            "known: OpenRLHF cut the prompt, or the tokenizer changes its text. Raise the longest "
+            "prompt (data.max_len), or leave out such rows"
+        )
+    return query[at + len(prompt) :]
+
+
+def openrlhf_reward(judge: Judge, *, retries: int = 2) -> OpenRLHFReward:
+    """A reward function for the file that OpenRLHF's ``--reward.remote_url FILE.py`` names.
+
+    OpenRLHF has no word for "no score". A reply that is not judged is judged again, ``retries``
+    times, and then raises: OpenRLHF logs "Failed to fetch reward" and goes on without, then fails
+    where it joins the batch's rewards. NaN would spoil the group in silence.
+
+    Args:
+        judge: an environment of one turn, or a verifier.
+        retries: further tries for a reply that a fault of ours left without a score.
+
+    Raises:
+        ValueError: the environment plays more than one reply.
+
+    Example:
+        >>> from assay import Exact
+        >>> reward_func = openrlhf_reward(Exact())
+        >>> reply_of("<s>Capital of France?Paris", "Capital of France?")
+        'Paris'
+    """
+    return OpenRLHFReward(judge, retries)
+
+
+def to_openrlhf(env: TextEnv, path: str | Path, *, size: int | None = None, seed: int = 0) -> int:
+    """Write tasks as the JSONL file that OpenRLHF's ``--data.prompt_dataset`` names.
+
+    Rows are ``prompt`` (messages), ``label`` and ``datasource``: give ``--data.input_key prompt
+    --data.label_key label --data.apply_chat_template``.
+
+    Args:
+        env: an environment of one turn.
+        path: of the file.
+        size: how many rows, in the order of training; by default every task once.
+        seed: of that order.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ValueError: the environment is not of one turn, its tasks never end and there is no
+            ``size``, or a reference cannot be used.
+    """
+    verifier = verifier_of(env)
+    indices = rows_of(env, size, seed)
+    with Path(path).open("w", encoding="utf-8") as file:
+        for index in indices:
+            task = env.task(index)
+            fault = verifier.check_reference(task.reference)
+            if fault is not None:
+                raise ValueError(
+                    f"{env.name}, task {index} ({task.id}): {fault}. Correct or remove this row"
+                )
+            row = {
+                "prompt": [dict(message) for message in task.messages],
+                "label": written(task.reference),
+                "datasource": env.name,
+            }
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return len(indices)

@@ -1,0 +1,21 @@
+"""Import this to register ``reasoning_gym/NAME-v0`` for every data set that can be judged.
+
+``make("assay.adapters.reasoning_gym_ids:reasoning_gym/countdown-v0")`` does it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..envs import TextEnv
+from .reasoning_gym import builder, register_reasoning_gym
+
+
+def __getattr__(name: str) -> Callable[..., TextEnv]:
+    """What makes the environment of a data set, by the data set's name."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return builder(name)
+
+
+register_reasoning_gym()

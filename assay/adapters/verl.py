@@ -1,0 +1,142 @@
+"""verl: an environment as its reward function, and its tasks as its parquet rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..envs import TextEnv
+from ..verifiers import Status, Verdict, Verifier
+from .judging import Judge, by_name, judged, read, rows_of, verifier_of, written
+
+
+class VerlReward:
+    """A ``compute_score`` of verl's. Make one with :func:`verl_reward`."""
+
+    def __init__(self, judges: dict[str, Verifier] | Verifier, retries: int) -> None:
+        self.judges, self.retries = judges, retries
+        self.__name__ = "compute_score"
+
+    def __call__(
+        self,
+        data_source: str,
+        solution_str: str,
+        ground_truth: str,
+        extra_info: Mapping[str, Any] | None = None,
+        **_: Any,
+    ) -> dict[str, float | str]:
+        """Judge one reply.
+
+        Args:
+            data_source: which environment, where there are several.
+            solution_str: the reply; verl has taken its special tokens off.
+            ground_truth: the reference, as :func:`to_verl` writes it.
+            extra_info: not looked at.
+
+        Returns:
+            ``score``, what verl trains on; ``acc``, 1.0 for a right answer; ``status``; and each
+            named reward as ``part/NAME``, NaN where it has none. The same keys for every reply.
+
+        Raises:
+            RewardFault: a fault of ours left no score.
+            ValueError: no judge has the name, or the ground truth is no JSON.
+        """
+        verifier = self._verifier(data_source)
+        reference = read("ground_truth", ground_truth)
+        return _row(judged(verifier, [solution_str], [reference], retries=self.retries)[0])
+
+    def _verifier(self, data_source: str) -> Verifier:
+        if isinstance(self.judges, Verifier):
+            return self.judges
+        if data_source not in self.judges:
+            raise ValueError(
+                f"nothing judges data_source {data_source!r}; known: {', '.join(self.judges)}. "
+                "Name the environment as the rows do"
+            )
+        return self.judges[data_source]
+
+
+def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> VerlReward:
+    """A reward function for verl's ``reward.custom_reward_function.path`` and ``name``.
+
+    verl has no word for "no score": ``None`` breaks its batch or becomes 0.0, depending on the
+    reward manager, and NaN spoils the whole group's advantages. So a reply that is not judged is
+    judged again, ``retries`` times, and then raises. Its ``naive`` and ``dapo`` managers hand
+    that on and the run stops; ``prime`` writes 0.0 for any exception, so do not use that one.
+
+    Args:
+        judges: an environment of one turn or a verifier; or several, by ``data_source``.
+        retries: further tries for a reply that a fault of ours left without a score.
+
+    Raises:
+        ValueError: an environment plays more than one reply.
+
+    Example:
+        >>> from assay import Exact
+        >>> compute_score = verl_reward(Exact())
+        >>> compute_score("cities", "Paris", '"Paris"')["score"]
+        1.0
+    """
+    return VerlReward(by_name(judges), retries)
+
+
+def to_verl(
+    env: TextEnv,
+    path: str | Path,
+    *,
+    size: int | None = None,
+    seed: int = 0,
+    split: str = "train",
+    data_source: str = "",
+) -> int:
+    """Write tasks as the parquet file that verl's ``data.train_files`` names.
+
+    Args:
+        env: an environment of one turn.
+        path: of the file.
+        size: how many rows, in the order of training; by default every task once.
+        seed: of that order.
+        split: noted in ``extra_info``.
+        data_source: what the rows are called; the environment's id.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ValueError: the environment is not of one turn, its tasks never end and there is no
+            ``size``, or a reference cannot be used.
+        ImportError: pyarrow is missing: ``pip install 'assay[verl]'``.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    verifier = verifier_of(env)
+    rows = []
+    for index in rows_of(env, size, seed):
+        task = env.task(index)
+        fault = verifier.check_reference(task.reference)
+        if fault is not None:
+            raise ValueError(f"{env.name}, task {index} ({task.id}): {fault}. {_REMEDY}")
+        rows.append(
+            {
+                "data_source": data_source or env.name,
+                "prompt": [dict(message) for message in task.messages],
+                "ability": str(task.metadata.get("topic", "")),
+                "reward_model": {"style": "rule", "ground_truth": written(task.reference)},
+                "extra_info": {"index": index, "split": split, "task": task.id},
+            }
+        )
+    parquet.write_table(pyarrow.Table.from_pylist(rows), str(path))
+    return len(rows)
+
+
+_REMEDY = "Correct or remove this row: no reply to it could be judged"
+
+
+def _row(verdict: Verdict) -> dict[str, float | str]:
+    score = verdict.score
+    assert score is not None  # noqa: S101  # judged() raised otherwise
+    parts = {f"part/{n}": float("nan") if s is None else s for n, s in verdict.parts.items()}
+    right = float(verdict.status is Status.CORRECT)
+    return {"score": score, "acc": right, "status": verdict.status.value, **parts}

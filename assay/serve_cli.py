@@ -1,0 +1,128 @@
+"""``assay serve``: an environment over HTTP and WebSocket."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .arguments import settings
+from .console import err, say
+from .envs import make
+from .naming import found_here
+
+TOKEN = "ASSAY_SERVE_TOKEN"
+
+
+def serve_command(
+    env: Annotated[
+        str, typer.Argument(help="Environment id, such as assay/GSM8K-v0, or module:id.")
+    ],
+    data: Annotated[
+        str | None, typer.Option(help="Where the tasks are: a JSONL file, a folder, a hub name.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="An argument of the environment, such as split=train."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine's need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"Tokens of clients, one a line. Or one in {TOKEN}."),
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit", help="A limit, such as batch=256, rate=50, episodes=1000; see docs/service."
+        ),
+    ] = None,
+    allow_references: Annotated[
+        bool, typer.Option(help="Judge against references that clients bring, too.")
+    ] = False,
+    tell_reasons: Annotated[
+        bool, typer.Option(help="Tell reasons of verdicts; they may quote the known answer.")
+    ] = False,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS: a chain in PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,
+    drain: Annotated[
+        int, typer.Option(help="Seconds that requests may take to end, at SIGTERM.")
+    ] = 30,
+    access_log: Annotated[
+        bool, typer.Option(help="Log each request, as a line of JSON, on stderr.")
+    ] = True,
+) -> None:
+    """Serve an environment: scoring and episodes, over HTTP and WebSocket.
+
+    Routes are at /docs; an environment for OpenEnv's clients is at /openenv. Known answers never
+    leave the server. A client in Python: assay.service.RemoteEnv(URL).
+    """
+    try:
+        from .service import ServiceLimits, Tokens, check_exposure, create_app, serve
+    except ImportError as error:
+        raise ImportError(f"serve needs: pip install 'assay[serve]' ({error})") from error
+    if (certificate is None) != (key is None):
+        raise ValueError("--certificate and --key go together: give both, or none")
+    limits = ServiceLimits(**_limits(limit or [], ServiceLimits))
+    if token_file is not None:
+        tokens = Tokens.read(token_file)
+    else:
+        tokens = Tokens([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
+    check_exposure(host, tokens)
+    kwargs = settings(setting or [])
+    if data is not None:
+        kwargs["data"] = data
+    made = make(found_here(env), **kwargs)
+    app = create_app(made, limits, tokens, references=allow_references, reasons=tell_reasons)
+    _log_to_stderr(access=access_log)
+    guarded = f"{len(tokens)} tokens" if tokens else "no token: this machine alone"
+    # SIGTERM drains; the process then ends of itself, with 0.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    serve(
+        app,
+        host=host,
+        port=port,
+        limits=limits,
+        drain_s=drain,
+        certificate=certificate,
+        key=key,
+        listening=lambda url: say(f"Serving {made.name} at {url} ({guarded})", to=err),
+    )
+
+
+def _limits(pairs: list[str], kind: type) -> dict[str, int | float]:
+    """Limits by name, each a number.
+
+    Raises:
+        ValueError: a name is unknown, or a value is no number of its kind.
+    """
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    found = settings(pairs, "--limit")
+    for name, value in found.items():
+        if name not in known:
+            raise ValueError(f"there is no limit {name!r}; there are {', '.join(known)}")
+        whole = known[name].type == "int"
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            wanted = "a whole number" if whole else "a number"
+            raise ValueError(f"--limit {name} must be {wanted}, got {value!r}")
+    return found
+
+
+def _log_to_stderr(*, access: bool) -> None:
+    """Messages of the service as they are: access is JSON already."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    for name in ("assay.service", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.propagate = False
+    logging.getLogger("assay.service").setLevel(logging.WARNING)
+    logging.getLogger("assay.service.access").setLevel(logging.INFO if access else logging.WARNING)

@@ -1,0 +1,234 @@
+"""The server as an ASGI application: routes, schemas, and the guard before them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Request, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from ..envs import TextEnv
+from . import messages
+from .desk import Desk
+from .guard import Guard
+from .limits import ServiceLimits
+from .openenv import add_openenv
+from .refused import Refused
+from .socket import talk
+from .tokens import Tokens
+
+_FAILURES: dict[int | str, dict[str, Any]] = {
+    code: {"model": messages.Failed, "description": why}
+    for code, why in {
+        401: "no known token",
+        413: "too much for one request",
+        422: "not the right fields",
+        429: "too often",
+        503: "busy: come back after Retry-After seconds",
+    }.items()
+}
+_ABOUT = """Judging of replies, and episodes, for one environment.
+
+A verdict whose `score` is null is a fault of the server's, never of the reply: leave it out, and
+never take it for 0. Over WebSocket, at `/v1/ws`, a message is the body of the route of the same
+name with two fields more: `op`, one of `score`, `reset`, `step`, `close`, `tasks`, and `id`, which
+comes back with the answer. Answers come as they are ready, and many may be awaited at one time.
+"""
+
+
+class _Index(int):
+    """A task's number in a path."""
+
+
+def create_app(
+    env: TextEnv,
+    limits: ServiceLimits | None = None,
+    tokens: Tokens | None = None,
+    *,
+    references: bool = False,
+    reasons: bool = False,
+) -> FastAPI:
+    """An ASGI application that serves an environment; it closes it when it ends.
+
+    Args:
+        env: what is served.
+        limits: bounds.
+        tokens: who may ask; without any everybody on this machine.
+        references: judge replies against references that clients bring, too.
+        reasons: tell reasons of verdicts, which may quote the known answer.
+    """
+    limits, tokens = limits or ServiceLimits(), tokens or Tokens()
+    desk = Desk(env, limits, references=references, reasons=reasons)
+
+    @contextlib.asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        sweeping = asyncio.create_task(_sweep(desk))
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            await asyncio.to_thread(desk.shut)
+
+    from .. import __version__
+
+    app = FastAPI(
+        title=f"Assay: {env.name}",
+        version=__version__,
+        description=_ABOUT,
+        lifespan=life,
+        redoc_url=None,
+    )
+    app.state.desk = desk
+    _answer_refusals(app)
+    _add_v1(app, desk)
+    _add_operations(app, desk)
+    add_openenv(app, desk)
+
+    @app.websocket("/v1/ws")
+    async def socket(websocket: WebSocket) -> None:
+        guard = app.state.guard
+        await talk(websocket, desk, guard.rates)
+
+    routes = frozenset(
+        path for route in app.routes if "{" not in (path := getattr(route, "path", "{"))
+    )
+    app.add_middleware(
+        _Kept, limits=limits, tokens=tokens, metrics=desk.metrics, routes=routes, keeper=app.state
+    )
+    return app
+
+
+class _Kept(Guard):
+    """The guard, known to the application whose WebSockets share its rates."""
+
+    def __init__(self, app: Any, *, keeper: Any, **kwargs: Any) -> None:
+        super().__init__(app, **kwargs)
+        keeper.guard = self
+
+
+def _add_v1(app: FastAPI, desk: Desk) -> None:
+    """The routes that do the work."""
+
+    @app.get("/v1/environment", response_model=messages.Described, responses=_FAILURES)
+    async def environment() -> Any:
+        """What is served, and its limits."""
+        return JSONResponse(desk.describe())
+
+    @app.post("/v1/score", response_model=messages.Verdicts, responses=_FAILURES)
+    async def score(asked: messages.Score) -> Any:
+        """Judge replies; verdicts come in their order."""
+        return JSONResponse(await desk.score(asked))
+
+    @app.get("/v1/tasks/{index}", response_model=messages.TasksTold, responses=_FAILURES)
+    async def task(index: Annotated[int, Path(ge=0, lt=2**63)]) -> Any:
+        """One task: its prompt and id, never its reference."""
+        return JSONResponse(await desk.tasks(messages.Tasks(tasks=[index])))
+
+    @app.post("/v1/tasks", response_model=messages.TasksTold, responses=_FAILURES)
+    async def tasks(asked: messages.Tasks) -> Any:
+        """Several tasks."""
+        return JSONResponse(await desk.tasks(asked))
+
+    @app.post("/v1/episodes", response_model=messages.Episodes, responses=_FAILURES)
+    async def begin(asked: messages.Reset, request: Request) -> Any:
+        """Begin episodes."""
+        return JSONResponse(await desk.reset(asked, desk.over_http, _owner(request)))
+
+    @app.post("/v1/episodes/step", response_model=messages.Outcomes, responses=_FAILURES)
+    async def steps(asked: messages.Steps, request: Request) -> Any:
+        """Take a turn in each of several episodes."""
+        return JSONResponse(await desk.step(asked.steps, desk.over_http, _owner(request)))
+
+    @app.post("/v1/episodes/close", response_model=messages.Closed, responses=_FAILURES)
+    async def close_many(asked: messages.Close, request: Request) -> Any:
+        """Forget several episodes."""
+        return JSONResponse(desk.close(asked, desk.over_http, _owner(request)))
+
+    @app.post("/v1/episodes/{episode}/step", response_model=messages.Outcome, responses=_FAILURES)
+    async def step(
+        asked: messages.OneStep, request: Request, episode: Annotated[str, Path(max_length=100)]
+    ) -> Any:
+        """Take a turn in one episode."""
+        one = messages.Step(episode=episode, **asked.model_dump())
+        found = await desk.step([one], desk.over_http, _owner(request))
+        outcome = found["outcomes"][0]
+        return JSONResponse(outcome, status_code=_STATUS.get(_code(outcome), 200))
+
+    @app.delete("/v1/episodes/{episode}", response_model=messages.Closed, responses=_FAILURES)
+    async def close(request: Request, episode: Annotated[str, Path(max_length=100)]) -> Any:
+        """Forget one episode."""
+        asked = messages.Close(episodes=[episode])
+        return JSONResponse(desk.close(asked, desk.over_http, _owner(request)))
+
+
+_STATUS = {"episode": 404, "busy": 409, "turn": 409, "over": 409}
+
+
+def _code(outcome: dict[str, Any]) -> str:
+    return str(outcome.get("error", {}).get("code", ""))
+
+
+def _add_operations(app: FastAPI, desk: Desk) -> None:
+    """What those who run the server ask for."""
+
+    @app.get("/healthz")
+    async def health() -> dict[str, str]:
+        """Whether the process answers. Needs no token."""
+        return {"status": "ok"}
+
+    @app.get("/readyz", responses={503: {"description": "replies cannot be judged now"}})
+    async def ready() -> Response:
+        """Whether replies can be judged, sandbox and all; found out every 15 s. Needs no token."""
+        found = await desk.ready()
+        return JSONResponse({"ready": found}, status_code=200 if found else 503)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        """Counters and gauges, for Prometheus."""
+        return Response(desk.metrics.page(), media_type="text/plain; version=0.0.4")
+
+
+def _answer_refusals(app: FastAPI) -> None:
+    """Have every failure look alike, and none give back what the client sent."""
+
+    async def refused(_: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)  # noqa: S101  # what it is registered for
+        app.state.desk.metrics.refused[error.code] += 1
+        return JSONResponse(error.to_json(), status_code=error.status, headers=error.headers)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101  # as above
+        return await refused(request, Refused(422, "invalid", faults(error.errors())))
+
+    async def other(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101  # as above
+        return await refused(request, Refused(error.status_code, "http", str(error.detail)))
+
+    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, other)
+
+
+def faults(errors: Any, shown: int = 5) -> str:
+    """Where a message is not as it should be, without what it holds there."""
+    found = []
+    for error in list(errors)[:shown]:
+        place = ".".join(str(part)[:50] for part in error["loc"])
+        found.append(f"{place}: {error['msg'][:200]}")
+    return "; ".join(found).encode("utf-8", "replace").decode()
+
+
+def _owner(request: Request) -> str:
+    return f"{request.scope['assay.owner']}/"
+
+
+async def _sweep(desk: Desk, every_s: float = 5.0) -> None:
+    """Forget idle episodes, also where nobody begins new ones."""
+    while True:
+        await asyncio.sleep(min(every_s, desk.limits.idle_s))
+        desk.over_http.forget_idle()

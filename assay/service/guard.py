@@ -1,0 +1,243 @@
+"""What stands before every route: who asks, how often, how much; and the access log."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from .limits import ServiceLimits
+from .metrics import Metrics
+from .rate import Rates
+from .refused import Refused
+from .tokens import Tokens
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/openenv/health"})
+_access = logging.getLogger("assay.service.access")
+_log = logging.getLogger("assay.service")
+
+
+class Guard:
+    """Refuses what must not reach a route, before a byte of the body is read into an object.
+
+    A request is let in that has a known token (where there are any), comes from no foreign web
+    page, has asked no more often than it may, and whose body is complete in time and no larger
+    than it may be, whether it says so beforehand or comes in chunks.
+
+    ``scope["assay.owner"]`` names who asks.
+
+    Args:
+        app: what answers.
+        limits: bounds.
+        tokens: who may ask.
+        metrics: where it counts.
+        routes: paths that are counted by their own name; the rest is ``other``.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        limits: ServiceLimits,
+        tokens: Tokens,
+        metrics: Metrics,
+        routes: frozenset[str],
+    ) -> None:
+        self.app, self.limits, self.tokens, self.metrics = app, limits, tokens, metrics
+        self.routes = routes
+        self.rates = Rates(limits.rate, limits.burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's entry."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        started, status, size = time.perf_counter(), 0, 0
+
+        async def sent(message: MutableMapping[str, Any]) -> None:
+            nonlocal status, size
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                status = message["status"]
+            elif message["type"] == "websocket.accept":
+                status = 101
+            size += len(message.get("body", b"")) + len(message.get("text") or "")
+            await send(message)
+
+        try:
+            await self._let_in(scope, receive, sent)
+        except Refused as refused:
+            self.metrics.refused[refused.code] += 1
+            await _tell(scope, receive, sent, refused)
+        except Exception as error:
+            if status:
+                raise
+            _log.exception("a route raised %s", type(error).__name__)
+            await _tell(scope, receive, sent, Refused(500, "fault", "a fault of the server's"))
+        finally:
+            seconds = time.perf_counter() - started
+            if scope["type"] == "http":
+                self.metrics.answered(self._route(scope), status, seconds)
+            self._note(scope, status, size, seconds)
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _headers(scope)
+        client = (scope.get("client") or ("",))[0]
+        scope["assay.owner"] = client
+        self._refuse_foreign(headers)
+        if scope["path"] not in OPEN:
+            if self.tokens:
+                name = self.tokens.name_of(headers.get(b"authorization"))
+                if name is None:
+                    raise Refused(
+                        401, "token", "expected 'Authorization: Bearer TOKEN' with a known token"
+                    )
+                scope["assay.owner"] = name
+            wait = self.rates.wait_s(scope["assay.owner"])
+            if wait:
+                raise Refused(
+                    429,
+                    "rate",
+                    f"more than {self.limits.rate:g} requests a second: come back later, or send "
+                    "more in one request",
+                    retry_s=wait,
+                )
+        if scope["type"] == "http":
+            receive = await self._whole_body(headers, receive)
+        elif self.metrics.sockets >= self.limits.sockets:
+            raise Refused(
+                503, "sockets", f"{self.limits.sockets} WebSockets are open already", retry_s=1
+            )
+        await self.app(scope, receive, send)
+
+    def _refuse_foreign(self, headers: dict[bytes, bytes]) -> None:
+        """Refuse what a web page of another origin asks, and where its name leads here.
+
+        Without tokens a browser on this machine would be let in whatever page it shows.
+        """
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self.tokens and not _loopback(host):
+            raise Refused(
+                403, "host", "without tokens only localhost is answered: start with --token-file"
+            )
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        try:
+            same = not origin or urlsplit(origin).netloc == host
+        except ValueError:
+            same = False
+        if not same:
+            raise Refused(403, "origin", "requests of other web pages are not answered")
+
+    async def _whole_body(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+        """The body, once it is all there, as a route receives it."""
+        limit = self.limits.body_bytes
+        too_large = Refused(
+            413, "body", f"the body is larger than {limit} bytes: send it in several requests"
+        )
+        told = headers.get(b"content-length", b"0")
+        if not told.isdigit() or len(told) > 18 or int(told) > limit:
+            raise too_large
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.limits.read_s):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refused(400, "gone", "the connection ended before the body did")
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size > limit:
+                        raise too_large
+                    if part:
+                        parts.append(part)
+                    if len(parts) > 1000:  # a small part costs far more than its bytes
+                        parts = [b"".join(parts)]
+                    more = message.get("more_body", False)
+        except TimeoutError as error:
+            raise Refused(
+                408, "slow", f"the body was not complete after {self.limits.read_s:g} s"
+            ) from error
+        body, given = b"".join(parts), False
+
+        async def again() -> MutableMapping[str, Any]:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return again
+
+    def _route(self, scope: Scope) -> str:
+        path = scope["path"]
+        if path in self.routes:
+            return str(path)
+        first = "/".join(path.split("/")[:3])
+        return f"{first}/..." if first in self.routes else "other"
+
+    def _note(self, scope: Scope, status: int, size: int, seconds: float) -> None:
+        """One JSON object a line; never a token, a body or a query."""
+        if not _access.isEnabledFor(logging.INFO):
+            return
+        row = {
+            "at": round(time.time(), 3),
+            "client": (scope.get("client") or ("",))[0],
+            "owner": scope.get("assay.owner", ""),
+            "method": scope.get("method", "WEBSOCKET"),
+            "path": scope["path"][:200],
+            "status": status,
+            "bytes": size,
+            "ms": round(1000 * seconds, 3),
+        }
+        _access.info("%s", json.dumps(row))
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    """Headers by name; a doubled one that decides something is refused, not chosen from."""
+    found: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name in found and name in (b"authorization", b"host", b"origin", b"content-length"):
+            raise Refused(400, "header", f"more than one {name.decode()} header")
+        found[name] = value
+    return found
+
+
+def _loopback(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name in ("localhost", "testserver") or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+async def _tell(scope: Scope, receive: Receive, send: Send, refused: Refused) -> None:
+    """Answer with what is refused and why, and take no more of this connection's body."""
+    kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
+    body = json.dumps(refused.to_json()).encode()
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        **refused.headers,
+    }
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if kind.startswith("websocket"):
+        await receive()  # its request to connect
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    try:
+        await send({"type": f"{kind}.start", "status": refused.status, "headers": raw})
+        await send({"type": f"{kind}.body", "body": body})
+    except OSError:  # nobody is there to be told
+        return

@@ -1,0 +1,170 @@
+"""Episodes that a server holds: bounded in number, in text and in time."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..envs import State
+from .limits import ServiceLimits
+from .refused import Refused
+
+
+class Budget:
+    """What all holders of one server hold together."""
+
+    def __init__(self, limits: ServiceLimits) -> None:
+        self.limits = limits
+        self.episodes = self.chars = 0
+
+    def room_for(self, episodes: int, chars: int = 0) -> None:
+        """Refuse what there is no room for.
+
+        Raises:
+            Refused: 503, as a rule for as long as others play.
+        """
+        if self.episodes + episodes > self.limits.episodes:
+            raise Refused(
+                503,
+                "episodes",
+                f"the server holds {self.episodes} of {self.limits.episodes} episodes and has no "
+                f"room for {episodes} more: close those that are not needed, or come back",
+                retry_s=1,
+            )
+        if 4 * (self.chars + chars) > self.limits.held_mib * 2**20:
+            raise Refused(
+                503,
+                "memory",
+                f"the server holds {self.limits.held_mib} MiB of conversations already: close "
+                "episodes that are not needed, or come back",
+                retry_s=1,
+            )
+
+
+class HeldEpisode:
+    """An episode, and what its last step came to: so a step may be sent twice.
+
+    Attributes:
+        state: the episode; ``None`` when it is over.
+        busy: a step is being taken.
+    """
+
+    __slots__ = ("busy", "chars", "id", "outcome", "reply_hash", "state", "touched", "turn")
+
+    def __init__(self, id_: str, state: State) -> None:
+        self.id, self.busy = id_, False
+        self.state: State | None = state
+        self.turn, self.reply_hash = 0, b""
+        self.outcome: dict[str, Any] | None = None
+        self.chars = sum(len(m["content"]) for m in state.task.messages)
+        self.touched = 0.0
+
+    def took(self, reply: str, outcome: dict[str, Any], *, over: bool) -> None:
+        """Note what a step came to."""
+        self.turn += 1
+        self.reply_hash, self.outcome = digest(reply), outcome
+        if over:
+            self.state = None
+
+
+def digest(reply: str) -> bytes:
+    """Tells replies apart without keeping them."""
+    return hashlib.sha256(reply.encode("utf-8", "surrogatepass")).digest()
+
+
+class Holder:
+    """The episodes of one WebSocket, or those of HTTP.
+
+    Args:
+        budget: the server's.
+        name: gives an episode its id; it must not be guessed where others might use it.
+        keep: hold episodes that are over, too, so that a last step may be sent again.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        name: Callable[[], str],
+        *,
+        keep: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._budget, self._name, self.keep, self._clock = budget, name, keep, clock
+        self._held: OrderedDict[str, HeldEpisode] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[HeldEpisode]:
+        return iter(self._held.values())
+
+    def add(self, states: list[State], owner: str = "") -> list[HeldEpisode]:
+        """Hold episodes that have begun.
+
+        Raises:
+            Refused: there is no room; then none is held.
+        """
+        new = [HeldEpisode(owner + self._name(), state) for state in states]
+        chars = sum(e.chars for e in new)
+        self.forget_idle()
+        self._budget.room_for(len(new), chars)
+        now = self._clock()
+        for episode in new:
+            episode.touched = now
+            self._held[episode.id] = episode
+        self._budget.episodes += len(new)
+        self._budget.chars += chars
+        return new
+
+    def get(self, id_: str, owner: str = "") -> HeldEpisode | None:
+        """An episode of this owner, now the last to be forgotten."""
+        episode = self._held.get(owner + id_)
+        if episode is not None:
+            episode.touched = self._clock()
+            self._held.move_to_end(episode.id)
+        return episode
+
+    def grew(self, episode: HeldEpisode) -> None:
+        """Count an episode's text anew, when a step was taken; it may be over."""
+        if episode.id not in self._held:  # forgotten meanwhile
+            return
+        if episode.state is None and not self.keep:
+            self.forget(episode.id)
+            return
+        now = 0
+        if episode.state is not None:
+            messages = episode.state.messages
+            now = sum(len(m["content"]) for m in messages)
+        elif episode.outcome is not None:
+            now = sum(len(m["content"]) for m in episode.outcome["messages"])
+        self._budget.chars += now - episode.chars
+        episode.chars = now
+
+    def forget(self, id_: str, owner: str = "") -> bool:
+        """Let go of an episode; whether there was one."""
+        episode = self._held.pop(owner + id_, None)
+        if episode is None:
+            return False
+        self._budget.episodes -= 1
+        self._budget.chars -= episode.chars
+        return True
+
+    def forget_idle(self) -> int:
+        """Let go of what nobody has touched for too long; how many those were."""
+        oldest = self._clock() - self._budget.limits.idle_s
+        idle = []
+        for episode in self._held.values():  # the one touched longest ago comes first
+            if episode.touched > oldest:
+                break
+            if not episode.busy:
+                idle.append(episode.id)
+        return sum(map(self.forget, idle))
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        for id_ in list(self._held):
+            self.forget(id_)

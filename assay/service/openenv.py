@@ -1,0 +1,221 @@
+"""The same environment for clients of OpenEnv: its messages, at ``/openenv``.
+
+A client of ``openenv.core`` is given ``http://HOST:PORT/openenv``. Its WebSocket is one episode
+at a time: ``reset`` (with ``seed``, or ``task``), ``step`` with ``{"reply": ...}``, ``state``,
+``close``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import secrets
+import time
+from typing import Any
+
+from fastapi import FastAPI, WebSocket, WebSocketDisconnect
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from . import messages
+from .desk import Desk
+from .held import Holder
+from .rate import Rates
+from .refused import Refused
+
+
+class OpenEnvAction(BaseModel):
+    """The policy's turn, as OpenEnv calls it."""
+
+    model_config = ConfigDict(extra="forbid")
+    reply: messages.Text
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class OpenEnvObservation(BaseModel):
+    """What an OpenEnv client observes; ``reward`` is null before the end, and where no score is."""
+
+    text: str
+    messages: list[dict[str, Any]]
+    task: str
+    status: str | None = None
+    rewards: dict[str, float | None] = Field(default_factory=dict)
+    truncated: bool = False
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Reset(BaseModel):
+    """What ``reset`` may be told; OpenEnv lets clients send more, which is overlooked."""
+
+    seed: messages.Index | None = None
+    episode_id: str | None = Field(None, max_length=255)
+    task: messages.TaskKey | None = None
+
+
+class _State(BaseModel):
+    episode_id: str | None = None
+    step_count: int = 0
+
+
+class _Message(BaseModel):
+    type: str = Field(max_length=100)
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+def add_openenv(app: FastAPI, desk: Desk) -> None:
+    """Add OpenEnv's routes below ``/openenv``."""
+
+    @app.get("/openenv/health")
+    async def health() -> JSONResponse:
+        """OpenEnv's question whether the server is there. Needs no token."""
+        return JSONResponse({"status": "healthy"})
+
+    @app.get("/openenv/metadata")
+    async def metadata() -> JSONResponse:
+        """OpenEnv's question what is served."""
+        told = desk.describe()
+        about = f"{told['name']}: {told['max_turns']} turns at most, played as text"
+        return JSONResponse(
+            {"name": told["name"], "description": about, "version": told["version"]}
+        )
+
+    @app.get("/openenv/schema")
+    async def schema() -> JSONResponse:
+        """OpenEnv's question for the schemas of actions, observations and state."""
+        return JSONResponse(
+            {
+                "action": OpenEnvAction.model_json_schema(),
+                "observation": OpenEnvObservation.model_json_schema(),
+                "state": _State.model_json_schema(),
+            }
+        )
+
+    @app.websocket("/openenv/ws")
+    async def session(websocket: WebSocket) -> None:
+        await _Session(websocket, desk, app.state.guard.rates).run()
+
+
+class _Session:
+    """One client of OpenEnv's: an episode at a time, a message at a time."""
+
+    def __init__(self, websocket: WebSocket, desk: Desk, rates: Rates) -> None:
+        self.websocket, self.desk, self.rates = websocket, desk, rates
+        names = itertools.count(1)
+        self.holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
+        self.episode: str | None = None
+        self.task = ""
+        self.text = ""
+        self.shown = _State()
+
+    async def run(self) -> None:
+        """Answer until the client leaves."""
+        owner = self.websocket.scope["assay.owner"]
+        self.desk.metrics.sockets += 1
+        try:
+            await self.websocket.accept()
+            while True:
+                async with asyncio.timeout(self.desk.limits.idle_s):
+                    raw = await self.websocket.receive()
+                if raw["type"] == "websocket.disconnect":
+                    return
+                while wait := self.rates.wait_s(owner):
+                    await asyncio.sleep(wait)
+                answer = await self._answer(raw.get("text") or raw.get("bytes") or "")
+                if answer is None:
+                    return
+                await self.websocket.send_text(json.dumps(answer, allow_nan=False))
+        except (WebSocketDisconnect, TimeoutError):
+            pass
+        finally:
+            self.desk.metrics.sockets -= 1
+            self.holder.clear()
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                await self.websocket.close()
+
+    async def _answer(self, text: str | bytes) -> dict[str, Any] | None:
+        """The answer to a message; ``None`` where the client takes its leave."""
+        started, route, status = time.perf_counter(), "openenv:invalid", 200
+        try:
+            asked = _Message.model_validate_json(text)
+            if asked.type == "close":
+                return None
+            if asked.type not in ("reset", "step", "state"):
+                return _error("UNKNOWN_TYPE", "type must be reset, step, state or close")
+            route = f"openenv:{asked.type}"
+            if asked.type == "reset":
+                told = await self._reset(_Reset.model_validate(asked.data))
+            elif asked.type == "step":
+                told = await self._step(OpenEnvAction.model_validate(asked.data))
+            else:
+                return {"type": "state", "data": self.shown.model_dump()}
+            return {"type": "observation", "data": told}
+        except ValidationError as error:
+            status = 422
+            kinds = {e["type"] for e in error.errors(include_url=False, include_input=False)}
+            if "json_invalid" in kinds:
+                return _error("INVALID_JSON", "the message is not JSON")
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part)[:50] for part in first["loc"])
+            return _error("VALIDATION_ERROR", f"{place}: {first['msg'][:200]}")
+        except Refused as refused:
+            status = refused.status
+            self.desk.metrics.refused[refused.code] += 1
+            full = status == 503
+            return _error("CAPACITY_REACHED" if full else "EXECUTION_ERROR", refused.message)
+        finally:
+            self.desk.metrics.answered(route, status, time.perf_counter() - started)
+
+    async def _reset(self, asked: _Reset) -> dict[str, Any]:
+        tasks = None if asked.task is None else [asked.task]
+        begun = await self.desk.reset(messages.Reset(tasks=tasks, seed=asked.seed), self.holder)
+        if self.episode is not None:
+            self.holder.forget(self.episode)
+        first = begun["episodes"][0]
+        self.episode, told = first["episode"], first["task"]
+        self.task = told["id"]
+        self.text = "\n\n".join(m["content"] for m in told["messages"])
+        self.shown = _State(episode_id=asked.episode_id or secrets.token_hex(16))
+        seen = OpenEnvObservation(
+            text=self.text,
+            messages=told["messages"],
+            task=self.task,
+            metadata=told["metadata"],
+        )
+        return _told(seen, None, done=False)
+
+    async def _step(self, action: OpenEnvAction) -> dict[str, Any]:
+        if self.episode is None:
+            raise Refused(409, "episode", "step needs an episode: send reset first")
+        step = messages.Step(episode=self.episode, reply=action.reply)
+        outcome = (await self.desk.step([step], self.holder))["outcomes"][0]
+        if "error" in outcome:
+            raise Refused(409, outcome["error"]["code"], outcome["error"]["message"])
+        self.shown.step_count += 1
+        verdict = outcome["verdict"]
+        said = "\n\n".join(m["content"] for m in outcome["messages"])
+        seen = OpenEnvObservation(
+            text=said or self.text,
+            messages=outcome["messages"],
+            task=self.task,
+            truncated=outcome["truncated"],
+        )
+        reward = outcome["reward"]
+        if verdict is not None:
+            seen.status, seen.rewards = verdict["status"], verdict["parts"]
+            score = verdict["score"]
+            reward = None if score is None else score + (reward or 0.0)
+        return _told(seen, reward, done=verdict is not None)
+
+
+def _told(seen: OpenEnvObservation, reward: float | None, *, done: bool) -> dict[str, Any]:
+    """As OpenEnv's clients read it."""
+    told: dict[str, Any] = {"observation": seen.model_dump(), "reward": reward, "done": done}
+    if seen.metadata:
+        told["metadata"] = seen.metadata
+    return told
+
+
+def _error(code: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "data": {"code": code, "message": message}}

@@ -1,0 +1,149 @@
+"""Calls to a server: retried where that does no harm, and given up with a reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+_AGAIN = frozenset({429, 502, 503, 504})
+
+
+class RemoteError(RuntimeError):
+    """A server did not answer, or would not.
+
+    Attributes:
+        status: HTTP's; 0 where there was no answer at all.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Remote:
+    """A server of :func:`assay.service.create_app`, from several threads at one time.
+
+    Every call of ours may be repeated: judging changes nothing, a step says which turn it is.
+
+    Args:
+        url: such as ``http://127.0.0.1:8000``.
+        token: the server's.
+        retries: after the first try.
+        timeout_s: of one try.
+        pause_s: before the first retry; twice as long before each further one.
+
+    Raises:
+        ValueError: the URL is none of http or https.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        retries: int = 6,
+        timeout_s: float = 330.0,
+        pause_s: float = 0.25,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"url must begin with http:// or https://, got {url!r:.100}")
+        self.url, self._token = url.rstrip("/"), token
+        self.retries, self.timeout_s, self.pause_s = retries, timeout_s, pause_s
+        self._client: httpx.Client | None = None
+        self._process = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_client": None}
+
+    def __repr__(self) -> str:
+        return f"Remote({self.url!r})"
+
+    def get(self, path: str) -> Any:
+        """What is at a path.
+
+        Raises:
+            RemoteError: there is no answer, or it is no.
+        """
+        return self._call("GET", path, None)
+
+    def post(self, path: str, body: Any) -> Any:
+        """The answer to a question; errors as for :meth:`get`."""
+        return self._call("POST", path, json.dumps(body).encode())
+
+    def close(self) -> None:
+        """End its connections; a later call begins new ones."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _call(self, method: str, path: str, content: bytes | None) -> Any:
+        headers = {} if content is None else {"content-type": "application/json"}
+        for attempt in range(self.retries + 1):
+            wait = self.pause_s * 2**attempt * (0.5 + random.random() / 2)  # noqa: S311  # spreads clients
+            try:
+                answer = self._at().request(method, path, content=content, headers=headers)
+            except (httpx.TransportError, OSError) as error:
+                told = RemoteError(
+                    f"{self.url} does not answer ({type(error).__name__}: {error}). Is "
+                    "'assay serve' running there?"
+                )
+            else:
+                if answer.status_code < 400:
+                    return answer.json()
+                told = _refusal(self.url, answer)
+                if answer.status_code not in _AGAIN:
+                    raise told
+                wait = max(wait, _seconds(answer.headers.get("retry-after")))
+            if attempt == self.retries:
+                raise told
+            time.sleep(wait)
+        raise AssertionError("the loop returns or raises")
+
+    def _at(self) -> httpx.Client:
+        """Connections of this process: a forked one makes its own."""
+        if self._client is None or self._process != os.getpid():
+            headers = {} if self._token is None else {"authorization": f"Bearer {self._token}"}
+            self._process = os.getpid()
+            self._client = httpx.Client(
+                base_url=self.url, headers=headers, timeout=self.timeout_s, trust_env=False
+            )
+        return self._client
+
+
+def parts(replies: Sequence[str], most: int, most_bytes: int) -> list[range]:
+    """Cut a batch so that each part is small enough for one request."""
+    found, start, size = [], 0, 0
+    for place, reply in enumerate(replies):
+        # JSON in ASCII: six bytes for a character outside it, twelve outside the basic plane
+        cost = 200 + (len(reply) if reply.isascii() else 12 * len(reply)) * 2
+        if place > start and (place - start >= most or size + cost > most_bytes):
+            found.append(range(start, place))
+            start, size = place, 0
+        size += cost
+    return [*found, range(start, len(replies))] if len(replies) > start else found
+
+
+def sendable(reply: str) -> str:
+    """A reply without halves of surrogate pairs, which no JSON text can hold."""
+    return reply.encode("utf-8", "replace").decode() if not reply.isascii() else reply
+
+
+def _refusal(url: str, answer: httpx.Response) -> RemoteError:
+    try:
+        why = str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        why = answer.text[:200]
+    return RemoteError(f"{url} answered {answer.status_code}: {why}", answer.status_code)
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return min(60.0, float(text or 0))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,98 @@
+"""The server as a process: where it listens, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from .impatient import protocols
+from .limits import ServiceLimits
+from .tokens import Tokens
+
+
+def check_exposure(host: str, tokens: Tokens) -> None:
+    """Refuse to be open to a network without tokens.
+
+    Raises:
+        ValueError: the address is not this machine's own, and there are no tokens.
+    """
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local and not tokens:
+        raise ValueError(
+            f"--host {host} is open to others, and there is no token: anybody could ask. Give "
+            "--token-file FILE or set ASSAY_SERVE_TOKEN (python -c 'import secrets; "
+            "print(secrets.token_urlsafe(32))' makes one), or listen on 127.0.0.1"
+        )
+
+
+def serve(
+    app: FastAPI,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    limits: ServiceLimits | None = None,
+    drain_s: int = 30,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    listening: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; then finish what was begun.
+
+    Args:
+        app: what :func:`create_app` gave.
+        host: an address of this machine.
+        port: 0 for any that is free.
+        limits: those of the application.
+        drain_s: how long requests under way may take to end.
+        certificate: for TLS, a chain in PEM; with ``key``.
+        key: its private key.
+        listening: told the address once there is one.
+
+    Raises:
+        OSError: the port is taken, or the address is not this machine's.
+    """
+    limits = limits or ServiceLimits()
+    http, websocket = protocols(limits.read_s)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=http,
+        ws=websocket,
+        ws_max_size=limits.body_bytes,
+        ws_per_message_deflate=False,  # a bomb of 8 MiB is small on the wire
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=drain_s,
+        h11_max_incomplete_event_size=32 * 2**10,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+    # Its warnings tell of requests that are none: as many lines as somebody cares to send.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Without the protocol's number asyncio leaves Nagle's algorithm on: 40 ms an answer.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
+        name = f"[{host}]" if family == socket.AF_INET6 else host
+        if listening is not None:
+            scheme = "https" if certificate else "http"
+            listening(f"{scheme}://{name}:{listener.getsockname()[1]}")
+        asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))

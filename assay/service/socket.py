@@ -1,0 +1,109 @@
+"""One WebSocket: many episodes, and many messages that are answered as they are ready."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+from typing import Any
+
+from fastapi import WebSocket, WebSocketDisconnect
+from pydantic import ValidationError
+
+from . import messages
+from .desk import Desk
+from .held import Holder
+from .rate import Rates
+from .refused import Refused
+
+
+async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
+    """Answer messages until the client leaves; its episodes go with it.
+
+    A client that asks too often, or has as many messages under way as it may, is not read from
+    until that has changed: it waits, and no message of its is lost.
+    """
+    names = itertools.count(1)
+    holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
+    owner = websocket.scope["assay.owner"]
+    room = asyncio.Semaphore(desk.limits.in_flight)
+    answering: set[asyncio.Task[None]] = set()
+    desk.metrics.sockets += 1
+    try:
+        await websocket.accept()
+        while True:
+            text = await _next(websocket, desk.limits.idle_s, holder)
+            while wait := rates.wait_s(owner):
+                await asyncio.sleep(wait)
+            await room.acquire()
+            task = asyncio.create_task(_answer(websocket, desk, holder, text))
+            answering.add(task)
+            task.add_done_callback(answering.discard)
+            task.add_done_callback(lambda _: room.release())
+    except (WebSocketDisconnect, TimeoutError):
+        pass
+    finally:
+        desk.metrics.sockets -= 1
+        for task in answering:
+            task.cancel()  # what has begun ends in its thread; nobody is told
+        holder.clear()
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+            await websocket.close()
+
+
+async def _next(websocket: WebSocket, idle_s: float, holder: Holder) -> str | bytes:
+    """The next message; a socket on which nothing comes for too long is closed.
+
+    Raises:
+        TimeoutError: nothing came.
+        WebSocketDisconnect: the client left.
+    """
+    async with asyncio.timeout(idle_s):
+        message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1000))
+    holder.forget_idle()
+    text: str | None = message.get("text")
+    return message["bytes"] if text is None else text
+
+
+async def _answer(websocket: WebSocket, desk: Desk, holder: Holder, text: str | bytes) -> None:
+    """Answer one message; a client that has left is not told."""
+    started, route = time.perf_counter(), "ws:invalid"
+    status = 200
+    told: dict[str, Any] = {}
+    id_: int | str | None = None
+    try:
+        asked = messages.SOCKET.validate_json(text)
+        id_, route = asked.id, f"ws:{asked.op}"
+        told = await _done(asked, desk, holder)
+    except ValidationError as error:
+        status = 422
+        where = "; ".join(
+            f"{'.'.join(str(part)[:50] for part in e['loc'])}: {e['msg'][:200]}"
+            for e in error.errors(include_url=False, include_input=False)[:5]
+        )
+        told = Refused(status, "invalid", where).to_json()
+        desk.metrics.refused["invalid"] += 1
+    except Refused as refused:
+        status = refused.status
+        told = refused.to_json()
+        desk.metrics.refused[refused.code] += 1
+    answer = json.dumps({"id": id_, **told}, allow_nan=False)
+    desk.metrics.answered(route, status, time.perf_counter() - started)
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await websocket.send_text(answer)
+
+
+async def _done(asked: messages.SocketMessage, desk: Desk, holder: Holder) -> dict[str, Any]:
+    if isinstance(asked, messages.SocketScore):
+        return await desk.score(asked)
+    if isinstance(asked, messages.SocketReset):
+        return await desk.reset(asked, holder)
+    if isinstance(asked, messages.SocketSteps):
+        return await desk.step(asked.steps, holder)
+    if isinstance(asked, messages.SocketTasks):
+        return await desk.tasks(asked)
+    return desk.close(asked, holder)

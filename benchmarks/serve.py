@@ -1,0 +1,197 @@
+"""Episodes a second over WebSocket: ``assay serve`` and OpenEnv's server, in turn, in one run.
+
+    python benchmarks/serve.py --openenv PYTHON [--clients 8] [--seconds 3] [--rounds 5]
+    python benchmarks/serve.py --load [--seconds 60]
+
+``PYTHON`` is an interpreter that has ``pip install openenv``; without it ours is measured alone.
+Both serve the same rows, and every reward is checked. ``--load`` measures no peer: 64 clients, of
+which 40 mean ill, for a bounded time (see ``serve_load.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from serve_sums import ROWS, answer, question, reply
+from websockets.asyncio.client import connect
+
+HERE = Path(__file__).parent
+console = Console()
+
+
+@contextmanager
+def ours(*args: str, token: str = "") -> Iterator[tuple[str, int]]:
+    """``assay serve`` as a process; its address and process id."""
+    command = [sys.executable, "-m", "assay", "serve", "serve_sums:bench/Sums-v0"]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--no-access-log", *args],
+        cwd=HERE,
+        env={**os.environ, "ASSAY_SERVE_TOKEN": token},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert " at http" in line, line + process.stderr.read()
+    try:
+        yield line.split(" at ")[1].split()[0], process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        rest = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, rest
+        if rest:
+            console.print("the server's log:", rest[-2000:], markup=False)
+
+
+@contextmanager
+def theirs(python: str, rows: Path) -> Iterator[str]:
+    """OpenEnv's server as a process; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([python, str(HERE / "serve_peer.py"), "serve", str(rows), str(port)])
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"{url}/health", timeout=1).read()  # noqa: S310  # an address of our own
+                break
+            except OSError:
+                time.sleep(0.2)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+async def play(url: str, clients: int, seconds: float, abreast: int) -> dict[str, Any]:
+    """Each client plays so many episodes abreast, over and over; every score is checked."""
+    counts, wrong = [0] * clients, 0
+    until = 0.0
+
+    async def one(me: int, ws: Any) -> None:
+        nonlocal wrong
+        row = me * ROWS // clients
+        while time.perf_counter() < until:
+            tasks = [(row + i) % ROWS for i in range(abreast)]
+            row += abreast
+            await ws.send(json.dumps({"op": "reset", "id": 0, "tasks": tasks}))
+            begun = json.loads(await ws.recv())["episodes"]
+            steps = [
+                {"episode": e["episode"], "reply": reply(task)}
+                for e, task in zip(begun, tasks, strict=True)
+            ]
+            await ws.send(json.dumps({"op": "step", "id": 1, "steps": steps}))
+            outcomes = json.loads(await ws.recv())["outcomes"]
+            for task, outcome in zip(tasks, outcomes, strict=True):
+                wrong += outcome["verdict"]["score"] != float(task % 2 == 0)
+            counts[me] += abreast
+
+    address = url.replace("http", "ws") + "/v1/ws"
+    sockets = [await connect(address, compression=None) for _ in range(clients)]
+    started = time.perf_counter()
+    until = started + seconds
+    await asyncio.gather(*(one(i, ws) for i, ws in enumerate(sockets)))
+    spent = time.perf_counter() - started
+    for ws in sockets:
+        await ws.close()
+    return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Measure in turn, and print medians and ratios."""
+    rates: dict[str, list[float]] = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        rows = folder / "rows.json"
+        told = [
+            {"question": question(i), "answer": answer(i), "reply": reply(i)} for i in range(ROWS)
+        ]
+        rows.write_text(json.dumps(told))
+        url, _ = stack.enter_context(ours("--limit", "rate=0"))
+
+        def own(abreast: int) -> Callable[[], dict[str, Any]]:
+            # In a process of its own, as the peer's client is.
+            command = [sys.executable, __file__, "--play", url, "--clients", str(options.clients)]
+            command += ["--seconds", str(options.seconds), "--abreast", str(abreast)]
+            return lambda: _answer(command)
+
+        def peers(address: str) -> Callable[[], dict[str, Any]]:
+            command = [options.openenv, str(HERE / "serve_peer.py"), "play", address, str(rows)]
+            return lambda: _answer([*command, str(options.clients), str(options.seconds)])
+
+        contenders = {
+            "ours, 64 episodes abreast": own(64),
+            "ours, 8 episodes abreast": own(8),
+            "ours, one at a time": own(1),
+        }
+        if options.openenv:
+            address = stack.enter_context(theirs(options.openenv, rows))
+            contenders["OpenEnv's client, our server"] = peers(f"{url}/openenv")
+            contenders["OpenEnv's client and server"] = peers(address)
+        for turn in range(options.rounds):
+            for name, measure in contenders.items():
+                found = measure()
+                assert found["wrong"] == 0, (name, found)
+                rates.setdefault(name, []).append(found["episodes"] / found["seconds"])
+            console.print(f"round {turn + 1} of {options.rounds}")
+    base = statistics.median(rates.get("OpenEnv's client and server", [0.0]))
+    table = Table(title=f"Episodes a second over WebSocket, {options.clients} clients, medians")
+    for heading in ("", "episodes/s", "lowest", "highest", "ratio"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for name, values in rates.items():
+        middle = statistics.median(values)
+        ratio = f"{middle / base:.1f}" if base else "-"
+        table.add_row(name, f"{middle:.0f}", f"{min(values):.0f}", f"{max(values):.0f}", ratio)
+    console.print(table)
+
+
+def _answer(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    """Compare, or load."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--openenv", help="an interpreter that has openenv")
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--load", action="store_true")
+    parser.add_argument("--play", help=argparse.SUPPRESS)
+    parser.add_argument("--abreast", type=int, default=1, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.load:
+        from serve_load import load
+
+        load(options.seconds or 60.0)
+        return
+    options.seconds = options.seconds or 3.0
+    if options.play:
+        found = asyncio.run(play(options.play, options.clients, options.seconds, options.abreast))
+        print(json.dumps(found))
+        return
+    compare(options)
+
+
+if __name__ == "__main__":
+    main()

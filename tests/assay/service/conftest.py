@@ -1,0 +1,128 @@
+"""Environments to serve, and servers as processes of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+MODULE = '''
+from assay.envs import Generated, Rows, Task, TextEnv, Turn, register
+from assay.verifiers import Exact, FunctionVerifier
+
+
+class Sums(TextEnv):
+    """Say a sum."""
+
+    def __init__(self, size=50):
+        rows = [
+            Task(f"{a} and 17?", str(a + 17), id=f"sum{a}", solution=str(a + 17))
+            for a in range(size)
+        ]
+        super().__init__(Rows(rows), Exact())
+
+
+class Guess(TextEnv):
+    """Guess a number from 0 to 99; each turn tells whether it is more or less. Six turns."""
+
+    def __init__(self):
+        rows = [Task("Which number?", str(n), id=f"n{n}") for n in range(100)]
+        same = FunctionVerifier(lambda reply, gold: reply.strip() == gold)
+        super().__init__(Rows(rows), same, max_turns=6)
+
+    def respond(self, state, reply):
+        if reply == "boom":
+            raise KeyError(state.task.reference)
+        gold = int(state.task.reference)
+        if not reply.strip().isdigit():
+            return Turn.say("a number, please")
+        said = int(reply.strip())
+        if said == gold:
+            return Turn.end(reward=0.5)
+        return Turn.say("more" if said < gold else "less", reward=0.1)
+
+
+class Digit(TextEnv):
+    """Say any digit first."""
+
+    def __init__(self):
+        rows = [Task(f"{n % 7}.{n}?", "") for n in range(100)]
+        super().__init__(Rows(rows), FunctionVerifier(lambda reply, gold: reply[:1].isdigit()))
+
+
+register("served/Sums-v0", Sums)
+register("served/Digit-v0", Digit)
+register("served/Guess-v0", Guess)
+'''
+TOKEN = "a-token-of-the-tests-0123456789"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A folder with a module that registers ``served/Sums-v0`` and ``served/Guess-v0``."""
+    path = tmp_path_factory.mktemp("served")
+    (path / "served_envs.py").write_text(MODULE)
+    return path
+
+
+@pytest.fixture(scope="session")
+def served(folder):
+    """The module, imported."""
+    sys.path.insert(0, str(folder))
+    try:
+        import served_envs
+
+        yield served_envs
+    finally:
+        sys.path.remove(str(folder))
+
+
+@contextmanager
+def running(folder, *args, token=TOKEN):
+    """``assay serve`` as a process; gives its address and itself. It must drain at SIGTERM."""
+    environ = {**os.environ, "ASSAY_SERVE_TOKEN": token or ""}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay", "serve", *args, "--port", "0"],
+        cwd=folder,
+        env=environ,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if " at http" in line:
+                break
+        else:
+            pytest.fail("".join(lines))
+        yield line.split(" at ")[1].split()[0], process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait(timeout=60) == 0, rest
+        assert "ASGI" not in rest, rest
+        assert "a route raised" not in rest, rest
+        process.stderr.close()
+
+
+@pytest.fixture(scope="session")
+def start(folder):
+    """What starts ``assay serve`` with an id and options, as a context."""
+    return lambda id_, *args, **kwargs: running(folder, f"served_envs:{id_}", *args, **kwargs)
+
+
+@pytest.fixture(scope="session")
+def sums_server(folder):
+    """A server of sums; its address."""
+    with running(folder, "served_envs:served/Sums-v0", "--no-access-log") as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="session")
+def guess_server(folder):
+    """A server of a game; its address."""
+    with running(folder, "served_envs:served/Guess-v0", "--no-access-log") as (url, _):
+        yield url

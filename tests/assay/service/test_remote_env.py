@@ -1,0 +1,198 @@
+"""A served environment is an environment: rollouts, vectors, learners cannot tell."""
+
+import asyncio
+import pickle
+
+import numpy as np
+import pytest
+
+from assay.envs import Completion, FunctionPolicy, GroupVectorEnv, arollout, rollout
+from assay.service import RemoteEnv, RemoteError
+from assay.verifiers import Status
+
+TOKEN = "a-token-of-the-tests-0123456789"
+
+
+@pytest.fixture
+def sums(sums_server):
+    env = RemoteEnv(sums_server, TOKEN)
+    yield env
+    env.close()
+
+
+@pytest.fixture
+def guess(guess_server):
+    env = RemoteEnv(guess_server, TOKEN)
+    yield env
+    env.close()
+
+
+def answers(conversations):
+    """The sum where the first number is even; else something else."""
+    found = []
+    for messages in conversations:
+        a = int(messages[0]["content"].split()[0])
+        found.append(Completion(str(a + 17 if a % 2 == 0 else a)))
+    return found
+
+
+def halving(conversations):
+    """Finds a number below 100 in seven guesses, so in six for some."""
+    found = []
+    for messages in conversations:
+        low, high = 0, 99
+        for before, after in zip(messages[1::2], messages[2::2], strict=False):
+            said = int(before["content"])
+            low, high = (said + 1, high) if after["content"] == "more" else (low, said - 1)
+        found.append(Completion(str((low + high) // 2)))
+    return found
+
+
+class Policy:
+    """A function of all conversations."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __call__(self, conversations):
+        return self.answer(conversations)
+
+
+def told(groups):
+    """What must agree, references and reasons aside: those stay on the server."""
+    return [
+        (
+            group.task.id,
+            group.task.messages,
+            [
+                (e.turns, e.status, e.reward, e.rewards, e.step_rewards, e.truncated)
+                for e in group.episodes
+            ],
+        )
+        for group in groups
+    ]
+
+
+def test_a_rollout_from_afar_is_the_rollout_at_home(sums, served) -> None:
+    at_home = rollout(served.Sums(), Policy(answers), 20, 3, seed=4)
+    from_afar = rollout(sums, Policy(answers), 20, 3, seed=4)
+    assert told(from_afar) == told(at_home)
+    assert {e.reward for g in from_afar for e in g.episodes} == {0.0, 1.0}
+
+
+def test_a_game_from_afar_is_the_game_at_home(guess, served) -> None:
+    at_home = rollout(served.Guess(), Policy(halving), 40, 2, seed=1)
+    from_afar = rollout(guess, Policy(halving), 40, 2, seed=1)
+    assert told(from_afar) == told(at_home)
+    assert any(e.truncated for g in from_afar for e in g.episodes)  # seven guesses are too many
+    assert any(e.reward == 1.0 for g in from_afar for e in g.episodes)
+
+
+def test_a_turn_that_was_cut_off_ends_the_game_as_at_home(guess, served) -> None:
+    def cut(conversations):
+        return [Completion("5", finish="length") for _ in conversations]
+
+    assert told(rollout(guess, Policy(cut), 10, 2)) == told(
+        rollout(served.Guess(), Policy(cut), 10, 2)
+    )
+
+
+@pytest.mark.parametrize("turns", [["50", "20", "60", "x", "3", "4"], ["7"]])
+def test_step_by_step_it_is_the_game_at_home(guess, served, turns) -> None:
+    home = served.Guess()
+    assert guess.reset(options={"task": 7}) == home.reset(options={"task": 7})
+    for turn in turns:
+        mine, theirs = guess.step(turn), home.step(turn)
+        mine[-1].pop("reason", None), theirs[-1].pop("reason", None)
+        assert mine == theirs
+
+
+def test_groups_of_a_vector_environment(sums, served) -> None:
+    mine, theirs = (GroupVectorEnv(env, num_envs=6, group_size=2) for env in (sums, served.Sums()))
+    seen, _ = mine.reset(seed=9)
+    assert seen == theirs.reset(seed=9)[0]
+    replies = [c.text for c in answers([[{"content": text}] for text in seen])]
+    np.testing.assert_array_equal(mine.step(replies)[1], theirs.step(replies)[1])
+
+
+def test_several_threads_ask_at_one_time(guess) -> None:
+    async def policy(messages):
+        return halving([messages])[0]
+
+    async def rolled():
+        tasks = [guess.task(i) for i in range(12)]
+        return [group async for group in arollout(guess, policy, tasks, 2)]
+
+    groups = asyncio.run(rolled())
+    assert len(groups) == 12
+    assert all(e.reward is not None for g in groups for e in g.episodes)
+
+
+def test_no_reference_comes_over(sums) -> None:
+    task = sums.task(3)
+    assert (task.reference, task.solution) == (3, None)
+    assert sums.task(3) is task  # kept
+    sums.reset(options={"task": 3})
+    assert sums.step("4")[-1]["reason"] == ""  # "expected '20'" would tell
+
+
+def test_it_pickles(sums) -> None:
+    again = pickle.loads(pickle.dumps(sums.rubric))
+    assert again.verify("20", 3).score == 1.0
+    again.close()
+
+
+def test_half_a_surrogate_pair_spoils_nobody_elses_score(sums) -> None:
+    found = sums.rubric.verify_many(["20", "\ud800", "21"], [3, 3, 4])
+    assert [v.score for v in found] == [1.0, 0.0, 1.0]
+
+
+def test_a_batch_that_is_too_large_for_one_request_is_split(sums) -> None:
+    found = sums.rubric.verify_many(["20"] * 2500, [3] * 2500)
+    assert [v.score for v in found] == [1.0] * 2500
+
+
+def test_a_reply_that_the_server_will_not_read_has_no_score(sums) -> None:
+    found = sums.rubric.verify("2" * 300_000, 3)
+    assert (found.status, found.score) == (Status.VERIFIER_ERROR, None)
+    assert "reply of 300000 characters" in found.reason
+
+
+def test_a_wrong_token_is_refused_at_once(sums_server) -> None:
+    with pytest.raises(RemoteError, match="answered 401"):
+        RemoteEnv(sums_server, "another-token-0123456789")
+
+
+def test_no_server_is_told_with_a_remedy() -> None:
+    with pytest.raises(RemoteError, match="Is 'assay serve' running"):
+        RemoteEnv("http://127.0.0.1:9", TOKEN, retries=0)
+    with pytest.raises(ValueError, match="must begin with http"):
+        RemoteEnv("127.0.0.1:8000")
+
+
+def test_a_server_that_goes_away_gives_no_score_and_never_zero(start) -> None:
+    with start("served/Guess-v0") as (url, _):
+        env = RemoteEnv(url, TOKEN, retries=0)
+        env.reset(options={"task": 9})
+        env.step("50")
+    _, reward, terminated, _, info = env.step("9")
+    env.close()
+    assert np.isnan(reward)
+    assert (terminated, info["status"]) == (True, "verifier_error")
+
+
+def test_an_episode_that_a_new_server_does_not_know_has_no_score(start) -> None:
+    with start("served/Guess-v0") as (url, _):
+        env = RemoteEnv(url, TOKEN, retries=0)
+        env.reset(options={"task": 9})
+        env.step("50")
+        env.remote.post("/v1/episodes/close", {"episodes": [env._state.data.episode]})
+        assert np.isnan(env.step("9")[1])
+        env.close()
+
+
+def test_an_environment_that_raises_gives_no_score(guess) -> None:
+    policy = FunctionPolicy(lambda messages: "boom")
+    (group,) = rollout(guess, policy, 1, 2)
+    assert group.rewards == (None, None)
+    assert "KeyError" not in group.episodes[0].verdict.reason  # nor its message: the answer

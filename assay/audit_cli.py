@@ -32,6 +32,7 @@ from .envs import (
 )
 from .envs.data import read_jsonl
 from .naming import Named, named
+from .rescore_cli import diff_runs
 
 _NAME_HELP = (
     "An environment id (assay/GSM8K-v0), a verifier (Math), or module:attribute; "
@@ -173,15 +174,17 @@ def _said(finding: Finding) -> str:
 
 
 def diff_command(
-    first: Annotated[str, typer.Argument(metavar="A", help=_NAME_HELP)],
+    first: Annotated[
+        str, typer.Argument(metavar="A", help=f"{_NAME_HELP} Or the directory of a run.")
+    ],
     second: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help='JSONL rows as `score` reads them, {"task": ..., "completion": ...}; between '
-            'two verifiers also {"reference": ..., "completion": ...}.'
+            'two verifiers also {"reference": ..., "completion": ...}. None for two runs.'
         ),
-    ],
+    ] = None,
     env: Annotated[
         str | None, typer.Option(help="The environment whose tasks these are, if A is none.")
     ] = None,
@@ -191,10 +194,13 @@ def diff_command(
         Path | None, typer.Option("--json", help="Write all disagreements here, replies whole.")
     ] = None,
 ) -> None:
-    """Show where two verifiers disagree on stored completions.
+    """Show where two verifiers disagree on stored completions, or how two runs differ.
 
     Exit code 0: they give every row the same score. 1: they do not.
     """
+    if file is None:
+        diff_runs(Path(first), Path(second), show, json_path)
+        return
     if json_path is not None:
         refuse_unwritable(json_path)
     judges = [_subject(name, data, {}) for name in (first, second)]

@@ -27,13 +27,16 @@ from .envs import (
     score,
     write_scored,
 )
+from .eval_cli import eval_command
 from .gallery import list_command
 from .naming import found_here
 from .new_cli import new_command
+from .rescore_cli import rescore_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .serve_cli import serve_command
 from .training_cli import PASSED_ON, presets_command, train
+from .view_cli import view_command
 from .watch_cli import compare_command, report_command
 
 app = typer.Typer(
@@ -48,6 +51,9 @@ app.add_typer(sandbox_app, name="sandbox")
 app.command("list")(list_command)
 app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)
+app.command("eval")(eval_command)
+app.command("rescore")(rescore_command)
+app.command("view")(view_command)
 app.command("diff")(diff_command)
 app.command("new")(new_command)
 app.command("serve")(serve_command)

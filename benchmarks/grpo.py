@@ -35,7 +35,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from assay.envs import Episode, EpisodeGroup, Policy, Span, Task
-from assay.grpo import GRPOConfig, Learner, load_model
+from assay.grpo import GRPOConfig, Learner, choose_decoder, load_model
 from assay.verifiers import Verdict
 
 GROUP = 8
@@ -123,16 +123,21 @@ class Clock:
 
 
 class EndingHead(torch.nn.Linear):
-    """An output layer that ends replies with log-normal lengths (median 40), where told to."""
+    """An output layer that ends replies with log-normal lengths (median 40), where told to.
+
+    It counts the calls of a rollout in ``step``, and does nothing of its own before the first.
+    """
 
     def __init__(self, embedding: Tensor, end: int, ragged: bool) -> None:
         super().__init__(embedding.shape[1], embedding.shape[0], bias=False)
-        self.weight, self.end, self.step, self.ragged = embedding, end, 0, ragged
+        self.weight, self.end, self.ragged = embedding, end, ragged
+        self.step: int | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits; of single tokens, with the end as likely as the distribution of lengths says."""
         z = super().forward(x)
-        if torch.is_grad_enabled() or not (x.dim() == 2 or x.shape[-2] == 1):
+        single = x.dim() == 2 or x.shape[-2] == 1
+        if self.step is None or torch.is_grad_enabled() or not single:
             return z
         self.step += 1
         z[..., self.end] = -torch.inf
@@ -209,6 +214,7 @@ def ours(shape: Shape, root: Path, steps: int) -> dict[str, Any]:
     clock = Clock(shape.device)
     model, tokenizer = make_model(shape, root / "model")
     model.generation_config.eos_token_id = None
+    how, _ = choose_decoder(model.eval())  # before the output layer counts its calls
     texts, work, lengths = prompts(shape), [0, 0], []
 
     def rollout(policy: Policy, step: int) -> list[EpisodeGroup]:
@@ -273,7 +279,7 @@ def ours(shape: Shape, root: Path, steps: int) -> dict[str, Any]:
         "memory": memory.above(),
         "tokens": statistics.mean(lengths),
         "floor": products / speed(shape),
-        "how": learner.forward_name,
+        "how": f"{learner.forward_name} forward, {how} decoder",
     }
 
 
@@ -412,7 +418,8 @@ def report(name: str, found: dict[str, list[dict[str, Any]]]) -> None:
         median[side] = {k: statistics.median(r.get(k, 0.0) for r in runs) for k in keys}
         cells = "  ".join(f"{k} {median[side][k]:.3f}" for k in parts)
         more = f"{median[side]['memory']:.0f} MiB, {median[side]['tokens']:.1f} tokens a reply"
-        print(f"{name:9} {side:5}  {cells}  {more}")
+        how = runs[0].get("how", "")
+        print(f"{name:9} {side:5}  {cells}  {more}  {how}")
     a, b = median["assay"], median["TRL"]
     update_a, update_b = (x["forward"] + x["backward"] for x in (a, b))
     print(

@@ -15,7 +15,7 @@ process.
 With ``--memory``: peak memory of an update above that of the imports, each in a fresh process, of a
 model of 25 million parameters, whose weights outweigh its activations.
 
-    python benchmarks/ppo.py [--steps 400] [--seeds 3] [--jobs 2] [--png ppo.png]
+    python benchmarks/ppo.py [--steps 300] [--seeds 2] [--jobs 2] [--png ppo.png]
     python benchmarks/ppo.py --memory
 """
 
@@ -356,8 +356,8 @@ def mean_of(lists: Sequence[Sequence[float]]) -> Iterator[float]:
 def main() -> None:
     """Compare, or, in a process of its own, do one part."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--steps", type=int, default=400)
-    arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--steps", type=int, default=300)
+    arguments.add_argument("--seeds", type=int, default=2)
     arguments.add_argument("--jobs", type=int, default=2, help="runs side by side")
     arguments.add_argument("--png", type=Path, default=Path("ppo.png"))
     arguments.add_argument("--memory", action="store_true", help="memory instead of quality")

@@ -38,6 +38,7 @@ from .run.guards import (
     Ending,
     NothingToLearn,
     Patience,
+    RatioExploded,
     TrainingAlarm,
     drift,
     require_finite,
@@ -197,7 +198,7 @@ class Learner:
         if not self.world.is_main:
             self._crew.follow()
             return
-        with alone_in(self.out_dir), self._crew.leading():
+        with self._crew.leading(), alone_in(self.out_dir):
             self._train()
 
     def _train(self) -> None:
@@ -340,8 +341,12 @@ class Learner:
         parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
         every = self.config.save_every_updates
         for part in parts[buffer.done :]:
-            with stop_later():
-                self._take(part, buffer, rate)
+            try:
+                with stop_later():
+                    self._take(part, buffer, rate)
+            except RatioExploded:
+                self._buffer = None  # the rest tells nothing, and would tell nothing when resumed
+                raise
             if every and buffer.done % every == 0 and buffer.done < len(parts):
                 self.save()
         return rate

@@ -39,7 +39,9 @@ def dpo_loss(
     """
     if not beta > 0:
         raise ValueError(f"beta must be above 0, got {beta!r}: 0.1 is a good start")
-    return -logsigmoid(dpo_margin(chosen, rejected, reference_chosen, reference_rejected, beta))
+    return -logsigmoid(
+        dpo_margin(chosen, rejected, reference_chosen, reference_rejected, beta=beta)
+    )
 
 
 def dpo_margin(
@@ -47,6 +49,7 @@ def dpo_margin(
     rejected: Tensor,
     reference_chosen: Tensor,
     reference_rejected: Tensor,
+    *,
     beta: float = 0.1,
 ) -> Tensor:
     """By how much the policy's implicit reward ``beta log p/q`` of the chosen is higher. [N].

@@ -41,7 +41,7 @@ class Critic(nn.Module):
         weight = next(self.body.parameters())
         if computed_dtype(model) != weight.dtype:
             set_autocast(self.body, computed_dtype(model))
-        self.head = nn.utils.skip_init(nn.Linear, size, 1, device=weight.device, dtype=weight.dtype)
+        self.head = nn.Linear(size, 1, device=weight.device, dtype=weight.dtype)
         for parameter in self.head.parameters():
             nn.init.zeros_(parameter)
         self.shared = False
@@ -49,13 +49,15 @@ class Critic(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where it is."""
-        return self.head.weight.device
+        found: torch.device = self.head.weight.device
+        return found
 
     def forward(self, batch: Batch) -> Tensor:
         """Values [P, G, T] before each token that the policy wrote, in float32; 0 elsewhere."""
         hidden = (shared_hidden if self.shared else padded_hidden)(self.body, batch)  # [N, D]
         values = self.head(hidden.to(self.head.weight.dtype))[:, 0].float()
-        return values.new_zeros(batch.mask.shape).masked_scatter(batch.mask, values)
+        placed: Tensor = values.new_zeros(batch.mask.shape).masked_scatter(batch.mask, values)
+        return placed
 
 
 @torch.no_grad()

@@ -175,7 +175,7 @@ def pairs_gradient(
     likelihood_gradient(
         model, forward, weighed, denominator=1.0, budget=budget, temperature=temperature
     )
-    margin = dpo_margin(*(x.detach() for x in four), beta)
+    margin = dpo_margin(*four, beta=beta).detach()
     return {
         "loss": float(loss.detach()),
         "margin": float(margin.mean()),

@@ -249,7 +249,7 @@ def token_rewards(groups: Sequence[EpisodeGroup], rows: Sequence[Row], config: P
     scored = [e for group in groups for e in group.episodes if e.reward is not None]
     for i, (episode, row) in enumerate(zip(scored, rows, strict=True)):
         if not config.turn_rewards:
-            rewards[i, row.ends[-1]] = episode.reward
+            rewards[i, row.ends[-1]] = episode.reward or 0.0
             continue
         if not episode.step_rewards:
             raise ValueError(
@@ -289,7 +289,7 @@ class _WithCritic(torch.optim.AdamW):
         super().__init__(
             parameters, lr=settings["lr"], weight_decay=settings["weight_decay"], fused=True
         )
-        self._critic = {"critic": critic, "critic_optimizer": optimizer}
+        self._critic: dict[str, Any] = {"critic": critic, "critic_optimizer": optimizer}
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {k: v.state_dict() for k, v in self._critic.items()}

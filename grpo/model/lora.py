@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from .precision import copy_model
 from .wrapped import is_adapted
 
@@ -26,6 +28,7 @@ class LoRA:
         rank: rows of A and columns of B.
         alpha: the product is scaled by ``alpha / rank``.
         targets: names of the linear layers, or peft's ``all-linear``: all but the head.
+        seed: of A, which begins with random numbers.
 
     Raises:
         ValueError: a setting is out of its range.
@@ -34,6 +37,7 @@ class LoRA:
     rank: int = 16
     alpha: float = 32.0
     targets: str | tuple[str, ...] = "all-linear"
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.rank < 1:
@@ -52,7 +56,8 @@ def add_lora(model: Any, lora: LoRA) -> Any:
         ValueError: no layer has a name that is asked for.
     """
     targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
-    with _peft() as peft:
+    with _peft() as peft, torch.random.fork_rng():
+        torch.manual_seed(lora.seed)
         settings = peft.LoraConfig(
             r=lora.rank,
             lora_alpha=lora.alpha,

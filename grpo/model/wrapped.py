@@ -6,8 +6,8 @@ from typing import Any
 
 
 def is_adapted(model: Any) -> bool:
-    """Whether a model is peft's wrapper of one."""
-    return hasattr(model, "peft_config")
+    """Whether a model is peft's wrapper of one; the model inside has a ``peft_config`` too."""
+    return hasattr(model, "peft_config") and hasattr(model, "get_base_model")
 
 
 def causal_lm(model: Any) -> Any:

@@ -10,7 +10,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from ..model.precision import computed_dtype
 from .graph import GraphDecoder
+from .llama import LlamaDecoder, changes
 from .prefill import Prefill
 from .shared import SharedDecoder
 
@@ -88,6 +90,7 @@ class CopyDecoder:
 
 DECODERS: dict[str, MakeDecoder] = {
     "graph": GraphDecoder,
+    "llama": LlamaDecoder,
     "shared": SharedDecoder,
     "copy": CopyDecoder,
 }
@@ -98,7 +101,7 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
     """The fastest decoder that agrees with the copied cache on a small made-up batch.
 
     The batch is tried once for a model, and again when its dtype, device, mode or attention
-    changes.
+    changes, or hooks come or go.
 
     Args:
         model: a causal LM, as it is going to be used.
@@ -108,7 +111,9 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
     """
     parameter = next(model.parameters())
     attention = model.config.get_text_config()._attn_implementation
-    state = (parameter.dtype, parameter.device, model.training, attention)
+    hooks = sum(map(changes, model.modules()))
+    computed = computed_dtype(model)
+    state = (parameter.dtype, computed, parameter.device, model.training, attention, hooks)
     known = _chosen.get(model)
     if known is None or known[0] != state:
         known = _chosen[model] = state, _choose(model, parameter)
@@ -118,8 +123,8 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
 
 @torch.no_grad()
 def _choose(model: Any, parameter: Tensor) -> str:
-    among = ["graph", "shared"] if parameter.is_cuda else ["shared"]
-    tolerance = 1e-3 if parameter.dtype in (torch.float32, torch.float64) else 0.1
+    among = ["graph", "shared"] if parameter.is_cuda else ["llama", "shared"]
+    tolerance = 1e-3 if computed_dtype(model) in (torch.float32, torch.float64) else 0.1
     wanted = _probe(model, CopyDecoder)
     for name in among:
         try:
@@ -127,11 +132,16 @@ def _choose(model: Any, parameter: Tensor) -> str:
         except Exception as error:  # whatever a model's modules raise, the copied cache still works
             _log.info("decoder %r does not fit %s: %s", name, type(model).__name__, error)
             continue
-        off = max(float((a - b).abs().max()) for a, b in zip(found, wanted, strict=True))
+        off = max(_difference(a, b) for a, b in zip(found, wanted, strict=True))
         if off <= tolerance:
             return name
         _log.info("decoder %r is off by %.2g on %s", name, off, type(model).__name__)
     return "copy"
+
+
+def _difference(found: Tensor, wanted: Tensor) -> float:
+    """The largest; tokens that are impossible on both sides have none."""
+    return float((found - wanted).masked_fill(found == wanted, 0.0).abs().max())
 
 
 def _probe(model: Any, make: MakeDecoder) -> list[Tensor]:

@@ -89,24 +89,34 @@ class Distribution:
         One pass over the vocabulary in float32 is left; sums are in float64, where a token of
         probability 1e-12 still widens them, and one of 0 never does.
         """
-        rows, v = logits.shape
         top = logits.amax(-1, keepdim=True)  # [B, 1]
         p = (logits - top).exp_()
-        width = min(_BLOCK, v)
-        if v % width:
-            p = torch.nn.functional.pad(p, (0, width - v % width))
-        blocks = p.view(rows, -1, width)  # [B, N, W]
-        until = blocks.sum(-1, dtype=torch.float64).cumsum(-1)  # [B, N]
-        total = until[:, -1:]
-        threshold = chances[:, None] * total  # [B, 1]
-        block = torch.searchsorted(until, threshold, right=True).clamp_(max=blocks.shape[1] - 1)
-        before = torch.where(block > 0, until.gather(1, (block - 1).clamp(min=0)), 0.0)
-        inside = blocks.gather(1, block[:, :, None].expand(-1, -1, width))[:, 0]  # [B, W]
-        within = inside.double().cumsum(-1)
-        token = torch.searchsorted(within, threshold - before, right=True)
-        # Two sums of the same numbers may round differently: stay on a token that is possible.
-        last = width - 1 - (inside > 0).flip(-1).int().argmax(-1, keepdim=True)
-        tokens = (block * width + torch.minimum(token, last)).clamp_(max=v - 1)
+        if logits.shape[-1] <= _BLOCK:
+            within = p.double().cumsum_(-1)
+            total = within[:, -1:]
+            tokens = torch.searchsorted(within, chances[:, None] * total, right=True)
+        else:
+            tokens, total = _by_blocks(p, chances)
+        tokens.clamp_(max=logits.shape[-1] - 1)
         logprobs = (logits.gather(1, tokens) - top).double() - total.log()
         tokens = tokens.masked_fill(~total.isfinite(), -1)
         return tokens[:, 0], logprobs[:, 0].float()
+
+
+def _by_blocks(p: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens [B, 1] of weights [B, V] at the chances [B], and the sums [B, 1] of the weights."""
+    rows, v = p.shape
+    if v % _BLOCK:
+        p = torch.nn.functional.pad(p, (0, -v % _BLOCK))
+    blocks = p.view(rows, -1, _BLOCK)  # [B, N, W]
+    until = blocks.sum(-1, dtype=torch.float64).cumsum(-1)  # [B, N]
+    total = until[:, -1:]
+    threshold = chances[:, None] * total  # [B, 1]
+    block = torch.searchsorted(until, threshold, right=True).clamp_(max=blocks.shape[1] - 1)
+    before = torch.where(block > 0, until.gather(1, (block - 1).clamp(min=0)), 0.0)
+    inside = blocks.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0]  # [B, W]
+    within = inside.double().cumsum(-1)
+    token = torch.searchsorted(within, threshold - before, right=True)
+    # Two sums of the same numbers may round differently: stay on a token that is possible.
+    last = _BLOCK - 1 - (inside > 0).flip(-1).int().argmax(-1, keepdim=True)
+    return block * _BLOCK + torch.minimum(token, last), total

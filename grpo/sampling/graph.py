@@ -80,9 +80,8 @@ class GraphDecoder(SharedDecoder):
     def _replay_without_graph(self) -> None:
         self._next = self._step(self._tokens, self._places)
 
-    def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _write(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor | None]:
         """Put the newest token in its column, and give all columns, with those to hide."""
-        b = len(key)
-        replies = self._replies[layer][:, :b]
-        replies.index_copy_(3, self._at, torch.stack([key, value]))
-        return replies, self._hidden
+        replies = self._replies[layer][:, :, : new.shape[2]]
+        replies.index_copy_(3, self._at, new[:, :, :, None])
+        return replies.flatten(1, 2), self._hidden

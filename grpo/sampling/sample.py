@@ -8,13 +8,14 @@ Shapes: B rows, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..model.wrapped import causal_lm
@@ -93,57 +94,80 @@ def sample(
     model = causal_lm(model)
     device = model.device
     steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
-    samples = [Sample() for _ in prompts]
+    replies = _Replies(len(prompts), max_new_tokens, eos_ids, stop)
     numbers = np.arange(first_row, first_row + len(prompts))
     chances = torch.from_numpy(uniforms(seed, numbers, max_new_tokens)).to(device)  # [B, T]
     runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
     _, make = choose_decoder(model)
     decoder = make(model, [p for p, _ in runs], [n for _, n in runs], max_new_tokens - 1)
-    live, ends = samples, frozenset(eos_ids)
+    live = np.arange(len(prompts))
     drawn: list[tuple[Tensor, Tensor]] = []
     for t in range(max_new_tokens):
         tokens, logprobs = distribution.draw(decoder.logits, chances[:, t])
         drawn.append((tokens, logprobs))
         if len(drawn) == steps_a_look or t + 1 == max_new_tokens:
-            _write_down(live, drawn, ends, stop)
+            replies.add(live, drawn)
             drawn = []
-            going = [i for i, s in enumerate(live) if s.finish == "length"]
+            going = np.flatnonzero(~replies.done[live]).tolist()
             if t + 1 == max_new_tokens or not going:
                 break
             if len(live) - len(going) > decoder.patience * len(live):
                 order = _closed_up(len(live), going)
                 rows = torch.tensor(order, device=device)
-                live, chances, tokens = [live[i] for i in order], chances[rows], tokens[rows]
+                live, chances, tokens = live[order], chances[rows], tokens[rows]
                 decoder.keep(rows)
         decoder.feed(tokens.clamp(min=0))
-    return samples
+    return replies.samples()
 
 
-def _write_down(
-    live: Sequence[Sample],
-    drawn: Sequence[tuple[Tensor, Tensor]],
-    ends: Container[int],
-    stop: StopStrings | None,
-) -> None:
-    """Add the tokens of some steps to their replies, up to where each ends."""
-    steps = zip(
-        torch.stack([tokens for tokens, _ in drawn]).tolist(),
-        torch.stack([logprobs for _, logprobs in drawn]).tolist(),
-        strict=True,
-    )
-    for tokens, logprobs in steps:
-        for reply, token, logprob in zip(live, tokens, logprobs, strict=True):
-            if reply.finish == "stop":
-                continue
-            if token < 0:
+class _Replies:
+    """What is written so far, and which rows are done.
+
+    Args:
+        rows: how many replies there are.
+        room: most tokens of each.
+        ends: tokens that end a reply.
+        stop: texts that do.
+    """
+
+    def __init__(self, rows: int, room: int, ends: Sequence[int], stop: StopStrings | None) -> None:
+        self.done = np.zeros(rows, dtype=np.bool_)
+        self._ids = np.zeros((rows, room), dtype=np.int64)
+        self._logprobs = np.zeros((rows, room), dtype=np.float32)
+        self._lengths = np.zeros(rows, dtype=np.int64)
+        self._ends, self._stop = np.array(sorted(ends), dtype=np.int64), stop
+        self._step = 0
+
+    def add(self, rows: NDArray[np.int64], drawn: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Add the tokens of some steps to these rows, up to where each ends."""
+        steps = zip(
+            torch.stack([tokens for tokens, _ in drawn]).cpu().numpy(),
+            torch.stack([logprobs for _, logprobs in drawn]).cpu().numpy(),
+            strict=True,
+        )
+        for tokens, logprobs in steps:
+            going = ~self.done[rows]
+            to, tokens, t = rows[going], tokens[going], self._step
+            if (tokens < 0).any():
                 raise ValueError(
                     "the model's logits are not finite, so there is nothing to draw from: its "
                     "weights are broken. Go back to an earlier checkpoint, and lower learning_rate"
                 )
-            reply.ids.append(token)
-            reply.logprobs.append(logprob)
-            if token in ends or (stop is not None and stop.complete(reply.ids)):
-                reply.finish = "stop"
+            self._ids[to, t], self._logprobs[to, t] = tokens, logprobs[going]
+            self._lengths[to] = self._step = t + 1
+            self.done[to] = (tokens[:, None] == self._ends).any(1)
+            if self._stop and len(to):
+                late = self._ids[:, max(0, t + 1 - self._stop.window) : t + 1]
+                self.done[to] |= [self._stop.complete(late[row].tolist()) for row in to]
+
+    def samples(self) -> list[Sample]:
+        """All replies, in order."""
+        return [
+            Sample(ids[:n].tolist(), logprobs[:n].tolist(), "stop" if done else "length")
+            for ids, logprobs, n, done in zip(
+                self._ids, self._logprobs, self._lengths, self.done, strict=True
+            )
+        ]
 
 
 def _closed_up(rows: int, going: Sequence[int]) -> list[int]:

@@ -5,6 +5,9 @@ group, so their products are one matrix product per prompt, and nothing is copie
 replies; the second grow in place, in buffers that double when they are full. The model's modules
 stay as they are: this is one more attention implementation given to transformers.
 
+Heads come before rows everywhere: rows in the order of their prompts are then a prompt's block by
+themselves, and nothing is moved for the products.
+
 Shapes: Q prompts, B rows, S prompt tokens, T tokens of the replies so far, K key-value heads,
 R query heads to each, E head size, L layers, V vocabulary.
 """
@@ -46,7 +49,8 @@ class SharedDecoder:
     ) -> None:
         self._model, self._room = model, max(1, room)
         start = Prefill(model, prompts)
-        self._prompts = start.keys_values()  # L of [2, Q, K, S, E]
+        self._prompts = [x.transpose(1, 2).contiguous() for x in start.keys_values()]
+        # L of [2, K, Q, S, E]
         there = start.mask  # [Q, S]
         dtype, device = self._prompts[0].dtype, model.device
         self._bias: Tensor | None = None  # [Q, 1, S], -inf on padding
@@ -57,7 +61,7 @@ class SharedDecoder:
         every = torch.from_numpy(self._prompt_of).to(device)
         self.logits = start.logits[every]  # [B, V]
         self._positions = there.sum(1)[every]  # [B]
-        self._replies: list[Tensor] = []  # L of [2, at least B, K, room now, E]
+        self._replies: list[Tensor] = []  # L of [2, K, at least B, room now, E]
         self._length = 0
         self._layers_asked = 0
         self._seat()
@@ -74,7 +78,7 @@ class SharedDecoder:
         if moved.numel():
             for layer in self._replies:
                 written = layer[:, :, :, : self._length]
-                written[:, moved] = written[:, rows[moved]]
+                written[:, :, moved] = written[:, :, rows[moved]]
         self._drop_prompts()
         self._seat()
 
@@ -105,75 +109,68 @@ class SharedDecoder:
         logits: Tensor = output.logits[:, -1]
         return logits
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def attend(self, layer: int, query: Tensor, new: Tensor) -> Tensor:
         """What each row's newest token takes from its prompt and its reply.
 
         Args:
             layer: number of the layer.
-            query: [B, K * R, 1, E], scaled.
-            key: [B, K, 1, E] of the newest token, which is kept.
-            value: as ``key``.
+            query: [K, B, R, E], scaled.
+            new: [2, K, B, E], key and value of the newest token, which are kept.
 
         Returns:
-            [B, 1, K * R, E].
+            As ``query``.
         """
         self._layers_asked += 1
-        b, k, _, e = key.shape
-        replies, hidden = self._write(layer, key, value)
-        t = replies.shape[3]
-        mine = replies.flatten(1, 2)  # [2, B * K, T, E]
-        prompts = self._prompts[layer].flatten(1, 2)  # [2, Q * K, S, E]
-        q = query.reshape(b, k, -1, e)  # [B, K, R, E]
-        to_reply = torch.bmm(q.flatten(0, 1), mine[0].mT).view(b, k, -1, t)
+        k, b, r, e = query.shape
+        (keys, values), hidden = self._write(layer, new)  # [K * B, T, E]
+        prompt_keys, prompt_values = self._prompts[layer].flatten(1, 2)  # [K * Q, S, E]
+        s = prompt_keys.shape[1]
+        to_reply = torch.bmm(query.view(k * b, r, e), keys.mT)
         if hidden is not None:
             to_reply = to_reply + hidden
-        seated = self._to_prompts(q)  # [Q * K, G * R, E]
+        seated = self._to_prompts(query)  # [K * Q, G * R, E]
         if self._bias is None:
-            to_prompt = torch.bmm(seated, prompts[0].mT)
+            to_prompt = torch.bmm(seated, prompt_keys.mT)
         else:
-            bias = self._bias.expand(-1, k, -1).flatten(0, 1)[:, None]  # [Q * K, 1, S]
-            to_prompt = torch.baddbmm(bias, seated, prompts[0].mT)
-        near = self._to_rows(to_prompt, k)
-        scores = torch.cat([near, to_reply.view(*near.shape[:-1], t)], dim=-1)
+            bias = self._bias.repeat(k, 1, 1)  # [K * Q, 1, S]
+            to_prompt = torch.baddbmm(bias, seated, prompt_keys.mT)
+        scores = torch.cat([self._to_rows(to_prompt, k), to_reply.view(k, b, r, -1)], dim=-1)
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-        weights = weights.to(value.dtype).view(b, k, -1, scores.shape[-1])  # [B, K, R, S + T]
-        s = prompts.shape[2]
-        own = torch.bmm(weights[..., s:].flatten(0, 1), mine[1])
-        shared = self._to_rows(torch.bmm(self._to_prompts(weights[..., :s]), prompts[1]), k)
-        return (own.view(shared.shape) + shared).reshape(b, 1, -1, e)
+        weights = weights.to(values.dtype)  # [K, B, R, S + T]
+        own = torch.bmm(weights.view(k * b, r, -1)[..., s:], values).view(k, b, r, e)
+        near = self._to_prompts(weights)[..., :s]
+        if self._seat_of is None:
+            return torch.baddbmm(own.view(seated.shape), near, prompt_values).view(own.shape)
+        return own + self._to_rows(torch.bmm(near, prompt_values), k)
 
-    def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Put the newest token's key and value into their column.
+    def _write(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Put the newest token's key and value [2, K, B, E] into their column.
 
         Returns:
-            Replies' keys and values [2, B, K, T, E], and what is added to the products with
+            Replies' keys and values [2, K * B, T, E], and what is added to the products with
             each column, where there is any.
         """
-        written = self._replies[layer][:, : len(key), :, : self._length + 1]
-        written[0, :, :, -1], written[1, :, :, -1] = key[:, :, 0], value[:, :, 0]
-        return written, None
+        replies = self._replies[layer][:, :, : new.shape[2]]
+        replies[:, :, :, self._length] = new
+        return replies[:, :, :, : self._length + 1].flatten(1, 2), None
 
     def _to_prompts(self, x: Tensor) -> Tensor:
-        """[B, K, R, *] in the order of the rows to [Q * K, G * R, *], prompt by prompt."""
-        _, k, r, n = x.shape
+        """[K, B, R, *] in the order of the rows to [K * Q, G * R, *], prompt by prompt."""
+        k, _, r, n = x.shape
         q, g = self._seats
         if self._seat_of is not None:
-            x = x.new_zeros(q * g, k, r, n).index_copy_(0, self._seat_of, x)
-        return x.view(q, g, k, r, n).transpose(1, 2).reshape(q * k, g * r, n)
+            x = x.new_zeros(k, q * g, r, n).index_copy_(1, self._seat_of, x)
+        return x.view(k * q, g * r, n)
 
     def _to_rows(self, x: Tensor, k: int) -> Tensor:
-        """[Q * K, G * R, *], prompt by prompt, to [B, K, R, *] in the order of the rows.
-
-        Where each row has its own seat this is a view, of [Q, G, K, R, *].
-        """
+        """[K * Q, G * R, *], prompt by prompt, to [K, B, R, *] in the order of the rows."""
         q, g = self._seats
-        n = x.shape[-1]
-        x = x.view(q, k, g, -1, n).transpose(1, 2)  # [Q, G, K, R, *]
-        return x if self._seat_of is None else x.flatten(0, 1).index_select(0, self._seat_of)
+        x = x.view(k, q * g, -1, x.shape[-1])
+        return x if self._seat_of is None else x.index_select(1, self._seat_of)
 
     def _seat(self) -> None:
         """Give each row a seat at its prompt; where that is the rows' own order, none is needed."""
-        counts = np.bincount(self._prompt_of, minlength=self._prompts[0].shape[1])
+        counts = np.bincount(self._prompt_of, minlength=self._prompts[0].shape[2])
         order = np.argsort(self._prompt_of, kind="stable")
         firsts = np.cumsum(counts) - counts
         number = np.empty_like(order)
@@ -186,11 +183,11 @@ class SharedDecoder:
     def _drop_prompts(self) -> None:
         """Forget prompts that no row needs, once they are a quarter of them."""
         used, renamed = np.unique(self._prompt_of, return_inverse=True)
-        if 4 * len(used) > 3 * self._prompts[0].shape[1]:
+        if 4 * len(used) > 3 * self._prompts[0].shape[2]:
             return
         kept = torch.from_numpy(used).to(self.logits.device)
         for i, layer in enumerate(self._prompts):
-            self._prompts[i] = layer[:, kept]
+            self._prompts[i] = layer[:, :, kept]
         self._prompt_of = renamed
         if self._bias is not None:
             self._bias = self._bias[kept]
@@ -205,10 +202,10 @@ class SharedDecoder:
             return False
         b = len(self._positions)
         for i, prompts in enumerate(self._prompts):  # layer by layer: one old buffer at a time
-            _, _, k, _, e = prompts.shape
-            wider = prompts.new_empty(2, b, k, room, e)
+            _, k, _, _, e = prompts.shape
+            wider = prompts.new_empty(2, k, b, room, e)
             if self._length:
-                wider[:, :, :, : self._length] = self._replies[i][:, :b, :, : self._length]
+                wider[:, :, :, : self._length] = self._replies[i][:, :, :b, : self._length]
                 self._replies[i] = wider
             else:
                 self._replies.append(wider)
@@ -249,7 +246,10 @@ def _attend(
         raise ValueError(f"attention cannot share prompts: {unknown or 'dropout, or no state'}")
     query = query * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     layer: Any = module.layer_idx
-    return shared_prompts.attend(layer, query, key, value), None
+    b, k, _, e = key.shape
+    new = torch.stack([key, value])[:, :, :, 0].transpose(1, 2)
+    by_head = query.view(b, k, -1, e).transpose(0, 1).contiguous()
+    return shared_prompts.attend(layer, by_head, new).transpose(0, 1).reshape(b, 1, -1, e), None
 
 
 AttentionInterface.register(NAME, _attend)

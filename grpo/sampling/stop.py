@@ -16,6 +16,10 @@ class StopStrings:
         tokenizer: the model's.
         strings: the texts.
 
+    Attributes:
+        strings: the texts.
+        window: how many of a reply's last tokens are read at most.
+
     Raises:
         ValueError: one is empty.
     """
@@ -28,7 +32,7 @@ class StopStrings:
         self._last = {s[-1] for s in self.strings}
         self._may_complete: dict[int, bool] = {}
         # A token is at least a byte of text. A few more, as the first may lose its leading space.
-        self._window = max((len(s.encode()) for s in self.strings), default=0) + 4
+        self.window = max((len(s.encode()) for s in self.strings), default=0) + 4
 
     def __bool__(self) -> bool:
         """Whether there are any."""
@@ -42,7 +46,7 @@ class StopStrings:
         """
         if not self.strings or not self._may(ids[-1]):
             return False
-        text = self._decode(ids[-self._window :])
+        text = self._decode(ids[-self.window :])
         return any(s in text for s in self.strings)
 
     def _may(self, token: int) -> bool:

@@ -237,3 +237,18 @@ def test_without_peft_the_remedy_is_named(model_dir: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "peft", None)  # as if it were not installed
     with pytest.raises(ImportError, match=r"adapters need peft, .*: pip install 'assay\[lora\]'"):
         load_model(model_dir, lora=LoRA())
+
+
+def test_adapters_begin_by_their_own_seed(model_dir: Path) -> None:
+    """Whatever was drawn before; and nothing that is drawn after depends on them."""
+
+    def made(before: int, seed: int) -> tuple[torch.Tensor, float]:
+        torch.manual_seed(before)
+        model, _ = load_model(model_dir, lora=replace(SMALL, seed=seed))
+        first = torch.cat([p.detach().flatten() for p in model.parameters() if p.requires_grad])
+        return first, float(torch.rand(()))
+
+    (one, drawn), (two, other), (three, _) = made(1, 0), made(2, 0), made(1, 7)
+    assert torch.equal(one, two)
+    assert not torch.equal(one, three)
+    assert drawn != other

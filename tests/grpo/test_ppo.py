@@ -182,7 +182,7 @@ class TestCredit:
             model, tokenizer, lambda *_: groups, config(**more), out, progress=False
         )
         learner.critic = woken(model)
-        return learner, learner._rows(groups)
+        return learner, learner._rows(groups, {})
 
     def test_advantages_carry_across_the_environments_tokens(
         self, model: Any, tokenizer: Any, groups: Any, tmp_path: Path
@@ -352,7 +352,7 @@ class TestConfig:
             ({"advantage_std": "none"}, "advantage_std='none' has no effect on PPO"),
             ({"group_size": 0}, "group_size must be at least 1, got 0"),
             ({"max_refills": 2}, "max_refills looks for groups whose replies differ"),
-            ({"clip": 2.0}, r"clip must be in \(0, 1\), got 2.0"),
+            ({"clip": 2.0}, r"clip must be in .*, got 2.0"),
         ],
     )
     def test_they_are_refused(self, settings: dict[str, Any], message: str) -> None:

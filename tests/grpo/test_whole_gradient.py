@@ -287,6 +287,13 @@ def naive_step(
                 p.sub_(RATE * p.grad)
 
 
+class Plain(Learner):
+    """Descends along the gradient itself, where Adam would hide its length."""
+
+    def _make_optimizer(self, trained: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(trained, lr=RATE)
+
+
 def difference(
     model_dir: Path, tokenizer: Any, wide: Any, out: Path, order: Sequence[int], settings: Any
 ) -> tuple[float, float]:
@@ -299,8 +306,7 @@ def difference(
     groups = made(wide, c.temperature)
     groups = [groups[i] for i in order]
     reference = load_model(model_dir)[0].double()
-    learner = Learner(wide, tokenizer, lambda *_: groups, c, out, progress=False)
-    learner.optimizer = torch.optim.SGD(wide.parameters(), lr=RATE)
+    learner = Plain(wide, tokenizer, lambda *_: groups, c, out, progress=False)
     if learner.reference is not None:  # another model than the policy, or the penalty is zero
         learner.reference.refresh(reference)
     buffer = learner._collect(1)

@@ -1,0 +1,237 @@
+"""``assay eval``: how good a policy is in an environment, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .arguments import settings
+from .console import err, out, say
+from .envs import EpisodeGroup, Task, TextEnv, arguments, make
+from .envs.audit_subject import parts
+from .evaluation import (
+    FilePlayer,
+    Plan,
+    Player,
+    RunWriter,
+    Sampling,
+    Tally,
+    chosen_tasks,
+    costs_of,
+    data_record,
+    environment_record,
+    evaluate,
+    named_player,
+    read_costs,
+    read_groups,
+    verifier_record,
+    versions,
+)
+from .evaluation.named_policy import FORMS
+from .evaluation.run_files import SUMMARY, write_json
+from .evaluation.show import tables
+from .naming import found_here
+
+_AT_ONCE = 256
+"""Replies of a batch, about: what a kill can cost."""
+
+
+def eval_command(
+    env: Annotated[
+        str, typer.Argument(help="Environment id, such as assay/GSM8K-v0, or module:id.")
+    ],
+    policy: Annotated[str, typer.Option("--policy", "-p", help=f"What answers: {FORMS}.")],
+    n: Annotated[
+        int | None,
+        typer.Option("-n", "--n", help="Replies to each task; 1, or as many as a file has."),
+    ] = None,
+    out_path: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The run's directory.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on where a run that was broken off ended.")
+    ] = False,
+    data: Annotated[str | None, typer.Option(help="Where the environment's tasks are.")] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="An argument of the environment, such as split=train."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="The first so many tasks; all, or 200 where they never end.")
+    ] = None,
+    shuffle: Annotated[
+        bool, typer.Option(help="Draw --limit tasks by the seed in place of the first.")
+    ] = False,
+    task: Annotated[
+        list[str] | None, typer.Option(help="Only this task: its id, or its number from 0.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of replies, of drawn tasks and of intervals.")] = 0,
+    batch: Annotated[
+        int | None, typer.Option(help="Tasks played together; about 256 replies by default.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The server's name for the model.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens after which a reply is cut off.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of sampling.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Of sampling.")] = None,
+    concurrency: Annotated[int, typer.Option(help="Requests to a server at a time.")] = 32,
+    retries: Annotated[int, typer.Option(help="Of a request that failed.")] = 4,
+    timeout: Annotated[float, typer.Option(help="Seconds for one answer of a server.")] = 600.0,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="The environment variable with a server's key.")
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option(help="A further field of a server's requests: reasoning_effort=low."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where a directory's model runs.")] = "cpu",
+    price_in: Annotated[float, typer.Option(help="Price of a million tokens read.")] = 0.0,
+    price_out: Annotated[float, typer.Option(help="Price of a million tokens written.")] = 0.0,
+    by: Annotated[
+        str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
+    ] = None,
+) -> None:
+    """Evaluate a policy: pass@k, maj@k, named rewards, statuses, cost.
+
+    What is done is on disk; after a kill or Ctrl-C --resume goes on as if nothing had happened.
+    Exit code 1: some replies have no score, through no fault of the policy.
+    """
+    kwargs = _arguments(env, policy, settings(setting or []), data)
+    directory = out_path or Path("runs") / f"eval-{env.rpartition('/')[2]}"
+    sampling = Sampling(
+        model, max_tokens, temperature, top_p, concurrency, retries, timeout, api_key_env, device,
+        settings(field or [], flag="--field"),
+    )  # fmt: skip
+    made = make(found_here(env), **kwargs)
+    try:
+        player = named_player(policy, made, sampling)
+        tasks, counts = _asked(made, player, n, limit, task or [], shuffle, seed)
+        plan = Plan(
+            environment=environment_record(env, kwargs, made),
+            verifier=verifier_record(made),
+            data=data_record(tasks),
+            policy=player.describe(),
+            n=n or (0 if isinstance(player, FilePlayer) else 1),
+            seed=seed,
+            batch=batch or max(1, _AT_ONCE // max(counts)),
+            versions=versions(),
+        )
+        tally = Tally(many_answers=any(p.many_answers for p in parts(made.rubric)), by=by)
+        with RunWriter(directory, plan, resume=resume) as writer:
+            _play(made, player, tasks, counts, writer, tally)
+    finally:
+        made.close()
+    finish(directory, tally, seed, price_in, price_out)
+
+
+def finish(
+    directory: Path, tally: Tally, seed: int, price_in: float = 0.0, price_out: float = 0.0
+) -> None:
+    """Write the summary, and print it.
+
+    Raises:
+        Exit: with code 1, where replies have no score.
+    """
+    summary = tally.summary(seed=seed)
+    write_json(directory / SUMMARY, summary)
+    costs = costs_of(read_costs(directory), price_in, price_out)
+    for table in tables(summary, costs):
+        out.print(table)
+    say(f"Run: {directory}\nLook at it: assay view {directory}")
+    if summary["without_score"]:
+        say(
+            f"{summary['without_score']:,} of {summary['replies']:,} replies have no score, and "
+            "count for nothing. Mend what their reasons say, then: assay rescore "
+            f"{directory}",
+            to=err,
+        )
+        raise typer.Exit(1)
+
+
+def _arguments(env: str, policy: str, kwargs: dict[str, Any], data: str | None) -> dict[str, Any]:
+    """The environment's; a policy that answers now is asked the tasks that none trains on."""
+    if data is not None:
+        kwargs = {**kwargs, "data": data}
+    if "split" in kwargs or Path(policy).is_file() or "split" not in arguments(found_here(env)):
+        return kwargs
+    return {**kwargs, "split": "test"}
+
+
+def _asked(
+    env: TextEnv,
+    player: Player,
+    n: int | None,
+    limit: int | None,
+    named: Sequence[str],
+    shuffle: bool,
+    seed: int,
+) -> tuple[list[Task], list[int]]:
+    """The tasks, and how many episodes of each."""
+    if n is not None and n < 1:
+        raise ValueError(f"-n must be at least 1, got {n}")
+    if not isinstance(player, FilePlayer):
+        tasks = chosen_tasks(env, limit=limit, named=named, shuffle=shuffle, seed=seed)
+        if limit is not None and len(tasks) < limit and not named:
+            say(f"{env.name} has {len(tasks):,} different tasks here, not {limit:,}.", to=err)
+        return tasks, [n or 1] * len(tasks)
+    if shuffle:
+        raise ValueError("--shuffle goes with a policy that answers now, not with a file")
+    tasks = player.tasks[:limit]
+    if named:
+        wanted = {t.id for t in chosen_tasks(env, named=named)}
+        tasks = [t for t in tasks if t.id in wanted]
+    if not tasks:
+        raise ValueError(f"{player.path} has no completions of these tasks")
+    saved = [len(player.replies[t.id]) for t in tasks]
+    return tasks, [min(n or count, count) for count in saved]
+
+
+def _play(
+    env: TextEnv,
+    player: Player,
+    tasks: Sequence[Task],
+    counts: Sequence[int],
+    writer: RunWriter,
+    tally: Tally,
+) -> None:
+    for group in read_groups(writer.directory):
+        tally.add(group)
+    if writer.done:
+        say(f"{writer.done:,} of {len(tasks):,} tasks are done already.", to=err)
+    with progress() as bar:
+        line = bar.add_task("playing", total=len(tasks), completed=writer.done, so_far="")
+
+        def note(groups: Sequence[EpisodeGroup], _: Sequence[dict[str, Any]]) -> None:
+            for group in groups:
+                tally.add(group)
+            known = tally.pass_at_1
+            so_far = "" if known is None else f"pass@1 {known:.3f}"
+            bar.update(line, advance=len(groups), so_far=so_far)
+
+        try:
+            evaluate(env, player, tasks, counts, writer, note=note)
+        except BaseException:
+            say(
+                f"{writer.done:,} of {len(tasks):,} tasks are in {writer.directory}; --resume goes "
+                "on from there.",
+                to=err,
+            )
+            raise
+
+
+def progress() -> Progress:
+    """A bar that shows what is known so far."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[so_far]}"),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )

@@ -1,0 +1,24 @@
+"""Short hashes: whether two runs are about the same thing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..envs import Task
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, keys sorted; its first 16 hexadecimal digits."""
+    text = json.dumps(value, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def digest_tasks(tasks: Sequence[Task]) -> str:
+    """Of tasks in their order: prompts, references, ids, metadata and solutions."""
+    whole = hashlib.sha256()
+    for task in tasks:
+        whole.update(json.dumps(task.to_json(), sort_keys=True, default=repr).encode() + b"\n")
+    return whole.hexdigest()[:16]

@@ -1,0 +1,164 @@
+"""Play tasks in fixed batches, judge each while the next is played, and keep what is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..envs import EpisodeGroup, State, Task, TextEnv, grouped
+from ..verifiers import Status, Verdict
+from .player import Answer, Asked, Player, seed_of
+from .run_files import RunWriter
+
+Note = Callable[[Sequence[EpisodeGroup], Sequence[dict[str, Any]]], None]
+
+
+def evaluate(
+    env: TextEnv,
+    player: Player,
+    tasks: Sequence[Task],
+    counts: Sequence[int],
+    writer: RunWriter,
+    *,
+    note: Note | None = None,
+) -> None:
+    """Play and judge the tasks that the run does not have yet, and add them to it.
+
+    Batches are fixed by the plan, and nothing crosses from one to the next: a run that was killed
+    and goes on equals one that was left alone, byte for byte, wherever the player is as good as
+    its word (:class:`~assay.evaluation.player.Player`) and the judge does not depend on the clock.
+
+    Args:
+        env: what puts tasks and judges replies.
+        player: what answers.
+        tasks: all those of the run, also those done.
+        counts: how many episodes each is to have.
+        writer: where they go.
+        note: called with each batch of groups and their costs once they are on disk.
+
+    Raises:
+        Exception: what the player raises; all batches before are on disk.
+    """
+    size, seed = writer.plan.batch, writer.plan.seed
+    judge = ThreadPoolExecutor(1, thread_name_prefix="assay-judge")
+    waiting: tuple[_Batch, Future[list[EpisodeGroup]]] | None = None
+    try:
+        for at in range(writer.done, len(tasks), size):
+            batch = _Batch(tasks[at : at + size], counts[at : at + size])
+            try:
+                batch.play(env, player, seed)
+            finally:  # where the player fails, what was played before it is not lost
+                before, waiting = waiting, None
+                if before is not None:
+                    _keep(writer, *before, note)
+            waiting = batch, judge.submit(batch.judge, env)
+        if waiting is not None:
+            _keep(writer, *waiting, note)
+            waiting = None
+    finally:
+        if waiting is not None and not waiting[1].done():
+            waiting[1].cancel()
+        judge.shutdown(cancel_futures=True)
+
+
+def _keep(
+    writer: RunWriter, batch: _Batch, judged: Future[list[EpisodeGroup]], note: Note | None
+) -> None:
+    groups = judged.result()
+    costs = batch.costs()
+    writer.add(groups, costs)
+    if note is not None:
+        note(groups, costs)
+
+
+@dataclass
+class _Playing:
+    """One episode, and what it has cost."""
+
+    state: State
+    copy: int
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    counted: bool = True
+
+
+@dataclass
+class _Batch:
+    """Tasks that are played together."""
+
+    tasks: Sequence[Task]
+    counts: Sequence[int]
+    episodes: list[list[_Playing]] = field(default_factory=list)
+    seconds: float = 0.0
+    judging: float = 0.0
+
+    def play(self, env: TextEnv, player: Player, seed: int) -> None:
+        """Take all turns of all episodes, side by side."""
+        started = time.perf_counter()
+        self.episodes = [
+            [_Playing(env.begin(task), copy) for copy in range(count)]
+            for task, count in zip(self.tasks, self.counts, strict=True)
+        ]
+        going = [playing for row in self.episodes for playing in row]
+        turn = 0
+        while going:
+            asked = [_asked(playing, turn, seed) for playing in going]
+            _take(env, going, player.answer(asked))
+            going = [playing for playing in going if not playing.state.ended]
+            turn += 1
+        self.seconds = time.perf_counter() - started
+
+    def judge(self, env: TextEnv) -> list[EpisodeGroup]:
+        """Judge the batch; groups of one size are judged together."""
+        started = time.perf_counter()
+        groups: list[EpisodeGroup | None] = [None] * len(self.tasks)
+        for size in sorted(set(self.counts)):
+            places = [i for i, count in enumerate(self.counts) if count == size]
+            states = [p.state for i in places for p in self.episodes[i]]
+            found = grouped(env, [self.tasks[i] for i in places], states)
+            for place, group in zip(places, found, strict=True):
+                groups[place] = group
+        self.judging = time.perf_counter() - started
+        return [group for group in groups if group is not None]
+
+    def costs(self) -> list[dict[str, Any]]:
+        """A row for each task; seconds are the batch's, in equal shares."""
+        share = 1 / len(self.tasks)
+        return [
+            {
+                "task": task.id,
+                "seconds": round(self.seconds * share, 6),
+                "judging_seconds": round(self.judging * share, 6),
+                "prompt_tokens": [p.prompt_tokens if p.counted else None for p in row],
+                "reply_tokens": [p.reply_tokens if p.counted else None for p in row],
+            }
+            for task, row in zip(self.tasks, self.episodes, strict=True)
+        ]
+
+
+def _asked(playing: _Playing, turn: int, seed: int) -> Asked:
+    state = playing.state
+    own = seed_of(seed, state.task.id, playing.copy, turn)
+    return Asked(state.task.id, playing.copy, turn, state.messages, state.ids, own)
+
+
+def _take(env: TextEnv, going: Sequence[_Playing], answers: Sequence[Answer]) -> None:
+    """The policy's turn in each episode, then the environment's."""
+    states, completions = [], []
+    for playing, answer in zip(going, answers, strict=True):
+        if answer.prompt_tokens is None or answer.reply_tokens is None:
+            playing.counted = False
+        else:
+            playing.prompt_tokens += answer.prompt_tokens
+            playing.reply_tokens += answer.reply_tokens
+        if answer.completion is None:
+            fault = f"the policy failed: {answer.fault}"
+            playing.state.verdict = Verdict.fault(Status.VERIFIER_ERROR, fault)
+            playing.state.ended = "truncated"
+        else:
+            states.append(playing.state)
+            completions.append(answer.completion)
+    env.advance(states, completions)

@@ -1,0 +1,149 @@
+"""What ``--policy`` names: a file, a server, a model's directory, or a Python object."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..envs import TextEnv, read_completions
+from .digest import digest
+from .player import FilePlayer, FunctionPlayer, Player, PolicyPlayer
+from .server_player import ServerPlayer
+
+FORMS = (
+    "a JSONL file of completions, a server's address (http://127.0.0.1:8000/v1), a transformers "
+    "directory, or module:attribute"
+)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How replies are sampled, and by which means.
+
+    Attributes:
+        model: the name that a server has for it.
+        max_tokens: tokens after which a reply is cut off.
+        temperature: divides the logits; ``None``: the server's own, or 1.0 for a directory.
+        top_p: samples from the most likely tokens that have so much probability together.
+        concurrency: requests under way at a time.
+        retries: of a request that failed.
+        timeout_s: for one answer of a server.
+        api_key_env: environment variable with a server's key.
+        device: where a directory's model runs.
+        extra: more fields of a server's requests.
+    """
+
+    model: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    concurrency: int = 32
+    retries: int = 4
+    timeout_s: float = 600.0
+    api_key_env: str | None = None
+    device: str = "cpu"
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def named_player(text: str, env: TextEnv, sampling: Sampling) -> Player:
+    """Find what answers.
+
+    Args:
+        text: one of :data:`FORMS`.
+        env: whose tasks a file's rows name.
+        sampling: for servers and directories.
+
+    Raises:
+        ValueError: there is no such thing, or it lacks what it needs.
+        ImportError: a package or a module is missing.
+    """
+    if text.startswith(("http://", "https://")):
+        return _server(text, sampling)
+    if Path(text).is_dir():
+        return _directory(Path(text), sampling)
+    if Path(text).is_file():
+        return _file(text, env)
+    module, colon, attribute = text.partition(":")
+    if colon and module and attribute and "/" not in module:
+        return _python(text, module, attribute)
+    raise ValueError(f"--policy: there is no {text!r}. Give {FORMS}")
+
+
+def _server(url: str, sampling: Sampling) -> Player:
+    if sampling.model is None:
+        raise ValueError("a server needs --model: the name it has for the model")
+    return ServerPlayer(
+        url,
+        sampling.model,
+        max_tokens=sampling.max_tokens,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        concurrency=sampling.concurrency,
+        retries=sampling.retries,
+        timeout_s=sampling.timeout_s,
+        api_key_env=sampling.api_key_env,
+        extra=dict(sampling.extra),
+    )
+
+
+def _file(path: str, env: TextEnv) -> Player:
+    if env.max_turns > 1:
+        raise ValueError(
+            f"{env.name} has up to {env.max_turns} turns, and saved completions answer one: give "
+            "another policy"
+        )
+    return FilePlayer(path, read_completions(path, env.source))
+
+
+def _directory(path: Path, sampling: Sampling) -> Player:
+    try:
+        from ..grpo import ModelPolicy, load_model
+    except ImportError as error:
+        raise ImportError("a model needs more packages: pip install 'assay[train]'") from error
+    model, tokenizer = load_model(path, device=sampling.device)
+    settings = {
+        "max_new_tokens": sampling.max_tokens or 256,
+        "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
+        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+    }
+    about = {"kind": "directory", "path": str(path), "files": _files(path), "sampling": settings}
+    return PolicyPlayer(ModelPolicy(model, tokenizer, **settings), about)
+
+
+def _files(path: Path) -> str:
+    """A hash of what tells one set of weights from another, without reading gigabytes."""
+    kept = sorted(p for p in path.iterdir() if p.is_file())
+    return digest([(p.name, p.stat().st_size, _ends(p)) for p in kept])
+
+
+def _ends(path: Path, size: int = 1 << 16) -> str:
+    """A hash of a file's first and last 64 KiB."""
+    with path.open("rb") as file:
+        head = file.read(size)
+        file.seek(max(0, path.stat().st_size - size))
+        return digest([head.hex(), file.read().hex()])
+
+
+def _python(text: str, module: str, attribute: str) -> Player:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    found = getattr(importlib.import_module(module), attribute, None)
+    if found is None:
+        raise ValueError(f"{module} has no {attribute!r}")
+    if inspect.iscoroutinefunction(found):
+        raise ValueError(f"{text} is async: give a plain function of one conversation")
+    if inspect.isfunction(found) or inspect.isbuiltin(found):
+        return FunctionPlayer(text, found)
+    policy = found() if inspect.isclass(found) else found
+    if not callable(policy):
+        raise ValueError(
+            f"{text} is no policy, but {policy!r:.80}: give a function of one conversation, or an "
+            "object (or its class) that maps a list of conversations to a list of Completions"
+        )
+    return PolicyPlayer(policy, {"kind": "python", "name": text})

@@ -1,0 +1,120 @@
+"""What a run evaluates, and by what: the file ``run.json``, the same for the same evaluation."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import metadata
+from typing import Any, Self
+
+from ..envs import Task, TextEnv, spec
+from ..envs.registry import UnknownEnvironment
+from .digest import digest, digest_tasks
+
+FORMAT = 1
+_PACKAGES = ("assay", "math-verify", "sympy", "numpy", "torch", "transformers", "openai")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that an evaluation's results depend on. It holds no times.
+
+    Attributes:
+        environment: its id, arguments and record.
+        verifier: the rubric, as far as it can tell of itself, and a hash of it.
+        data: how many tasks, and a hash of them.
+        policy: what answers.
+        n: replies to each task; 0 where they are as many as were saved.
+        seed: of the replies.
+        batch: tasks played together.
+        versions: of Python and packages.
+        rescored_from: the run whose replies were judged again; empty otherwise.
+        format: of the files.
+    """
+
+    environment: Mapping[str, Any]
+    verifier: Mapping[str, Any]
+    data: Mapping[str, Any]
+    policy: Mapping[str, Any]
+    n: int
+    seed: int
+    batch: int
+    versions: Mapping[str, str]
+    rescored_from: str = ""
+    format: int = FORMAT
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain JSON values."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            ValueError: it is no plan, or one of another format.
+        """
+        if not isinstance(row, Mapping) or row.get("format") != FORMAT:
+            raise ValueError(
+                f"expected the record of an evaluation of format {FORMAT}, got {str(row)[:80]}"
+            )
+        try:
+            return cls(**row)
+        except TypeError as error:
+            raise ValueError(f"not the record of an evaluation: {error}") from error
+
+    def differences(self, other: Plan) -> list[str]:
+        """What is not the same, a line each: field, here, there."""
+        found = []
+        for field in fields(self):
+            mine, its = getattr(self, field.name), getattr(other, field.name)
+            if mine != its:
+                found += _told(field.name, mine, its)
+        return found
+
+
+def _told(name: str, mine: Any, its: Any) -> list[str]:
+    if not (isinstance(mine, Mapping) and isinstance(its, Mapping)):
+        return [f"{name}: {mine!s:.120} against {its!s:.120}"]
+    return [
+        f"{name}.{key}: {mine.get(key)!s:.120} against {its.get(key)!s:.120}"
+        for key in sorted({*mine, *its})
+        if mine.get(key) != its.get(key)
+    ]
+
+
+def environment_record(
+    env_id: str, kwargs: Mapping[str, Any], env: TextEnv | None = None
+) -> dict[str, Any]:
+    """What to make the environment from, later."""
+    try:
+        record: Mapping[str, Any] | None = spec(env_id).to_json()
+    except (UnknownEnvironment, ValueError):  # of a script; it can be told, and not made again
+        record = None
+    turns = {} if env is None else {"max_turns": env.max_turns}
+    return {"id": env_id, "kwargs": dict(kwargs), "spec": record, **turns}
+
+
+def verifier_record(env: TextEnv) -> dict[str, Any]:
+    """The rubric, the group's rubric, and a hash of both."""
+    told: dict[str, Any] = {"rubric": env.rubric.to_json()}
+    if env.group_rubric is not None:
+        told["group_rubric"] = repr(env.group_rubric)
+    return {**told, "sha256": digest(told)}
+
+
+def data_record(tasks: Sequence[Task]) -> dict[str, Any]:
+    """How many tasks, and a hash of all that is in them."""
+    return {"tasks": len(tasks), "sha256": digest_tasks(tasks)}
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that are installed and matter to results."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

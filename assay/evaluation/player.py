@@ -1,0 +1,175 @@
+"""What is evaluated: whatever answers, one turn at a time, and what its answers cost."""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..envs import Completion, Conversation, ExtendingPolicy, Policy, StoredCompletion
+from ..envs.seeding import share
+from .digest import digest
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One turn that is asked for.
+
+    Attributes:
+        task: id of the task.
+        copy: which of its episodes, from 0.
+        turn: which of the policy's turns, from 0.
+        messages: the conversation so far.
+        ids: all its tokens, where the policy gave tokens.
+        seed: depends on the run's seed, the task, the copy and the turn alone; in [0, 2^31).
+    """
+
+    task: str
+    copy: int
+    turn: int
+    messages: Conversation
+    ids: tuple[int, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of it.
+
+    Attributes:
+        completion: the reply; ``None`` where there is none.
+        fault: why there is none: it costs the episode its reward, and is no wrong answer.
+        prompt_tokens: that were read, where known.
+        reply_tokens: that were written, where known.
+    """
+
+    completion: Completion | None
+    fault: str = ""
+    prompt_tokens: int | None = None
+    reply_tokens: int | None = None
+
+
+class Player(Protocol):
+    """Answers turns.
+
+    The same questions in the same call get the same answers, in every process: that is what lets
+    a run be resumed as if it had never stopped.
+    """
+
+    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+        """Answer each.
+
+        Raises:
+            Exception: nothing can be answered now; the run stops, and can be resumed.
+        """
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Plain JSON values: what replies depend on."""
+        ...
+
+
+def seed_of(seed: int, task: str, copy: int, turn: int) -> int:
+    """The seed of one turn, in [0, 2^31): a server's or a function's."""
+    return int(share("assay-eval", seed, task, copy, turn) * 2**31)
+
+
+class FilePlayer:
+    """Completions that were saved: the k-th of a task answers its k-th episode.
+
+    Args:
+        path: where they were read; for :meth:`describe`.
+        rows: what was read.
+
+    Attributes:
+        tasks: that they answer, in the order of their first completion.
+        replies: by task.
+    """
+
+    def __init__(self, path: str, rows: Sequence[StoredCompletion]) -> None:
+        self.path = path
+        self.tasks = list({row.task.id: row.task for row in rows}.values())
+        self.replies: dict[str, list[str]] = defaultdict(list)
+        for row in rows:
+            self.replies[row.task.id].append(row.text)
+
+    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+        """The saved replies."""
+        return [Answer(Completion(self.replies[a.task][a.copy])) for a in asked]
+
+    def describe(self) -> dict[str, Any]:
+        """The file and a hash of what is in it."""
+        return {"kind": "file", "file": self.path, "sha256": digest(self.replies)}
+
+
+class FunctionPlayer:
+    """A Python function from one conversation to one reply.
+
+    Args:
+        name: ``module:function``; for :meth:`describe`.
+        function: of the messages; where it takes ``seed`` as well, it is given the turn's, and
+            replies may be random and yet be the same again.
+    """
+
+    def __init__(self, name: str, function: Callable[..., str]) -> None:
+        self.name, self.function = name, function
+        self._seeded = "seed" in inspect.signature(function).parameters
+
+    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+        """Call the function for each."""
+        return [Answer(Completion(self._reply(a))) for a in asked]
+
+    def _reply(self, asked: Asked) -> str:
+        if self._seeded:
+            return self.function(asked.messages, seed=asked.seed)
+        return self.function(asked.messages)
+
+    def describe(self) -> dict[str, Any]:
+        """Its name."""
+        return {"kind": "function", "name": self.name}
+
+
+class PolicyPlayer:
+    """A :class:`~assay.envs.Policy`, such as a model.
+
+    One with ``reseed`` is given a seed before each call, so that no call depends on those before.
+
+    Args:
+        policy: whatever maps conversations to completions.
+        about: what :meth:`describe` tells.
+    """
+
+    def __init__(self, policy: Policy, about: Mapping[str, Any]) -> None:
+        self.policy, self.about = policy, dict(about)
+
+    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+        """Ask for all in one call.
+
+        Raises:
+            ValueError: there are more or fewer completions than questions.
+        """
+        if asked and hasattr(self.policy, "reseed"):
+            self.policy.reseed(asked[0].seed)
+        conversations = [a.messages for a in asked]
+        if isinstance(self.policy, ExtendingPolicy):
+            found = list(self.policy.extend(conversations, [a.ids for a in asked]))
+        else:
+            found = list(self.policy(conversations))
+        if len(found) != len(asked):
+            raise ValueError(
+                f"a policy answers every conversation: expected {len(asked)} completions, "
+                f"got {len(found)}"
+            )
+        return [Answer(c, "", *_tokens(c)) for c in found]
+
+    def describe(self) -> dict[str, Any]:
+        """What it was told of the policy."""
+        return self.about
+
+
+def _tokens(completion: Completion) -> tuple[int | None, int | None]:
+    if not completion.ids:
+        return None, None
+    return len(completion.prompt_ids), len(completion.ids)

@@ -1,0 +1,188 @@
+"""A run's directory: whole lines, on disk in batches, and cut back to whole batches after a kill.
+
+``run.json``     what was evaluated (:class:`~assay.evaluation.plan.Plan`)
+``groups.jsonl`` an :class:`~assay.envs.EpisodeGroup` a line, in the order of the tasks; no times,
+                 so that a resumed run equals one left alone
+``costs.jsonl``  for each group: seconds and tokens
+``summary.json`` made from the groups
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from ..envs import DataError, Episode, EpisodeGroup
+from .plan import Plan
+
+PLAN, GROUPS, COSTS, SUMMARY = "run.json", "groups.jsonl", "costs.jsonl", "summary.json"
+
+
+def is_run(path: Path) -> bool:
+    """Whether a directory holds an evaluation."""
+    return (path / PLAN).is_file() and (path / GROUPS).is_file()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON in place of a file's, whole or not at all."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(value, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_plan(directory: Path) -> Plan:
+    """What a run evaluates.
+
+    Raises:
+        DataError: it is no directory of a run.
+    """
+    path = directory / PLAN
+    if not path.is_file():
+        raise DataError(
+            f"{directory} holds no {PLAN}: give the directory that `assay eval` wrote to"
+        )
+    try:
+        return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def read_groups(directory: Path) -> Iterator[EpisodeGroup]:
+    """The groups of a run, in the order of its tasks; a line that a kill cut is not one.
+
+    Raises:
+        DataError: a line is no group.
+    """
+    for number, line in enumerate(_whole_lines(directory / GROUPS)):
+        try:
+            yield EpisodeGroup.from_json(json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{directory / GROUPS}, line {number + 1} is no group "
+                f"({type(error).__name__}: {error}). Run the evaluation again"
+            ) from error
+
+
+def read_costs(directory: Path) -> list[dict[str, Any]]:
+    """Seconds and tokens by group, as many as there are groups; unknown ones are left out."""
+    path = directory / COSTS
+    return [json.loads(line) for line in _whole_lines(path)] if path.is_file() else []
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from (line for line in file if line.endswith(b"\n"))
+
+
+def group_line(group: EpisodeGroup) -> str:
+    """A group as it is kept: without tokens, and without seconds."""
+    kept = EpisodeGroup(group.task, tuple(map(_bare, group.episodes)))
+    return json.dumps(kept.to_json()) + "\n"
+
+
+def _bare(episode: Episode) -> Episode:
+    return replace(episode, verdict=replace(episode.verdict, seconds=0.0), spans=())
+
+
+class RunWriter:
+    """Adds batches of groups to a run; a context, in which no other process can.
+
+    Args:
+        directory: of the run; made where it is not there.
+        plan: what is evaluated.
+        resume: go on where there are groups already.
+
+    Attributes:
+        done: groups that are there.
+
+    Raises:
+        DataError: the directory holds a run and ``resume`` is false, holds one of another plan,
+            or another process writes to it.
+    """
+
+    def __init__(self, directory: Path, plan: Plan, *, resume: bool) -> None:
+        self.directory, self.plan = directory, plan
+        there = (directory / PLAN).exists()
+        if there and not resume:
+            raise DataError(
+                f"{directory} holds a run: give another --out, or --resume to complete it"
+            )
+        if there:
+            self._refuse_another(read_plan(directory))
+        elif (directory / GROUPS).is_file() and (directory / GROUPS).stat().st_size:
+            raise DataError(f"{directory} has {GROUPS} and no {PLAN}: give another --out")
+        directory.mkdir(parents=True, exist_ok=True)
+        self._groups = (directory / GROUPS).open("a+b")
+        try:
+            fcntl.flock(self._groups, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._groups.close()
+            raise DataError(f"another process writes to {directory}: wait until it ends") from error
+        self._costs = (directory / COSTS).open("a+b")
+        if not there:
+            write_json(directory / PLAN, plan.to_json())
+        self.done = self._cut_back()
+
+    def _refuse_another(self, known: Plan) -> None:
+        differing = known.differences(self.plan)
+        if differing:
+            raise DataError(
+                f"{self.directory} holds another run, so it cannot be resumed (there against "
+                "here):\n  " + "\n  ".join(differing) + "\nGive another --out"
+            )
+
+    def add(self, groups: Sequence[EpisodeGroup], costs: Sequence[Mapping[str, Any]]) -> None:
+        """Add a batch; when this returns, it is on disk."""
+        _append(self._costs, "".join(json.dumps(cost) + "\n" for cost in costs))
+        _append(self._groups, "".join(map(group_line, groups)))
+        self.done += len(groups)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._groups.close()
+        self._costs.close()
+
+    def _cut_back(self) -> int:
+        """Forget what a kill left of a batch: what is kept is what a batch's seeds begin after."""
+        kept = min(_lines(self._groups), _lines(self._costs))
+        if kept < self.plan.data["tasks"]:
+            kept -= kept % self.plan.batch
+        for file in (self._groups, self._costs):
+            file.truncate(_end_of(file, kept))
+        return kept
+
+
+def _append(file: IO[bytes], text: str) -> None:
+    file.write(text.encode())
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _lines(file: IO[bytes]) -> int:
+    file.seek(0)
+    return sum(line.endswith(b"\n") for line in file)
+
+
+def _end_of(file: IO[bytes], lines: int) -> int:
+    """Where the first so many lines end, in bytes."""
+    file.seek(0)
+    return sum(len(file.readline()) for _ in range(lines))

@@ -1,0 +1,170 @@
+"""A model behind an OpenAI-compatible chat endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from ..envs import Completion
+from .player import Answer, Asked
+
+_OF_ALL = frozenset({401, 403, 404, 405, 408, 409, 425, 429})
+"""Answers that say nothing of the one question: it stops the run, which can be resumed."""
+
+
+class ServerFailed(OSError):
+    """A server does not answer, or refuses every question; what is on disk stays."""
+
+
+class ServerPlayer:
+    """Asks ``/v1/chat/completions``, one request for each turn, with a seed of its own.
+
+    A request that is refused for what is in it (such as one that is too long) costs its episode
+    the reward; a server that cannot be reached, or has failed ``retries`` times, stops the run.
+
+    Args:
+        base_url: such as ``http://127.0.0.1:8000/v1``.
+        model: the name that the server has for it.
+        max_tokens: of a reply; ``None`` leaves it to the server.
+        temperature: ``None`` leaves it to the server.
+        top_p: likewise.
+        concurrency: requests under way at a time.
+        retries: of a request that failed.
+        timeout_s: for one answer.
+        api_key_env: environment variable with the key.
+        extra: more fields of each request, such as ``reasoning_effort``.
+
+    Raises:
+        ImportError: the package openai is missing.
+        ValueError: the address is none, holds a secret, or the key is not there.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        concurrency: int = 32,
+        retries: int = 4,
+        timeout_s: float = 600.0,
+        api_key_env: str | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        _refuse_address(base_url)
+        if concurrency < 1 or retries < 0:
+            raise ValueError(
+                "--concurrency must be at least 1 and --retries at least 0, "
+                f"got {concurrency} and {retries}"
+            )
+        self.base_url, self.model, self.concurrency = base_url, model, concurrency
+        sampling = {"max_tokens": max_tokens, "temperature": temperature, "top_p": top_p}
+        self.sampling = {k: v for k, v in sampling.items() if v is not None}
+        self.extra = dict(extra or {})
+        self._client = _client(base_url, api_key_env, retries, timeout_s)
+
+    def describe(self) -> dict[str, Any]:
+        """The address, the model and what replies depend on; no key."""
+        return {
+            "kind": "server",
+            "url": self.base_url,
+            "model": self.model,
+            "sampling": self.sampling,
+            "extra": self.extra,
+        }
+
+    def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
+        """Ask for all, some at a time.
+
+        Raises:
+            ServerFailed: the server does not answer, or none of its answers is one.
+        """
+        pool = ThreadPoolExecutor(min(self.concurrency, max(1, len(asked))))
+        try:
+            return list(pool.map(self._one, asked))
+        finally:
+            pool.shutdown(cancel_futures=True)  # where one failed, the others are not asked
+
+    def _one(self, asked: Asked) -> Answer:
+        import openai
+
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [dict(m) for m in asked.messages],
+            "seed": asked.seed,
+            **self.sampling,
+        }
+        create = self._client.chat.completions.with_raw_response.create
+        try:
+            response = create(**body, extra_body=self.extra or None)
+            return _read(bytes(response.content), self.base_url)
+        except openai.APIStatusError as error:
+            said = " ".join(error.response.text.split())[:200]
+            told = f"{self.base_url} answered {error.status_code}: {said}"
+            if error.status_code in _OF_ALL or not 400 <= error.status_code < 500:
+                raise ServerFailed(told) from error
+            return Answer(None, told)
+        except openai.OpenAIError as error:
+            raise ServerFailed(
+                f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}"
+            ) from error
+
+
+def _refuse_address(base_url: str) -> None:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            f"a server's address is like http://127.0.0.1:8000/v1, got {base_url!r:.120}"
+        )
+    if parts.username or parts.password or parts.query:
+        raise ValueError(
+            "the address is printed and stored, so it must hold no key, user or password: name "
+            "an environment variable with the key as --api-key-env"
+        )
+
+
+def _client(base_url: str, api_key_env: str | None, retries: int, timeout_s: float) -> Any:
+    try:
+        import openai
+    except ImportError as error:
+        missing = "the package openai is missing: pip install 'assay[judge]'"
+        raise ImportError(missing) from error
+    key = "none" if api_key_env is None else os.environ.get(api_key_env, "").strip()
+    if not key:
+        raise ValueError(f"the environment variable {api_key_env} holds no API key")
+    return openai.OpenAI(
+        base_url=base_url,
+        api_key=key,
+        max_retries=retries,
+        timeout=timeout_s,
+        http_client=openai.DefaultHttpxClient(follow_redirects=False),  # the key is for this one
+    )
+
+
+def _read(raw: bytes, where: str) -> Answer:
+    """The reply and its tokens, in the server's answer."""
+    try:
+        row = json.loads(raw)
+        choice = row["choices"][0]
+        text, ended = choice["message"].get("content"), choice.get("finish_reason")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ServerFailed(f"the answer of {where} holds no message: {raw[:200]!r}") from error
+    read, written = _usage(row.get("usage"))
+    if ended == "content_filter":
+        return Answer(None, "the server's content filter stopped it", read, written)
+    finish: Literal["stop", "length"] = "length" if ended == "length" else "stop"
+    return Answer(Completion(text if isinstance(text, str) else "", finish), "", read, written)
+
+
+def _usage(usage: Any) -> tuple[int | None, int | None]:
+    if not isinstance(usage, dict):
+        return None, None
+    names = ("prompt_tokens", "completion_tokens")
+    read, written = (usage[n] if type(usage.get(n)) is int else None for n in names)
+    return read, written

@@ -1,0 +1,239 @@
+"""What the page is told: of the run, of all groups in short, and of one group whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+from ...envs import DataError, Episode, EpisodeGroup
+from ..run_files import GROUPS, SUMMARY, is_run, read_costs, read_groups, read_plan
+from ..summary import Tally, costs_of
+
+_SHORT = 160
+SAMPLES = "samples.jsonl"
+
+
+class Pages(Protocol):
+    """Whatever can be browsed."""
+
+    def run(self) -> dict[str, Any]:
+        """Name, plan, summary and costs."""
+        ...
+
+    def index(self) -> dict[str, Any]:
+        """Every group in short; groups that came since are in it."""
+        ...
+
+    def group(self, place: int) -> dict[str, Any]:
+        """One group, whole.
+
+        Raises:
+            IndexError: there is no such place.
+        """
+        ...
+
+
+def open_pages(run: Path, other: Path | None = None) -> Pages:
+    """A run of ``assay eval``, or the samples that a training run kept.
+
+    Args:
+        run: its directory.
+        other: a second evaluation, whose verdicts stand beside the first one's.
+
+    Raises:
+        DataError: there is nothing to browse.
+    """
+    if is_run(run):
+        return EvaluationPages(run, other)
+    if (run / SAMPLES).is_file() and other is None:
+        return SamplePages(run)
+    raise DataError(
+        f"{run} holds nothing to look at: give the directory of `assay eval`, of `assay rescore`, "
+        f"or of a training run with its {SAMPLES}"
+    )
+
+
+class EvaluationPages:
+    """An evaluation, also one that is still going on. Groups are read from disk when asked for."""
+
+    def __init__(self, directory: Path, other: Path | None = None) -> None:
+        self.directory, self.plan = directory, read_plan(directory)
+        self.other = other
+        self._starts: list[int] = []
+        self._read = 0
+        self._rows: list[dict[str, Any]] = []
+        self._lock = Lock()
+        self._others = {} if other is None else {g.task.id: g for g in read_groups(other)}
+        self._scan()
+
+    def run(self) -> dict[str, Any]:
+        """Name, plan, summary and costs."""
+        kept = self.directory / SUMMARY
+        whole = len(self._rows) == self.plan.data["tasks"]
+        if whole and kept.is_file():
+            summary = json.loads(kept.read_text(encoding="utf-8"))
+        else:
+            tally = Tally()
+            for group in read_groups(self.directory):
+                tally.add(group)
+            summary = tally.summary(seed=self.plan.seed)
+        return {
+            "name": self.directory.resolve().name,
+            "kind": "evaluation",
+            "other": None if self.other is None else self.other.resolve().name,
+            "plan": self.plan.to_json(),
+            "summary": summary,
+            "costs": costs_of(read_costs(self.directory)),
+            "done": len(self._rows),
+        }
+
+    def index(self) -> dict[str, Any]:
+        """Every group in short."""
+        self._scan()
+        return {"groups": self._rows}
+
+    def group(self, place: int) -> dict[str, Any]:
+        """One group, whole."""
+        with (self.directory / GROUPS).open("rb") as file:
+            file.seek(self._starts[place])
+            group = EpisodeGroup.from_json(json.loads(file.readline()))
+        return _whole(group, self._others.get(group.task.id))
+
+    def _scan(self) -> None:
+        """Take in the lines that are new."""
+        with self._lock, (self.directory / GROUPS).open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                group = EpisodeGroup.from_json(json.loads(line))
+                self._starts.append(self._read)
+                self._rows.append(_short(group, self._others.get(group.task.id)))
+                self._read += len(line)
+
+
+class SamplePages:
+    """The groups that a training run kept to be read, newest step last."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._groups: list[dict[str, Any]] = []
+        with (directory / SAMPLES).open("rb") as file:
+            lines = [line for line in file if line.endswith(b"\n")]
+        for number, line in enumerate(lines):
+            try:
+                row = json.loads(line)
+                self._groups += [_sample(row["step"], group) for group in row["groups"]]
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(
+                    f"{directory / SAMPLES}, line {number + 1} holds no samples "
+                    f"({type(error).__name__}: {error})"
+                ) from error
+
+    def run(self) -> dict[str, Any]:
+        """The name; a training run's curves are in its report."""
+        name = self.directory.resolve().name
+        return {"name": name, "kind": "training", "other": None, "done": len(self._groups)}
+
+    def index(self) -> dict[str, Any]:
+        """Every group in short."""
+        rows = []
+        for group in self._groups:
+            replies = group["replies"]
+            rows.append(
+                {
+                    "id": group["id"],
+                    "prompt": _one_line(group["prompt"][-1]["content"]),
+                    "statuses": [r["status"] for r in replies],
+                    "scores": [r["score"] for r in replies],
+                    "changed": 0,
+                }
+            )
+        return {"groups": rows}
+
+    def group(self, place: int) -> dict[str, Any]:
+        """One group, whole."""
+        return self._groups[place]
+
+
+def _short(group: EpisodeGroup, other: EpisodeGroup | None) -> dict[str, Any]:
+    said = [m["content"] for m in group.task.messages if m["role"] == "user"]
+    return {
+        "id": group.task.id,
+        "prompt": _one_line(said[-1] if said else group.task.text),
+        "statuses": [e.status.value for e in group.episodes],
+        "scores": [e.reward for e in group.episodes],
+        "changed": sum(_changed(a, b) for a, b in _both(group, other)),
+    }
+
+
+def _whole(group: EpisodeGroup, other: EpisodeGroup | None) -> dict[str, Any]:
+    beside = dict(enumerate(b for _, b in _both(group, other)))
+    return {
+        "id": group.task.id,
+        "prompt": [dict(m) for m in group.task.messages],
+        "reference": group.task.reference,
+        "metadata": dict(group.task.metadata),
+        "replies": [
+            {
+                "turns": [dict(m) for m in episode.turns],
+                **_finding(episode),
+                "truncated": episode.truncated,
+                "other": _finding(beside[i]) if i in beside else None,
+                "same_reply": i in beside and beside[i].turns == episode.turns,
+            }
+            for i, episode in enumerate(group.episodes)
+        ],
+    }
+
+
+def _finding(episode: Episode) -> dict[str, Any]:
+    found = episode.verdict.to_json()
+    del found["seconds"]
+    return found
+
+
+def _both(group: EpisodeGroup, other: EpisodeGroup | None) -> Sequence[tuple[Episode, Episode]]:
+    return [] if other is None else list(zip(group.episodes, other.episodes, strict=False))
+
+
+def _changed(first: Episode, second: Episode) -> bool:
+    return (first.status, first.reward) != (second.status, second.reward)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[: 4 * _SHORT].split())[:_SHORT]
+
+
+def _sample(step: int, group: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": f"step {step}, {group['kept_as']}: {group['task']}",
+        "prompt": [{"role": "user", "content": group["prompt"]}],
+        "reference": None,
+        "metadata": {"step": step, "kept as": group["kept_as"], "replies in all": group["size"]},
+        "replies": [
+            {
+                "turns": [{"role": "assistant", "content": reply["text"]}],
+                "status": reply["status"],
+                "score": _in_range(reply["reward"]),
+                "reason": reply["reason"],
+                "extracted": None,
+                "parts": {
+                    **reply["rewards"],
+                    **({} if reply["advantage"] is None else {"advantage": reply["advantage"]}),
+                },
+                "tokens": reply["tokens"],
+                "truncated": reply["truncated"],
+                "other": None,
+                "same_reply": False,
+            }
+            for reply in group["replies"]
+        ],
+    }
+
+
+def _in_range(reward: Any) -> float | None:
+    return None if reward is None else float(reward)

@@ -1,0 +1,104 @@
+"""Serves the page to this machine's browser, and to nobody else."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from typing import Any
+
+from .pages import Pages
+
+# A reply is hostile text. The page only ever shows it as text; and even if one found a way to be
+# markup, the browser would run and fetch nothing for it.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_FILES = {
+    "": ("page.html", "text/html"),
+    "view.css": ("view.css", "text/css"),
+    **{
+        name: (name, "text/javascript")
+        for name in ("view.js", "marks.js", "list.js", "group.js", "words.js", "plots.js")
+    },
+}
+
+
+class ViewServer(ThreadingHTTPServer):
+    """Listens on 127.0.0.1 only, below a path that nobody can guess.
+
+    Args:
+        pages: what is browsed.
+        port: 0 takes any free one.
+
+    Attributes:
+        url: of the page.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, pages: Pages, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.pages = pages
+        self.home = f"/{secrets.token_urlsafe(12)}/"
+        self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+        self.url = f"http://127.0.0.1:{self.server_port}{self.home}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that goes away is no error to tell of."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ViewServer
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_GET(self) -> None:  # the standard library's name
+        path = self.path.partition("?")[0]
+        # Another site's page could reach this port under a name of its own (DNS rebinding).
+        if self.headers.get("Host") not in self.server.hosts or not path.startswith(
+            self.server.home
+        ):
+            self._send(b"not found", "text/plain", HTTPStatus.NOT_FOUND)
+            return
+        name = path.removeprefix(self.server.home)
+        if name in _FILES:
+            file, kind = _FILES[name]
+            self._send(resources.files(__package__).joinpath(file).read_bytes(), kind)
+        else:
+            self._data(name)
+
+    def _data(self, name: str) -> None:
+        pages = self.server.pages
+        kind, _, place = name.removeprefix("data/").partition("/")
+        try:
+            if name == "data/run":
+                found: Any = pages.run()
+            elif name == "data/index":
+                found = pages.index()
+            elif kind == "group" and place.isdecimal():
+                found = pages.group(int(place))
+            else:
+                raise IndexError(kind)
+        except (IndexError, ValueError):
+            self._send(b"not found", "text/plain", HTTPStatus.NOT_FOUND)
+            return
+        self._send(json.dumps(found).encode(), "application/json")
+
+    def _send(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", _POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the standard library's
+        """Nothing is logged: what people look at is theirs."""

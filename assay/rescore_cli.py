@@ -1,0 +1,190 @@
+"""``assay rescore``, and ``assay diff`` of two runs: what another verifier, or policy, changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from .arguments import settings
+from .console import add_row, err, out, say
+from .envs import EnvSpec, TextEnv, make, refuse_unwritable, shortened, write_json
+from .envs.audit_subject import parts
+from .eval_cli import finish, progress
+from .evaluation import (
+    Difference,
+    Pair,
+    Plan,
+    RunWriter,
+    Tally,
+    difference,
+    environment_record,
+    read_groups,
+    read_plan,
+    read_rubric,
+    rescored,
+    rescored_plan,
+)
+from .naming import found_here
+
+
+def rescore_command(
+    run: Annotated[Path, typer.Argument(help="The directory of a run.")],
+    out_path: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The new run's directory; RUN-rescored.")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Go on where it was broken off.")] = False,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Another argument of the environment: weights, percent=value."),
+    ] = None,
+    rubric: Annotated[
+        str | None,
+        typer.Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.'),
+    ] = None,
+    show: Annotated[int, typer.Option(help="Changed verdicts shown.")] = 10,
+    by: Annotated[
+        str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
+    ] = None,
+) -> None:
+    """Judge a run's replies again, with the verifier as it is now or another, and ask for none.
+
+    References are those of the run. Exit code 1: some replies have no score.
+    """
+    plan = read_plan(run)
+    made, record = _environment(plan, settings(setting or []))
+    if rubric is not None:
+        made.close()
+        made = TextEnv(made.source, read_rubric(rubric), name=made.name)
+    directory = out_path or run.with_name(f"{run.name}-rescored")
+    tally = Tally(many_answers=any(p.many_answers for p in parts(made.rubric)), by=by)
+    try:
+        new = rescored_plan(plan, str(run), made, record)
+        with RunWriter(directory, new, resume=resume) as writer:
+            for group in read_groups(directory):
+                tally.add(group)
+            _judge(run, made, new, writer, tally)
+    finally:
+        made.close()
+    found = difference(read_groups(run), read_groups(directory))
+    _show(found, show, "before", "now")
+    finish(directory, tally, plan.seed)
+
+
+def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str, Any]]:
+    """The run's environment, made again, and its record."""
+    told = plan.environment
+    kwargs = {**told["kwargs"], **changes}
+    name = told["id"]
+    spec = told["spec"]
+    if spec is not None:
+        found_here(f"{spec['module']}:")
+    made = make(EnvSpec.from_json(spec) if spec is not None else found_here(name), **kwargs)
+    return made, environment_record(name, kwargs, made)
+
+
+def _judge(run: Path, env: TextEnv, plan: Plan, writer: RunWriter, tally: Tally) -> None:
+    total = plan.data["tasks"]
+    with progress() as bar:
+        line = bar.add_task("judging", total=total, completed=writer.done, so_far="")
+        for batch in _batches(run, env, plan.batch, writer.done):
+            for group in batch[0]:
+                tally.add(group)
+            writer.add(*batch)
+            bar.advance(line, len(batch[0]))
+
+
+def _batches(
+    run: Path, env: TextEnv, size: int, done: int
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    """New groups and what judging them took, batch by batch."""
+    waiting = (group for place, group in enumerate(read_groups(run)) if place >= done)
+    started, groups = time.perf_counter(), []
+    for _, new in rescored(env, waiting, batch=size):
+        groups.append(new)
+        if len(groups) == size:
+            yield groups, _costs(groups, time.perf_counter() - started)
+            started, groups = time.perf_counter(), []
+    if groups:
+        yield groups, _costs(groups, time.perf_counter() - started)
+
+
+def _costs(groups: list[Any], seconds: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "task": group.task.id,
+            "seconds": 0.0,
+            "judging_seconds": round(seconds / len(groups), 6),
+            "prompt_tokens": [None] * len(group.episodes),
+            "reply_tokens": [None] * len(group.episodes),
+        }
+        for group in groups
+    ]
+
+
+def diff_runs(first: Path, second: Path, show: int, json_path: Path | None) -> None:
+    """Show how two runs differ.
+
+    Raises:
+        Exit: with code 1, where verdicts differ.
+    """
+    if json_path is not None:
+        refuse_unwritable(json_path)
+    plans = read_plan(first), read_plan(second)
+    changed = plans[0].differences(plans[1])
+    found = difference(read_groups(first), read_groups(second))
+    if json_path is not None:
+        write_json(json_path, {"first": str(first), "second": str(second), **found.to_json()})
+    for line in changed:
+        say(f"differs: {line}")
+    _show(found, show, "in A", "in B")
+    if json_path is not None:
+        say(f"Differences: {json_path}")
+    if found.flips:
+        raise typer.Exit(1)
+
+
+def _show(found: Difference, most: int, a: str, b: str) -> None:
+    table = Table(a, b, title="Statuses", title_justify="left")
+    table.add_column("replies", justify="right")
+    table.add_column("share", justify="right")
+    for first, second, count in found.statuses:
+        add_row(table, first, second, f"{count:,}", f"{count / found.pairs:.1%}")
+    out.print(table)
+    for pair in found.flips[:most]:
+        _show_pair(pair, a, b)
+    if len(found.flips) > most:
+        say(f"\n... and {len(found.flips) - most:,} more: --show shows them")
+    for name, missing in ((a, found.only_second), (b, found.only_first)):
+        if missing:
+            say(f"not {name}: {len(missing):,} tasks, such as {missing[0]}", to=err)
+    say(f"\n{_verdict(found, a, b)}")
+
+
+def _show_pair(pair: Pair, a: str, b: str) -> None:
+    told = shortened(pair.first.completion, 90)
+    say(f"\ntask {pair.task}, reply {pair.copy}: {told}")
+    width = max(len(a), len(b))
+    for name, episode in ((a, pair.first), (b, pair.second)):
+        score = "none" if episode.reward is None else f"{episode.reward:g}"
+        say(f"  {name:{width}}: {score:5} {episode.status.value}, {episode.verdict.reason}")
+
+
+def _verdict(found: Difference, a: str, b: str) -> str:
+    same = ", the same in both" if found.same_replies else ""
+    lines = [
+        f"{found.pairs:,} replies to {found.tasks:,} tasks{same}: {len(found.flips):,} verdicts "
+        f"differ, {found.better:,} are right only {b}, {found.worse:,} only {a}"
+    ]
+    gain = found.gain
+    if gain.value is not None:
+        known = gain.low is not None and gain.high is not None
+        interval = f" (95 %: {gain.low:+.4f} to {gain.high:+.4f})" if known else ""
+        lines.append(f"pass@1 {b} less pass@1 {a}: {gain.value:+.4f}{interval}")
+    if found.p_value is not None and found.better + found.worse:
+        lines.append(f"McNemar's test, exact: p = {found.p_value:.3g}")
+    return "\n".join(lines)

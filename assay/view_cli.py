@@ -1,0 +1,39 @@
+"""``assay view``: look at every reply of a run, in a browser, without a network."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .console import say
+from .evaluation.view import ViewServer, open_pages
+
+
+def view_command(
+    run: Annotated[
+        Path, typer.Argument(help="The directory of an evaluation, or of a training run.")
+    ],
+    other: Annotated[
+        Path | None,
+        typer.Argument(help="A second evaluation: its verdicts stand beside the first one's."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Of the page; 0 takes a free one.")] = 0,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")] = True,
+) -> None:
+    """Browse a run: prompts, replies side by side, rewards, reasons, differences, plots.
+
+    It listens on this machine alone, and fetches nothing. Ctrl-C ends it.
+    """
+    server = ViewServer(open_pages(run, other), port)
+    try:
+        say(f"{server.url}\nCtrl-C ends it.")
+        if open_page:
+            webbrowser.open(server.url)
+        server.serve_forever()
+    except KeyboardInterrupt:
+        say("")
+    finally:
+        server.server_close()

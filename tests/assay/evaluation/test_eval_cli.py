@@ -1,0 +1,277 @@
+"""`assay eval`, `assay rescore` and `assay diff` of runs, as a person meets them."""
+
+import http.server
+import json
+import sys
+import threading
+
+import pytest
+
+from assay.cli import main
+from assay.evaluation import read_groups
+
+MINE = '''
+import random
+
+from assay import Completion, Math, Task, environment
+from assay.envs import Rows, State, TextEnv, Turn
+
+def sums(messages):
+    a, b = messages[-1]["content"].removesuffix("=").split("+")
+    return f"\\\\boxed{{{int(a) + int(b)}}}"
+
+def careless(messages, seed):
+    rng = random.Random(seed)
+    return sums(messages) if rng.random() < 0.5 else "\\\\boxed{0.5}"
+
+class Batched:
+    """Answers a batch; its length shows in the reply."""
+
+    def __call__(self, conversations):
+        return [Completion(sums(c), finish="length") for c in conversations]
+
+def patient(messages):
+    return sums(messages[:1])
+
+def broken(messages):
+    raise RuntimeError("the policy is out of order")
+
+async def later(messages):
+    return ""
+
+class Twice(TextEnv):
+    """Asks again."""
+
+    def respond(self, state, reply):
+        return Turn.say("Sure?") if len(state.turns) < 2 else Turn.end()
+
+def twice():
+    return Twice(Rows([Task("1+1=", "2"), Task("2+2=", "4")]), Math(), max_turns=3)
+
+from assay import register
+register("mine/Twice-v0", twice)
+'''
+SUMS = ["assay/Arithmetic-v0", "--set", "operators=+"]
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run a command line in a folder with a module of one's own."""
+    (tmp_path / "mine_for_eval.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run_one(*args):
+        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run_one
+
+
+def summary(path):
+    return json.loads((path / "summary.json").read_text())
+
+
+def test_a_function_is_evaluated_on_the_test_split(run, tmp_path) -> None:
+    code, shown, _ = run("eval", *SUMS, "-p", "mine_for_eval:sums", "-n", 2, "--limit", 5)
+    assert code == 0, shown
+    made = tmp_path / "runs" / "eval-Arithmetic-v0"
+    assert summary(made)["pass_at"]["2"]["value"] == 1.0
+    plan = json.loads((made / "run.json").read_text())
+    assert plan["environment"]["kwargs"] == {"operators": "+", "split": "test"}
+    assert plan["policy"] == {"kind": "function", "name": "mine_for_eval:sums"}
+    assert plan["data"]["tasks"] == 5
+    assert {"python", "assay"} <= set(plan["versions"])
+    groups = list(read_groups(made))
+    assert [len(g.episodes) for g in groups] == [2] * 5
+    assert all(e.verdict.seconds == 0 for g in groups for e in g.episodes)
+
+
+def test_replies_do_not_depend_on_how_tasks_are_batched(run, tmp_path) -> None:
+    for name, batch in (("one", 1), ("all", 50)):
+        args = ["-p", "mine_for_eval:careless", "-n", 4, "--limit", 9, "--batch", batch]
+        assert run("eval", *SUMS, *args, "--out", name)[0] == 0
+    one, every = (tmp_path / n / "groups.jsonl" for n in ("one", "all"))
+    assert one.read_bytes() == every.read_bytes()
+    texts = {e.completion for g in read_groups(tmp_path / "one") for e in g.episodes}
+    assert len(texts) > 5
+
+
+def test_a_run_that_is_done_or_another_is_not_gone_on_with(run, tmp_path) -> None:
+    def few(*more):
+        return run("eval", *SUMS, "-p", "mine_for_eval:careless", "-o", "few", *more)
+
+    assert few("--limit", 3)[0] == 0
+    names = ("run.json", "groups.jsonl", "summary.json")
+    before = [(tmp_path / "few" / name).read_bytes() for name in names]
+    for more, told in (
+        (["--limit", 3], "give another --out, or --resume to complete it"),
+        (["--limit", 4, "--resume"], "data.tasks: 3 against 4"),
+        (["--limit", 3, "--seed", 1, "--resume"], "seed: 0 against 1"),
+        (["--limit", 3, "--set", "digits=3", "--resume"], "environment.kwargs"),
+    ):
+        code, _, err = few(*more)
+        assert (code, told in err) == (2, True), err
+    assert few("--limit", 3, "--resume")[0] == 0
+    assert [(tmp_path / "few" / name).read_bytes() for name in names] == before
+
+
+def test_a_class_answers_batches_and_several_turns_are_played(run, tmp_path) -> None:
+    code, _, err = run("eval", *SUMS, "-p", "mine_for_eval:Batched", "--limit", 3, "-o", "cut")
+    assert code == 0, err
+    assert summary(tmp_path / "cut")["truncated"] == 1.0
+    twice = ["eval", "mine_for_eval:mine/Twice-v0", "-p"]
+    assert run(*twice, "mine_for_eval:patient", "-n", 2, "-o", "t")[0] == 0
+    assert [len(e.turns) for g in read_groups(tmp_path / "t") for e in g.episodes] == [3] * 4
+    assert summary(tmp_path / "t")["statuses"] == {"correct": 4}
+    code, _, err = run("rescore", "t")
+    assert (code, "evaluate again, or rescore with --rubric" in err) == (2, True)
+
+
+def test_a_policy_that_raises_stops_the_run_and_is_no_wrong_answer(run, tmp_path) -> None:
+    with pytest.raises(RuntimeError, match="out of order"):
+        run("eval", *SUMS, "-p", "mine_for_eval:broken", "--limit", 3, "-o", "b")
+    assert list(read_groups(tmp_path / "b")) == []
+
+
+def test_saved_completions_are_evaluated_rescored_and_compared(run, tmp_path) -> None:
+    rows = [
+        {"task": k, "completion": r} for k in range(3) for r in ("\\boxed{50%}", "\\boxed{0}", "?")
+    ]
+    (tmp_path / "saved.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    data = [{"question": f"Half? {k}", "answer": "#### 0.5"} for k in range(3)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(r) + "\n" for r in data))
+    args = ["eval", "assay/GSM8K-v0", "-p", "saved.jsonl", "--data", "data.jsonl", "-o", "first"]
+    code, shown, err = run(*args)
+    assert code == 0, err
+    found = summary(tmp_path / "first")
+    assert (found["tasks"], found["replies"]) == (3, 9)
+    before = found["statuses"]
+    rubric = json.dumps({"name": "Exact"})
+    code, shown, err = run("rescore", "first", "--rubric", rubric, "-o", "second")
+    assert code == 0, err
+    assert json.loads((tmp_path / "second" / "run.json").read_text())["rescored_from"] == "first"
+    first, second = (list(read_groups(tmp_path / n)) for n in ("first", "second"))
+    assert [[e.turns for e in g.episodes] for g in first] == [
+        [e.turns for e in g.episodes] for g in second
+    ]
+    assert summary(tmp_path / "second")["statuses"] != before
+    code, shown, _ = run("diff", "first", "second", "--json", "diff.json")
+    assert code == 1
+    assert "differs: verifier.sha256" in shown
+    told = json.loads((tmp_path / "diff.json").read_text())
+    assert told["same_replies"]
+    assert (told["tasks"], told["replies"]) == (3, 9)
+    assert run("rescore", "first", "-o", "third")[0] == 0
+    code, shown, _ = run("diff", "first", "third")
+    assert code == 0
+    assert "0 verdicts differ" in shown
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("nothing", "there is no 'nothing'"),
+        ("mine_for_eval:none", "has no 'none'"),
+        ("mine_for_eval:later", "is async"),
+        ("http://127.0.0.1:9/v1", "needs --model"),
+        ("http://key@127.0.0.1:9/v1", "needs --model"),
+    ],
+)
+def test_what_is_no_policy_is_refused(run, policy, told) -> None:
+    code, _, err = run("eval", *SUMS, "-p", policy, "--limit", 1)
+    assert code == 2
+    assert told in err
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """Answers sums; refuses a prompt that it finds too long, and counts what it was asked."""
+
+    asked: list = []  # noqa: RUF012  # reset by each test
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(body)
+        prompt = body["messages"][-1]["content"]
+        if prompt.startswith("1"):
+            self._send(400, {"error": {"message": "this prompt is too long"}})
+            return
+        a, b = prompt.removesuffix("=").split("+")
+        message = {"role": "assistant", "content": f"\\boxed{{{int(a) + int(b)}}}"}
+        self._send(200, {"choices": [{"message": message, "finish_reason": "stop", "index": 0}],
+                         "usage": {"prompt_tokens": 10, "completion_tokens": 5}})  # fmt: skip
+
+    def _send(self, status, row):
+        raw = json.dumps(row).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_server_is_asked_with_seeds_and_its_tokens_are_paid_for(run, tmp_path) -> None:
+    pytest.importorskip("openai")
+    Server.asked = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    try:
+        code, shown, err = run(
+            "eval", *SUMS, "-p", url, "--model", "m", "-n", 2, "--limit", 12, "-o", "s",
+            "--max-tokens", 9, "--price-in", 1e6, "--price-out", 2e6, "--field", "top_k=5",
+        )  # fmt: skip
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    groups = list(read_groups(tmp_path / "s"))
+    refused = [g for g in groups if g.task.text.startswith("1")]
+    assert refused
+    assert code == 1
+    assert "have no score" in err
+    for group in groups:
+        wanted = "verifier_error" if group in refused else "correct"
+        assert [e.status.value for e in group.episodes] == [wanted] * 2
+    assert "too long" in refused[0].episodes[0].verdict.reason
+    answered = 2 * (12 - len(refused))
+    assert f"{answered * (10 + 2 * 5):,.4f}" in shown
+    assert len({body["seed"] for body in Server.asked}) == 24
+    assert all(b["max_tokens"] == 9 and b["top_k"] == 5 for b in Server.asked)
+    plan = json.loads((tmp_path / "s" / "run.json").read_text())
+    assert plan["policy"]["sampling"] == {"max_tokens": 9}
+    # a server that is gone stops the run, and scores nothing
+    code, _, err = run(
+        "eval", *SUMS, "-p", url, "--model", "m", "--limit", 2, "-o", "g", "--retries", 0
+    )
+    assert code == 2
+    assert "no answer from" in err
+    assert "--resume goes on" in err
+    assert list(read_groups(tmp_path / "g")) == []
+
+
+def test_a_models_directory_is_evaluated_and_resumed_alike(run, tmp_path, pocket) -> None:
+    model, tokenizer = pocket("0123456789+= ")
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    args = ["-p", "model", "--limit", 6, "-n", 2, "--batch", 2, "--max-tokens", 4]
+    code, _, err = run("eval", *SUMS, *args, "-o", "whole")
+    assert code == 0, err
+    (tmp_path / "part").mkdir()
+    for name in ("run.json", "groups.jsonl", "costs.jsonl"):
+        lines = (tmp_path / "whole" / name).read_bytes().splitlines(keepends=True)
+        kept = lines if name == "run.json" else lines[:3]
+        (tmp_path / "part" / name).write_bytes(b"".join(kept))
+    assert run("eval", *SUMS, *args, "-o", "part", "--resume")[0] == 0
+    for name in ("run.json", "groups.jsonl", "summary.json"):
+        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    costs = (tmp_path / "whole" / "costs.jsonl").read_text().splitlines()
+    assert all(1 <= t <= 4 for line in costs for t in json.loads(line)["reply_tokens"])

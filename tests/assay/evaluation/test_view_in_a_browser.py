@@ -1,0 +1,151 @@
+"""`assay view` as a person meets it, in headless Chromium without a network."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from assay.envs import Episode, EpisodeGroup, Task
+from assay.evaluation import Plan, RunWriter
+from assay.evaluation.view import ViewServer, open_pages
+from assay.verifiers import Status, Verdict
+
+GUARD_MS = 5000  # against a page that has become unusable; the benchmark says how fast it is
+
+
+@contextmanager
+def served(pages):
+    server = ViewServer(pages)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+def thousand(demo, tmp_path_factory):
+    run = demo.write_run(tmp_path_factory.mktemp("view") / "demo-run", 1000)
+    with served(open_pages(run)) as url:
+        yield url
+
+
+def count(page) -> str:
+    return page.run("document.getElementById('count').textContent")
+
+
+def test_a_thousand_groups_are_filtered_opened_and_compared(page, thousand) -> None:
+    page.go(thousand, "document.querySelector('.plots')")
+    assert count(page) == "1,000 groups"
+    assert page.run("document.querySelectorAll('.plots svg').length") == 4
+    assert page.run("document.querySelectorAll('.item').length") < 60  # only those in sight
+    took = page.act(
+        "document.querySelector('[data-status=unparseable]').click()",
+        "document.getElementById('count').textContent !== '1,000 groups'",
+    )
+    assert took < GUARD_MS
+    assert count(page).endswith(" of 1,000 groups")
+    assert page.run(
+        "[...document.querySelectorAll('.item')].every(i => i.querySelector('.unparseable'))"
+    )
+    took = page.act(
+        "document.querySelectorAll('.item')[3].click()", "document.querySelector('.card')"
+    )
+    assert took < GUARD_MS
+    assert page.run("document.querySelectorAll('.card').length") == 8
+    assert page.run("document.querySelectorAll('.card.unparseable').length") >= 1
+    took = page.act(
+        "for (const i of [0, 5]) document.querySelectorAll('.pick')[i].click()",
+        "document.querySelector('.compare')",
+    )
+    assert took < GUARD_MS
+    told = page.run("document.querySelector('.compare').innerText")
+    assert "Reply 1 against reply 6" in told
+    assert page.run("document.querySelectorAll('.compare del, .compare ins').length") > 1
+    sides = page.run("[...document.querySelectorAll('.two pre')].map(p => p.textContent)")
+    cards = page.run("[0, 5].map(i => document.querySelectorAll('.card pre')[i].textContent)")
+    assert sides == cards  # the marks change nothing of what was said
+    assert page.complaints == []
+    assert [u for u in page.asked if not u.startswith((thousand, "data:", "about:"))] == []
+
+
+def test_keys_go_through_groups(page, thousand) -> None:
+    page.go(thousand + "?again", "document.querySelector('.plots')")
+    shown = "document.querySelector('h2').textContent"
+    for key, wanted in (("j", "shop-0000"), ("j", "shop-0001"), ("k", "shop-0000")):
+        page.key(key)
+        page.act("0", f"{shown} === {wanted!r}")
+    page.key("2")
+    page.key("3")
+    page.act("0", "document.querySelector('.compare h3').textContent === 'Reply 2 against reply 3'")
+    page.key("Escape")
+    page.act("0", "!document.querySelector('.compare')")
+    page.key("/")
+    for letter in "0042":
+        page.key(letter)
+    page.act("0", "document.getElementById('count').textContent === '1 of 1,000 groups'")
+    page.key("Escape")
+    page.key("o")
+    page.act("0", "document.body.dataset.shows === 'overview'")
+
+
+HOSTILE = (
+    "<script>window.owned = 1</script><img src=x onerror='window.owned = 2'>"
+    "\x1b[31m\u202etxet\u202c </pre><style>body{display:none}</style> \ud800 javascript:alert(1)"
+)
+
+
+def test_hostile_replies_are_only_text(page, tmp_path) -> None:
+    task = Task(HOSTILE, HOSTILE, id=f"id {HOSTILE}", metadata={"topic": HOSTILE})
+    verdict = Verdict(Status.INCORRECT, 0.0, HOSTILE, HOSTILE, {HOSTILE[:9]: 0.5})
+    replies = [({"role": "assistant", "content": text},) for text in (HOSTILE, HOSTILE[::-1])]
+    group = EpisodeGroup(task, [Episode(task.id, turns, verdict) for turns in replies])
+    plan = Plan(
+        {"id": HOSTILE, "kwargs": {}, "spec": None}, {"rubric": {}, "sha256": "0"},
+        {"tasks": 1, "sha256": "0"}, {"kind": HOSTILE}, 2, 0, 1, {"python": HOSTILE},
+    )  # fmt: skip
+    cost = {"task": task.id, "seconds": 0.0, "judging_seconds": 0.0, "prompt_tokens": [None] * 2,
+            "reply_tokens": [None] * 2}  # fmt: skip
+    with RunWriter(tmp_path / "run", plan, resume=False) as writer:
+        writer.add([group], [cost])
+    with served(open_pages(tmp_path / "run")) as url:
+        page.go(url, "document.querySelector('.plots')")
+        page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
+        page.act(
+            "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'c', bubbles: true}))",
+            "document.querySelector('.compare')",
+        )
+        assert page.run("window.owned") is None
+        assert page.run("document.querySelectorAll('img, style, main script').length") == 0
+        said = page.run("document.querySelector('.card pre').textContent")
+        assert "<script>window.owned = 1</script>" in said
+        assert "\\u001b[31m\\u202etxet\\u202c" in said
+        assert "\\ud800" in said
+        assert page.complaints == []
+
+
+def test_two_runs_stand_beside_each_other(page, demo, tmp_path) -> None:
+    first = demo.write_run(tmp_path / "first", 20)
+    lines = (first / "groups.jsonl").read_text().replace('"reason": "equal"', '"reason": "same"')
+    second = tmp_path / "second"
+    second.mkdir()
+    for name in ("run.json", "costs.jsonl"):
+        (second / name).write_bytes((first / name).read_bytes())
+    flipped = lines.replace(
+        '"status": "incorrect", "score": 0.0', '"status": "correct", "score": 1.0', 2
+    )
+    (second / "groups.jsonl").write_text(flipped)
+    with served(open_pages(first, second)) as url:
+        page.go(url, "document.querySelector('.plots')")
+        page.act(
+            "const k = document.getElementById('kind'); k.value = 'changed'; "
+            "k.dispatchEvent(new Event('change'))",
+            "document.getElementById('count').textContent.includes(' of 20 groups')",
+        )
+        page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
+        assert (
+            page.run("document.querySelector('.flag.changed').textContent") == "correct in second"
+        )

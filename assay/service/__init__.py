@@ -6,8 +6,9 @@ It needs the extra ``serve``. :func:`create_app` is the server, :class:`RemoteEn
 from __future__ import annotations
 
 from .app import create_app
-from .client import RemoteEnv, RemoteError
+from .client import RemoteEnv
 from .limits import ServiceLimits
+from .remote import RemoteError
 from .server import check_exposure, serve
 from .tokens import Tokens
 

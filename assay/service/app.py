@@ -41,10 +41,6 @@ comes back with the answer. Answers come as they are ready, and many may be awai
 """
 
 
-class _Index(int):
-    """A task's number in a path."""
-
-
 def create_app(
     env: TextEnv,
     limits: ServiceLimits | None = None,
@@ -97,18 +93,15 @@ def create_app(
     routes = frozenset(
         path for route in app.routes if "{" not in (path := getattr(route, "path", "{"))
     )
-    app.add_middleware(
-        _Kept, limits=limits, tokens=tokens, metrics=desk.metrics, routes=routes, keeper=app.state
-    )
+
+    def guarded(inner: Any) -> Guard:
+        app.state.guard = Guard(
+            inner, limits=limits, tokens=tokens, metrics=desk.metrics, routes=routes
+        )
+        return app.state.guard
+
+    app.add_middleware(guarded)
     return app
-
-
-class _Kept(Guard):
-    """The guard, known to the application whose WebSockets share its rates."""
-
-    def __init__(self, app: Any, *, keeper: Any, **kwargs: Any) -> None:
-        super().__init__(app, **kwargs)
-        keeper.guard = self
 
 
 def _add_v1(app: FastAPI, desk: Desk) -> None:

@@ -361,7 +361,8 @@ class Desk:
         Raises:
             Refused: there is no such task.
         """
-        source, found = self.env.source, []
+        source = self.env.source
+        found: list[tuple[Task, int | None]] = []
         for key in keys:
             if isinstance(key, str):
                 index = source.index.get(key) if isinstance(source, Rows) else None

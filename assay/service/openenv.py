@@ -169,7 +169,9 @@ class _Session:
 
     async def _reset(self, asked: _Reset) -> dict[str, Any]:
         tasks = None if asked.task is None else [asked.task]
-        begun = await self.desk.reset(messages.Reset(tasks=tasks, seed=asked.seed), self.holder)
+        begun = await self.desk.reset(
+            messages.Reset(tasks=tasks, count=1, seed=asked.seed), self.holder
+        )
         if self.episode is not None:
             self.holder.forget(self.episode)
         first = begun["episodes"][0]
@@ -188,7 +190,7 @@ class _Session:
     async def _step(self, action: OpenEnvAction) -> dict[str, Any]:
         if self.episode is None:
             raise Refused(409, "episode", "step needs an episode: send reset first")
-        step = messages.Step(episode=self.episode, reply=action.reply)
+        step = messages.Step(episode=self.episode, reply=action.reply, turn=None, truncated=False)
         outcome = (await self.desk.step([step], self.holder))["outcomes"][0]
         if "error" in outcome:
             raise Refused(409, outcome["error"]["code"], outcome["error"]["message"])

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -98,7 +98,7 @@ def serve_command(
     )
 
 
-def _limits(pairs: list[str], kind: type) -> dict[str, int | float]:
+def _limits(pairs: list[str], kind: type) -> dict[str, Any]:
     """Limits by name, each a number.
 
     Raises:

@@ -76,7 +76,7 @@ class GRPOConfig(Objective):
     rollout_chunks: int = 0
     max_refills: int = 0
     max_none_share: float = 0.5
-    max_mismatch: float = 0.1
+    max_mismatch: float = 0.02
     max_drift: float = 1.0
     alarm_patience: int = 10
     reference_every: int = 0

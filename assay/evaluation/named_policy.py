@@ -106,7 +106,7 @@ def _directory(path: Path, sampling: Sampling) -> Player:
     except ImportError as error:
         raise ImportError("a model needs more packages: pip install 'assay[train]'") from error
     model, tokenizer = load_model(path, device=sampling.device)
-    settings = {
+    settings: dict[str, Any] = {
         "max_new_tokens": sampling.max_tokens or 256,
         "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
         "top_p": 1.0 if sampling.top_p is None else sampling.top_p,

@@ -95,10 +95,9 @@ def create_app(
     )
 
     def guarded(inner: Any) -> Guard:
-        app.state.guard = Guard(
-            inner, limits=limits, tokens=tokens, metrics=desk.metrics, routes=routes
-        )
-        return app.state.guard
+        guard = Guard(inner, limits=limits, tokens=tokens, metrics=desk.metrics, routes=routes)
+        app.state.guard = guard
+        return guard
 
     app.add_middleware(guarded)
     return app

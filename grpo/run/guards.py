@@ -151,7 +151,8 @@ def require_finite(loss: float, norm: float, step: int) -> None:
     if not math.isfinite(loss) or not math.isfinite(norm):
         raise NotFinite(
             f"step {step}: the loss is {loss} and the gradient's length {norm}; nothing has "
-            "reached the weights. Lower learning_rate, or raise warmup_steps, and resume"
+            "reached the weights. Resume with a lower learning_rate or more warmup_steps; where it "
+            "comes again at once, remove the newest checkpoint first"
         )
 
 

@@ -223,7 +223,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run(
 
     settings = config(max_new_tokens=1)
     learner = Learner(model, tokenizer, Wrong(16, 8), settings, tmp_path)
-    with pytest.raises(NotFinite, match=r"step 2: .*Lower learning_rate"):
+    with pytest.raises(NotFinite, match=r"step 2: .*lower learning_rate"):
         learner.train()
     kept = list_checkpoints(tmp_path / "checkpoints")
     assert [p.name for p in kept] == ["step-000001"]

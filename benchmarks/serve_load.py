@@ -101,13 +101,21 @@ async def honest_socket(seen: Seen, rng: random.Random) -> None:
             tasks = [rng.randrange(ROWS) for _ in range(rng.randrange(1, 32))]
             began = time.perf_counter()
             await ws.send(json.dumps({"op": "reset", "id": 1, "tasks": tasks}))
-            begun = json.loads(await ws.recv())["episodes"]
+            begun = json.loads(await ws.recv()).get("episodes")
+            if begun is None:
+                seen.told["honest socket, refused"] += 1
+                await asyncio.sleep(1)
+                continue
             steps = [
                 {"episode": e["episode"], "reply": reply(t)}
                 for e, t in zip(begun, tasks, strict=True)
             ]
             await ws.send(json.dumps({"op": "step", "id": 2, "steps": steps}))
-            outcomes = json.loads(await ws.recv())["outcomes"]
+            outcomes = json.loads(await ws.recv()).get("outcomes")
+            if outcomes is None:
+                seen.told["honest socket, refused"] += 1
+                await asyncio.sleep(1)
+                continue
             seen.socket_ms.append(1000 * (time.perf_counter() - began))
             for task, outcome in zip(tasks, outcomes, strict=True):
                 seen.judged(task, outcome["verdict"]["score"])
@@ -332,4 +340,6 @@ def load(seconds: float) -> None:
     for told, times in sorted(seen.told.items()):
         console.print(f"{times:7} {told}")
     assert seen.wrong == 0
+    assert not broken
+    assert counts["assay_episodes"] == counts["assay_sockets"] == counts["assay_queue"] == 0
     assert not refused

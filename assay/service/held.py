@@ -95,6 +95,7 @@ class Holder:
     ) -> None:
         self._budget, self._name, self.keep, self._clock = budget, name, keep, clock
         self._held: OrderedDict[str, HeldEpisode] = OrderedDict()
+        self._ended = False
 
     def __len__(self) -> int:
         return len(self._held)
@@ -106,8 +107,10 @@ class Holder:
         """Hold episodes that have begun.
 
         Raises:
-            Refused: there is no room; then none is held.
+            Refused: there is no room, or its client has left; then none is held.
         """
+        if self._ended:  # what was begun for somebody who left meanwhile
+            raise Refused(410, "gone", "the connection has ended, and its episodes with it")
         new = [HeldEpisode(owner + self._name(), state) for state in states]
         chars = sum(e.chars for e in new)
         self.forget_idle()
@@ -164,7 +167,8 @@ class Holder:
                 idle.append(episode.id)
         return sum(map(self.forget, idle))
 
-    def clear(self) -> None:
-        """Let go of everything."""
+    def end(self) -> None:
+        """Let go of everything, and hold nothing more."""
+        self._ended = True
         for id_ in list(self._held):
             self.forget(id_)

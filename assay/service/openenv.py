@@ -130,7 +130,7 @@ class _Session:
             pass
         finally:
             self.desk.metrics.sockets -= 1
-            self.holder.clear()
+            self.holder.end()
             with contextlib.suppress(RuntimeError, WebSocketDisconnect):
                 await self.websocket.close()
 

@@ -48,7 +48,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
         desk.metrics.sockets -= 1
         for task in answering:
             task.cancel()  # what has begun ends in its thread; nobody is told
-        holder.clear()
+        holder.end()
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):
             await websocket.close()
 

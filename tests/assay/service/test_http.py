@@ -276,8 +276,11 @@ def test_episodes_are_bounded_and_idle_ones_forgotten(served) -> None:
     assert holder.forget_idle() == 2
     holder.add([env.begin(env.task(0))])
     assert (budget.episodes, len(holder)) == (2, 2)
-    holder.clear()
+    holder.end()
     assert (budget.episodes, budget.chars) == (0, 0)
+    with pytest.raises(Refused, match="connection has ended"):  # begun before, ready after
+        holder.add([env.begin(env.task(0))])
+    assert budget.episodes == 0
 
 
 def test_text_that_is_held_is_bounded(served) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ..envs import Completion
+from ..envs.openai_client import connect
 from .player import Answer, Asked
 
 _OF_ALL = frozenset({401, 403, 404, 405, 408, 409, 425, 429})
@@ -67,7 +67,7 @@ class ServerPlayer:
         sampling = {"max_tokens": max_tokens, "temperature": temperature, "top_p": top_p}
         self.sampling = {k: v for k, v in sampling.items() if v is not None}
         self.extra = dict(extra or {})
-        self._client = _client(base_url, api_key_env, retries, timeout_s)
+        self._client = connect(base_url, api_key_env, retries=retries, timeout_s=timeout_s)
 
     def describe(self) -> dict[str, Any]:
         """The address, the model and what replies depend on; no key."""
@@ -127,24 +127,6 @@ def _refuse_address(base_url: str) -> None:
             "the address is printed and stored, so it must hold no key, user or password: name "
             "an environment variable with the key as --api-key-env"
         )
-
-
-def _client(base_url: str, api_key_env: str | None, retries: int, timeout_s: float) -> Any:
-    try:
-        import openai
-    except ImportError as error:
-        missing = "the package openai is missing: pip install 'assay[judge]'"
-        raise ImportError(missing) from error
-    key = "none" if api_key_env is None else os.environ.get(api_key_env, "").strip()
-    if not key:
-        raise ValueError(f"the environment variable {api_key_env} holds no API key")
-    return openai.OpenAI(
-        base_url=base_url,
-        api_key=key,
-        max_retries=retries,
-        timeout=timeout_s,
-        http_client=openai.DefaultHttpxClient(follow_redirects=False),  # the key is for this one
-    )
 
 
 def _read(raw: bytes, where: str) -> Answer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from ...envs import Completion, Conversation
+from ...envs.openai_client import connect
 from .draw import Distribution
 from .prompts import encode_all
 from .random_numbers import derive_seed
@@ -97,7 +97,7 @@ class ServerPolicy:
         )
         self.stop = StopStrings(tokenizer, stop)
         self.eos_ids = tuple([tokenizer.eos_token_id] if eos_ids is None else eos_ids)
-        self._client = _client(base_url, api_key_env, retries, timeout_s)
+        self._client = connect(base_url, api_key_env, retries=retries, timeout_s=timeout_s)
         self._sync = sync
         self._synced: tuple[int, list[float]] | None = None
         self.reseed(seed)
@@ -242,24 +242,6 @@ def _fingerprint(model: Any) -> list[float]:
     sums = [p.detach().sum(dtype=torch.float64) for p in model.parameters()]
     found: list[float] = torch.stack(sums).tolist()
     return found
-
-
-def _client(base_url: str, api_key_env: str | None, retries: int, timeout_s: float) -> Any:
-    try:
-        import openai
-    except ImportError as error:
-        missing = "the package openai is missing: pip install 'assay[judge]'"
-        raise ImportError(missing) from error
-    key = "none" if api_key_env is None else os.environ.get(api_key_env, "").strip()
-    if not key:
-        raise ValueError(f"the environment variable {api_key_env} holds no API key")
-    return openai.OpenAI(
-        base_url=base_url,
-        api_key=key,
-        max_retries=retries,
-        timeout=timeout_s,
-        http_client=openai.DefaultHttpxClient(follow_redirects=False),
-    )
 
 
 def _only_choice(raw: bytes) -> dict[str, Any]:

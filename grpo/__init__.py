@@ -15,6 +15,7 @@ except ModuleNotFoundError as error:
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
+from .arithmetic.difficulty import difficulty_weights
 from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
@@ -143,6 +144,7 @@ __all__ = [
     "chosen_logprobs",
     "compare_runs",
     "count",
+    "difficulty_weights",
     "dpo",
     "dpo_loss",
     "evaluate",

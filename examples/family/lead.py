@@ -81,12 +81,12 @@ def arm(length: LeadLength | None, **settings: Any) -> Arm:
         curves: dict[str, list[tuple[float, float]]] = {}
 
         def note(row: Mapping[str, Any]) -> None:
-            if look(row["step"]):
+            if "reward" in row and look(row["step"]):
                 policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
                 for name, value in measured(policy, played).items():
                     curves.setdefault(name, []).append((row["step"], value))
 
-        note({"step": config.steps})  # before the first step
+        note({"reward": 0.0, "step": config.steps})  # before the first step
         curves = {name: [(0, points[0][1])] for name, points in curves.items()}
         tasks = training_tasks(problems(length), config)
         folder = trial.folder / "run"

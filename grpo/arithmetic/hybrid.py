@@ -23,9 +23,10 @@ def hybrid_advantages(
     """One step ahead, with the critic as baseline: Hybrid GRPO (arXiv 2502.01652).
 
     ``A = 1/N sum_n f(r(s, a_n)) + gamma V(s') - V(s)``, where s' is where the first action led,
-    which the episode goes on from. In the average of rewards an action's own weighs no more than
-    the others': of N tried actions, (N - 1) / N of what the taken one earned is lost, and what it
-    is told apart by is V(s'). With ``each`` every action has its own,
+    which the episode goes on from. The paper gives no code, and this equation is known to us at
+    second hand. As it is written all tried actions share one average of rewards, so that only V(s')
+    tells the taken one from the others: an action that ends the episode comes out ``gamma V(s)``
+    below one that stays, whatever it pays. With ``each`` every tried action has its own,
     ``A_n = f(r(s, a_n)) + gamma V(s'_n) - V(s)``.
 
     ``f`` bounds rewards, and so can change which policy is best: of rewards 1 and 1 against 2.5

@@ -26,6 +26,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
     code: {"model": messages.Failed, "description": why}
     for code, why in {
         401: "no known token",
+        409: "another environment is served than Assay-Serves asks for",
         413: "too much for one request",
         422: "not the right fields",
         429: "too often",
@@ -36,8 +37,9 @@ _ABOUT = """Judging of replies, and episodes, for one environment.
 
 A verdict whose `score` is null is a fault of the server's, never of the reply: leave it out, and
 never take it for 0. Over WebSocket, at `/v1/ws`, a message is the body of the route of the same
-name with two fields more: `op`, one of `score`, `reset`, `step`, `close`, `tasks`, and `id`, which
-comes back with the answer. Answers come as they are ready, and many may be awaited at one time.
+name with two fields more: `op`, one of `score`, `reset`, `step`, `close`, `tasks`, `groups`, and
+`id`, which comes back with the answer. Answers come as they are ready, and many may be awaited at
+one time.
 """
 
 
@@ -95,7 +97,14 @@ def create_app(
     )
 
     def guarded(inner: Any) -> Guard:
-        guard = Guard(inner, limits=limits, tokens=tokens, metrics=desk.metrics, routes=routes)
+        guard = Guard(
+            inner,
+            limits=limits,
+            tokens=tokens,
+            metrics=desk.metrics,
+            routes=routes,
+            serves=desk.identity,
+        )
         app.state.guard = guard
         return guard
 
@@ -115,6 +124,11 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
     async def score(asked: messages.Score) -> Any:
         """Judge replies; verdicts come in their order."""
         return JSONResponse(await desk.score(asked))
+
+    @app.post("/v1/groups", response_model=messages.GroupsTold, responses=_FAILURES)
+    async def groups(asked: messages.Groups) -> Any:
+        """Add the rewards that depend on the group; each episode was judged by itself before."""
+        return JSONResponse(await desk.groups(asked))
 
     @app.get("/v1/tasks/{index}", response_model=messages.TasksTold, responses=_FAILURES)
     async def task(index: Annotated[int, Path(ge=0, lt=2**63)]) -> Any:

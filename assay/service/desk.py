@@ -14,13 +14,16 @@ from gymnasium.utils import seeding
 
 from ..envs import Completion, Rows, State, Task, TextEnv
 from ..envs.batches import Batches
+from ..envs.tools import ToolEnv
+from ..lone_replies import played
 from ..verifiers import Status, Verdict
 from . import messages
 from .held import Budget, HeldEpisode, Holder, digest
+from .identity import PROTOCOL, identity
 from .limits import ServiceLimits
 from .metrics import Metrics
 from .refused import Refused
-from .told import finite, messages_told, task_told, verdict_told
+from .told import episodes_of, finite, messages_told, task_told, verdict_told
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
@@ -54,8 +57,9 @@ class Desk:
         reasons: bool = False,
         metrics: Metrics | None = None,
     ) -> None:
-        self.env, self.limits = env, limits
+        self.env, self.limits, self.played = env, limits, played(env)
         self.references, self.reasons = references, reasons
+        self.identity = identity(env)
         self.budget = Budget(limits)
         self.metrics = metrics or Metrics()
         self.waiting = 0
@@ -104,12 +108,12 @@ class Desk:
             )
         if len(keys if keys is not None else asked.references or ()) != len(asked.replies):
             raise Refused(422, "invalid", "give one task, or one reference, for each reply")
-        if keys is not None and self.env.max_turns > 1:
+        if keys is not None and self.played:
             raise Refused(
                 422,
                 "turns",
-                f"{self.env.name} takes several turns: play an episode, there is no judging of "
-                "one reply",
+                f"{self.env.name} judges episodes as they are played ({', '.join(self.played)}), "
+                "not lone replies: begin an episode, and step",
             )
         if keys is None:
             golds = asked.references or []
@@ -170,6 +174,26 @@ class Desk:
             told = [{**row, "episode": row["episode"].removeprefix(owner)} for row in told]
         return {"outcomes": told}
 
+    async def groups(self, asked: messages.Groups) -> dict[str, Any]:
+        """What the group's rewards make of episodes that were judged one by one."""
+        rubric = self.env.group_rubric
+        if rubric is None:
+            raise Refused(422, "groups", f"{self.env.name} has no rewards that depend on the group")
+        weight = sum(len(group.episodes) for group in asked.groups)
+        self._allow("episodes", weight)
+
+        def judge() -> list[list[Verdict]]:
+            tasks = self._find([group.task for group in asked.groups])
+            return [
+                [e.verdict for e in rubric.judged(task, episodes_of(task, group))]
+                for (task, _), group in zip(tasks, asked.groups, strict=True)
+            ]
+
+        found = await self._found(max(weight, _FEW + 1), judge)
+        return {
+            "groups": [[verdict_told(v, reasons=self.reasons) for v in group] for group in found]
+        }
+
     def close(self, asked: messages.Close, holder: Holder, owner: str = "") -> dict[str, Any]:
         """Forget episodes."""
         self._allow("episodes", len(asked.episodes))
@@ -182,9 +206,13 @@ class Desk:
         limits = ("body_bytes", "batch", "reply_chars", "episode_chars", "in_flight", "rate")
         return {
             "name": self.env.name,
+            "sha256": self.identity,
+            "protocol": PROTOCOL,
             "size": self.env.source.size,
             "max_turns": self.env.max_turns,
+            "lone_replies": not self.played,
             "group_rubric": self.env.group_rubric is not None,
+            "tools": self.env.schemas if isinstance(self.env, ToolEnv) else None,
             "references": self.references,
             "reasons": self.reasons,
             "version": __version__,

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from .identity import HEADER
 from .limits import ServiceLimits
 from .metrics import Metrics
 from .rate import Rates
@@ -23,6 +24,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/openenv/health"})
+_SERVES = HEADER.encode()
 _access = logging.getLogger("assay.service.access")
 _log = logging.getLogger("assay.service")
 
@@ -42,6 +44,7 @@ class Guard:
         tokens: who may ask.
         metrics: where it counts.
         routes: paths that are counted by their own name; the rest is ``other``.
+        serves: the hash of what is served; who expects another is refused.
     """
 
     def __init__(
@@ -52,9 +55,10 @@ class Guard:
         tokens: Tokens,
         metrics: Metrics,
         routes: frozenset[str],
+        serves: str = "",
     ) -> None:
         self.app, self.limits, self.tokens, self.metrics = app, limits, tokens, metrics
-        self.routes = routes
+        self.routes, self.serves = routes, serves.encode()
         self.rates = Rates(limits.rate, limits.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,6 +114,13 @@ class Guard:
                     f"more than {self.limits.rate:g} requests a second: come back later, or send "
                     "more in one request",
                     retry_s=wait,
+                )
+            if headers.get(_SERVES, self.serves) != self.serves:
+                raise Refused(
+                    409,
+                    "environment",
+                    "another environment is served now than the client began with: its tasks, "
+                    "verifiers or version differ, and so may its scores. Begin anew with it",
                 )
         if scope["type"] == "http":
             receive = await self._whole_body(headers, receive)

@@ -106,4 +106,6 @@ async def _done(asked: messages.SocketMessage, desk: Desk, holder: Holder) -> di
         return await desk.step(asked.steps, holder)
     if isinstance(asked, messages.SocketTasks):
         return await desk.tasks(asked)
+    if isinstance(asked, messages.SocketGroups):
+        return await desk.groups(asked)
     return desk.close(asked, holder)

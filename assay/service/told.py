@@ -1,12 +1,13 @@
-"""What is told of tasks and verdicts: never a reference, nor what might quote one."""
+"""Tasks and verdicts as they are told, never with a reference; episodes as they are given."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from ..envs import Message, Task
+from ..envs import Episode, Message, Span, Task
 from ..verifiers import Verdict
+from .messages import GroupGiven
 
 
 def messages_told(messages: list[Message] | tuple[Message, ...]) -> list[dict[str, str]]:
@@ -38,3 +39,27 @@ def verdict_told(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
 def finite(reward: float | None) -> float | None:
     """A reward that JSON can hold: none for NaN and infinities."""
     return None if reward is None or not math.isfinite(reward) else float(reward)
+
+
+def episodes_of(task: Task, group: GroupGiven) -> list[Episode]:
+    """The episodes that a client gave, as the group's rewards see them."""
+    return [
+        Episode(
+            task_id=task.id,
+            turns=tuple(given.turns),
+            verdict=Verdict(
+                given.verdict.status,
+                given.verdict.score,
+                given.verdict.reason,
+                given.verdict.extracted,
+                given.verdict.parts,
+            ),
+            step_rewards=tuple(given.step_rewards),
+            truncated=given.truncated,
+            spans=tuple(
+                Span(s.author, tuple(s.ids), (0.0,) * len(s.ids) if s.author == "model" else ())
+                for s in given.spans
+            ),
+        )
+        for given in group.episodes
+    ]

@@ -155,21 +155,28 @@ class Desk:
         told: list[dict[str, Any]] = []
         taken: list[_Taken] = []
         places: list[int] = []
+        again: list[tuple[int, HeldEpisode]] = []
         for place, step in enumerate(asked):
             episode = holder.get(step.episode, owner)
+            if episode is not None and _is_going(episode, step):
+                again.append((place, episode))
+                told.append({})
+                continue
             try:
                 answered = _earlier(episode, step)
             except Refused as refused:
                 answered = {"episode": step.episode, **refused.to_json()}
             told.append(answered or {})
             if answered is None and episode is not None:
-                episode.busy = True
+                episode.begin(step.reply)
                 taken.append(_Taken(episode, step.reply, step.truncated))
                 places.append(place)
         if taken:
             found = await self._do(len(taken), self._step(taken, holder))
             for place, outcome in zip(places, found, strict=True):
                 told[place] = outcome
+        for place, episode in again:
+            told[place] = await self._once_taken(episode, asked[place])
         if owner:
             told = [{**row, "episode": row["episode"].removeprefix(owner)} for row in told]
         return {"outcomes": told}
@@ -292,7 +299,24 @@ class Desk:
             return outcomes
         finally:
             for step in taken:
-                step.episode.busy = False
+                step.episode.end()
+
+    async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
+        """The outcome of a step that was sent again while it was being taken."""
+        try:
+            if episode.going is not None:
+                done = asyncio.shield(episode.going[1])
+                await asyncio.wait_for(done, self.limits.request_s)
+            answered = _earlier(episode, step)
+        except TimeoutError:
+            late = Refused(504, "late", f"the step takes longer than {self.limits.request_s:g} s")
+            return {"episode": episode.id, **late.to_json()}
+        except Refused as refused:
+            return {"episode": episode.id, **refused.to_json()}
+        if answered is None:
+            failed = Refused(500, "fault", "the step was not taken")
+            return {"episode": episode.id, **failed.to_json()}
+        return answered
 
     def _step_all(self, requests: list[list[_Taken]]) -> list[list[dict[str, Any]]]:
         """Take the steps of several requests, and judge all that is over in one batch."""
@@ -411,12 +435,25 @@ class Desk:
         return [self.env.source.draw(rng) for _ in range(asked.count)]
 
     def _probed(self) -> bool:
-        """Judge one reply, a winning one where one is known: only a fault of ours is no score."""
-        state = self.env.begin(self.env.task(0))
-        if self.env.max_turns > 1:
-            return True  # its turns may have effects
-        reply = self.env.solve(state) or ""
-        return self.env.rubric.verify(reply, state.task.reference).score is not None
+        """Judge one reply, a winning one where one is known: only a fault of ours is no score.
+
+        Of an environment that is played, the first turn is taken too where it is known what to
+        say: its tools may need the sandbox.
+        """
+        env, task = self.env, self.env.task(0)
+        if not self.played:
+            reply = env.solve(env.begin(task)) or ""
+            return env.rubric.verify(reply, task.reference).score is not None
+        winning = env.rubric.winning_reply(task.reference)
+        if winning is not None and env.rubric.verify(winning, task.reference).score is None:
+            return False
+        if task.solution is None and type(env).solve is TextEnv.solve:
+            return True  # to begin an episode may have effects elsewhere
+        state = env.begin(task)
+        said = env.solve(state)
+        if said is not None:
+            env.advance([state], [Completion(said)])
+        return state.verdict is None or state.verdict.score is not None
 
     def _allow(self, what: str, count: int) -> None:
         if count > self.limits.batch:
@@ -453,6 +490,15 @@ def _result(call: _Call) -> Any:
     except Exception as error:
         _log.exception("an environment raised")
         return Refused(500, "environment", f"the environment raised {type(error).__name__}")
+
+
+def _is_going(episode: HeldEpisode, step: messages.Step) -> bool:
+    """Whether a step is one that is being taken, sent again: after a broken connection, say."""
+    return (
+        episode.going is not None
+        and step.turn == episode.turn
+        and digest(step.reply) == episode.going[0]
+    )
 
 
 def _state(step: _Taken) -> State:

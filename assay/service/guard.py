@@ -97,7 +97,7 @@ class Guard:
         headers = _headers(scope)
         client = (scope.get("client") or ("",))[0]
         scope["assay.owner"] = client
-        self._refuse_foreign(headers)
+        self._refuse_foreign(headers, client)
         if scope["path"] not in OPEN:
             if self.tokens:
                 name = self.tokens.name_of(headers.get(b"authorization"))
@@ -130,13 +130,14 @@ class Guard:
             )
         await self.app(scope, receive, send)
 
-    def _refuse_foreign(self, headers: dict[bytes, bytes]) -> None:
+    def _refuse_foreign(self, headers: dict[bytes, bytes], client: str) -> None:
         """Refuse what a web page of another origin asks, and where its name leads here.
 
-        Without tokens a browser on this machine would be let in whatever page it shows.
+        Without tokens a browser on this machine would be let in whatever page it shows; and other
+        machines would be, where somebody has an ASGI server of their own listen to the network.
         """
         host = headers.get(b"host", b"").decode("latin-1")
-        if not self.tokens and not _loopback(host):
+        if not self.tokens and not (_loopback(host) and _here(client)):
             raise Refused(
                 403, "host", "without tokens only localhost is answered: start with --token-file"
             )
@@ -154,6 +155,8 @@ class Guard:
         too_large = Refused(
             413, "body", f"the body is larger than {limit} bytes: send it in several requests"
         )
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise Refused(415, "encoding", "bodies are not unpacked: send them as they are")
         told = headers.get(b"content-length", b"0")
         if not told.isdigit() or len(told) > 18 or int(told) > limit:
             raise too_large
@@ -230,6 +233,14 @@ def _loopback(host: str) -> bool:
         return name in ("localhost", "testserver") or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _here(client: str) -> bool:
+    """Whether an address is this machine's; of a socket in the file system there is none."""
+    try:
+        return ipaddress.ip_address(client).is_loopback
+    except ValueError:
+        return client in ("", "testclient")
 
 
 async def _tell(scope: Scope, receive: Receive, send: Send, refused: Refused) -> None:

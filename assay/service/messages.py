@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    TypeAdapter,
+    model_validator,
+)
 
 from ..verifiers import Status
 
@@ -22,7 +31,27 @@ Name = Annotated[str, Field(max_length=100, strict=True)]
 
 
 class _Message(BaseModel):
+    """With no other fields than its own; of too many they are not told one by one."""
+
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > _FIELDS:
+            raise ValueError(f"{len(given)} fields are more than any message has")
+        return given
+
+
+_FIELDS = 16
+
+
+def _finite(value: list[Any] | None) -> list[Any] | None:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("must be JSON by the standard: without NaN and Infinity") from error
+    return value
 
 
 class Score(_Message):
@@ -30,7 +59,7 @@ class Score(_Message):
 
     replies: Texts
     tasks: TaskKeys | None = None
-    references: list[Any] | None = Field(
+    references: Annotated[list[Any] | None, AfterValidator(_finite)] = Field(
         None, description="In place of tasks; only where the server allows it."
     )
 
@@ -101,13 +130,13 @@ class VerdictGiven(_Message):
     score: Share | None
     reason: Text = ""
     extracted: Text | None = None
-    parts: dict[str, Share | None] = {}
+    parts: Annotated[dict[Name, Share | None], Field(max_length=200)] = {}
 
 
 class EpisodeGiven(_Message):
     """An episode that was played and judged."""
 
-    turns: Annotated[list[dict[Text, Text]], Field(fail_fast=True)]
+    turns: Annotated[list[Annotated[dict[Name, Text], Field(max_length=20)]], Field(fail_fast=True)]
     verdict: VerdictGiven
     step_rewards: Annotated[list[FiniteFloat | None], Field(fail_fast=True)] = []
     truncated: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
+import logging
 import secrets
 import time
 from typing import Any
@@ -24,6 +24,9 @@ from .desk import Desk
 from .held import Holder
 from .rate import Rates
 from .refused import Refused
+from .socket import encoded
+
+_log = logging.getLogger("assay.service")
 
 
 class OpenEnvAction(BaseModel):
@@ -125,7 +128,7 @@ class _Session:
                 answer = await self._answer(raw.get("text") or raw.get("bytes") or "")
                 if answer is None:
                     return
-                await self.websocket.send_text(json.dumps(answer, allow_nan=False))
+                await self.websocket.send_text(encoded(answer))
         except (WebSocketDisconnect, TimeoutError):
             pass
         finally:
@@ -164,6 +167,10 @@ class _Session:
             self.desk.metrics.refused[refused.code] += 1
             full = status == 503
             return _error("CAPACITY_REACHED" if full else "EXECUTION_ERROR", refused.message)
+        except Exception as error:  # the session goes on: its episode is the client's
+            status = 500
+            _log.exception("%s raised %s", route, type(error).__name__)
+            return _error("EXECUTION_ERROR", "a fault of the server's")
         finally:
             self.desk.metrics.answered(route, status, time.perf_counter() - started)
 

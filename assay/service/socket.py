@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import logging
 import time
 from typing import Any
 
@@ -17,6 +18,9 @@ from .desk import Desk
 from .held import Holder
 from .rate import Rates
 from .refused import Refused
+
+_log = logging.getLogger("assay.service")
+encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
@@ -73,25 +77,27 @@ async def _answer(websocket: WebSocket, desk: Desk, holder: Holder, text: str | 
     """Answer one message; a client that has left is not told."""
     started, route = time.perf_counter(), "ws:invalid"
     status = 200
-    told: dict[str, Any] = {}
     id_: int | str | None = None
     try:
         asked = messages.SOCKET.validate_json(text)
         id_, route = asked.id, f"ws:{asked.op}"
-        told = await _done(asked, desk, holder)
+        answer = encoded({"id": id_, **await _done(asked, desk, holder)})
     except ValidationError as error:
         status = 422
         where = "; ".join(
             f"{'.'.join(str(part)[:50] for part in e['loc'])}: {e['msg'][:200]}"
             for e in error.errors(include_url=False, include_input=False)[:5]
         )
-        told = Refused(status, "invalid", where).to_json()
         desk.metrics.refused["invalid"] += 1
+        answer = encoded({"id": id_, **Refused(status, "invalid", where).to_json()})
     except Refused as refused:
         status = refused.status
-        told = refused.to_json()
         desk.metrics.refused[refused.code] += 1
-    answer = json.dumps({"id": id_, **told}, allow_nan=False)
+        answer = encoded({"id": id_, **refused.to_json()})
+    except Exception as error:  # else the client would wait for its answer for ever
+        _log.exception("%s raised %s", route, type(error).__name__)
+        status = 500
+        answer = encoded({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})
     desk.metrics.answered(route, status, time.perf_counter() - started)
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ..envs import Episode, Message, Span, Task
@@ -21,8 +22,19 @@ def task_told(task: Task, index: int | None) -> dict[str, Any]:
         "id": task.id,
         "index": index,
         "messages": messages_told(task.messages),
-        "metadata": {**task.metadata},
+        "metadata": _plain(task.metadata) if task.metadata else {},
     }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: no NaN, and other objects as their text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return finite(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def verdict_told(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:

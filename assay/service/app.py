@@ -148,7 +148,7 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
     @app.post("/v1/episodes/step", response_model=messages.Outcomes, responses=_FAILURES)
     async def steps(asked: messages.Steps, request: Request) -> Any:
         """Take a turn in each of several episodes."""
-        return JSONResponse(await desk.step(asked.steps, desk.over_http, _owner(request)))
+        return JSONResponse(await desk.step_and_reset(asked, desk.over_http, _owner(request)))
 
     @app.post("/v1/episodes/close", response_model=messages.Closed, responses=_FAILURES)
     async def close_many(asked: messages.Close, request: Request) -> Any:

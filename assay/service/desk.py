@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -76,7 +76,6 @@ class Desk:
             and kind.begin is TextEnv.begin
             and kind.task is TextEnv.task
         )
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._ready: tuple[float, bool] | None = None
         self.metrics.watch(self)
 
@@ -121,7 +120,8 @@ class Desk:
             golds = await self._found(
                 len(keys), lambda: [task.reference for task, _ in self._find(keys)]
             )
-        verdicts = await self._do(len(golds), self._judges.do((asked.replies, golds)))
+        self._room_for(len(golds))
+        verdicts = await self._do(len(golds), self._judges.put((asked.replies, golds)))
         return {"verdicts": [self._verdict(v) for v in verdicts]}
 
     async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
@@ -143,6 +143,19 @@ class Desk:
                 for e, t in zip(held, told, strict=True)
             ]
         }
+
+    async def step_and_reset(
+        self, asked: messages.Steps, holder: Holder, owner: str = ""
+    ) -> dict[str, Any]:
+        """Take steps, then begin episodes where that is asked for; no refusal costs an outcome."""
+        told = await self.step(asked.steps, holder, owner)
+        if asked.reset is not None:
+            try:
+                told |= await self.reset(asked.reset, holder, owner)
+            except Refused as refused:
+                self.metrics.refused[refused.code] += 1
+                told["not_begun"] = refused.to_json()["error"]
+        return told
 
     async def step(
         self, asked: Sequence[messages.Step], holder: Holder, owner: str = ""
@@ -172,7 +185,15 @@ class Desk:
                 taken.append(_Taken(episode, step.reply, step.truncated))
                 places.append(place)
         if taken:
-            found = await self._do(len(taken), self._step(taken, holder))
+            try:
+                self._room_for(len(taken))
+            except Refused:
+                for one in taken:
+                    one.episode.end()
+                raise
+            turns = self._turns.put(taken)
+            turns.add_done_callback(lambda _: _settle(taken, holder))
+            found = await self._do(len(taken), turns)
             for place, outcome in zip(places, found, strict=True):
                 told[place] = outcome
         for place, episode in again:
@@ -257,15 +278,19 @@ class Desk:
         """
         if self._at_hand and weight <= _FEW:  # a thread takes longer to begin than this takes
             return call()
-        result: _Found | Refused = await self._do(weight, self._finds.do(call))
+        self._room_for(weight)
+        result: _Found | Refused = await self._do(weight, self._finds.put(call))
         if isinstance(result, Refused):
             raise result
         return result
 
-    async def _do(self, weight: int, work: Coroutine[Any, Any, _Found]) -> _Found:
-        """Await work that may wait for its turn; it goes on where nobody awaits it any more."""
+    def _room_for(self, weight: int) -> None:
+        """Refuse work where too much waits already.
+
+        Raises:
+            Refused: 503.
+        """
         if self.waiting + weight > self.limits.queue and self.waiting:
-            work.close()
             raise Refused(
                 503,
                 "busy",
@@ -273,33 +298,22 @@ class Desk:
                 "back later",
                 retry_s=1,
             )
+
+    async def _do(self, weight: int, work: asyncio.Future[_Found]) -> _Found:
+        """Await work that waits for its turn; it goes on where nobody awaits it any more."""
         self.waiting += weight
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(lambda _: self._done(weight, task))
-        try:
-            return await asyncio.wait_for(asyncio.shield(task), self.limits.request_s)
-        except TimeoutError as error:
+        work.add_done_callback(lambda _: self._done(weight, work))
+        await asyncio.wait((work,), timeout=self.limits.request_s)
+        if not work.done():
             raise Refused(
                 504, "late", f"there is no answer after {self.limits.request_s:g} s", retry_s=5
-            ) from error
+            )
+        return work.result()
 
-    def _done(self, weight: int, task: asyncio.Task[Any]) -> None:
+    def _done(self, weight: int, work: asyncio.Future[Any]) -> None:
         self.waiting -= weight
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # somebody has asked: no complaint where nobody awaits it
-
-    async def _step(self, taken: list[_Taken], holder: Holder) -> list[dict[str, Any]]:
-        """Outcomes of steps; the episodes are free again however it ends."""
-        try:
-            outcomes = await self._turns.do(taken)
-            for step in taken:
-                holder.grew(step.episode)
-            return outcomes
-        finally:
-            for step in taken:
-                step.episode.end()
+        if not work.cancelled():
+            work.exception()  # somebody has asked: no complaint where nobody awaits it
 
     async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
         """The outcome of a step that was sent again while it was being taken."""
@@ -490,6 +504,13 @@ def _result(call: _Call) -> Any:
     except Exception as error:
         _log.exception("an environment raised")
         return Refused(500, "environment", f"the environment raised {type(error).__name__}")
+
+
+def _settle(taken: list[_Taken], holder: Holder) -> None:
+    """The steps were taken, or could not be: the episodes are free again."""
+    for step in taken:
+        holder.grew(step.episode)
+        step.episode.end()
 
 
 def _is_going(episode: HeldEpisode, step: messages.Step) -> bool:

@@ -99,6 +99,11 @@ class Steps(_Message):
     """A turn of the policy in each of several episodes."""
 
     steps: Annotated[list[Step], Field(fail_fast=True)]
+    reset: Reset | None = Field(
+        None,
+        description="Episodes to begin when the steps are taken, told in the same answer: so one "
+        "episode after the other costs a single round trip each.",
+    )
 
 
 class Close(_Message):
@@ -212,6 +217,14 @@ SOCKET: TypeAdapter[SocketMessage] = TypeAdapter(
 )
 
 
+class ErrorTold(BaseModel):
+    """Why a request was not answered."""
+
+    code: str
+    message: str
+    retry_s: float | None = None
+
+
 class VerdictTold(BaseModel):
     """A finding. ``score`` is null exactly where the fault is the server's: never a 0."""
 
@@ -270,9 +283,13 @@ class Outcome(BaseModel):
 
 
 class Outcomes(BaseModel):
-    """One outcome for each step, in order."""
+    """One outcome for each step, in order; and the episodes that were begun with it."""
 
     outcomes: list[Outcome]
+    episodes: list[Begun] | None = Field(None, description="Where the message has a reset.")
+    not_begun: ErrorTold | None = Field(
+        None, description="In place of episodes: why there are none."
+    )
 
 
 class TasksTold(BaseModel):
@@ -302,14 +319,6 @@ class Described(BaseModel):
     reasons: bool
     version: str
     limits: dict[str, float]
-
-
-class ErrorTold(BaseModel):
-    """Why a request was not answered."""
-
-    code: str
-    message: str
-    retry_s: float | None = None
 
 
 class Failed(BaseModel):

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from . import messages
 from .desk import Desk
 from .held import Holder
+from .patience import Patience
 from .rate import Rates
 from .refused import Refused
 from .socket import encoded
@@ -107,6 +108,7 @@ class _Session:
         self.websocket, self.desk, self.rates = websocket, desk, rates
         names = itertools.count(1)
         self.holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
+        self.patience = Patience(desk.limits.idle_s)
         self.episode: str | None = None
         self.task = ""
         self.text = ""
@@ -119,8 +121,7 @@ class _Session:
         try:
             await self.websocket.accept()
             while True:
-                async with asyncio.timeout(self.desk.limits.idle_s):
-                    raw = await self.websocket.receive()
+                raw = await self.patience.till(self.websocket.receive())
                 if raw["type"] == "websocket.disconnect":
                     return
                 while wait := self.rates.wait_s(owner):
@@ -132,6 +133,7 @@ class _Session:
         except (WebSocketDisconnect, TimeoutError):
             pass
         finally:
+            self.patience.end()
             self.desk.metrics.sockets -= 1
             self.holder.end()
             with contextlib.suppress(RuntimeError, WebSocketDisconnect):

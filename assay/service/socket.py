@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from . import messages
 from .desk import Desk
 from .held import Holder
+from .patience import Patience
 from .rate import Rates
 from .refused import Refused
 
@@ -29,7 +30,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     A client that asks too often, or has as many messages under way as it may, is not read from
     until that has changed: it waits, and no message of its is lost.
     """
-    names = itertools.count(1)
+    names, patience = itertools.count(1), Patience(desk.limits.idle_s)
     holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
     owner = websocket.scope["assay.owner"]
     room = asyncio.Semaphore(desk.limits.in_flight)
@@ -38,7 +39,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     try:
         await websocket.accept()
         while True:
-            text = await _next(websocket, desk.limits.idle_s, holder)
+            text = await _next(websocket, patience, holder)
             while wait := rates.wait_s(owner):
                 await asyncio.sleep(wait)
             await room.acquire()
@@ -49,6 +50,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     except (WebSocketDisconnect, TimeoutError):
         pass
     finally:
+        patience.end()
         desk.metrics.sockets -= 1
         for task in answering:
             task.cancel()  # what has begun ends in its thread; nobody is told
@@ -57,15 +59,14 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
             await websocket.close()
 
 
-async def _next(websocket: WebSocket, idle_s: float, holder: Holder) -> str | bytes:
+async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> str | bytes:
     """The next message; a socket on which nothing comes for too long is closed.
 
     Raises:
         TimeoutError: nothing came.
         WebSocketDisconnect: the client left.
     """
-    async with asyncio.timeout(idle_s):
-        message = await websocket.receive()
+    message = await patience.till(websocket.receive())
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     holder.forget_idle()
@@ -109,7 +110,7 @@ async def _done(asked: messages.SocketMessage, desk: Desk, holder: Holder) -> di
     if isinstance(asked, messages.SocketReset):
         return await desk.reset(asked, holder)
     if isinstance(asked, messages.SocketSteps):
-        return await desk.step(asked.steps, holder)
+        return await desk.step_and_reset(asked, holder)
     if isinstance(asked, messages.SocketTasks):
         return await desk.tasks(asked)
     if isinstance(asked, messages.SocketGroups):

@@ -64,7 +64,8 @@ def create_app(
     desk = Desk(env, limits, references=references, reasons=reasons)
 
     @contextlib.asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        app.state.begun = True
         sweeping = asyncio.create_task(_sweep(desk))
         try:
             yield
@@ -81,7 +82,7 @@ def create_app(
         lifespan=life,
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.desk, app.state.begun = desk, False
     _answer_refusals(app)
     _add_v1(app, desk)
     _add_operations(app, desk)

@@ -116,6 +116,8 @@ class ImpatientWebSocket(_Impatient, WebSocketsSansIOProtocol):
         size = sum(map(len, self.frames))
         self.read_paused = True  # then uvicorn leaves the transport as it is
         super().send_receive_event_to_app()
+        if self.close_sent:  # it was let go of: what is to come is the client's goodbye
+            return
         self._waiting += size + _EACH
         if self._waiting > ENOUGH:
             self.transport.pause_reading()

@@ -68,7 +68,7 @@ class Echoed(TextEnv):
         super().__init__(Rows([Task("Last word?", "cat", id="last")]), Exact())
 
     def answer(self, state):
-        return state.reply.split()[-1]
+        return (state.reply.split() or [""])[-1]
 
 
 def add(a: int, b: int) -> int:

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 from assay.envs import Completion, FunctionPolicy, GroupVectorEnv, arollout, rollout
 from assay.service import RemoteEnv, RemoteError
@@ -126,6 +127,14 @@ def test_several_threads_ask_at_one_time(guess) -> None:
     groups = asyncio.run(rolled())
     assert len(groups) == 12
     assert all(e.reward is not None for g in groups for e in g.episodes)
+
+
+def test_gymnasium_finds_nothing_amiss(host, served) -> None:
+    for made in (served.Sums(), served.Guess(), served.Echoed()):
+        with host(made) as (url, _):
+            env = RemoteEnv(url, TOKEN)
+            check_env(env, skip_render_check=True)
+            env.close()
 
 
 def test_no_reference_comes_over(sums) -> None:

@@ -52,8 +52,8 @@ STUDY = Study(
     "clearly worse than GRPO, with lambda = 1 it nearly ties (DeepSeek-R1). (DeepSeekMath itself "
     "compares with no PPO.)",
     protocol=f"{SUMS}; {STEPS} steps of {REPLIES} replies, one update each, learning rate 3e-4 and "
-    "1e-3 for the critic, GAE with gamma = 1, clipped values, whitened advantages. A group of one is "
-    "PPO's own protocol: as many replies on eight times as many prompts. Memory: `python "
+    "1e-3 for the critic, GAE with gamma = 1, clipped values, whitened advantages. Groups of 1: "
+    "PPO's own protocol, as many replies on eight times as many prompts. Memory: `python "
     "benchmarks/ppo_memory.py`.",
     verdict="",
     arms={

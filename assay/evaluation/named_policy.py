@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..envs import TextEnv, read_completions
+from .code import code_digest
 from .digest import digest
 from .player import FilePlayer, FunctionPlayer, Player, PolicyPlayer
 from .server_player import ServerPlayer
@@ -146,4 +147,5 @@ def _python(text: str, module: str, attribute: str) -> Player:
             f"{text} is no policy, but {policy!r:.80}: give a function of one conversation, or an "
             "object (or its class) that maps a list of conversations to a list of Completions"
         )
-    return PolicyPlayer(policy, {"kind": "python", "name": text})
+    about = {"kind": "python", "name": text, "code": code_digest([policy, module])}
+    return PolicyPlayer(policy, about)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ..envs import Completion, Conversation, ExtendingPolicy, Policy, StoredCompletion
 from ..envs.seeding import share
+from .code import code_digest
 from .digest import digest
 
 
@@ -127,8 +128,8 @@ class FunctionPlayer:
         return self.function(asked.messages)
 
     def describe(self) -> dict[str, Any]:
-        """Its name."""
-        return {"kind": "function", "name": self.name}
+        """Its name, and a hash of its module: another function may have the name tomorrow."""
+        return {"kind": "function", "name": self.name, "code": code_digest([self.function])}
 
 
 class PolicyPlayer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +64,33 @@ def named_player(text: str, env: TextEnv, sampling: Sampling) -> Player:
         ImportError: a package or a module is missing.
     """
     if text.startswith(("http://", "https://")):
+        _refuse_others(sampling, _OF_SERVERS, "a server")
         return _server(text, sampling)
     if Path(text).is_dir():
+        _refuse_others(sampling, _OF_DIRECTORIES, "a model's directory")
         return _directory(Path(text), sampling)
     if Path(text).is_file():
+        _refuse_others(sampling, (), "a file of completions")
         return _file(text, env)
     module, colon, attribute = text.partition(":")
     if colon and module and attribute and "/" not in module:
+        _refuse_others(sampling, (), "a Python policy")
         return _python(text, module, attribute)
     raise ValueError(f"--policy: there is no {text!r}. Give {FORMS}")
+
+
+_FLAGS = {"timeout_s": "--timeout", "extra": "--field"}
+_OF_DIRECTORIES = ("max_tokens", "temperature", "top_p", "device")
+_OF_SERVERS = tuple(field.name for field in fields(Sampling) if field.name != "device")
+
+
+def _refuse_others(sampling: Sampling, used: Collection[str], what: str) -> None:
+    """Refuse what would be overlooked: who gives a temperature expects that it is used."""
+    usual = Sampling()
+    for name in (f.name for f in fields(Sampling) if f.name not in used):
+        if getattr(sampling, name) != getattr(usual, name):
+            flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+            raise ValueError(f"{flag} has no meaning for {what}: leave it out")
 
 
 def _server(url: str, sampling: Sampling) -> Player:

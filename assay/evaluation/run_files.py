@@ -69,19 +69,30 @@ def read_groups(directory: Path) -> Iterator[EpisodeGroup]:
         DataError: a line is no group.
     """
     for number, line in enumerate(_whole_lines(directory / GROUPS)):
-        try:
-            yield EpisodeGroup.from_json(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"{directory / GROUPS}, line {number + 1} is no group "
-                f"({type(error).__name__}: {error}). Run the evaluation again"
-            ) from error
+        yield group_of(line, f"{directory / GROUPS}, line {number + 1}")
+
+
+def group_of(line: bytes, place: str) -> EpisodeGroup:
+    """The group in a line.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        return EpisodeGroup.from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"{place} is no group ({type(error).__name__}: {error}). Run the evaluation again"
+        ) from error
 
 
 def read_costs(directory: Path) -> list[dict[str, Any]]:
     """Seconds and tokens by group, as many as there are groups; unknown ones are left out."""
     path = directory / COSTS
-    return [json.loads(line) for line in _whole_lines(path)] if path.is_file() else []
+    try:
+        return [json.loads(line) for line in _whole_lines(path)] if path.is_file() else []
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}): remove it, groups do not need it") from error
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:

@@ -11,8 +11,8 @@ const ORDERS = [["place", "In order"], ["worst", "Worst first"], ["best", "Best 
   ["spread", "Most spread first"]];
 
 export class List {
-  constructor(choose) {
-    this.choose = choose;
+  constructor(choose, sight) {
+    this.choose = choose; this.sight = sight; // called with a place to open, and with the groups in sight
     this.groups = []; this.shown = []; this.current = -1; this.statuses = new Set();
     this.box = document.getElementById("list"); this.rows = document.getElementById("rows");
     this.search = document.getElementById("search");
@@ -73,12 +73,15 @@ export class List {
     const first = Math.max(0, Math.floor(this.box.scrollTop / HEIGHT) - 4);
     const last = Math.min(this.shown.length, first + Math.ceil(this.box.clientHeight / HEIGHT) + 8);
     this.rows.replaceChildren(...this.shown.slice(first, last).map((group, i) => this.item(group, first + i)));
+    this.box.setAttribute("aria-activedescendant", this.current < 0 ? "" : `item-${this.current}`);
+    this.sight(this.shown.slice(first, last));
   }
 
   item(group, row) {
+    const more = group.statuses.length > 16 ? el("i", {}, `+${group.statuses.length - 16}`) : null;
     const strip = el("span", { class: "strip" }, ...group.statuses.slice(0, 16).map((status) =>
-      el("s", { class: tone(status), title: status })));
-    const made = el("div", { class: "item", role: "option", "data-place": group.place,
+      el("s", { class: tone(status), title: status })), more);
+    const made = el("div", { class: "item", role: "option", "data-place": group.place, id: `item-${group.place}`,
       "aria-selected": String(group.place === this.current) },
       el("div", {}, text(el("b"), group.id), strip), text(el("p"), group.prompt));
     made.style.top = `${row * HEIGHT}px`;

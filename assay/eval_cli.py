@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .arguments import settings
 from .console import err, out, say
 from .envs import EpisodeGroup, Task, TextEnv, arguments, make
-from .envs.audit_subject import parts
 from .evaluation import (
     FilePlayer,
     Plan,
@@ -25,6 +24,7 @@ from .evaluation import (
     data_record,
     environment_record,
     evaluate,
+    many_answers,
     named_player,
     read_costs,
     read_groups,
@@ -127,7 +127,7 @@ def eval_command(
             batch=batch or max(1, _AT_ONCE // max(counts)),
             versions=versions(),
         )
-        tally = Tally(many_answers=any(p.many_answers for p in parts(made.rubric)), by=by)
+        tally = Tally(many_answers=many_answers(made.rubric), by=by)
         with RunWriter(directory, plan, resume=resume) as writer:
             _play(made, player, tasks, counts, writer, tally)
     finally:

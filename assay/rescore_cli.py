@@ -22,7 +22,6 @@ from .envs import (
     shortened,
     write_json,
 )
-from .envs.audit_subject import parts
 from .eval_cli import finish, progress, refuse_by
 from .evaluation import (
     Difference,
@@ -33,6 +32,7 @@ from .evaluation import (
     data_record,
     difference,
     environment_record,
+    many_answers,
     read_groups,
     read_plan,
     read_rubric,
@@ -82,7 +82,7 @@ def rescore_command(
         made.close()
         made = TextEnv(made.source, read_rubric(rubric), name=made.name)
     directory = out_path or run.with_name(f"{run.name}-rescored")
-    tally = Tally(many_answers=any(p.many_answers for p in parts(made.rubric)), by=by)
+    tally = Tally(many_answers=many_answers(made.rubric), by=by)
     try:
         data = _data(run, made, plan, references)
         new = rescored_plan(plan, str(run), made, record, data)

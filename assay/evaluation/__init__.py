@@ -14,7 +14,7 @@ from .rescore import read_rubric, rescored, rescored_plan
 from .run_files import RunWriter, is_run, read_costs, read_groups, read_plan
 from .server_player import ServerFailed, ServerPlayer
 from .summary import Tally, costs_of
-from .vote import ballots, majority, majority_at_k
+from .vote import ballots, majority, majority_at_k, many_answers
 
 __all__ = [
     "Answer",
@@ -43,6 +43,7 @@ __all__ = [
     "is_run",
     "majority",
     "majority_at_k",
+    "many_answers",
     "mcnemar",
     "named_player",
     "read_costs",

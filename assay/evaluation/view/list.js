@@ -73,7 +73,7 @@ export class List {
     const first = Math.max(0, Math.floor(this.box.scrollTop / HEIGHT) - 4);
     const last = Math.min(this.shown.length, first + Math.ceil(this.box.clientHeight / HEIGHT) + 8);
     this.rows.replaceChildren(...this.shown.slice(first, last).map((group, i) => this.item(group, first + i)));
-    this.box.setAttribute("aria-activedescendant", this.current < 0 ? "" : `item-${this.current}`);
+    this.tell();
     this.sight(this.shown.slice(first, last));
   }
 
@@ -90,14 +90,20 @@ export class List {
 
   mark(place) {
     this.current = place;
-    const row = this.row();
+    const row = this.row(), view = this.box, before = view.scrollTop;
     if (row >= 0) {
-      const top = row * HEIGHT, view = this.box;
-      if (top < view.scrollTop) view.scrollTop = top;
-      else if (top + HEIGHT > view.scrollTop + view.clientHeight) view.scrollTop = top + HEIGHT - view.clientHeight;
+      const top = row * HEIGHT;
+      if (top < before) view.scrollTop = top;
+      else if (top + HEIGHT > before + view.clientHeight) view.scrollTop = top + HEIGHT - view.clientHeight;
     }
-    this.draw();
+    if (view.scrollTop !== before) this.draw();
+    else { // the rows stay: only which one is chosen has changed
+      for (const item of this.rows.children) item.setAttribute("aria-selected", Number(item.dataset.place) === place);
+      this.tell();
+    }
   }
+
+  tell() { this.box.setAttribute("aria-activedescendant", this.current < 0 ? "" : `item-${this.current}`); }
 
   row() { return this.shown.findIndex((group) => group.place === this.current); }
 

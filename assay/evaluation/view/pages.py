@@ -10,11 +10,11 @@ from threading import Lock
 from typing import Any, Protocol
 
 from ...envs import DataError, Episode, EpisodeGroup
-from ...envs.audit_subject import parts
 from ...verifiers import Verifier
 from ..plan import Plan
 from ..run_files import GROUPS, SUMMARY, group_of, is_run, read_costs, read_groups, read_plan
 from ..summary import Tally, costs_of
+from ..vote import many_answers
 
 _SHORT = 160
 SAMPLES = "samples.jsonl"
@@ -215,7 +215,7 @@ def _changed(first: Episode, second: Episode) -> bool:
 def _many_answers(plan: Plan) -> bool:
     """Whether several answers may be right, as far as the record of the verifier tells."""
     try:
-        return any(part.many_answers for part in parts(Verifier.from_json(plan.verifier["rubric"])))
+        return many_answers(Verifier.from_json(plan.verifier["rubric"]))
     except (ValueError, KeyError, TypeError, OSError, ImportError):  # a verifier of one's own
         return False
 

@@ -78,6 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: ViewServer
     protocol_version = "HTTP/1.1"
     timeout = 60
+    # Head and body in one packet, at once: two wait 40 ms for the first one's acknowledgement.
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:  # the standard library's name
         path = self.path.partition("?")[0]

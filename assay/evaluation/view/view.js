@@ -30,7 +30,7 @@ function group(place) {
 const LIGHT = 300000; // bytes; heavier groups wait for their click
 async function fetchSoon(seen) {
   const mine = ++sought;
-  await new Promise((rest) => setTimeout(rest, 150));
+  await new Promise((rest) => setTimeout(rest, 400));
   for (const { place, bytes } of seen) {
     if (mine !== sought) return;
     if (bytes < LIGHT) await group(place).catch(() => {});

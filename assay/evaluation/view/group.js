@@ -31,7 +31,7 @@ export function showPicked(main, group, picked, pick) {
 
 // To the last lines of the replies, where answers are, and back.
 export function showEnds(main) {
-  const made = [...main.querySelectorAll(".card pre")], there = made.some((pre) => pre.scrollTop > 0);
+  const made = [...main.querySelectorAll(".card > pre, .talk")], there = made.some((pre) => pre.scrollTop > 0);
   const places = made.map((pre) => (there ? 0 : pre.scrollHeight));
   made.forEach((pre, i) => { pre.scrollTop = places[i]; });
 }
@@ -63,7 +63,14 @@ function card(reply, i, other, pick) {
   return el("article", { class: `card ${tone(reply.status)}`, "data-reply": i },
     el("div", { class: "head" }, el("span", { class: "flag" }, i + 1), badge(reply.status), ...flags,
       el("span", { class: "score" }, number(reply.score)), button),
-    why, partsView(reply.parts), body(said(reply)));
+    why, partsView(reply.parts), turnsView(reply.turns));
+}
+
+// Who speaks stands beside what is said, not in it: a reply may say "[user]".
+function turnsView(turns) {
+  if (turns.length === 1) return body(turns[0].content);
+  return el("div", { class: "talk" }, ...turns.flatMap((turn) =>
+    [text(el("div", { class: "role" }), turn.role), body(turn.content)]));
 }
 
 function partsView(parts) {

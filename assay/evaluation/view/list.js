@@ -63,7 +63,7 @@ export class List {
       && OF[kind](group) && wanted.every((word) => group.words.includes(word)));
     if (order !== "place") this.shown.sort((a, b) => BY[order](a, b) || a.place - b.place);
     const of = this.shown.length === this.groups.length ? "" : ` of ${this.groups.length.toLocaleString("en")}`;
-    document.getElementById("count").textContent = `${this.shown.length.toLocaleString("en")}${of} groups`;
+    document.getElementById("count").textContent = `${this.shown.length.toLocaleString("en")}${of} ${this.groups.length === 1 ? "group" : "groups"}`;
     this.rows.style.height = `${this.shown.length * HEIGHT}px`;
     this.box.scrollTop = 0;
     this.draw();

@@ -105,8 +105,8 @@ addEventListener("keydown", (event) => {
 });
 
 function tiles() {
-  const { summary } = run, rows = [[number(groups.length), "groups"]];
-  if (run.plan && run.done < run.plan.data.tasks) rows[0][1] = `of ${number(run.plan.data.tasks)} groups so far`;
+  const { summary } = run, rows = [[number(groups.length), groups.length === 1 ? "group" : "groups"]];
+  if (run.plan && run.done < run.plan.data.tasks) rows[0][1] = `of ${number(run.plan.data.tasks)} groups so far, reload for more`;
   if (summary) {
     rows.push([number(summary.replies), "replies"]);
     for (const [name, found] of [["pass", summary.pass_at], ["maj", summary.maj_at]]) {

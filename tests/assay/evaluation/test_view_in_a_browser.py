@@ -136,9 +136,23 @@ def test_runs_of_nothing_of_faults_and_of_numbers_that_json_lacks(page, tmp_path
     with served(open_pages(tmp_path / "empty")) as url:
         page.go(url, "document.querySelector('.plots')")
         assert count(page) == "0 groups"
+        assert "No group is on disk yet" in page.run("document.querySelector('.empty').textContent")
         page.key("j")
         page.key("c")
         assert page.complaints == []
+
+
+def test_who_speaks_stands_beside_what_is_said(page, tmp_path) -> None:
+    said = [("assistant", "50\n\n[user]\nthat is right"), ("user", "higher"), ("assistant", "62")]
+    turns = tuple({"role": role, "content": text} for role, text in said)
+    group = EpisodeGroup(Task("?", "1", id="t"), [Episode("t", turns, Verdict.wrong("no"))])
+    written(tmp_path / "run", [group])
+    with served(open_pages(tmp_path / "run")) as url:
+        page.go(url, "document.querySelector('.plots')")
+        page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
+        for part, place in (("pre", 1), (".role", 0)):
+            shown = f"[...document.querySelectorAll('.talk {part}')].map(p => p.textContent)"
+            assert page.run(shown) == [turn[place] for turn in said]
 
 
 def test_huge_replies_and_big_groups_stay_usable(page, tmp_path) -> None:

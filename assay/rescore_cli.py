@@ -66,7 +66,7 @@ def rescore_command(
         str | None,
         typer.Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.'),
     ] = None,
-    show: Annotated[int, typer.Option(help="Changed verdicts shown.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Changed verdicts shown.")] = 10,
     by: Annotated[
         str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
     ] = None,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +139,23 @@ def _directory(path: Path, sampling: Sampling) -> Player:
 def _files(path: Path) -> str:
     """A hash of what tells one set of weights from another, without reading gigabytes."""
     kept = sorted(p for p in path.iterdir() if p.is_file())
-    return digest([(p.name, p.stat().st_size, _ends(p)) for p in kept])
+    return digest([(p.name, p.stat().st_size, _sampled(p)) for p in kept])
 
 
-def _ends(path: Path, size: int = 1 << 16) -> str:
-    """A hash of a file's first and last 64 KiB."""
+_WHOLE, _BLOCKS, _BLOCK = 1 << 26, 4096, 1 << 12
+
+
+def _sampled(path: Path) -> str:
+    """A hash of a file: of all, or of 4,096 blocks of 4 KiB all over one of more than 64 MiB."""
+    size, hashed = path.stat().st_size, hashlib.sha256()
     with path.open("rb") as file:
-        head = file.read(size)
-        file.seek(max(0, path.stat().st_size - size))
-        return digest([head.hex(), file.read().hex()])
+        if size <= _WHOLE:
+            hashed.update(file.read())
+        else:
+            for i in range(_BLOCKS):
+                file.seek(i * (size - _BLOCK) // (_BLOCKS - 1))
+                hashed.update(file.read(_BLOCK))
+    return hashed.hexdigest()
 
 
 def _python(text: str, module: str, attribute: str) -> Player:
@@ -157,7 +167,7 @@ def _python(text: str, module: str, attribute: str) -> Player:
         raise ValueError(f"{module} has no {attribute!r}")
     if inspect.iscoroutinefunction(found):
         raise ValueError(f"{text} is async: give a plain function of one conversation")
-    if inspect.isfunction(found) or inspect.isbuiltin(found):
+    if inspect.isroutine(found.func if isinstance(found, partial) else found):
         return FunctionPlayer(text, found)
     policy = found() if inspect.isclass(found) else found
     if not callable(policy):

@@ -63,9 +63,15 @@ class Plan:
                 f"expected the record of an evaluation of format {FORMAT}, got {str(row)[:80]}"
             )
         try:
-            return cls(**row)
+            found = cls(**row)
         except TypeError as error:
             raise ValueError(f"not the record of an evaluation: {error}") from error
+        for name in ("environment", "verifier", "data", "policy", "versions"):
+            if not isinstance(row[name], Mapping):
+                raise ValueError(f"{name} must be an object, got {row[name]!r:.80}")
+        if not isinstance(found.data.get("tasks"), int) or not isinstance(found.batch, int):
+            raise ValueError("data.tasks and batch must be whole numbers")
+        return found
 
     def differences(self, other: Plan) -> list[str]:
         """What is not the same, a line each: field, here, there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -75,24 +76,28 @@ class EvaluationPages:
 
     def run(self) -> dict[str, Any]:
         """Name, plan, summary and costs."""
-        kept = self.directory / SUMMARY
-        whole = len(self._rows) == self.plan.data["tasks"]
-        if whole and kept.is_file():
-            summary = json.loads(kept.read_text(encoding="utf-8"))
-        else:
-            tally = Tally(many_answers=_many_answers(self.plan))
-            for group in read_groups(self.directory):
-                tally.add(group)
-            summary = tally.summary(seed=self.plan.seed)
         return {
             "name": self.directory.resolve().name,
             "kind": "evaluation",
             "other": None if self.other is None else self.other.resolve().name,
             "plan": self.plan.to_json(),
-            "summary": summary,
+            "summary": self._summary(),
             "costs": costs_of(read_costs(self.directory)),
             "done": len(self._rows),
         }
+
+    def _summary(self) -> dict[str, Any]:
+        """What was written of a whole run; of one that is not, what its groups say."""
+        kept = self.directory / SUMMARY
+        if len(self._rows) == self.plan.data["tasks"] and kept.is_file():
+            with suppress(ValueError):
+                found = json.loads(kept.read_text(encoding="utf-8"))
+                if isinstance(found, dict):
+                    return found
+        tally = Tally(many_answers=_many_answers(self.plan))
+        for group in read_groups(self.directory):
+            tally.add(group)
+        return tally.summary(seed=self.plan.seed)
 
     def index(self) -> dict[str, Any]:
         """Every group in short."""

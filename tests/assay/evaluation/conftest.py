@@ -10,6 +10,7 @@ import pytest
 from assay.cli import main
 
 MINE = '''
+import functools
 import random
 
 from assay import Completion, Math, Task, environment
@@ -35,6 +36,17 @@ def patient(messages):
 
 def silent(messages):
     return None
+
+class Texts:
+    def __call__(self, conversations):
+        return ["1"] * len(conversations)
+
+class Someone:
+    def reply(self, messages):
+        return sums(messages)
+
+bound = Someone().reply
+bent = functools.partial(sums)
 
 def torn(messages):
     return "\\ud800 \\x00 \\u2028 </script>"

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from assay.console import say
+from assay.evaluation import named_policy
+
 SUMS = ["assay/Arithmetic-v0", "--set", "operators=+"]
 
 
@@ -81,10 +84,37 @@ def test_a_bad_row_is_named_by_line_and_field(run, tmp_path, data, row, told) ->
 
 
 def test_replies_that_are_no_text_or_odd_text(run, tmp_path) -> None:
-    with pytest.raises(TypeError, match="a reply must be text, got None"):
-        run("eval", *SUMS, "-p", "mine_for_eval:silent", "--limit", 2, "-o", "s")
+    for name, told in (
+        ("silent", "mine_for_eval:silent must return the reply as text, got None"),
+        ("Texts", "a policy gives a Completion for each conversation"),
+    ):
+        code, _, err = run("eval", *SUMS, "-p", f"mine_for_eval:{name}", "--limit", 2, "-o", name)
+        assert (code, told in err) == (2, True), err
     for name in ("t", "u"):
         args = ["-p", "mine_for_eval:torn", "--limit", 2, "-o", name]
         assert run("eval", *SUMS, *args)[0] == 0
     code, shown, _ = run("diff", "t", "u")
     assert (code, "0 verdicts differ" in shown) == (0, True)
+
+
+def test_what_would_move_the_cursor_is_printed_as_an_escape(capsys) -> None:
+    say("a reason \x1b[2J\u202e \ud800 [b] xy\n")
+    assert capsys.readouterr().out == "a reason \\u001b[2J\\u202e \\ud800 [b] xy\n\n"
+
+
+def test_a_bound_method_and_a_partial_answer_one_conversation(run, tmp_path) -> None:
+    for name in ("bound", "bent"):
+        args = ["-p", f"mine_for_eval:{name}", "--limit", 2, "-o", name]
+        assert run("eval", *SUMS, *args)[0] == 0
+        found = json.loads((tmp_path / name / "summary.json").read_text())
+        assert found["statuses"] == {"correct": 2}
+
+
+def test_weights_that_differ_in_the_middle_alone_are_another_policy(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(named_policy, "_WHOLE", 1000)
+    weights = tmp_path / "model.safetensors"
+    found = set()
+    for middle in (b"a", b"b"):
+        weights.write_bytes(bytes(5_000_000) + middle * 4096 + bytes(5_000_000))
+        found.add(named_policy._files(tmp_path))
+    assert len(found) == 2

@@ -32,6 +32,7 @@ from .evaluation import (
     data_record,
     difference,
     environment_record,
+    is_run,
     many_answers,
     read_groups,
     read_plan,
@@ -176,6 +177,12 @@ def diff_runs(first: Path, second: Path, show: int, json_path: Path | None) -> N
     Raises:
         Exit: with code 1, where verdicts differ.
     """
+    for path in (first, second):
+        if not is_run(path):
+            raise ValueError(
+                f"{path} is no run: give the directories of two, or two verifiers and a FILE of "
+                "completions"
+            )
     if json_path is not None:
         refuse_unwritable(json_path)
     plans = read_plan(first), read_plan(second)

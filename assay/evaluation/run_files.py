@@ -129,12 +129,16 @@ class RunWriter:
     def __init__(self, directory: Path, plan: Plan, *, resume: bool) -> None:
         self.directory, self.plan = directory, plan
         self._open = ExitStack()
+        if directory.exists() and not directory.is_dir():
+            raise DataError(f"{directory} is no directory: give another --out")
         with self._open as opened:
             directory.mkdir(parents=True, exist_ok=True)
             # Unbuffered: what a full disk refused is not written again when the file is closed.
             self._groups = opened.enter_context((directory / GROUPS).open("a+b", buffering=0))
             self._lock()
-            there = (directory / PLAN).exists()
+            # What ended before it had any group may be begun anew: nothing is lost.
+            begun = resume or (directory / GROUPS).stat().st_size > 0
+            there = (directory / PLAN).exists() and begun
             if there:
                 self._refuse_another(read_plan(directory), resume)
             elif (directory / GROUPS).stat().st_size:

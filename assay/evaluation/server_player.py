@@ -121,7 +121,8 @@ class ServerPlayer:
             return Answer(None, told)
         except openai.OpenAIError as error:
             raise ServerFailed(
-                f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}"
+                f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}. Is it up, and "
+                "is that its address?"
             ) from error
 
 

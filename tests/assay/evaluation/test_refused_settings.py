@@ -118,3 +118,8 @@ def test_weights_that_differ_in_the_middle_alone_are_another_policy(tmp_path, mo
         weights.write_bytes(bytes(5_000_000) + middle * 4096 + bytes(5_000_000))
         found.add(named_policy._files(tmp_path))
     assert len(found) == 2
+
+
+def test_a_diff_of_what_is_no_run_says_what_to_give(run) -> None:
+    code, _, err = run("diff", "Math", "Exact")
+    assert (code, "two verifiers and a FILE of completions" in err) == (2, True)

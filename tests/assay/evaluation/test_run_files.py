@@ -64,6 +64,22 @@ def test_a_second_process_is_refused_and_changes_nothing(tmp_path, made) -> None
         assert writer.done == 4
 
 
+def test_what_ended_before_its_first_group_is_begun_anew(tmp_path, made) -> None:
+    """Such as for a server that was down: the second try was refused."""
+    groups, costs, plan = made(tmp_path)
+    with RunWriter(tmp_path / "run", replace(plan, seed=5), resume=False):
+        pass
+    with pytest.raises(DataError, match="seed: 5 against 0"):
+        RunWriter(tmp_path / "run", plan, resume=True)
+    written(tmp_path / "run", plan, groups, costs)
+    assert read_plan(tmp_path / "run") == plan
+    with pytest.raises(DataError, match="or --resume to complete it"):
+        RunWriter(tmp_path / "run", plan, resume=False)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="is no directory"):
+        RunWriter(tmp_path / "file", plan, resume=False)
+
+
 def test_a_full_disk_leaves_whole_batches_and_no_torn_line(tmp_path, made) -> None:
     groups, costs, plan = made(tmp_path)
     whole = written(tmp_path / "whole", plan, groups, costs)

@@ -41,8 +41,10 @@ def start(trial: Trial) -> None:
         model,
         tokenizer,
         [train.task(i) for i in range(900)],
-        held_out_tasks(sums("test"), 200),
-        target=0.02 if trial.short else 0.3,
+        held_out_tasks(sums("test"), 50 if trial.short else 200),
+        target=0.0 if trial.short else 0.3,
+        max_steps=30 if trial.short else 1000,
+        check_every=30,
         max_new_tokens=LONGEST,
         seed=trial.seed,
     )

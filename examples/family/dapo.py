@@ -40,7 +40,8 @@ def arm(**settings: Any) -> Arm:
                 return
             used += int(row.get("groups/generated", config.prompts_per_step)) * config.group_size
             updates += int(row["updates"])
-            curves["zero-variance share"].append((used, row["zero_variance"]))
+            if "zero_variance" in row:  # not where every attempt found nothing
+                curves["zero-variance share"].append((used, row["zero_variance"]))
             if used * 10 // budget > looked:
                 looked = used * 10 // budget
                 curves["pass@1"].append((used, pass_at_1(model, tokenizer, trial)))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from assay.envs import Generated, State, Task, TextEnv, Turn
+from assay.family._turns import worked_row
 from assay.family_cli import run_script
 from assay.grpo import (
     FitConfig,
@@ -55,19 +56,9 @@ def draw(rng: Any) -> Task:
 def worked(tokenizer: Any, task: Task) -> Row:
     """The tokens of an episode in which every total is right."""
     numbers = task.metadata["numbers"]
-    prompt = tokenizer(task.text, add_special_tokens=False)["input_ids"]
-    ids: list[int] = []
-    written: list[bool] = []
-    ends = []
-    for turn in range(TERMS - 1):
-        if turn:
-            said = tokenizer(f"+{numbers[turn + 1]}=", add_special_tokens=False)["input_ids"]
-            ids, written = ids + said, written + [False] * len(said)
-        total = tokenizer(str(sum(numbers[: turn + 2])), add_special_tokens=False)["input_ids"]
-        ids, written = [*ids, *total, tokenizer.eos_token_id], written + [True] * (len(total) + 1)
-        ends.append(len(ids) - 1)
-    n = len(ids)
-    return Row(tuple(prompt), tuple(ids), tuple(written), (0.0,) * n, (1.0,) * n, ends=tuple(ends))
+    totals = [str(sum(numbers[:n])) for n in range(2, TERMS + 1)]
+    said = [*(f"+{n}=" for n in numbers[2:]), ""]
+    return worked_row(tokenizer, task.text, list(zip(totals, said, strict=True)))
 
 
 def start(trial: Trial) -> None:

@@ -44,6 +44,7 @@ def start(trial: Trial) -> None:
         [train.task(i) for i in range(3000)],
         held_out_tasks(dotted("test"), 200),
         target=0.0 if trial.short else 0.15,
+        max_steps=25 if trial.short else 1000,
         max_new_tokens=LONGEST,
         batch_size=64,
         seed=trial.seed,

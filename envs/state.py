@@ -106,11 +106,12 @@ class State:
 
     def take(self, turn: Turn) -> None:
         """Add what the environment said, and end the episode where it does."""
-        if turn.messages:
-            self.turns.extend(turn.messages)
-        self.step_rewards.append(turn.reward)
-        self.verdict = turn.verdict
-        if turn.done or turn.verdict is not None:
+        messages, done, reward, verdict = turn
+        if messages:
+            self.turns.extend(messages)
+        self.step_rewards.append(reward)
+        self.verdict = verdict
+        if done or verdict is not None:
             self.ended = "done"
 
     def episode(self, verdict: Verdict) -> Episode:
@@ -129,8 +130,9 @@ class State:
 def describe(state: State) -> dict[str, Any]:
     """What ``info`` tells of an episode: never its reference."""
     task = state.task
+    prompt: Any = task.prompt
     return {
         "task": task.id,
-        "messages": [{**m} for m in (*task.messages, *state.turns)],
+        "messages": [{**m} for m in (*prompt, *state.turns)],
         "metadata": {**task.metadata},
     }

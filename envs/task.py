@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 Message = Mapping[str, str]
@@ -13,7 +13,7 @@ Conversation = Sequence[Message]
 """What a policy is given, oldest message first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Task:
     """One problem. It keeps copies of what it is given.
 
@@ -37,28 +37,36 @@ class Task:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     solution: str | None = None
 
-    def __post_init__(self) -> None:
-        prompt = self.prompt
+    def __init__(
+        self,
+        prompt: str | Conversation,
+        reference: Any,
+        id: str = "",  # noqa: A002  # the field's own name
+        metadata: Mapping[str, Any] | None = None,
+        solution: str | None = None,
+    ) -> None:
+        # Many are made for one episode each: a frozen dataclass sets its fields in twice the time.
         asked = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else _chat(prompt)
-        object.__setattr__(self, "prompt", asked)
-        if type(self.reference) is not str:
-            object.__setattr__(self, "reference", _plain(self.reference))
-        object.__setattr__(self, "metadata", _plain(self.metadata))
+        _set_prompt(self, asked)
+        _set_reference(self, reference if type(reference) is str else _plain(reference))
+        _set_id(self, id)
+        _set_metadata(self, _plain(metadata) if metadata else {})
+        _set_solution(self, solution)
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
         """The same task with another id. It shares the rest, and nothing is checked again."""
         new = object.__new__(type(self))
-        object.__setattr__(new, "prompt", self.prompt)
-        object.__setattr__(new, "reference", self.reference)
-        object.__setattr__(new, "id", id)
-        object.__setattr__(new, "metadata", self.metadata)
-        object.__setattr__(new, "solution", self.solution)
+        _set_prompt(new, self.prompt)
+        _set_reference(new, self.reference)
+        _set_id(new, id)
+        _set_metadata(new, self.metadata)
+        _set_solution(new, self.solution)
         return new
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The prompt as chat messages."""
-        return self.prompt  # type: ignore[return-value]  # made a tuple in __post_init__
+        return self.prompt  # type: ignore[return-value]  # made a tuple in __init__
 
     @property
     def text(self) -> str:
@@ -90,6 +98,11 @@ class Task:
         )
 
 
+_set_prompt, _set_reference, _set_id, _set_metadata, _set_solution = (
+    vars(Task)[field.name].__set__ for field in fields(Task)
+)
+
+
 def _chat(messages: Conversation) -> tuple[Message, ...]:
     """A copy of chat messages, once they are known to be some."""
     if not messages:
@@ -110,8 +123,10 @@ def _plain(value: Any) -> Any:
     if type(value) in _ATOMS:
         return value
     if type(value) is dict or isinstance(value, Mapping):
-        for key in value:
+        copy = {}
+        for key, item in value.items():
             if type(key) is not str and not isinstance(key, str):
                 raise ValueError(f"keys must be strings, as in JSON, got {key!r}: use str({key!r})")
-        return {key: _plain(item) for key, item in value.items()}
+            copy[key] = item if type(item) in _ATOMS else _plain(item)
+        return copy
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

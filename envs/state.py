@@ -130,9 +130,10 @@ class State:
 def describe(state: State) -> dict[str, Any]:
     """What ``info`` tells of an episode: never its reference."""
     task = state.task
-    prompt: Any = task.prompt
-    return {
-        "task": task.id,
-        "messages": [{**m} for m in (*prompt, *state.turns)],
-        "metadata": {**task.metadata},
-    }
+    return {"task": task.id, "messages": copied(state), "metadata": {**task.metadata}}
+
+
+def copied(state: State) -> list[dict[str, str]]:
+    """The conversation of an episode, for a caller who may change it."""
+    prompt: Any = state.task.prompt
+    return [{**m} for m in (*prompt, *state.turns)]

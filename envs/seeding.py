@@ -49,6 +49,7 @@ class Addresses:
 
         Args:
             share: as :func:`edge` gives it.
+            text: the rest of the address.
         """
         return _digest(f"{self._start}{encode_basestring_ascii(text)}]") < share
 

@@ -25,6 +25,7 @@ class Task:
         metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
             see it.
         solution: a reply that earns full marks, where one is known. No policy sees it.
+        text: the prompt as text: the messages' contents, a blank line between them.
 
     Raises:
         ValueError: there is no message, a message lacks its role or its text, or a key in the
@@ -36,6 +37,7 @@ class Task:
     id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     solution: str | None = None
+    text: str = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -45,13 +47,19 @@ class Task:
         metadata: Mapping[str, Any] | None = None,
         solution: str | None = None,
     ) -> None:
+        asked: tuple[Message, ...]
+        if isinstance(prompt, str):
+            asked, text = ({"role": "user", "content": prompt},), prompt
+        else:
+            asked = _chat(prompt)
+            text = "\n\n".join([message["content"] for message in asked])
         # Many are made for one episode each: a frozen dataclass sets its fields in twice the time.
-        asked = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else _chat(prompt)
         _set_prompt(self, asked)
         _set_reference(self, reference if type(reference) is str else _plain(reference))
         _set_id(self, id)
         _set_metadata(self, _plain(metadata) if metadata else {})
         _set_solution(self, solution)
+        _set_text(self, text)
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
         """The same task with another id. It shares the rest, and nothing is checked again."""
@@ -61,20 +69,13 @@ class Task:
         _set_id(new, id)
         _set_metadata(new, self.metadata)
         _set_solution(new, self.solution)
+        _set_text(new, self.text)
         return new
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The prompt as chat messages."""
         return self.prompt  # type: ignore[return-value]  # made a tuple in __init__
-
-    @property
-    def text(self) -> str:
-        """The prompt as text: the messages' contents, a blank line between them."""
-        messages: Any = self.prompt
-        if len(messages) == 1:  # nearly always, and asked for twice an episode
-            return str(messages[0]["content"])
-        return "\n\n".join([m["content"] for m in messages])
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
@@ -98,7 +99,7 @@ class Task:
         )
 
 
-_set_prompt, _set_reference, _set_id, _set_metadata, _set_solution = (
+_set_prompt, _set_reference, _set_id, _set_metadata, _set_solution, _set_text = (
     vars(Task)[field.name].__set__ for field in fields(Task)
 )
 

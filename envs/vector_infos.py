@@ -50,7 +50,7 @@ def put(
         mask[places] = True
     for key, values in columns.items():
         kinds = set(map(type, values))
-        if all([issubclass(kind, dict) for kind in kinds]):
+        if all(issubclass(kind, dict) for kind in kinds):
             rows = values if places is None else [{} for _ in range(size)]
             for place, value in zip(places or (), values, strict=places is not None):
                 rows[place] = value

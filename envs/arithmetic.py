@@ -71,9 +71,10 @@ def _task(rng: np.random.Generator, *, digits: int, operators: str, think: bool)
 
 def _below_power(rng: np.random.Generator, digits: int) -> int:
     """A number of at most so many digits."""
-    if digits <= _DIGITS_OF_INT64:
-        return int(rng.integers(10**digits))
+    if digits <= _FEW:
+        return int(rng.random() * 10**digits)
     return int("".join(map(str, rng.integers(10, size=digits).tolist())))
 
 
-_DIGITS_OF_INT64 = 18
+_FEW = 9
+"""Digits of which 53 random bits give every number as often as any other, to one part in 10^6."""

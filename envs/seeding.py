@@ -82,12 +82,11 @@ class _Key(ISeedSequence):
     __slots__ = ("words",)
 
     def __init__(self, digest: bytes) -> None:
-        high, low = _WORDS.unpack(digest)
-        self.words = low, high
+        self.words = _WORDS.unpack(digest)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
         """The key's two words of 64 bits, the lower one first."""
-        return self.words
+        return self.words[::-1]
 
 
 def _spelled(address: tuple[str | int, ...]) -> str:

@@ -79,6 +79,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         prompts = num_envs // group_size
         self._rngs: list[np.random.Generator | None] = [None] * prompts
         self._states: list[list[State]] = [[] for _ in range(prompts)]
+        self._over = [False] * prompts
 
     @property
     def groups(self) -> list[EpisodeGroup]:
@@ -140,7 +141,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             ValueError: there is not one reply for each copy.
         """
         self._refuse(actions)
-        over = [p for p, states in enumerate(self._states) if _over(states)]
+        over = [p for p, is_over in enumerate(self._over) if is_over]
         for p in over:  # NEXT_STEP: otherwise nothing is over here
             self._begin(p)
         begun = {i for p in over for i in self._places(p)}
@@ -148,7 +149,8 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         asked = [i for i, state in enumerate(states) if not state.ended and i not in begun]
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         rewards[asked] = self._advance([states[i] for i in asked], [actions[i] for i in asked])
-        return self._told(rewards, [p for p, group in enumerate(self._states) if _over(group)])
+        self._over = [all([s.ended for s in group]) for group in self._states]  # noqa: C419  # half the time of a generator
+        return self._told(rewards, [p for p, is_over in enumerate(self._over) if is_over])
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give back what the rubric holds."""
@@ -241,6 +243,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             named = self.env.source.draw(self._rng(p))
         task = self.env.task(named)
         self._states[p] = [self.env.begin(task) for _ in range(self.group_size)]
+        self._over[p] = False
 
     def _rng(self, p: int, seed: int | None = None) -> np.random.Generator:
         """A group's random generator, made anew where there is a seed or none yet."""
@@ -264,14 +267,13 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             raise TypeError(f"expected {self.num_envs} replies, got one text: {actions!r:.80}")
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} replies, got {len(actions)}")
-        for p, states in enumerate(self._states):
-            if not states:
-                raise RuntimeError("every group needs a task: call reset first")
-            if self.autoreset_mode is AutoresetMode.DISABLED and _over(states):
-                raise RuntimeError(
-                    f"group {p} has ended, and the autoreset mode is DISABLED: call reset, or "
-                    "reset(options={'reset_mask': terminated | truncated}) for it alone"
-                )
+        if not all(self._states):
+            raise RuntimeError("every group needs a task: call reset first")
+        if self.autoreset_mode is AutoresetMode.DISABLED and any(self._over):
+            raise RuntimeError(
+                f"group {self._over.index(True)} has ended, and the autoreset mode is DISABLED: "
+                "call reset, or reset(options={'reset_mask': terminated | truncated}) for it alone"
+            )
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         groups = len(self._states)
@@ -301,8 +303,3 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         if any(value != row[0] for row in rows for value in row):
             raise ValueError(f"{name} must be equal within each group of {self.group_size}")
         return [row[0] for row in rows]
-
-
-def _over(states: list[State]) -> bool:
-    """Whether all copies of a group are done."""
-    return all([state.ended for state in states])  # noqa: C419  # half the time of a generator

@@ -127,7 +127,8 @@ class TextEnv(gym.Env[str, str]):
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("step needs a task to reply to: the episode is over, call reset")
-        _refuse_no_text(action)
+        if type(action) is not str:
+            _refuse_no_text(action)
         state.hear_text(action)  # as advance_text does, without its loops
         turn = (
             self.respond(state, action)

@@ -86,6 +86,6 @@ def _kind(values: list[Any], kinds: set[type]) -> Any:
     if kind is np.ndarray:
         alike = {(value.shape, value.dtype) for value in values}
         return values[0].dtype if len(alike) == 1 else None
-    if kind is int and any(abs(value) >= 2**63 for value in values):
+    if kind is int and (max(values) >= 2**63 or min(values) <= -(2**63)):
         return None
     return kind if kind in (int, float, bool) or issubclass(kind, np.number) else None

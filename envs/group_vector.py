@@ -200,7 +200,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         self, ended: list[int], places: list[int], verdicts: Sequence[Verdict]
     ) -> dict[str, Any]:
         """The infos of a step in which groups have ended."""
-        found = {
+        found: dict[str, list[Any]] = {
             "status": [str(verdict.status) for verdict in verdicts],
             "rewards": [{**verdict.parts} for verdict in verdicts],
             "reason": [verdict.reason for verdict in verdicts],
@@ -208,15 +208,15 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         }
         where = None if len(places) == self.num_envs else places
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
-            infos = self._described()
-            put(infos, self.num_envs, where, found)
-            return infos
+            told = self._described()
+            put(told, self.num_envs, where, found)
+            return told
         final = self._described(ended)
         put(final, self.num_envs, where, found)
         last = [said(state) for p in ended for state in self._states[p]]
         for p in ended:
             self._begin(p)
-        infos = {}
+        infos: dict[str, Any] = {}
         put(infos, self.num_envs, where, {"final_obs": last})
         infos["final_info"], infos["_final_info"] = final, infos["_final_obs"].copy()
         return infos | self._described()
@@ -229,7 +229,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             places = [i for p in groups for i in self._places(p)]
             states = [states[i] for i in places]
         infos: dict[str, Any] = {}
-        columns = {
+        columns: dict[str, list[Any]] = {
             "task": [state.task.id for state in states],
             "messages": [copied(state) for state in states],
             "metadata": [state.task.metadata for state in states],

@@ -61,8 +61,16 @@ def trains_by_weights(model: Any) -> bool:
     # In less than float32 the model's own norms round in between.
     wide = {computed_dtype(plain), plain.model.norm.weight.dtype} <= {torch.float32, torch.float64}
     layers = plain.model.layers
-    windows = any(getattr(x.self_attn, "sliding_window", None) is not None for x in layers)
-    return wide and not windows and not any("forward" in vars(x) for x in layers)
+    windows = any(_window(layer.self_attn) is not None for layer in layers)
+    return wide and not windows and not any("forward" in vars(layer) for layer in layers)
+
+
+def _window(attention: Any) -> int | None:
+    """How far back a layer looks; Mistral's layers ask the config, Qwen's know it themselves."""
+    found: int | None = getattr(
+        attention, "sliding_window", getattr(attention.config, "sliding_window", None)
+    )
+    return found
 
 
 def hidden_states(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:

@@ -28,6 +28,7 @@ from .envs import (
     write_scored,
 )
 from .eval_cli import eval_command
+from .family_cli import family_app
 from .gallery import list_command
 from .naming import found_here
 from .new_cli import new_command
@@ -48,6 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(family_app, name="family")
 app.command("list")(list_command)
 app.command("verifiers")(verifiers_command)
 app.command("audit")(audit_command)

@@ -69,6 +69,8 @@ from .sampling.sample import Sample, sample
 from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
+from .units.learner import UnitConfig, UnitLearner
+from .units.units import Credit, Scorer, UnitPolicy, Units, outcome_credit
 from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
@@ -87,6 +89,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "Comparison",
+    "Credit",
     "Critic",
     "DamagedCheckpoint",
     "Engine",
@@ -115,6 +118,7 @@ __all__ = [
     "SampledTasks",
     "SamplerMismatch",
     "Score",
+    "Scorer",
     "ServerError",
     "ServerPolicy",
     "StopStrings",
@@ -123,6 +127,10 @@ __all__ = [
     "TooManyUnscored",
     "Tracker",
     "TrainingAlarm",
+    "UnitConfig",
+    "UnitLearner",
+    "UnitPolicy",
+    "Units",
     "WarmStart",
     "WatchWarning",
     "WeightFiles",
@@ -157,6 +165,7 @@ __all__ = [
     "mo_grpo",
     "opo",
     "outcome_advantages",
+    "outcome_credit",
     "padded_forward",
     "pass_at_k",
     "penalised_rewards",

@@ -24,6 +24,7 @@ def policy_loss(
     denominator: float,
     reference_logprobs: Tensor | None = None,
     entropy: Tensor | None = None,
+    kl: Tensor | None = None,
 ) -> Tensor:
     """Negated objective of (a part of) an optimizer step, to be minimised.
 
@@ -49,6 +50,8 @@ def policy_loss(
             and ``kl_in="loss"``.
         entropy: [B, T] of the policy being trained, in nats, with a gradient; needed where
             ``entropy_bonus`` is not 0.
+        kl: [B, T], KL(p || p_ref) at each unit with a gradient, where a policy knows it in closed
+            form (a Gaussian does); then ``reference_logprobs`` and ``objective.kl`` are not read.
 
     Returns:
         A scalar.
@@ -56,20 +59,29 @@ def policy_loss(
     Raises:
         ValueError: a tensor that the objective needs is missing or has another shape.
     """
-    _check(logprobs, old_logprobs, advantages, mask, objective, reference_logprobs, entropy)
+    _check(logprobs, old_logprobs, advantages, mask, objective, reference_logprobs, entropy, kl)
     advantages = advantages.masked_fill(~mask, 0.0)
     log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)  # [B, T]
     own = logprobs.masked_fill(~mask, 0.0)
     gain = gains(own, log_ratio, advantages, mask, objective)
-    if penalised(objective) and reference_logprobs is not None:
-        d = (logprobs - reference_logprobs).masked_fill(~mask, 0.0)
-        kl = kl_estimate(d, torch.zeros_like(d), objective.kl)
+    if penalised(objective):
+        kl = _estimate(logprobs, reference_logprobs, mask, objective) if kl is None else kl
+        kl = kl.masked_fill(~mask, 0.0)
         if objective.kl_correction:
             kl = kl * token_ratio(log_ratio)
         gain = gain - objective.beta * kl
     if objective.entropy_bonus and entropy is not None:
         gain = gain + objective.entropy_bonus * entropy.masked_fill(~mask, 0.0)
     return -average_tokens(gain, mask, denominator=denominator, average=objective.loss)
+
+
+def _estimate(
+    logprobs: Tensor, reference_logprobs: Tensor | None, mask: Tensor, objective: Objective
+) -> Tensor:
+    if reference_logprobs is None:
+        raise ValueError(f"beta={objective.beta} needs reference_logprobs, got None")
+    d = (logprobs - reference_logprobs).masked_fill(~mask, 0.0)
+    return kl_estimate(d, torch.zeros_like(d), objective.kl)
 
 
 def penalised(objective: Objective) -> bool:
@@ -85,9 +97,8 @@ def _check(
     objective: Objective,
     reference_logprobs: Tensor | None,
     entropy: Tensor | None,
+    kl: Tensor | None,
 ) -> None:
-    if penalised(objective) and reference_logprobs is None:
-        raise ValueError(f"beta={objective.beta} needs reference_logprobs, got None")
     if objective.entropy_bonus and (
         entropy is None or (logprobs.requires_grad and not entropy.requires_grad)
     ):
@@ -101,6 +112,7 @@ def _check(
         "mask": mask,
         "reference_logprobs": reference_logprobs,
         "entropy": entropy,
+        "kl": kl,
     }
     for name, tensor in tensors.items():
         if tensor is not None and tensor.shape != logprobs.shape:

@@ -1,0 +1,201 @@
+"""``assay family``: every system of the GRPO family, trained small and measured."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from .console import add_row, err, out, say
+from .study import Measured, Study
+from .study.measured import by_arm, read_measured, write_measured
+from .study.page import rows_of, section
+from .study.picture import draw_study
+from .study.run import ArmFailed, run_study
+
+PACKAGE = "assay.family"
+family_app = typer.Typer(
+    help="The GRPO family: each system trained small from nothing, beside its rivals.",
+    no_args_is_help=True,
+)
+
+
+def studies() -> dict[str, Path]:
+    """The file of each study by name."""
+    folders = importlib.import_module(PACKAGE).__path__
+    files = sorted(path for folder in folders for path in Path(folder).glob("[!_]*.py"))
+    return {path.stem: path for path in files}
+
+
+def load(name: str) -> Study:
+    """Import a study.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    if name not in studies():
+        raise ValueError(f"no study is named {name!r}: choose one of {', '.join(studies())}")
+    study: Study = importlib.import_module(f"{PACKAGE}.{name}").STUDY
+    return study
+
+
+def measured_before(name: str) -> list[Measured]:
+    """The results that ship with a study; empty where there are none."""
+    path = studies()[name].parent / "measured" / f"{name}.json"
+    return read_measured(path) if path.exists() else []
+
+
+@family_app.command("list")
+def list_command() -> None:
+    """Show every study, with what its arms took when they were last measured in full."""
+    table = Table("name", "what it shows", "runs", "CPU minutes", "peak MiB")
+    for name, path in studies().items():
+        # Read, not imported: torch would take seconds.
+        what = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
+        before = measured_before(name)
+        minutes = f"{sum(m.cpu_s for m in before) / 60:.1f}" if before else ""
+        peak = f"{max(m.peak_mib for m in before):.0f}" if before else ""
+        add_row(table, name, what, str(len(before) or ""), minutes, peak)
+    out.print(table)
+    say("Run one: assay family run NAME (in seconds, to see that it works: --short)")
+
+
+@family_app.command("run")
+def run_command(
+    name: Annotated[str, typer.Argument(help="A study, as assay family list shows them.")],
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="Where results go; runs/family/NAME by default.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Of each arm: 0, 1, ...")] = 3,
+    short: Annotated[
+        bool, typer.Option("--short", help="A few seconds that show the mechanism; one seed.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Arms at once; by default one for each core.")
+    ] = None,
+    arm: Annotated[
+        list[str] | None, typer.Option(help="Run only this arm; may be given several times.")
+    ] = None,
+) -> None:
+    """Train every arm of a study, then write a table and a picture.
+
+    Each arm runs with each seed in a process of its own, on one thread. Interrupted, it goes on
+    with what is missing when it is started again.
+    """
+    try:
+        run(name, out_dir or Path("runs/family") / name, 1 if short else seeds, short, jobs, arm)
+    except ArmFailed as error:
+        say(f"error: {error}", to=err)
+        raise typer.Exit(1) from None
+
+
+def run(
+    name: str,
+    out_dir: Path,
+    seeds: int = 3,
+    short: bool = False,
+    jobs: int | None = None,
+    arms: Sequence[str] | None = None,
+) -> list[Measured]:
+    """Run a study and write ``results.json``, ``table.md`` and ``figure.png`` into ``out_dir``.
+
+    Raises:
+        ValueError: there is no such study, or no such arm.
+        ArmFailed: an arm ended with an error.
+    """
+    study = load(name)
+    unknown = [arm for arm in arms or () if arm not in study.arms]
+    if unknown:
+        raise ValueError(f"{name} has no arm {unknown[0]!r}: choose of {', '.join(study.arms)}")
+    chosen = {arm: i for i, arm in enumerate(study.arms) if not arms or arm in arms}
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        line = bar.add_task(name, total=len(chosen) * seeds)
+        found = run_study(
+            f"{PACKAGE}.{name}",
+            studies()[name],
+            chosen,
+            out_dir,
+            seeds=seeds,
+            prepared=study.prepare is not None,
+            short=short,
+            jobs=jobs,
+            on_done=lambda done: bar.update(line, advance=1, description=f"{name}: {done.arm}"),
+        )
+    results = by_arm(found)
+    write_measured(out_dir / "results.json", found)
+    picture = draw_study(study, results, out_dir / "figure.png")
+    text = section(name, study, results, picture.name)
+    (out_dir / "table.md").write_text(text, encoding="utf-8")
+    head, rows = rows_of(study, results)
+    table = Table(*head, title=study.title)
+    for row in rows:
+        add_row(table, *row)
+    out.print(table)
+    say(f"Picture: {picture}\nTable: {out_dir / 'table.md'}\nNumbers: {out_dir / 'results.json'}")
+    return found
+
+
+@family_app.command("page")
+def page_command(
+    path: Annotated[Path, typer.Argument(help="The Markdown page to write.")],
+    pictures: Annotated[
+        bool, typer.Option(help="Draw the pictures too, into a folder named after the page.")
+    ] = True,
+) -> None:
+    """Write the page of all studies from the results that ship with them."""
+    text = family_page(path if pictures else None)
+    path.write_text(text, encoding="utf-8")
+    say(f"Page: {path}")
+
+
+def family_page(path: Path | None = None) -> str:
+    """The page of all studies; with a path, their pictures are drawn beside it."""
+    parts = [_HEAD]
+    for name in studies():
+        study, results = load(name), by_arm(measured_before(name))
+        if results and path is not None:
+            draw_study(study, results, path.with_suffix("") / f"{name}.png")
+        parts.append(section(name, study, results, f"family/{name}.png" if results else None))
+    return "\n".join(parts)
+
+
+def run_script(file: str) -> None:
+    """Run the study that a script holds, as ``assay family run`` does.
+
+    Args:
+        file: the script's ``__file__``.
+    """
+    name = Path(file).stem
+    parser = argparse.ArgumentParser(description=f"The same as: assay family run {name}")
+    parser.add_argument("--out", type=Path, default=Path("runs/family") / name)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--jobs", type=int)
+    asked = parser.parse_args()
+    run(name, asked.out, 1 if asked.short else asked.seeds, asked.short, asked.jobs)
+
+
+_HEAD = """# The GRPO family, measured
+
+Each section is one system: what its source claims, how we tested it on two cores, what came out
+over several seeds, and what that says. The models are tiny and trained from nothing, so a number
+here is evidence about a mechanism and none about a large model. Where a claim did not reproduce,
+the section says so, and what was tried.
+
+`assay family list` names them with their cost; `assay family run NAME` repeats one, and
+`examples/family/NAME.py` is the whole of it. A cell is the mean over the seeds, with the least and
+the most in brackets. "CPU s" and "peak MiB" are of an arm's process, with its imports.
+"""

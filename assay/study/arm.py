@@ -1,0 +1,57 @@
+"""One trial, in a process of its own: ``python -m assay.study.arm``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import resource
+import shutil
+import time
+from pathlib import Path
+
+from .measured import Measured, write_measured
+from .study import Study, Trial
+
+
+def main() -> None:
+    """Run an arm on one thread and write what it did; without an arm, prepare a seed's start."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("module")
+    parser.add_argument("seed", type=int)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--start", type=Path, required=True)
+    parser.add_argument("--arm")
+    parser.add_argument("--file", type=Path)
+    parser.add_argument("--source", default="")
+    parser.add_argument("--short", action="store_true")
+    asked = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)  # more gain little on so small a model, and would change sums
+    study: Study = importlib.import_module(asked.module).STUDY
+    if asked.arm is None:
+        prepare(study, asked.seed, asked.short, asked.start)
+        return
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    trial = Trial(asked.seed, asked.short, asked.folder, asked.start)
+    outcome = study.arms[asked.arm](trial)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cost = time.process_time(), peak
+    done = Measured(asked.arm, asked.seed, asked.short, asked.source, *cost, outcome)
+    write_measured(asked.file, [done])
+
+
+def prepare(study: Study, seed: int, short: bool, start: Path) -> None:
+    """Write what all arms of a seed begin with: whole, or not at all."""
+    if study.prepare is None:
+        return
+    partial = start.with_name(f".{start.name}.{os.getpid()}.partial")
+    partial.mkdir(parents=True)
+    study.prepare(Trial(seed, short, partial, partial))
+    shutil.rmtree(start, ignore_errors=True)
+    partial.rename(start)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""A study as text: the claim, the protocol, the numbers and the verdict side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .measured import Results, means
+from .study import Study
+
+
+def columns_of(study: Study, results: Results) -> list[str]:
+    """The values to print: the study's choice, or all there are."""
+    found = dict.fromkeys(n for m in results.values() for one in m for n in one.outcome.values)
+    return [name for name in study.columns or found if name in found]
+
+
+def rows_of(study: Study, results: Results) -> tuple[list[str], list[list[str]]]:
+    """A table's head, and a row for each arm: mean [least, most] of each value, and the cost."""
+    columns = columns_of(study, results)
+    rows = []
+    for arm, measured in results.items():
+        values = means(measured)
+        cells = [_spread(*values[name]) if name in values else "" for name in columns]
+        seconds = sum(m.cpu_s for m in measured) / len(measured)
+        peak = max(m.peak_mib for m in measured)
+        rows.append([arm, *cells, str(len(measured)), f"{seconds:.0f}", f"{peak:.0f}"])
+    return ["arm", *columns, "seeds", "CPU s", "peak MiB"], rows
+
+
+def section(name: str, study: Study, results: Results, picture: str | None) -> str:
+    """A study's part of the page, in Markdown.
+
+    Args:
+        name: of the study, as the command line takes it.
+        study: the study.
+        results: of each arm; none where it was not measured.
+        picture: the picture's path from the page.
+    """
+    presets = ", ".join(f"`{preset}`" for preset in study.presets)
+    lines = [
+        f"## {study.title}",
+        "",
+        f"**Claim** ({study.source}). {study.claim}",
+        "",
+        f"**Test.** {study.protocol} `assay family run {name}`"
+        + (f" (preset {presets})" if presets else "")
+        + ".",
+        "",
+    ]
+    if results:
+        head, rows = rows_of(study, results)
+        lines += [markdown_row(head), markdown_row(["---"] * len(head)), *map(markdown_row, rows)]
+        lines += ["", f"**Verdict.** {study.verdict}", ""]
+    if picture is not None:
+        lines += [f"![{study.title}]({picture})", ""]
+    return "\n".join(lines)
+
+
+def markdown_row(cells: Sequence[str]) -> str:
+    """One row of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _spread(mean: float, least: float, most: float) -> str:
+    if least == most:
+        return _number(mean)
+    return f"{_number(mean)} [{_number(least)}, {_number(most)}]"
+
+
+def _number(x: float) -> str:
+    if x == 0 or 0.01 <= abs(x) < 10:
+        return f"{x:.3f}".rstrip("0").rstrip(".") if x != round(x) else f"{x:.0f}"
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"

@@ -1,0 +1,156 @@
+"""Run a study: every arm with every seed, each in a process of its own, as many as fit."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from .measured import Measured, read_measured
+
+
+class ArmFailed(RuntimeError):
+    """An arm's process ended with an error; what the others did is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One arm with one seed, or with no arm the start that all arms of a seed share.
+
+    Attributes:
+        arm: its name.
+        seed: its seed.
+        file: where its result goes.
+        folder: where it works.
+        start: what it begins with.
+    """
+
+    arm: str | None
+    seed: int
+    file: Path
+    folder: Path
+    start: Path
+
+
+def run_study(
+    module: str,
+    source: Path,
+    arms: Mapping[str, int],
+    out_dir: Path,
+    *,
+    seeds: int,
+    prepared: bool = False,
+    short: bool = False,
+    jobs: int | None = None,
+    on_done: Callable[[Measured], None] | None = None,
+) -> list[Measured]:
+    """Run what has not been run yet, and gather all of it.
+
+    Interrupted, it loses at most the arms that were running; started again, it runs those that are
+    not in ``out_dir``, or that an earlier version of the study's file made.
+
+    Args:
+        module: the study's, to be imported by the arms' processes.
+        source: the study's file.
+        arms: names in the order of the results, each with its place in the study.
+        out_dir: for ``runs/``, ``start/`` and ``work/``.
+        seeds: of each arm: 0, 1, ...
+        prepared: the arms of a seed share a start, which is to be made first.
+        short: run a few seconds that show the mechanism.
+        jobs: arms at once; by default one for each core. Each has one thread.
+        on_done: called with each result, those of earlier runs first.
+
+    Returns:
+        All results, by arm and seed.
+
+    Raises:
+        ArmFailed: an arm's process ended with an error.
+    """
+    mark = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+    kind = "short" if short else "full"
+    starts = {seed: out_dir / "start" / f"{kind}-{seed}-{mark}" for seed in range(seeds)}
+    every = [
+        Job(
+            arm,
+            seed,
+            out_dir / "runs" / f"{kind}-{place}-{seed}.json",
+            out_dir / "work" / f"{kind}-{place}-{seed}-{mark}",
+            starts[seed],
+        )
+        for arm, place in arms.items()
+        for seed in starts
+    ]
+    found: dict[Job, Measured] = {}
+    for job in every:
+        known = _known(job, mark, short)
+        if known is not None:
+            found[job] = known
+            if on_done is not None:
+                on_done(known)
+    missing = [job for job in every if job not in found]
+    wanted = {job.seed for job in missing if prepared and not job.start.exists()}
+    first = [Job(None, seed, Path(), starts[seed], starts[seed]) for seed in sorted(wanted)]
+    with _Pool(module, mark, short, jobs or len(os.sched_getaffinity(0))) as pool:
+        for _ in pool.run(first):
+            pass
+        for job in pool.run(missing):
+            found[job] = done = read_measured(job.file)[0]
+            if on_done is not None:
+                on_done(done)
+    return [found[job] for job in every]
+
+
+def _known(job: Job, mark: str, short: bool) -> Measured | None:
+    if not job.file.exists():
+        return None
+    done = read_measured(job.file)[0]
+    same = (done.arm, done.seed, done.short, done.source) == (job.arm, job.seed, short, mark)
+    return done if same else None
+
+
+class _Pool:
+    """Runs jobs in processes of their own, and ends those that run when it is left early."""
+
+    def __init__(self, module: str, mark: str, short: bool, size: int) -> None:
+        self._given = module, mark, short
+        self._threads = ThreadPoolExecutor(size)
+        self._children: set[subprocess.Popen[bytes]] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for child in tuple(self._children):
+            child.terminate()
+        self._threads.shutdown()
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Job]:
+        """Run jobs, and yield each when it is done."""
+        futures = {self._threads.submit(self._one, job): job for job in jobs}
+        for future in as_completed(futures):
+            future.result()
+            yield futures[future]
+
+    def _one(self, job: Job) -> None:
+        module, mark, short = self._given
+        command = [sys.executable, "-m", "assay.study.arm", module, str(job.seed), str(job.folder)]
+        command += ["--start", str(job.start), *(["--short"] if short else [])]
+        if job.arm is not None:
+            command += ["--arm", job.arm, "--file", str(job.file), "--source", mark]
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self._children.add(child)
+        _, errors = child.communicate()
+        self._children.discard(child)
+        if child.returncode:
+            said = errors.decode(errors="replace").strip()[-2000:]
+            what = "the start" if job.arm is None else f"arm {job.arm!r}"
+            raise ArmFailed(
+                f"{what} with seed {job.seed} ended with code {child.returncode}:\n{said}"
+            )

@@ -1,0 +1,50 @@
+"""GRPO with outcome supervision: a reply is compared with the others to its prompt."""
+
+from typing import Any
+
+from assay.family._sums import LONGEST, SUMS, start, trained
+from assay.family_cli import run_script
+from assay.grpo import PRESETS
+from assay.study import Arm, Outcome, Study, Trial
+
+STEPS = 150
+
+
+def arm(**settings: Any) -> Arm:
+    """Train with the paper's objective, but for these settings."""
+
+    def train(trial: Trial) -> Outcome:
+        common = {
+            "steps": 3 if trial.short else STEPS,
+            "prompts_per_step": 16,
+            "max_new_tokens": LONGEST,
+            "learning_rate": 3e-4,
+            "seed": trial.seed,
+            "alarm_patience": 0,
+        }
+        return trained(trial, PRESETS["grpo"].config(**{**common, **settings}))
+
+    return train
+
+
+STUDY = Study(
+    title="GRPO, outcome supervision (DeepSeekMath)",
+    source="Shao et al., arXiv 2402.03300",
+    claim="Comparing each reply's reward with its group's mean and standard deviation takes the "
+    "place of a critic. (A group whose rewards are all equal teaches nothing: the share of those "
+    "is what the later methods work on.)",
+    protocol=f"{SUMS}; {STEPS} steps of 16 prompts x 8 replies, one update each, learning rate "
+    f"3e-4; pass@1 of one sampled reply to each of 500 held-out sums.",
+    verdict="",
+    arms={
+        "GRPO (eq. 3, beta .04)": arm(),
+        "without KL": arm(beta=0.0),
+        "without KL and std": arm(beta=0.0, advantage_std="none"),
+        "groups of 2 (64 prompts)": arm(beta=0.0, prompts_per_step=64, group_size=2),
+    },
+    prepare=start,
+    presets=("grpo", "deepseek_math"),
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

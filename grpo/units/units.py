@@ -1,0 +1,150 @@
+"""Groups of episodes made of units that have a log-probability each.
+
+A unit is one choice of the policy: a denoising step of a flow, or an action in an environment (for
+language models it is a token, and :mod:`assay.grpo.learner` trains those). Credit and loss are the
+same functions of :mod:`assay.grpo.arithmetic` for all of them.
+
+Shapes: P prompts, G episodes of each, B = P * G episodes, U units of the longest episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from ..arithmetic.compare import outcome_advantages
+from ..arithmetic.objective import Objective
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Sampled episodes, prompt by prompt.
+
+    Attributes:
+        prompts: [P, ...], what the policy was asked.
+        group_size: G.
+        outputs: [B, ...], what a scorer judges.
+        trace: tensors [B, ...] from which the policy reads the same units again.
+        logprobs: [B, U] under the policy that sampled.
+        mask: [B, U] of bool, True on the policy's own units: what the environment did, and what
+            lies past an episode's end, is False and never trained on.
+    """
+
+    prompts: Tensor
+    group_size: int
+    outputs: Tensor
+    trace: Mapping[str, Tensor]
+    logprobs: Tensor
+    mask: Tensor
+
+    def __post_init__(self) -> None:
+        rows = len(self.prompts) * self.group_size
+        found = {
+            "outputs": self.outputs,
+            "logprobs": self.logprobs,
+            "mask": self.mask,
+            **self.trace,
+        }
+        for name, tensor in found.items():
+            if len(tensor) != rows:
+                raise ValueError(
+                    f"{name} must have a row for each of {len(self.prompts)} prompts x "
+                    f"{self.group_size} episodes, got {len(tensor)}"
+                )
+        if self.mask.dtype != torch.bool or self.mask.shape != self.logprobs.shape:
+            raise ValueError(
+                f"mask must be [B, U] = {list(self.logprobs.shape)} of bool, got "
+                f"{list(self.mask.shape)} of {self.mask.dtype}"
+            )
+
+    def of_prompts(self, chosen: Tensor) -> Units:
+        """The whole groups of some prompts.
+
+        Args:
+            chosen: indices of prompts, of int64.
+        """
+        rows = self.rows_of(chosen)
+        return Units(
+            self.prompts[chosen],
+            self.group_size,
+            self.outputs[rows],
+            {name: tensor[rows] for name, tensor in self.trace.items()},
+            self.logprobs[rows],
+            self.mask[rows],
+        )
+
+    def rows_of(self, chosen: Tensor) -> Tensor:
+        """Indices of the episodes of some prompts."""
+        return (chosen[:, None] * self.group_size + torch.arange(self.group_size)).flatten()
+
+
+class UnitPolicy(Protocol):
+    """What can be trained on units; a ``torch.nn.Module`` with these two or three methods."""
+
+    def sample(self, prompts: Tensor, group_size: int, generator: torch.Generator) -> Units:
+        """Sample a group for each prompt, without gradients; the generator decides everything."""
+        ...
+
+    def read(self, units: Units) -> Tensor:
+        """Log-probabilities of the units under the policy as it is now: [B, U], with a gradient."""
+        ...
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """What is trained."""
+        ...
+
+
+class Penalised(UnitPolicy, Protocol):
+    """A policy whose KL divergence from another has a closed form."""
+
+    def kl(self, units: Units, reference: Self) -> Tensor:
+        """KL(self || reference) at each unit: [B, U], with a gradient for ``self``."""
+        ...
+
+
+Scorer = Callable[[Units], Mapping[str, Tensor]]
+"""Named rewards of each episode, [P, G]; NaN where it has none through no fault of its own."""
+
+Credit = Callable[[Units, Mapping[str, Tensor], Objective], Tensor]
+"""From named rewards to an advantage of each unit, [B, U]."""
+
+
+def outcome_credit(units: Units, named: Mapping[str, Tensor], objective: Objective) -> Tensor:
+    """Every unit of an episode gets the episode's advantage over its group.
+
+    Args:
+        units: what was sampled.
+        named: rewards by name, [P, G]; their sum is compared, or each by itself where
+            ``objective.advantage`` says so.
+        objective: how.
+
+    Returns:
+        [B, U]; 0 for an episode without a reward.
+    """
+    table = {name: rewards.double() for name, rewards in named.items()}
+    total = torch.stack(list(table.values())).sum(dim=0)
+    lengths = units.mask.sum(dim=1).double().view_as(total)
+    advantages = outcome_advantages(total, objective, lengths=lengths, named=table)
+    spread: Tensor = advantages.nan_to_num(0.0).flatten()[:, None].expand(units.mask.shape)
+    return spread
+
+
+def zero_variance(advantages: Tensor, group_size: int) -> float:
+    """Share of groups in which no unit has an advantage, so that they teach nothing.
+
+    Args:
+        advantages: [B, U].
+        group_size: G.
+    """
+    flat = (advantages.view(-1, group_size, advantages.shape[1]) == 0).all(dim=2).all(dim=1)
+    return float(flat.double().mean())
+
+
+def score_means(named: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Mean of each named reward over the episodes that have one, and their sum's."""
+    means = {f"reward/{name}": float(x.nanmean()) for name, x in named.items()}
+    return {"reward": float(torch.stack(list(named.values())).sum(dim=0).nanmean()), **means}

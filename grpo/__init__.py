@@ -15,9 +15,11 @@ except ModuleNotFoundError as error:
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
+from .arithmetic.difficulty import difficulty_weights
 from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
+from .arithmetic.hybrid import hybrid_advantages
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
 from .arithmetic.mismatch import mismatch_weights
 from .arithmetic.objective import Objective
@@ -69,6 +71,8 @@ from .sampling.sample import Sample, sample
 from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
+from .units.branching import BranchingPolicy, CloningEnv
+from .units.critic import CriticCredit, gae_estimate, hybrid_estimate, state_credit
 from .units.learner import UnitConfig, UnitLearner
 from .units.units import Credit, Scorer, UnitPolicy, Units, outcome_credit
 from .watch.compare import Comparison, compare_runs
@@ -85,12 +89,15 @@ from .watch.visible import visible
 __all__ = [
     "PRESETS",
     "Batch",
+    "BranchingPolicy",
     "Call",
     "CheckpointError",
     "CheckpointWarning",
+    "CloningEnv",
     "Comparison",
     "Credit",
     "Critic",
+    "CriticCredit",
     "DamagedCheckpoint",
     "Engine",
     "FitConfig",
@@ -143,14 +150,18 @@ __all__ = [
     "chosen_logprobs",
     "compare_runs",
     "count",
+    "difficulty_weights",
     "dpo",
     "dpo_loss",
     "evaluate",
     "full_forward",
     "gae",
+    "gae_estimate",
     "gdpo",
     "group_advantages",
     "held_out_tasks",
+    "hybrid_advantages",
+    "hybrid_estimate",
     "k3",
     "kl_estimate",
     "leave_one_out",
@@ -185,6 +196,7 @@ __all__ = [
     "save_checkpoint",
     "sft",
     "shared_forward",
+    "state_credit",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",

@@ -69,8 +69,18 @@ from .sampling.sample import Sample, sample
 from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
+from .units.denoising import (
+    ConstantNoise,
+    FlowNoise,
+    gaussian_kl,
+    gaussian_logprob,
+    matching_loss,
+    step_mean,
+    time_grid,
+)
+from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
-from .units.units import Credit, Scorer, UnitPolicy, Units, outcome_credit
+from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
 from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
@@ -89,11 +99,14 @@ __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "Comparison",
+    "ConstantNoise",
     "Credit",
     "Critic",
     "DamagedCheckpoint",
     "Engine",
     "FitConfig",
+    "FlowNoise",
+    "FlowPolicy",
     "GRPOConfig",
     "History",
     "Learner",
@@ -141,6 +154,7 @@ __all__ = [
     "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
+    "clamped",
     "compare_runs",
     "count",
     "dpo",
@@ -148,6 +162,8 @@ __all__ = [
     "evaluate",
     "full_forward",
     "gae",
+    "gaussian_kl",
+    "gaussian_logprob",
     "gdpo",
     "group_advantages",
     "held_out_tasks",
@@ -158,6 +174,7 @@ __all__ = [
     "load_checkpoint",
     "load_model",
     "make_reference",
+    "matching_loss",
     "merge_lora",
     "merge_sums",
     "micro_batches",
@@ -185,6 +202,8 @@ __all__ = [
     "save_checkpoint",
     "sft",
     "shared_forward",
+    "step_mean",
+    "time_grid",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",

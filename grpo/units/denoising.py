@@ -26,7 +26,9 @@ Noise = Callable[[Tensor], Tensor]
 class FlowNoise:
     """``sigma = level sqrt(t / (1 - t))``: Flow-GRPO (arXiv 2505.05470) and its code.
 
-    At t = 1, where it is infinite, 1 - t is that of the next step, as in the code.
+    At t = 1, where it is infinite, 1 - t is that of the next step, as in the code. So the first of
+    T even steps adds a variance of level^2 however large T is, and samples are spread a little
+    wider than the ODE's, by less and less as t falls.
 
     Attributes:
         level: the paper's a.

@@ -1,5 +1,6 @@
 """Flow-GRPO: a flow explores by an SDE in few steps, and is used by its ODE in many."""
 
+from assay.family._ring_picture import BY_CALLS, ring_picture
 from assay.family._rings import base, finished, start, trained
 from assay.family_cli import run_script
 from assay.grpo import FlowPolicy, UnitConfig
@@ -8,8 +9,13 @@ from assay.study import Arm, Outcome, Study, Trial
 STEPS = 300
 
 
-def arm(denoising: int, beta: float) -> Arm:
-    """Train with so many denoising steps, and so much of a KL penalty."""
+def untrained(denoising: int) -> Arm:
+    """Measure the base model; by the SDE in so many steps."""
+    return lambda trial: finished(trial, FlowPolicy(base(trial), (2,), steps=denoising))
+
+
+def arm(denoising: int, beta: float = 0.0) -> Arm:
+    """Train by so many denoising steps, with so much of a KL penalty."""
 
     def train(trial: Trial) -> Outcome:
         policy = FlowPolicy(base(trial), (2,), steps=denoising)
@@ -31,18 +37,37 @@ def arm(denoising: int, beta: float) -> Arm:
 STUDY = Study(
     title="Flow-GRPO on a ring",
     source="Liu et al., arXiv 2505.05470",
-    claim="",
-    protocol="p.",
+    claim="An SDE with the marginals of the flow's ODE lets a flow-matching model explore, and "
+    "gives its steps a density: GRPO then lifts accuracy (GenEval from 63 to 95 %). Training "
+    "with 10 denoising steps and drawing with 40 costs a quarter, and loses nothing. A KL penalty "
+    "keeps the variety that training without it loses.",
+    protocol=f"Eight spots on a ring; each of four prompts allows two of them, and a sample is "
+    "right within 0.4 of one. The base model (40 thousand parameters, 3,000 steps) learned from "
+    f"captions that are wrong in 3 of 8 cases. {STEPS} steps of 8 prompts x 24 samples, one update "
+    "each, noise level a = 0.7, the batch's standard deviation, advantages within 5, AdamW at "
+    "3e-4; fixed beforehand and the same for all arms. All are judged by 4,000 samples of the ODE "
+    "in 40 steps. Calls are network evaluations for a sample and a step: rollouts, updates and the "
+    "reference. Width: the spread about a spot, 1 for the data's. Beta is per nat and dimension; "
+    "the paper's code divides by another unit, in which .004 with 10 steps is its 0.04.",
     verdict="",
     arms={
-        "base": lambda trial: finished(base(trial), trial),
-        "T=10": arm(10, 0.0),
+        "base, SDE T=10": untrained(10),
+        "base, SDE T=40": untrained(40),
+        "T=10": arm(10),
         "T=10, KL .004": arm(10, 0.004),
         "T=10, KL .04": arm(10, 0.04),
-        "T=40": arm(40, 0.0),
-        "T=40, KL .004": arm(40, 0.004),
+        "T=40": arm(40),
     },
     prepare=start,
+    columns=(
+        "accuracy",
+        "accuracy by SDE",
+        "width",
+        "spots (bits)",
+        "million calls",
+        "of these to .95",
+    ),
+    draw=ring_picture(("base, SDE T=10", "T=10", "T=10, KL .04"), ("accuracy", BY_CALLS, "width")),
 )
 
 if __name__ == "__main__":

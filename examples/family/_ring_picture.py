@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.family._rings import CENTRES, PROMPTS
+from assay.family._rings import CENTRES, NEAR, PROMPTS
 from assay.study import Results
 from assay.study.picture import COLOURS, draw_curve
 
@@ -40,11 +40,12 @@ def ring_picture(shown: Sequence[str], curves: Sequence[str]) -> Callable[[Any, 
 
 
 def _samples(axes: Any, arm: str, results: Results) -> None:
-    """Samples of the first seed by the ODE, in the colour of their prompt, over the spots."""
-    for spot, (x, y) in enumerate(CENTRES.tolist()):
-        axes.plot(
-            x, y, "o", ms=22, mfc="none", mec=SPOT_COLOURS[spot % PROMPTS], mew=0.8, alpha=0.6
-        )
+    """Samples of the first seed by the ODE, in the colour of their prompt, and where it is paid."""
+    from matplotlib.patches import Circle  # only here: listing studies needs no matplotlib
+
+    for spot, centre in enumerate(CENTRES.tolist()):
+        colour = SPOT_COLOURS[spot % PROMPTS]
+        axes.add_patch(Circle(centre, NEAR, fill=False, ec=colour, lw=0.8, alpha=0.7))
     for prompt, points in enumerate(results[arm][0].outcome.data["samples"]):
         xs, ys = zip(*points, strict=True)
         axes.plot(xs, ys, ".", ms=3, color=SPOT_COLOURS[prompt], alpha=0.7)
@@ -68,5 +69,5 @@ def _by_calls(axes: Any, results: Results) -> None:
                 sum(y for _, y in at) / len(at) for at in zip(*(a for _, a in looks), strict=True)
             ]
             axes.plot(calls, right, color=COLOURS[i % len(COLOURS)], lw=1.6, label=arm)
-    axes.set(title=BY_CALLS, xlabel="million network calls", xscale="symlog")
+    axes.set(title=BY_CALLS, xlabel="million network calls")
     axes.grid(alpha=0.25)

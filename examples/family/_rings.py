@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
-from assay.grpo import FlowPolicy, Scorer, UnitConfig, UnitLearner, Units, clamped, matching_loss
+from assay.family._flows import fit, load_base, save_base
+from assay.grpo import FlowPolicy, Scorer, UnitConfig, UnitLearner, Units, clamped
 from assay.study import Outcome, Trial, every
 
 SPOTS, RADIUS, SPREAD, NEAR = 8, 2.0, 0.12, 0.4
 PROMPTS = 4  # prompt c allows spots c and c + 4
 CAPTIONS = 0.5  # share of the base model's captions that are true for sure
-LOOKED_AT = 400  # samples of each prompt while it trains
+LOOKED_AT = 250  # samples of each prompt while it trains
 _ANGLES = torch.arange(SPOTS) * (2 * math.pi / SPOTS)
 CENTRES = RADIUS * torch.stack([_ANGLES.cos(), _ANGLES.sin()], dim=1)  # [8, 2]
 
@@ -51,36 +52,14 @@ def start(trial: Trial) -> None:
     """Fit the base model of a seed to the captioned samples."""
     torch.manual_seed(trial.seed)
     net = RingNet()
-    steps = 100 if trial.short else 3000
+    steps = 100 if trial.short else 2000
     fit(net, captioned, steps, seed=trial.seed)
-    torch.save(net.state_dict(), trial.start / "base.pt")
-
-
-def fit(
-    net: nn.Module,
-    data: Callable[[int, torch.Generator], tuple[Tensor, Tensor]],
-    steps: int,
-    *,
-    seed: int,
-    batch: int = 512,
-) -> None:
-    """Train a velocity by flow matching, the learning rate falling from 2e-3 to 0."""
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=2e-3)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
-        loss = matching_loss(net, *data(batch, generator), generator)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
+    save_base(net, trial)
 
 
 def base(trial: Trial) -> RingNet:
     """The seed's base model."""
-    net = RingNet()
-    net.load_state_dict(torch.load(trial.start / "base.pt", weights_only=True))
-    return net
+    return load_base(RingNet(), trial)
 
 
 def nearest(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,11 +127,11 @@ def some(count: int, generator: torch.Generator) -> Tensor:
 def trained(
     trial: Trial, policy: FlowPolicy, config: UnitConfig, *, scorer: Scorer = binary
 ) -> Outcome:
-    """Train the seed's base model, and look twelve times at samples of its ODE."""
+    """Train the seed's base model, and look eight times at samples of its ODE."""
     learner = UnitLearner(policy, some, scorer, config, credit=clamped(5.0))
     names = ("accuracy", "width", "million calls", "zero-variance share")
     curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-    look = every(config.steps, 12)
+    look = every(config.steps, 8)
 
     def look_at(step: float) -> None:
         found = measure(*drawn(policy.net, trial.seed, LOOKED_AT))

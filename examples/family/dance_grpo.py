@@ -1,12 +1,12 @@
 """DanceGRPO: constant noise, one start for a group, some of the steps, and a reward of 0 or 1."""
 
 from assay.family._ring_picture import BY_CALLS, ring_picture
-from assay.family._rings import base, binary, finished, graded, start, trained
+from assay.family._rings import base, binary, graded, start, trained
 from assay.family_cli import run_script
 from assay.grpo import ConstantNoise, FlowNoise, FlowPolicy, Scorer, UnitConfig
 from assay.study import Arm, Outcome, Study, Trial
 
-STEPS, DENOISING = 300, 16
+STEPS, DENOISING = 200, 16
 
 
 def arm(
@@ -54,10 +54,6 @@ STUDY = Study(
     "steps.",
     verdict="",
     arms={
-        "base": lambda trial: finished(
-            trial,
-            FlowPolicy(base(trial), (2,), steps=DENOISING, noise=ConstantNoise(0.3)),
-        ),
         "DanceGRPO": arm(),
         "own noise each": arm(shared=False),
         "all steps": arm(share=1.0),
@@ -74,7 +70,8 @@ STUDY = Study(
         "of these to .95",
     ),
     draw=ring_picture(
-        ("base", "DanceGRPO", "graded reward"), ("accuracy", BY_CALLS, "zero-variance share")
+        ("DanceGRPO", "graded reward", "Flow-GRPO's SDE"),
+        ("accuracy", BY_CALLS, "zero-variance share"),
     ),
 )
 

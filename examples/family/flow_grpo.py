@@ -47,8 +47,8 @@ STUDY = Study(
     "each, noise level a = 0.7, the batch's standard deviation, advantages within 5, AdamW at "
     "3e-4; fixed beforehand and the same for all arms. All are judged by 4,000 samples of the ODE "
     "in 40 steps. Calls are network evaluations for a sample and a step: rollouts, updates and the "
-    "reference. Width: the spread about a spot, 1 for the data's. The KL penalty is its closed form "
-    "times 0.04; in the unit of the paper's code, without dt, that is 0.4 with 10 steps.",
+    "reference. Width: the spread about a spot, 1 for the data's. The KL penalty is 0.04 times its "
+    "closed form; in the unit of the paper's code, without dt, that is 0.4 with 10 steps.",
     verdict="",
     arms={
         "base": untrained,

@@ -15,9 +15,9 @@ from assay.grpo import FlowPolicy, UnitConfig, UnitLearner, Units, clamped
 from assay.study import Arm, Outcome, Results, Study, Trial, every
 from assay.study.picture import draw_curve
 
-SIDE, CELLS, MOST = 8, 16, 6  # pixels, blocks of 2 x 2 that fit, the largest prompt
+SIDE, CELLS, MOST = 8, 16, 4  # pixels, blocks of 2 x 2 that fit, the largest prompt
 CAPTIONS = 0.6  # share of the base model's captions that are true for sure
-STEPS = 400
+STEPS = 300
 
 
 class BlockNet(nn.Module):
@@ -86,7 +86,7 @@ def measure(net: nn.Module, trial: Trial, each: int) -> tuple[dict[str, float], 
     x = FlowPolicy(net, (SIDE, SIDE)).draw(prompts, generator, steps=40)
     lit = lit_blocks(x)
     right = lit.sum(dim=1) == prompts
-    share = lit.view(MOST, each, CELLS).float().mean(dim=1)  # [6, 16]
+    share = lit.view(MOST, each, CELLS).float().mean(dim=1)  # [4, 16]
     differ = (2 * share * (1 - share)).sum(dim=1) * each / (each - 1)
     values = {
         "accuracy": float(right.float().mean()),
@@ -100,12 +100,12 @@ def start(trial: Trial) -> None:
     """Fit the base model of a seed to the captioned images."""
     torch.manual_seed(trial.seed)
     net = BlockNet()
-    fit(net, captioned, 60 if trial.short else 4000, seed=trial.seed, batch=256)
+    fit(net, captioned, 60 if trial.short else 2500, seed=trial.seed, batch=256)
     save_base(net, trial)
 
 
 def finished(trial: Trial, net: nn.Module, curves: Mapping[str, Any] | None = None) -> Outcome:
-    """Final numbers of 3,000 images, some of which are kept for the picture."""
+    """Final numbers of 2,000 images, some of which are kept for the picture."""
     values, x = measure(net, trial, 20 if trial.short else 500)
     shown = x[:, :4].round(decimals=1).tolist()
     return Outcome(values, curves or {}, {"images": shown} if trial.seed == 0 else {})
@@ -159,8 +159,9 @@ def draw(figure: Any, results: Results) -> None:
     shown = [arm for arm, found in results.items() if "images" in found[0].outcome.data]
     for axes, name in zip(above.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         x = torch.tensor(results[name][0].outcome.data["images"])
-        page = nn.functional.pad(x, (1, 1, 1, 1), value=0.0)  # [6, 4, 10, 10]
-        axes.imshow(page.permute(0, 2, 1, 3).flatten(0, 1).flatten(1), cmap="gray", vmin=-1, vmax=1)
+        page = nn.functional.pad(x, (1, 1, 1, 1), value=0.0)  # [4, 4, 10, 10]
+        rows = page.permute(0, 2, 1, 3).flatten(0, 1).flatten(1).tolist()
+        axes.imshow(rows, cmap="gray", vmin=-1, vmax=1)
         axes.set(title=name, xticks=(), yticks=[10 * i + 5 for i in range(MOST)])
         axes.set_yticklabels([str(i + 1) for i in range(MOST)])
     panels = below.subplots(1, 3)
@@ -181,7 +182,8 @@ STUDY = Study(
     arms={
         "base": untrained,
         "no KL": arm(),
-        "KL": arm(0.04),
+        "KL .004": arm(0.004),
+        "KL .04": arm(0.04),
     },
     prepare=start,
     columns=("accuracy", "variety", "blur"),

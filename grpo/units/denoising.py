@@ -103,10 +103,9 @@ def gaussian_logprob(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """Mean over dimensions of ``log N(x; mean, std^2)``: [N].
 
     The sum would be the step's log-probability. With the mean, as both sources have it, the
-    ratio p / p_old is the D-th root of the true one, and is as far from 1 whatever the size of an
-    image. So ``clip`` bounds that root: their 1e-4, with some ten thousand dimensions, is a factor
-    of e or more of the true ratio; with D = 2 the same 1e-4 would end a rollout's learning after
-    its first update. Scale it with D.
+    ratio p / p_old is the D-th root of the true one, and ``clip`` bounds that root: a clip of 1 / D
+    lets the true ratio move by a factor of about e. Theirs of 1e-4 is for images of some ten
+    thousand numbers; with D = 2 a rollout's second update would find nearly all steps clipped.
 
     Args:
         x: [N, ...].

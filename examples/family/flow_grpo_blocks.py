@@ -177,7 +177,14 @@ STUDY = Study(
     source="Liu et al., arXiv 2505.05470",
     claim="On images too GRPO teaches a flow to count (GenEval from 63 to 95 %), and with a KL "
     "penalty neither quality nor variety is lost.",
-    protocol="",
+    protocol=f"Images of 8 x 8 pixels with 1 to {MOST} lit blocks of 2 x 2 out of 16; the prompt "
+    "is the number, and the reward is 1 where as many blocks are brighter than the middle, "
+    "however clean the image. The base model (0.2 million parameters, 2,500 steps) learned "
+    f"from captions that are wrong in 3 of 10 cases. {STEPS} steps of 8 prompts x 24 images, "
+    "10 denoising steps, one update each, a = 0.7, the batch's standard deviation, AdamW at "
+    "3e-4, the same for all arms. Judged by 2,000 images of the ODE in 40 steps. Variety: "
+    "in how many blocks two images to a prompt differ; blur: mean square distance of a "
+    "pixel from the nearest clean image. KL .004 is the paper's code with 0.04.",
     verdict="",
     arms={
         "base": untrained,

@@ -15,13 +15,15 @@ from assay.grpo import FlowPolicy, UnitConfig, UnitLearner, Units, clamped
 from assay.study import Arm, Outcome, Results, Study, Trial, every
 from assay.study.picture import draw_curve
 
-SIDE, CELLS, MOST = 8, 16, 4  # pixels, blocks of 2 x 2 that fit, the largest prompt
+SIDE, CELLS, MOST = 8, 9, 4  # pixels, places of blocks, the largest prompt
+CORNERS = [(row, column) for row in (0, 3, 6) for column in (0, 3, 6)]  # of blocks of 2 x 2
+SOONEST = 0.02  # below this time a velocity is not divided by it: less than one step of 40
 CAPTIONS = 0.6  # share of the base model's captions that are true for sure
-STEPS = 300
+STEPS = 200
 
 
 class BlockNet(nn.Module):
-    """A velocity of images: a perceptron of 0.2 million parameters."""
+    """A velocity of images: a perceptron of 0.2 million parameters guesses the clean image."""
 
     def __init__(self, width: int = 256) -> None:
         super().__init__()
@@ -38,13 +40,16 @@ class BlockNet(nn.Module):
         hidden = nn.functional.silu(self.enter(seen))
         for layer in self.layers:
             hidden = hidden + nn.functional.silu(layer(hidden))
-        return self.leave(hidden).view(x.shape)
+        clean = self.leave(hidden).tanh().view(x.shape)  # what it takes the image to be
+        return (x - clean) / t.clamp(min=SOONEST)[:, None, None]
 
 
 def images(lit: Tensor) -> Tensor:
-    """Images [N, 8, 8] of blocks [N, 16] of bool: 1 where lit, else -1."""
-    blocks = lit.view(-1, 4, 4).repeat_interleave(2, dim=1).repeat_interleave(2, dim=2)
-    return blocks.float() * 2 - 1
+    """Images [N, 8, 8] of blocks [N, 9] of bool: 1 where lit, else -1."""
+    found = torch.full((len(lit), SIDE, SIDE), -1.0)
+    for place, (row, column) in enumerate(CORNERS):
+        found[lit[:, place], row : row + 2, column : column + 2] = 1.0
+    return found
 
 
 def captioned(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -62,8 +67,9 @@ def asked(count: int, generator: torch.Generator) -> Tensor:
 
 
 def lit_blocks(x: Tensor) -> Tensor:
-    """Which blocks of images [N, 8, 8] are bright on average: [N, 16] of bool."""
-    return nn.functional.avg_pool2d(x[:, None], 2).flatten(1) > 0
+    """Which blocks of images [N, 8, 8] are bright on average: [N, 9] of bool."""
+    means = [x[:, row : row + 2, column : column + 2].mean(dim=(1, 2)) for row, column in CORNERS]
+    return torch.stack(means, dim=1) > 0
 
 
 def counted(units: Units) -> Mapping[str, Tensor]:
@@ -78,7 +84,7 @@ def measure(net: nn.Module, trial: Trial, each: int) -> tuple[dict[str, float], 
 
     Returns:
         ``accuracy``; ``blur``, the mean square distance of a pixel from the nearest image that
-        the base model could have seen; ``variety``, in how many of its 16 blocks an image
+        the base model could have seen; ``variety``, in how many of its 9 blocks an image
         differs from another to the same prompt.
     """
     prompts = torch.arange(1, MOST + 1).repeat_interleave(each)
@@ -86,7 +92,7 @@ def measure(net: nn.Module, trial: Trial, each: int) -> tuple[dict[str, float], 
     x = FlowPolicy(net, (SIDE, SIDE)).draw(prompts, generator, steps=40)
     lit = lit_blocks(x)
     right = lit.sum(dim=1) == prompts
-    share = lit.view(MOST, each, CELLS).float().mean(dim=1)  # [4, 16]
+    share = lit.view(MOST, each, CELLS).float().mean(dim=1)  # [4, 9]
     differ = (2 * share * (1 - share)).sum(dim=1) * each / (each - 1)
     values = {
         "accuracy": float(right.float().mean()),
@@ -100,7 +106,7 @@ def start(trial: Trial) -> None:
     """Fit the base model of a seed to the captioned images."""
     torch.manual_seed(trial.seed)
     net = BlockNet()
-    fit(net, captioned, 60 if trial.short else 2500, seed=trial.seed, batch=256)
+    fit(net, captioned, 60 if trial.short else 3000, seed=trial.seed, batch=256)
     save_base(net, trial)
 
 
@@ -177,9 +183,9 @@ STUDY = Study(
     source="Liu et al., arXiv 2505.05470",
     claim="On images too GRPO teaches a flow to count (GenEval from 63 to 95 %), and with a KL "
     "penalty neither quality nor variety is lost.",
-    protocol=f"Images of 8 x 8 pixels with 1 to {MOST} lit blocks of 2 x 2 out of 16; the prompt "
+    protocol=f"Images of 8 x 8 pixels with 1 to {MOST} lit blocks of 2 x 2 in 9 places; the prompt "
     "is the number, and the reward is 1 where as many blocks are brighter than the middle, "
-    "however clean the image. The base model (0.2 million parameters, 2,500 steps) learned "
+    "however clean the image. The base model (0.2 million parameters, 3,000 steps) learned "
     f"from captions that are wrong in 3 of 10 cases. {STEPS} steps of 8 prompts x 24 images, "
     "10 denoising steps, one update each, a = 0.7, the batch's standard deviation, AdamW at "
     "3e-4, the same for all arms. Judged by 2,000 images of the ODE in 40 steps. Variety: "

@@ -54,11 +54,11 @@ def test_the_base_model_s_captions_are_right_in_five_of_eight_cases() -> None:
 
 
 def test_blocks_are_counted() -> None:
-    lit = torch.zeros(3, 16, dtype=torch.bool)
-    lit[0, :2] = lit[1, [0, 5, 15]] = True
+    lit = torch.zeros(3, 9, dtype=torch.bool)
+    lit[0, :2] = lit[1, [0, 5, 8]] = True
     x = flow_grpo_blocks.images(lit)
     assert x.shape == (3, 8, 8)
-    assert x[0].tolist()[:3] == [[1] * 4 + [-1] * 4] * 2 + [[-1] * 8]
+    assert x[0].tolist()[:3] == [[1, 1, -1, 1, 1, -1, -1, -1]] * 2 + [[-1] * 8]
     assert torch.equal(flow_grpo_blocks.lit_blocks(x), lit)
     assert torch.equal(flow_grpo_blocks.lit_blocks(x * 0.1), lit)  # faint, and yet counted
     paid = flow_grpo_blocks.counted(units_of(x, [2, 2, 1], 1))

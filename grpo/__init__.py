@@ -73,8 +73,18 @@ from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
 from .units.branching import BranchingPolicy, CloningEnv
 from .units.critic import CriticCredit, gae_estimate, hybrid_estimate, state_credit
+from .units.denoising import (
+    ConstantNoise,
+    FlowNoise,
+    gaussian_kl,
+    gaussian_logprob,
+    matching_loss,
+    step_mean,
+    time_grid,
+)
+from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
-from .units.units import Credit, Scorer, UnitPolicy, Units, outcome_credit
+from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
 from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
@@ -95,12 +105,15 @@ __all__ = [
     "CheckpointWarning",
     "CloningEnv",
     "Comparison",
+    "ConstantNoise",
     "Credit",
     "Critic",
     "CriticCredit",
     "DamagedCheckpoint",
     "Engine",
     "FitConfig",
+    "FlowNoise",
+    "FlowPolicy",
     "GRPOConfig",
     "History",
     "Learner",
@@ -148,6 +161,7 @@ __all__ = [
     "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
+    "clamped",
     "compare_runs",
     "count",
     "difficulty_weights",
@@ -157,6 +171,8 @@ __all__ = [
     "full_forward",
     "gae",
     "gae_estimate",
+    "gaussian_kl",
+    "gaussian_logprob",
     "gdpo",
     "group_advantages",
     "held_out_tasks",
@@ -169,6 +185,7 @@ __all__ = [
     "load_checkpoint",
     "load_model",
     "make_reference",
+    "matching_loss",
     "merge_lora",
     "merge_sums",
     "micro_batches",
@@ -197,6 +214,8 @@ __all__ = [
     "sft",
     "shared_forward",
     "state_credit",
+    "step_mean",
+    "time_grid",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",

@@ -60,7 +60,8 @@ from .run.guards import (
     TrainingAlarm,
 )
 from .run.interrupt import Terminated
-from .run.resume import CheckpointWarning
+from .run.resume import CheckpointWarning, begun
+from .run.stages import Finished, Stage, fingerprints, run_stages
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
@@ -93,6 +94,7 @@ __all__ = [
     "Critic",
     "DamagedCheckpoint",
     "Engine",
+    "Finished",
     "FitConfig",
     "GRPOConfig",
     "History",
@@ -121,6 +123,7 @@ __all__ = [
     "Scorer",
     "ServerError",
     "ServerPolicy",
+    "Stage",
     "StopStrings",
     "SyncError",
     "Terminated",
@@ -137,6 +140,7 @@ __all__ = [
     "World",
     "accepted_replies",
     "average_tokens",
+    "begun",
     "character_tokenizer",
     "choose_decoder",
     "choose_forward",
@@ -146,6 +150,7 @@ __all__ = [
     "dpo",
     "dpo_loss",
     "evaluate",
+    "fingerprints",
     "full_forward",
     "gae",
     "gdpo",
@@ -180,6 +185,7 @@ __all__ = [
     "reinforce_pp",
     "rft",
     "row_of",
+    "run_stages",
     "sample",
     "sample_groups",
     "save_checkpoint",

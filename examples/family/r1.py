@@ -1,0 +1,268 @@
+"""DeepSeek-R1: cold start, reasoning RL, rejection sampling and all-scenario RL, resumable."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.envs import EpisodeGroup, Policy, play
+from assay.family._two_languages import (
+    TASKS,
+    InDigits,
+    InFormat,
+    Preferred,
+    Result,
+    environment,
+    reply,
+)
+from assay.family._worked import THINK, mean_rewards
+from assay.family_cli import run_script
+from assay.grpo import (
+    PRESETS,
+    FitConfig,
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    Row,
+    Stage,
+    accepted_replies,
+    begun,
+    held_out_tasks,
+    load_model,
+    run_stages,
+    sft,
+    tiny_model,
+    training_tasks,
+)
+from assay.grpo.run.whole import write_file
+from assay.study import Arm, Outcome, Study, Trial
+from assay.verifiers import Rubric
+
+LONGEST = 32  # tokens of a reply
+REPLIES = 3  # to each held-out task
+Folders = Mapping[str, Path]
+
+
+# -- the stages ------------------------------------------------------------------------------------
+
+
+def base(folder: Path, before: Folders, *, steps: int, seed: int) -> dict[str, float]:
+    """Stage 0: a model that has read both kinds of tasks, in either language and any form."""
+    model, tokenizer = load_model(tiny_model(folder / "model", words=THINK, seed=seed))
+    read = {kind: environment(kind, judged(), "train") for kind in TASKS}
+    kinds = ["sums", "sums", "sums", "mirror"]
+    texts = [read[kinds[i % 4]].task(i) for i in range(30 * steps)]
+    fitted(model, tokenizer, texts, folder, steps=steps, learning_rate=1e-3, seed=seed)
+    return finished(model, tokenizer, folder, seed)
+
+
+def cold_start(
+    folder: Path, before: Folders, *, examples: int, steps: int, seed: int
+) -> dict[str, float]:
+    """Stage 1: a few worked sums in the format, and in one language."""
+    model, tokenizer = load_model(before["base"] / "model")
+    texts = written("sums", examples, liked=0.0, seed=seed)
+    fitted(model, tokenizer, texts, folder, steps=steps, learning_rate=3e-4, seed=seed)
+    return finished(model, tokenizer, folder, seed)
+
+
+def reasoning(
+    folder: Path, before: Folders, *, config: Mapping[str, Any], weights: Mapping[str, float]
+) -> dict[str, float]:
+    """Stage 2: GRPO on sums, paid for right results and for the language of thoughts."""
+    settings = GRPOConfig(**config)
+    model, tokenizer = load_model(list(before.values())[-1] / "model")
+    tasks = training_tasks(environment("sums", judged(weights), "train"), settings)
+    run = folder / "run"
+    Learner(model, tokenizer, tasks, settings, run, resume=begun(run), progress=False).train()
+    return finished(model, tokenizer, folder, settings.seed)
+
+
+def rejection(
+    folder: Path, before: Folders, *, prompts: int, samples: int, others: int, steps: int, seed: int
+) -> dict[str, float]:
+    """Stage 3: the base model again, on stage 2's good replies and on other data."""
+    kept = folder / "kept.json"
+    if not kept.exists():
+        model, tokenizer = load_model(before["reasoning"] / "model")
+        policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=seed)
+        env = environment("sums", judged({"accuracy": 1.0}), "train")
+        groups = play(env, policy, [env.task(i) for i in range(prompts)], samples)
+        rows = accepted_replies(in_one_language(groups), limit=2)
+        write_file(kept, json.dumps([[row.prompt, row.reply] for row in rows]))
+    model, tokenizer = load_model(before["base"] / "model")
+    found = [
+        (tokenizer.decode(prompt), tokenizer.decode(tokens, skip_special_tokens=True))
+        for prompt, tokens in json.loads(kept.read_text(encoding="utf-8"))
+    ]
+    texts = [*found, *written("mirror", others, liked=0.2, seed=seed)]
+    fitted(model, tokenizer, texts, folder, steps=steps, learning_rate=1e-3, seed=seed)
+    return {"kept": len(found), **finished(model, tokenizer, folder, seed)}
+
+
+def all_scenarios(
+    folder: Path,
+    before: Folders,
+    *,
+    config: Mapping[str, Any],
+    rule: Mapping[str, float],
+    general: Mapping[str, float],
+    preferred_from: int,
+) -> dict[str, float]:
+    """Stage 4: GRPO on all tasks: rules for sums, form and then preference for the others."""
+    settings = GRPOConfig(**config)
+    half = replace(settings, prompts_per_step=settings.prompts_per_step // 2, minibatches=1)
+    sums = training_tasks(environment("sums", judged(rule), "train"), half)
+    early, late = (
+        training_tasks(environment("mirror", judged(weights), "train"), half)
+        for weights in (general, {**general, "preference": 1.0})
+    )
+
+    def tasks(policy: Policy, step: int) -> Sequence[EpisodeGroup]:
+        others = late if step >= preferred_from else early
+        return [*sums(policy, step), *others(policy, step)]
+
+    model, tokenizer = load_model(list(before.values())[-1] / "model")
+    run = folder / "run"
+    Learner(model, tokenizer, tasks, settings, run, resume=begun(run), progress=False).train()
+    return finished(model, tokenizer, folder, settings.seed)
+
+
+# -- what they are made of -------------------------------------------------------------------------
+
+
+def judged(weights: Mapping[str, float] | None = None) -> Rubric:
+    """All four measures; those without a weight are only watched."""
+    parts = {
+        "accuracy": Result(),
+        "language": InDigits(),
+        "format": InFormat(),
+        "preference": Preferred(),
+    }
+    chosen = {"accuracy": 1.0} if weights is None else weights
+    return Rubric(parts, weights={name: chosen.get(name, 0.0) for name in parts})
+
+
+def written(kind: str, count: int, *, liked: float, seed: int) -> list[tuple[str, str]]:
+    """Tasks with replies that people wrote: right, in the format, and in one language."""
+    env, rng = environment(kind, judged(), "train"), np.random.default_rng(seed)
+    tasks = [env.task(10**6 + i) for i in range(count)]
+    return [
+        (t.text, reply(rng, kind, t.metadata["digits"], letters=0.0, liked=liked)) for t in tasks
+    ]
+
+
+def in_one_language(groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
+    """Groups without the episodes whose thoughts mix languages."""
+    return [
+        replace(group, episodes=[e for e in group.episodes if e.rewards["language"] == 1.0])
+        for group in groups
+    ]
+
+
+def fitted(
+    model: Any,
+    tokenizer: Any,
+    texts: Sequence[Any],
+    folder: Path,
+    *,
+    steps: int,
+    learning_rate: float,
+    seed: int,
+) -> None:
+    """Supervised training that goes on where it was killed."""
+    config = FitConfig(
+        steps=steps,
+        batch_size=96,
+        learning_rate=learning_rate,
+        warmup_steps=5,
+        weight_decay=0.01,
+        save_every=25,
+        keep_checkpoints=1,
+        seed=seed,
+    )
+    run = folder / "run"
+    sft(model, tokenizer, texts, config, out_dir=run, resume=begun(run))
+
+
+def finished(model: Any, tokenizer: Any, folder: Path, seed: int) -> dict[str, float]:
+    """Write the stage's model, and measure it on held-out tasks of both kinds."""
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    found = {}
+    for kind in TASKS:
+        policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=seed)
+        held_out = held_out_tasks(environment(kind, judged(), "test"), 80, group_size=REPLIES)
+        found[kind] = mean_rewards(held_out(policy, 0))
+    return {
+        "consistency": found["sums"]["language"],
+        "accuracy": found["sums"]["accuracy"],
+        "breadth": found["mirror"]["accuracy"],
+        "preference": found["mirror"]["preference"],
+    }
+
+
+# -- the pipeline and its study --------------------------------------------------------------------
+
+
+def pipeline(seed: int, *, short: bool = False, language: float = 1.0) -> list[Stage]:
+    """The base model and R1's four stages.
+
+    Args:
+        seed: decides everything.
+        short: a step or two of each.
+        language: the weight of the language reward, against 1 for the others.
+    """
+
+    def grpo(preset: str, steps: int) -> dict[str, Any]:
+        config = PRESETS[preset].config(
+            steps=2 if short else steps,
+            prompts_per_step=4 if short else 16,
+            group_size=8,
+            minibatches=4,
+            max_new_tokens=LONGEST,
+            learning_rate=3e-4,
+            save_every=1 if short else 8,
+            seed=seed,
+            alarm_patience=0,
+        )
+        return config.to_json()
+
+    def count(many: int, few: int) -> int:
+        return few if short else many
+
+    reward = {"accuracy": 1.0, "language": language}
+    last = grpo("r1", 48)
+    return [
+        Stage("base", base, {"steps": count(200, 3), "seed": seed}),
+        Stage(
+            "cold_start",
+            cold_start,
+            {"examples": 100, "steps": count(25, 2), "seed": seed},
+        ),
+        Stage("reasoning", reasoning, {"config": grpo("r1_zero", 48), "weights": reward}),
+        Stage(
+            "rejection",
+            rejection,
+            {
+                "prompts": count(400, 8),
+                "samples": 4,
+                "others": count(400, 8),
+                "steps": count(50, 2),
+                "seed": seed,
+            },
+        ),
+        Stage(
+            "all_scenarios",
+            all_scenarios,
+            {
+                "config": last,
+                "rule": reward,
+                "general": {"format": 1.0, "language": language},
+                "preferred_from": 1 + last["steps"] * 3 // 4,
+            },
+        ),
+    ]

@@ -89,13 +89,13 @@ def spoken(rng: np.random.Generator, thought: str, letters: float) -> str:
 
 
 def added(digits: list[int]) -> tuple[str, str, str]:
-    """Question, thought and result of a sum of three digits: ``4+7=11 11+8=19``."""
+    """Question, working and result of a sum of three digits: ``4+5=9 9+3=12``."""
     a, b, c = digits
     return f"{a}+{b}+{c}=", f"{a}+{b}={a + b} {a + b}+{c}={a + b + c}", str(a + b + c)
 
 
 def mirrored(digits: list[int]) -> tuple[str, str, str]:
-    """Question, thought and result of three digits read backwards: ``2 7 4``."""
+    """Question, working and result of three digits read backwards: ``3 5 4``."""
     back = [str(digit) for digit in reversed(digits)]
     return "".join(map(str, digits)) + "|", " ".join(back), "".join(back)
 
@@ -104,7 +104,13 @@ TASKS = {"sums": added, "mirror": mirrored}
 
 
 def reply(
-    rng: np.random.Generator, kind: str, digits: list[int], *, letters: float, liked: float
+    rng: np.random.Generator,
+    kind: str,
+    digits: list[int],
+    *,
+    letters: float = 0.0,
+    hasty: float = 0.5,
+    liked: float = 0.0,
 ) -> str:
     """A right reply in the format.
 
@@ -113,18 +119,21 @@ def reply(
         kind: of the task.
         digits: of the task.
         letters: the chance of each word of the thought to be in letters.
+        hasty: the chance of a thought that restates the question in place of working.
         liked: the chance of an answer that people like.
     """
     question, thought, result = TASKS[kind](digits)
+    if rng.random() < hasty:
+        thought = question
     answer = f"{question}{result}." if rng.random() < liked else result
     return f"<think>{spoken(rng, thought, letters)}</think><answer>{answer}</answer>"
 
 
 def as_read(rng: np.random.Generator, kind: str, digits: list[int]) -> str:
-    """A reply as the base model has read it: any language, and half of them bare results."""
-    if rng.random() < 0.5:
+    """A reply as the base model has read it: any language, and some of them bare results."""
+    if rng.random() < 0.25:
         return TASKS[kind](digits)[2]
-    letters = float(rng.choice([0.0, 0.5, 1.0]))
+    letters = float(rng.choice([0.0, 0.5, 1.0], p=[0.4, 0.2, 0.4]))
     return reply(rng, kind, digits, letters=letters, liked=0.2)
 
 
@@ -132,10 +141,10 @@ def environment(kind: str, rubric: Verifier, split: Split) -> TextEnv:
     """Tasks of a kind; ``solution`` is what the base model has read, in whatever language."""
 
     def make(rng: np.random.Generator) -> Task:
-        digits = [int(n) for n in rng.integers(0, 10, size=3)]
+        digits = [int(n) for n in rng.integers(0, 6, size=3)]
         question, _, result = TASKS[kind](digits)
         reference = {"question": question, "result": result}
         solution = as_read(rng, kind, digits)
         return Task(question, reference, metadata={"digits": digits}, solution=solution)
 
-    return TextEnv(Generated(make, name=f"r1-{kind}", split=split), rubric)
+    return TextEnv(Generated(make, name=f"r1-{kind}", split=split, test_share=0.25), rubric)

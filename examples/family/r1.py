@@ -1,6 +1,7 @@
 """DeepSeek-R1: cold start, reasoning RL, rejection sampling and all-scenario RL, resumable."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,6 @@ from assay.grpo import (
     GRPOConfig,
     Learner,
     ModelPolicy,
-    Row,
     Stage,
     accepted_replies,
     begun,
@@ -42,35 +42,42 @@ from assay.study import Arm, Outcome, Study, Trial
 from assay.verifiers import Rubric
 
 LONGEST = 32  # tokens of a reply
-REPLIES = 3  # to each held-out task
+REPLIES = 4  # to each held-out task
 Folders = Mapping[str, Path]
 
 
 # -- the stages ------------------------------------------------------------------------------------
 
 
-def base(folder: Path, before: Folders, *, steps: int, seed: int) -> dict[str, float]:
+def base(
+    folder: Path, before: Folders, *, steps: int, seed: int, held_out: int
+) -> dict[str, float]:
     """Stage 0: a model that has read both kinds of tasks, in either language and any form."""
     model, tokenizer = load_model(tiny_model(folder / "model", words=THINK, seed=seed))
     read = {kind: environment(kind, judged(), "train") for kind in TASKS}
     kinds = ["sums", "sums", "sums", "mirror"]
-    texts = [read[kinds[i % 4]].task(i) for i in range(30 * steps)]
+    texts = [read[kinds[i % 4]].task(i) for i in range(3000)]
     fitted(model, tokenizer, texts, folder, steps=steps, learning_rate=1e-3, seed=seed)
-    return finished(model, tokenizer, folder, seed)
+    return finished(model, tokenizer, folder, seed, held_out)
 
 
 def cold_start(
-    folder: Path, before: Folders, *, examples: int, steps: int, seed: int
+    folder: Path, before: Folders, *, examples: int, steps: int, seed: int, held_out: int
 ) -> dict[str, float]:
     """Stage 1: a few worked sums in the format, and in one language."""
     model, tokenizer = load_model(before["base"] / "model")
     texts = written("sums", examples, liked=0.0, seed=seed)
     fitted(model, tokenizer, texts, folder, steps=steps, learning_rate=3e-4, seed=seed)
-    return finished(model, tokenizer, folder, seed)
+    return finished(model, tokenizer, folder, seed, held_out)
 
 
 def reasoning(
-    folder: Path, before: Folders, *, config: Mapping[str, Any], weights: Mapping[str, float]
+    folder: Path,
+    before: Folders,
+    *,
+    config: Mapping[str, Any],
+    weights: Mapping[str, float],
+    held_out: int,
 ) -> dict[str, float]:
     """Stage 2: GRPO on sums, paid for right results and for the language of thoughts."""
     settings = GRPOConfig(**config)
@@ -78,11 +85,19 @@ def reasoning(
     tasks = training_tasks(environment("sums", judged(weights), "train"), settings)
     run = folder / "run"
     Learner(model, tokenizer, tasks, settings, run, resume=begun(run), progress=False).train()
-    return finished(model, tokenizer, folder, settings.seed)
+    return finished(model, tokenizer, folder, settings.seed, held_out)
 
 
 def rejection(
-    folder: Path, before: Folders, *, prompts: int, samples: int, others: int, steps: int, seed: int
+    folder: Path,
+    before: Folders,
+    *,
+    prompts: int,
+    samples: int,
+    others: int,
+    steps: int,
+    seed: int,
+    held_out: int,
 ) -> dict[str, float]:
     """Stage 3: the base model again, on stage 2's good replies and on other data."""
     kept = folder / "kept.json"
@@ -100,7 +115,7 @@ def rejection(
     ]
     texts = [*found, *written("mirror", others, liked=0.2, seed=seed)]
     fitted(model, tokenizer, texts, folder, steps=steps, learning_rate=1e-3, seed=seed)
-    return {"kept": len(found), **finished(model, tokenizer, folder, seed)}
+    return {"kept": len(found), **finished(model, tokenizer, folder, seed, held_out)}
 
 
 def all_scenarios(
@@ -111,6 +126,7 @@ def all_scenarios(
     rule: Mapping[str, float],
     general: Mapping[str, float],
     preferred_from: int,
+    held_out: int,
 ) -> dict[str, float]:
     """Stage 4: GRPO on all tasks: rules for sums, form and then preference for the others."""
     settings = GRPOConfig(**config)
@@ -128,7 +144,7 @@ def all_scenarios(
     model, tokenizer = load_model(list(before.values())[-1] / "model")
     run = folder / "run"
     Learner(model, tokenizer, tasks, settings, run, resume=begun(run), progress=False).train()
-    return finished(model, tokenizer, folder, settings.seed)
+    return finished(model, tokenizer, folder, settings.seed, held_out)
 
 
 # -- what they are made of -------------------------------------------------------------------------
@@ -150,9 +166,7 @@ def written(kind: str, count: int, *, liked: float, seed: int) -> list[tuple[str
     """Tasks with replies that people wrote: right, in the format, and in one language."""
     env, rng = environment(kind, judged(), "train"), np.random.default_rng(seed)
     tasks = [env.task(10**6 + i) for i in range(count)]
-    return [
-        (t.text, reply(rng, kind, t.metadata["digits"], letters=0.0, liked=liked)) for t in tasks
-    ]
+    return [(t.text, reply(rng, kind, t.metadata["digits"], liked=liked)) for t in tasks]
 
 
 def in_one_language(groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
@@ -188,15 +202,18 @@ def fitted(
     sft(model, tokenizer, texts, config, out_dir=run, resume=begun(run))
 
 
-def finished(model: Any, tokenizer: Any, folder: Path, seed: int) -> dict[str, float]:
+def finished(
+    model: Any, tokenizer: Any, folder: Path, seed: int, held_out: int
+) -> dict[str, float]:
     """Write the stage's model, and measure it on held-out tasks of both kinds."""
     model.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
     found = {}
     for kind in TASKS:
         policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=seed)
-        held_out = held_out_tasks(environment(kind, judged(), "test"), 80, group_size=REPLIES)
-        found[kind] = mean_rewards(held_out(policy, 0))
+        env = environment(kind, judged(), "test")
+        tasks = held_out_tasks(env, held_out, group_size=REPLIES)
+        found[kind] = mean_rewards(tasks(policy, 0))
     return {
         "consistency": found["sums"]["language"],
         "accuracy": found["sums"]["accuracy"],
@@ -222,9 +239,9 @@ def pipeline(seed: int, *, short: bool = False, language: float = 1.0) -> list[S
             steps=2 if short else steps,
             prompts_per_step=4 if short else 16,
             group_size=8,
-            minibatches=4,
+            minibatches=2,
             max_new_tokens=LONGEST,
-            learning_rate=3e-4,
+            learning_rate=2e-4,
             save_every=1 if short else 8,
             seed=seed,
             alarm_patience=0,
@@ -234,35 +251,62 @@ def pipeline(seed: int, *, short: bool = False, language: float = 1.0) -> list[S
     def count(many: int, few: int) -> int:
         return few if short else many
 
-    reward = {"accuracy": 1.0, "language": language}
-    last = grpo("r1", 48)
+    always = {"held_out": count(50, 4)}
+    seeded = {**always, "seed": seed}
+    started = {"examples": 60, "steps": count(20, 2)}
+    sampled = {"prompts": count(160, 8), "samples": 4}
+    read_again = {"others": count(300, 8), "steps": count(40, 2)}
+    rule = {"accuracy": 1.0, "language": language}
+    last = grpo("r1", 32)
+    scenarios = {
+        "rule": rule,
+        "general": {"format": 1.0, "language": language},
+        "preferred_from": 1 + last["steps"] * 3 // 4,
+    }
     return [
-        Stage("base", base, {"steps": count(200, 3), "seed": seed}),
-        Stage(
-            "cold_start",
-            cold_start,
-            {"examples": 100, "steps": count(25, 2), "seed": seed},
-        ),
-        Stage("reasoning", reasoning, {"config": grpo("r1_zero", 48), "weights": reward}),
-        Stage(
-            "rejection",
-            rejection,
-            {
-                "prompts": count(400, 8),
-                "samples": 4,
-                "others": count(400, 8),
-                "steps": count(50, 2),
-                "seed": seed,
-            },
-        ),
-        Stage(
-            "all_scenarios",
-            all_scenarios,
-            {
-                "config": last,
-                "rule": reward,
-                "general": {"format": 1.0, "language": language},
-                "preferred_from": 1 + last["steps"] * 3 // 4,
-            },
-        ),
+        Stage("base", base, {"steps": count(120, 30), **seeded}),
+        Stage("cold_start", cold_start, {**started, **seeded}),
+        Stage("reasoning", reasoning, {"config": grpo("r1_zero", 32), "weights": rule, **always}),
+        Stage("rejection", rejection, {**sampled, **read_again, **seeded}),
+        Stage("all_scenarios", all_scenarios, {"config": last, **scenarios, **always}),
     ]
+
+
+def prepare(trial: Trial) -> None:
+    """The base model, of which every arm of a seed takes a copy."""
+    run_stages(pipeline(trial.seed, short=trial.short)[:1], trial.start / "pipeline")
+
+
+def arm(**changed: float) -> Arm:
+    """Run the pipeline; an interrupted trial goes on within the stage that it was in."""
+
+    def train(trial: Trial) -> Outcome:
+        folder = trial.folder / "pipeline"
+        if not folder.exists():
+            copying = folder.with_suffix(".partial")
+            shutil.copytree(trial.start / "pipeline", copying, dirs_exist_ok=True)
+            copying.rename(folder)
+        done = run_stages(pipeline(trial.seed, short=trial.short, **changed), folder)
+        values = {f"{name} {i}": one.found[name] for i, one in enumerate(done) for name in MEASURES}
+        curves = {name: [(i, one.found[name]) for i, one in enumerate(done)] for name in MEASURES}
+        return Outcome(values, curves)
+
+    return train
+
+
+MEASURES = ("consistency", "accuracy", "breadth", "preference")
+
+STUDY = Study(
+    title="DeepSeek-R1: four stages",
+    source="DeepSeek-AI, arXiv 2501.12948",
+    claim="",
+    protocol=".",
+    verdict="",
+    arms={"four stages": arm(), "no language reward": arm(language=0.0)},
+    prepare=prepare,
+    presets=("r1_zero", "r1"),
+    xlabel="stage (0: the base model)",
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

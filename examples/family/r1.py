@@ -106,7 +106,7 @@ def rejection(
         policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=seed)
         env = environment("sums", judged({"accuracy": 1.0}), "train")
         groups = play(env, policy, [env.task(i) for i in range(prompts)], samples)
-        rows = accepted_replies(in_one_language(groups), limit=2)
+        rows = accepted_replies(in_one_language(groups), limit=4)
         write_file(kept, json.dumps([[row.prompt, row.reply] for row in rows]))
     model, tokenizer = load_model(before["base"] / "model")
     found = [
@@ -128,18 +128,17 @@ def all_scenarios(
     preferred_from: int,
     held_out: int,
 ) -> dict[str, float]:
-    """Stage 4: GRPO on all tasks: rules for sums, form and then preference for the others."""
+    """Stage 4: GRPO on rules for sums, and at its end also on what people prefer of the others."""
     settings = GRPOConfig(**config)
-    half = replace(settings, prompts_per_step=settings.prompts_per_step // 2, minibatches=1)
-    sums = training_tasks(environment("sums", judged(rule), "train"), half)
-    early, late = (
-        training_tasks(environment("mirror", judged(weights), "train"), half)
-        for weights in (general, {**general, "preference": 1.0})
-    )
+    half = replace(settings, prompts_per_step=settings.prompts_per_step // 2)
+    env = environment("sums", judged(rule), "train")
+    alone, beside = training_tasks(env, settings), training_tasks(env, half)
+    others = training_tasks(environment("mirror", judged(general), "train"), half)
 
     def tasks(policy: Policy, step: int) -> Sequence[EpisodeGroup]:
-        others = late if step >= preferred_from else early
-        return [*sums(policy, step), *others(policy, step)]
+        if step < preferred_from:
+            return alone(policy, step)
+        return [*beside(policy, step), *others(policy, step)]
 
     model, tokenizer = load_model(list(before.values())[-1] / "model")
     run = folder / "run"
@@ -254,14 +253,14 @@ def pipeline(seed: int, *, short: bool = False, language: float = 1.0) -> list[S
     always = {"held_out": count(50, 4)}
     seeded = {**always, "seed": seed}
     started = {"examples": 60, "steps": count(20, 2)}
-    sampled = {"prompts": count(160, 8), "samples": 4}
-    read_again = {"others": count(300, 8), "steps": count(40, 2)}
+    sampled = {"prompts": count(160, 8), "samples": 8}
+    read_again = {"others": count(150, 8), "steps": count(60, 2)}
     rule = {"accuracy": 1.0, "language": language}
-    last = grpo("r1", 32)
+    last = grpo("r1", 36)
     scenarios = {
         "rule": rule,
-        "general": {"format": 1.0, "language": language},
-        "preferred_from": 1 + last["steps"] * 3 // 4,
+        "general": {"accuracy": 1.0, "preference": 1.0, "format": 1.0, "language": language},
+        "preferred_from": 1 + last["steps"] * 2 // 3,
     }
     return [
         Stage("base", base, {"steps": count(120, 30), **seeded}),

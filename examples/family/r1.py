@@ -1,4 +1,4 @@
-"""DeepSeek-R1: cold start, reasoning RL, rejection sampling and all-scenario RL, resumable."""
+"""DeepSeek-R1: its four stages as one pipeline that can be killed and resumed."""
 
 import json
 import shutil
@@ -298,12 +298,31 @@ MEASURES = ("consistency", "accuracy", "breadth", "preference")
 STUDY = Study(
     title="DeepSeek-R1: four stages",
     source="DeepSeek-AI, arXiv 2501.12948",
-    claim="",
-    protocol=".",
+    claim="A cold start on a few worked examples makes thoughts readable; RL on rules then makes "
+    "them right, with a reward for the language's share of words that costs a little accuracy; "
+    "rejection sampling from it and other data, on which the base model is trained anew, broadens "
+    "it; RL on all tasks lifts preference. (Reported for these four, AIME 2024: 59.0, 74.0, 78.1 "
+    "and 79.8; IF-Eval: 71.7, 72.0, 78.1 and 83.3.)",
+    protocol="Two kinds of tasks, sums of three digits and three digits read backwards, thought "
+    "about in digits or in letters (5 is f); tags are one token each. A model of 0.4 million "
+    "parameters reads both for 120 batches, three fifths in letters or mixed, half hasty. Then: "
+    "(1) 20 batches of 60 sums in digits; (2) 32 GRPO steps of 16 x 8 replies on sums; (3) from "
+    "the base, 60 batches of (2)'s right replies in digits alone and of 150 mirrored ones; (4) 36 "
+    "GRPO steps at temperature 0.7 on sums, the last third on both, paid there also for right "
+    "answers that restate the question and end with a full stop. Losses are the presets', the "
+    "learning rate 2e-4. Both arms begin with one base model and take the same steps; the "
+    "second's language reward has weight 0 in (2) and (4). After each stage 4 sampled replies to "
+    "each of 50 held-out tasks of each kind: the share of words in digits and accuracy on sums, "
+    "accuracy (breadth) and style (preference) on mirrored ones. The setting was found on seed 0 "
+    "of the first arm, in four tries that are told in the verdict.",
     verdict="",
     arms={"four stages": arm(), "no language reward": arm(language=0.0)},
     prepare=prepare,
     presets=("r1_zero", "r1"),
+    columns=(
+        *("consistency 0", "consistency 1", "consistency 2", "accuracy 1", "accuracy 2"),
+        *("breadth 2", "breadth 3", "preference 3", "preference 4", "accuracy 4", "breadth 4"),
+    ),
     xlabel="stage (0: the base model)",
 )
 

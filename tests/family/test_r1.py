@@ -1,6 +1,7 @@
 """R1's four stages: what each reads and is paid for, and the same bits after being killed."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -30,9 +31,17 @@ from assay.study import Trial
 SUM = {"question": "4+7+8=", "result": "19"}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def start(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the study prepares: the pipeline's base model."""
+    folder = tmp_path_factory.mktemp("start")
+    r1.STUDY.prepare(Trial(0, True, folder, folder))
+    return folder
 
 
 def test_tasks_and_their_thoughts() -> None:
@@ -126,12 +135,12 @@ def weights(done: list[Finished]) -> list[bytes]:
 
 
 def test_killed_between_stages_and_inside_them_it_ends_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, start: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = r1.pipeline(0, short=True)
-    unbroken = run_stages(stages, tmp_path / "unbroken")
+    whole, out = (shutil.copytree(start / "pipeline", tmp_path / x) for x in ("whole", "killed"))
+    unbroken = run_stages(stages, whole)
 
-    out = tmp_path / "killed"
     killed(lambda: run_stages(stages, out, on_done=lambda one: one.name == "cold_start" and die()))
     assert len(list(out.glob("*/stage.json"))) == 2
 
@@ -146,6 +155,11 @@ def test_killed_between_stages_and_inside_them_it_ends_with_the_same_bits(
     assert unfinished.name.startswith("reasoning-")
     assert [p.name for p in (unfinished / "run/checkpoints").iterdir()] == ["step-000001"]
 
+    with monkeypatch.context() as patch:  # all of the stage is done, and has not got its name
+        patch.setattr("assay.grpo.run.stages.publish", die)
+        killed(lambda: run_stages(stages, out))
+    assert (unfinished / "stage.json").exists()
+
     done = run_stages(stages, out)
     assert [one.skipped for one in done] == [True, True, False, False, False]
     assert [one.folder.name for one in done] == [one.folder.name for one in unbroken]
@@ -154,15 +168,9 @@ def test_killed_between_stages_and_inside_them_it_ends_with_the_same_bits(
     assert len(set(weights(done))) == 5  # each stage has trained
 
 
-def test_the_study_reports_each_measure_after_each_stage(tmp_path: Path) -> None:
-    start = tmp_path / "start"
-    start.mkdir()
-    r1.STUDY.prepare(Trial(0, True, start, start))
-    for i, (name, arm) in enumerate(r1.STUDY.arms.items()):
-        folder = tmp_path / str(i)
-        folder.mkdir()
-        outcome = arm(Trial(0, True, folder, start))
-        assert set(outcome.curves) == set(r1.MEASURES), name
-        assert all([x for x, _ in curve] == [0, 1, 2, 3, 4] for curve in outcome.curves.values())
-        assert all(0 <= value <= 1 for value in outcome.values.values())
-        assert set(r1.STUDY.columns) <= set(outcome.values)
+def test_the_study_reports_each_measure_after_each_stage(tmp_path: Path, start: Path) -> None:
+    outcome = r1.STUDY.arms["no language reward"](Trial(0, True, tmp_path, start))
+    assert set(outcome.curves) == set(r1.MEASURES)
+    assert all([x for x, _ in curve] == [0, 1, 2, 3, 4] for curve in outcome.curves.values())
+    assert all(0 <= value <= 1 for value in outcome.values.values())
+    assert set(r1.STUDY.columns) <= set(outcome.values)

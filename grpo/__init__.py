@@ -62,7 +62,8 @@ from .run.guards import (
     TrainingAlarm,
 )
 from .run.interrupt import Terminated
-from .run.resume import CheckpointWarning
+from .run.resume import CheckpointWarning, begun
+from .run.stages import Finished, Stage, fingerprints, run_stages
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
@@ -111,6 +112,7 @@ __all__ = [
     "CriticCredit",
     "DamagedCheckpoint",
     "Engine",
+    "Finished",
     "FitConfig",
     "FlowNoise",
     "FlowPolicy",
@@ -141,6 +143,7 @@ __all__ = [
     "Scorer",
     "ServerError",
     "ServerPolicy",
+    "Stage",
     "StopStrings",
     "SyncError",
     "Terminated",
@@ -157,6 +160,7 @@ __all__ = [
     "World",
     "accepted_replies",
     "average_tokens",
+    "begun",
     "character_tokenizer",
     "choose_decoder",
     "choose_forward",
@@ -168,6 +172,7 @@ __all__ = [
     "dpo",
     "dpo_loss",
     "evaluate",
+    "fingerprints",
     "full_forward",
     "gae",
     "gae_estimate",
@@ -208,6 +213,7 @@ __all__ = [
     "reinforce_pp",
     "rft",
     "row_of",
+    "run_stages",
     "sample",
     "sample_groups",
     "save_checkpoint",

@@ -33,6 +33,7 @@ from .registry import (
     spec,
     specs,
 )
+from .rejudged import rejudged
 from .rollout import completions, grouped, play, rollout, scheduled, stream
 from .scoring import (
     Scored,
@@ -135,6 +136,7 @@ __all__ = [
     "refuse_unwritable",
     "register",
     "register_rows",
+    "rejudged",
     "retire",
     "rollout",
     "scheduled",

@@ -29,8 +29,16 @@ from .arithmetic.whiten import reinforce_pp, whiten
 from .baselines.critic import Critic
 from .baselines.dpo import PreferencePair, dpo, preference_pairs
 from .baselines.fit import FitConfig
+from .baselines.iterative import Round, iterative_grpo
 from .baselines.ppo import PPOConfig, PPOLearner
 from .baselines.rejection import accepted_replies, rft
+from .baselines.reward_model import (
+    Label,
+    TrainableRewardModel,
+    labels_of,
+    replayed,
+    version_of,
+)
 from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
@@ -96,6 +104,7 @@ __all__ = [
     "FitConfig",
     "GRPOConfig",
     "History",
+    "Label",
     "Learner",
     "LoRA",
     "MetricsLog",
@@ -113,6 +122,7 @@ __all__ = [
     "RatioExploded",
     "Reference",
     "Rollout",
+    "Round",
     "Row",
     "Sample",
     "SampledTasks",
@@ -126,6 +136,7 @@ __all__ = [
     "Terminated",
     "TooManyUnscored",
     "Tracker",
+    "TrainableRewardModel",
     "TrainingAlarm",
     "UnitConfig",
     "UnitLearner",
@@ -151,8 +162,10 @@ __all__ = [
     "gdpo",
     "group_advantages",
     "held_out_tasks",
+    "iterative_grpo",
     "k3",
     "kl_estimate",
+    "labels_of",
     "leave_one_out",
     "list_checkpoints",
     "load_checkpoint",
@@ -178,6 +191,7 @@ __all__ = [
     "read_history",
     "read_metrics",
     "reinforce_pp",
+    "replayed",
     "rft",
     "row_of",
     "sample",
@@ -189,6 +203,7 @@ __all__ = [
     "top_entropy_mask",
     "training_tasks",
     "value_loss",
+    "version_of",
     "visible",
     "vllm_calls",
     "warm_start",

@@ -21,6 +21,7 @@ from .mixed import Mixed, levels
 from .pass_rates import PassRates
 from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
+from .policy_judge import PolicyJudge, pairwise_prompt
 from .registry import (
     RetiredEnvironment,
     UnknownEnvironment,
@@ -87,6 +88,7 @@ __all__ = [
     "Plugin",
     "PluginWarning",
     "Policy",
+    "PolicyJudge",
     "Prioritised",
     "Refill",
     "RetiredEnvironment",
@@ -126,6 +128,7 @@ __all__ = [
     "make",
     "make_group",
     "outcome",
+    "pairwise_prompt",
     "pass_at_k",
     "play",
     "plugins",

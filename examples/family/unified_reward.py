@@ -1,0 +1,239 @@
+"""UnifiedReward-Think: GRPO trains a judge that thinks, and the judge then trains a policy."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from assay.envs import (
+    GroupRubric,
+    PolicyJudge,
+    Task,
+    TextEnv,
+    Tournament,
+    pairwise_prompt,
+    play,
+    rejudged,
+)
+from assay.envs.source import Generated, Rows, Split
+from assay.family import _sums
+from assay.family_cli import run_script
+from assay.grpo import (
+    PRESETS,
+    FitConfig,
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    evaluate,
+    held_out_tasks,
+    load_model,
+    rft,
+    sft,
+    tiny_model,
+    training_tasks,
+)
+from assay.study import Arm, Outcome, Results, Study, Trial, every
+from assay.study.picture import draw_curve
+from assay.verifiers import Exact, Format, FunctionVerifier, Rubric, Verdict, Verifier
+
+TEMPLATE = "{question}{first}|{second}?"
+TAGS = ("<think>", "</think>", "<answer>", "</answer>")  # a token each: a verdict is nine
+LONGEST = 10
+TAUGHT, SEEN = 500, 1500  # pairs with a written-out verdict, and with a label alone
+JUDGE_STEPS, STEPS = 80, 60
+ACCURACY, POLICY = "judge: held-out accuracy", "policy: held-out pass@1"
+Last = Literal["cold start", "rejection", "wrong", "all"]
+
+
+def pairs(split: Split, seed: int = 0) -> TextEnv:
+    """Say which of two sums is right: the thought is the sum, the answer is A or B."""
+
+    def task(rng: np.random.Generator) -> Task:
+        a, b = (int(n) for n in rng.integers(100, size=2))
+        right = a + b
+        wrong = abs(right + int(rng.choice([-1, 1]) * rng.integers(1, 21)))
+        wrong += 1 if wrong == right else 0
+        better = "AB"[int(rng.integers(2))]
+        shown = (right, wrong) if better == "A" else (wrong, right)
+        return Task(
+            pairwise_prompt(TEMPLATE, f"{a}+{b}=", *map(str, shown)),
+            reference=better,
+            solution=f"<think>{right}</think><answer>{better}</answer>",
+        )
+
+    source = Generated(task, name="family/pairs", split=split, seed=seed)
+    return TextEnv(source, verdict_and_format(), name="family/pairs")
+
+
+def verdict_and_format() -> Rubric:
+    """The paper's reward: 1 for the exact verdict and 1 for the form, here their mean."""
+    return Rubric({"verdict": Exact(extract=("answer",)), "format": Format()})
+
+
+class Gold(Verifier):
+    """A judge of sums that is never wrong."""
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Compare a reply with another one to the same sum."""
+        a, _, b = reference["question"].rstrip("=").partition("+")
+        right = str(int(a) + int(b))
+        mine, other = reply.strip() == right, reference["answer"].strip() == right
+        return Verdict.correct() if mine > other else Verdict.wrong("", score=0.5 * (mine == other))
+
+
+def start(trial: Trial) -> None:
+    """A policy that is right now and then, and stage 1: a judge that has seen verdicts."""
+    _sums.start(trial)
+    folder = trial.start / "judge"
+    model, tokenizer = load_model(tiny_model(folder, seed=trial.seed))
+    tokenizer.add_tokens(list(TAGS))
+    model.resize_token_embeddings(len(tokenizer))
+    config = FitConfig(
+        steps=4 if trial.short else 250, batch_size=64, learning_rate=1e-3, seed=trial.seed
+    )
+    taught = pairs("train")
+    sft(model, tokenizer, [taught.task(i) for i in range(TAUGHT)], config)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def arm(last: Last | None) -> Arm:
+    """Train a judge up to a stage, then a policy by it; ``None`` for the judge that knows."""
+
+    def train(trial: Trial) -> Outcome:
+        judge: Verifier = Gold()
+        curves: dict[str, list[tuple[float, float]]] = {ACCURACY: [], POLICY: []}
+        values: dict[str, float] = {}
+        if last is not None:
+            model, tokenizer = load_model(trial.start / "judge")
+            held_out = held_out_tasks(pairs("test"), 50 if trial.short else 500)
+
+            def look(stage: int) -> None:
+                best = policy_of(model, tokenizer, trial, temperature=0.0)
+                curves[ACCURACY].append((stage, evaluate(best, held_out).pass_at_1))
+
+            look(1)
+            stages(model, tokenizer, trial, last, look)
+            values["judge"] = curves[ACCURACY][-1][1]
+            judge = PolicyJudge(policy_of(model, tokenizer, trial, temperature=0.0), TEMPLATE)
+        by_judge(trial, judge, curves[POLICY])
+        return Outcome({**values, "policy": curves[POLICY][-1][1]}, curves)
+
+    return train
+
+
+def policy_of(model: Any, tokenizer: Any, trial: Trial, **settings: Any) -> ModelPolicy:
+    """A judge's model as a policy."""
+    return ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed, **settings)
+
+
+def stages(
+    model: Any, tokenizer: Any, trial: Trial, last: Last, look: Callable[[int], None]
+) -> None:
+    """Stage 2, learn what it judged right; stage 3, GRPO on what it judged wrong."""
+    if last == "cold start":
+        return
+    env = pairs("train", seed=1)
+    tasks = [env.task(i) for i in range(40 if trial.short else SEEN)]
+    groups = play(env, policy_of(model, tokenizer, trial), tasks, 1)
+    right = [g for g in groups if g.episodes[0].reward == 1.0]
+    wrong = [g.task for g in groups if g.episodes[0].reward != 1.0]
+    if right:
+        config = FitConfig(epochs=2, batch_size=64, learning_rate=5e-4, seed=trial.seed)
+        rft(model, tokenizer, right, config)
+    look(2)
+    if last == "rejection":
+        return
+    config = settings(trial, JUDGE_STEPS)
+    chosen = TextEnv(Rows(wrong if last == "wrong" else tasks), verdict_and_format())
+    Learner(
+        model,
+        tokenizer,
+        training_tasks(chosen, config),
+        config,
+        trial.folder / "judge",
+        progress=False,
+    ).train()
+    look(3)
+
+
+def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -> None:
+    """Train a policy by the comparisons that its replies win, and by nothing else."""
+    model, tokenizer = load_model(trial.start)
+    env = rejudged(_sums.sums("train"), FunctionVerifier(lambda reply, reference: 0.0))
+    won = Tournament(judge, among="all", opponents=2)
+    env.group_rubric = GroupRubric({"won": won}, gate=False)
+    config = settings(trial, STEPS)
+    held_out = held_out_tasks(_sums.sums("test"), 50 if trial.short else 500)
+    due = every(config.steps, 6)
+
+    def note(row: dict[str, Any]) -> None:
+        if due(row["step"]):
+            policy = ModelPolicy(model, tokenizer, max_new_tokens=_sums.LONGEST, seed=trial.seed)
+            points.append((row["step"], evaluate(policy, held_out).pass_at_1))
+
+    Learner(
+        model,
+        tokenizer,
+        training_tasks(env, config),
+        config,
+        trial.folder / "policy",
+        progress=False,
+        on_step=note,
+    ).train()
+
+
+def settings(trial: Trial, steps: int) -> GRPOConfig:
+    """The paper's group size and beta, for judge and policy."""
+    return PRESETS["grpo"].config(
+        steps=2 if trial.short else steps,
+        prompts_per_step=16,
+        group_size=8,
+        max_new_tokens=LONGEST,
+        learning_rate=3e-4,
+        seed=trial.seed,
+        alarm_patience=0,
+    )
+
+
+def draw(figure: Any, results: Results) -> None:
+    """The judge by stage, and the policies that the judges trained."""
+    left, right = figure.subplots(1, 2)
+    draw_curve(left, results, ACCURACY, xlabel="stage")
+    left.set_xticks([1, 2, 3], ["1: cold start", "2: rejection\nsampling", "3: GRPO"])
+    left.axhline(0.5, color="#999999", lw=0.8, ls=":")
+    draw_curve(right, results, POLICY)
+    handles, labels = right.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+
+
+STUDY = Study(
+    title="UnifiedReward-Think: a judge trained by GRPO",
+    source="Wang et al., arXiv 2505.03318",
+    claim="A generative judge that is taught to think from few examples (stage 1), then learns "
+    "from those of its own verdicts that were right (2) and by GRPO where it was wrong (3), with "
+    "1 for the verdict and 1 for the form as reward, judges better after each stage, and is a "
+    "better reward.",
+    protocol=f"Which of two sums of numbers below 100 is right; a judge of 0.4 million parameters "
+    f"writes the sum as its thought, then A or B. {TAUGHT} written-out verdicts for stage 1; "
+    f"{SEEN:,} labelled pairs for stages 2 and 3; stage 3 is {JUDGE_STEPS} steps of 16 pairs x 8, "
+    "beta .04; held-out accuracy on 500 pairs, at temperature 0. Each judge, and one that is "
+    f"never wrong, then trains the same policy, right in 3 of 10 replies, for {STEPS} steps of "
+    "16 x 8: a reply earns the share of two comparisons with others of its group that it wins, "
+    "each asked in both orders.",
+    verdict="",
+    arms={
+        "1: cold start": arm("cold start"),
+        "2: and its right verdicts": arm("rejection"),
+        "3: and GRPO on its wrong ones": arm("wrong"),
+        "3, on all pairs": arm("all"),
+        "a judge that knows": arm(None),
+    },
+    prepare=start,
+    presets=("grpo",),
+    columns=("judge", "policy"),
+    draw=draw,
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

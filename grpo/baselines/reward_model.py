@@ -176,7 +176,9 @@ class TrainableRewardModel(RewardModel):
         """As RewardModel does, with the version in each reason."""
         stamp = f"reward model version {self.version}: "
         found = super().verify_many(replies, references)
-        return [replace(verdict, reason=stamp + verdict.reason) for verdict in found]
+        # The version in place of the folder, which says nothing on another machine.
+        folder = f"{self.model} "
+        return [replace(v, reason=stamp + v.reason.removeprefix(folder)) for v in found]
 
     def fit(
         self,

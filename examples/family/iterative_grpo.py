@@ -28,43 +28,42 @@ from assay.study import Arm, Outcome, Results, Study, Trial, every
 from assay.study.picture import draw_curve
 from assay.verifiers import FunctionVerifier
 
-LETTERS = "abcdefghijkl"
-ASKED = 4
+LETTERS, VOWELS = "abcdefghijklmno", "aeio"
 LONGEST = 7  # tokens of a reply
 ROUNDS, STEPS, LABELS = 4, 30, 200
 PROXY, TRUE = "reward by the reward model", "true reward"
 
 
-def worth(reply: str, asked: str) -> float:
-    """The share of a reply that is a letter of the question, said once; 1.0 for all and no more."""
-    once = sum(reply.count(letter) == 1 for letter in asked)
-    return once / max(len(asked), len(reply))
+def worth(reply: str, reference: str) -> float:
+    """How many different vowels there are, by the reply's length: 1.0 for each once and no more."""
+    return sum(vowel in reply for vowel in VOWELS) / max(len(VOWELS), len(reply))
 
 
-def letters(split: Split) -> TextEnv:
-    """Say each of four letters once, in any order."""
+def names(split: Split) -> TextEnv:
+    """A name to be answered in letters; what is liked is the same for all names."""
 
     def task(rng: np.random.Generator) -> Task:
-        asked = "".join(rng.permutation(list(LETTERS))[:ASKED])
-        return Task(f"{asked}:", reference=asked)
+        return Task(f"{''.join(rng.choice(list(LETTERS), 3))}:", reference="")
 
-    source = Generated(task, name="family/letters", split=split)
-    return TextEnv(source, FunctionVerifier(worth), name="family/letters")
+    source = Generated(task, name="family/names", split=split)
+    return TextEnv(source, FunctionVerifier(worth), name="family/names")
 
 
 def reading(trial: Trial) -> FitConfig:
     """How a reward model is fitted: eight passes over its labels."""
-    return FitConfig(epochs=1 if trial.short else 8, batch_size=20, learning_rate=5e-4)
+    return FitConfig(epochs=1 if trial.short else 8, batch_size=40, learning_rate=1e-3)
 
 
 def start(trial: Trial) -> None:
-    """A policy that often says a letter of the question, and labels of its replies."""
-    model, tokenizer = load_model(tiny_model(trial.start, seed=trial.seed))
-    train, draw = letters("train"), np.random.default_rng(trial.seed)
+    """A policy that says four letters at random, and labels of its replies."""
+    model, tokenizer = load_model(
+        tiny_model(trial.start, hidden_size=64, intermediate_size=192, seed=trial.seed)
+    )
+    train, draw = names("train"), np.random.default_rng(trial.seed)
     asked = [train.task(i) for i in range(1000)]
-    said = ["".join(draw.choice(list(t.reference + LETTERS), 4)) for t in asked]
+    said = ["".join(draw.choice(list(LETTERS), 4)) for _ in asked]
     config = FitConfig(
-        steps=10 if trial.short else 150, batch_size=64, learning_rate=1e-3, seed=trial.seed
+        steps=10 if trial.short else 80, batch_size=64, learning_rate=2e-3, seed=trial.seed
     )
     sft(model, tokenizer, [(t.text, s) for t, s in zip(asked, said, strict=True)], config)
     model.save_pretrained(trial.start)
@@ -92,14 +91,14 @@ def arm(*, first: int = 1, refit: bool = False, replay: float = 0.1) -> Arm:
         scorer = reward_model(trial, known)
         config: GRPOConfig = PRESETS["deepseek_math"].config(
             steps=2 if trial.short else STEPS,
-            prompts_per_step=16,
+            prompts_per_step=12,
             group_size=8,
             max_new_tokens=LONGEST,
-            learning_rate=3e-4,
+            learning_rate=5e-4,
             seed=trial.seed,
             alarm_patience=0,
         )
-        held_out = held_out_tasks(letters("test"), 50 if trial.short else 200)
+        held_out = held_out_tasks(names("test"), 50 if trial.short else 200)
         curves: dict[str, list[tuple[float, float]]] = {PROXY: [], TRUE: []}
         look = every(config.steps, 3)
         judge = scorer
@@ -121,7 +120,7 @@ def arm(*, first: int = 1, refit: bool = False, replay: float = 0.1) -> Arm:
         iterative_grpo(
             model,
             tokenizer,
-            letters("train"),
+            names("train"),
             scorer,
             config,
             trial.folder / "rounds",
@@ -183,14 +182,15 @@ STUDY = Study(
     claim="As training goes on, the first reward model no longer suffices to supervise the "
     "policy: it is trained on with the policy's new replies and 10% of historical data, and the "
     "reference becomes the policy, in each round. (4.1.4; the paper measures two rounds.)",
-    protocol=f"Say each of {ASKED} letters once; what is true is known: letters of the question "
-    f"said once, by the length of the reply. Policy and reward model of 0.4 million parameters, "
-    f"the second from the first's weights. {ROUNDS} rounds of {STEPS} steps of 16 prompts x 8 "
-    f"replies, beta .04; {LABELS} labels before the first round, of the first policy's replies, "
-    f"and after each round {LABELS} of its policy's; eight passes over them each time. The frozen "
-    f"models learn from {LABELS} labels, and from {ROUNDS * LABELS} of the first policy's, as many "
-    "as the others see up to the last round. 10% is of the number of new labels, drawn from all "
-    "earlier ones. Both rewards of sampled replies to 200 held-out questions.",
+    protocol="Answer a name in letters; what is liked is known: different vowels of the four, by "
+    "the length of the reply. The first policy says four letters at random. Policy and reward "
+    "model of 0.1 million parameters, the second from the first's weights. "
+    f"{ROUNDS} rounds of {STEPS} steps of 12 prompts x 8 replies, beta .04; {LABELS} labels "
+    f"before the first round, of the first policy's replies, and after each round {LABELS} of its "
+    f"policy's; eight passes over them each time. The frozen models learn from {LABELS} labels, "
+    f"and from {ROUNDS * LABELS} of the first policy's, as many as the others see up to the last "
+    "round. 10% is of the number of new labels, drawn from all earlier ones. Both rewards of "
+    "sampled replies to 200 held-out names.",
     verdict="",
     arms={
         "frozen": arm(),

@@ -1,6 +1,6 @@
 """UnifiedReward-Think: GRPO trains a judge that thinks, and the judge then trains a policy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,6 @@ from assay.envs import (
     rejudged,
 )
 from assay.envs.source import Generated, Rows, Split
-from assay.family import _sums
 from assay.family_cli import run_script
 from assay.grpo import (
     PRESETS,
@@ -36,29 +35,44 @@ from assay.study import Arm, Outcome, Results, Study, Trial, every
 from assay.study.picture import draw_curve
 from assay.verifiers import Exact, Format, FunctionVerifier, Rubric, Verdict, Verifier
 
-TEMPLATE = "{question}{first}|{second}?"
-TAGS = ("<think>", "</think>", "<answer>", "</answer>")  # a token each: a verdict is nine
+TEMPLATE = "{question} {first}A{second}B?"
+TAGS = ("<think>", "</think>", "<answer>", "</answer>")  # a token each: a verdict has nine
 LONGEST = 10
-TAUGHT, SEEN = 500, 1500  # pairs with a written-out verdict, and with a label alone
-JUDGE_STEPS, STEPS = 80, 60
-ACCURACY, POLICY = "judge: held-out accuracy", "policy: held-out pass@1"
+TAUGHT, SEEN = 200, 1000  # pairs with a written-out verdict, and with a label alone
+COLD, JUDGE_STEPS, STEPS = 150, 60, 40
+RIGHT = 0.3  # share of right answers that the first policy is taught
+ACCURACY, POLICY = "judge: held-out accuracy", "policy: right answers"
 Last = Literal["cold start", "rejection", "wrong", "all"]
 
 
-def pairs(split: Split, seed: int = 0) -> TextEnv:
-    """Say which of two sums is right: the thought is the sum, the answer is A or B."""
+def wrong_sum(rng: np.random.Generator, right: int) -> int:
+    """A sum that is off by 1 to 5."""
+    wrong = abs(right + int(rng.choice([-1, 1]) * rng.integers(1, 6)))
+    return wrong + (wrong == right)
+
+
+def sums() -> TextEnv:
+    """Add two digits; the answer has two digits too."""
 
     def task(rng: np.random.Generator) -> Task:
-        a, b = (int(n) for n in rng.integers(100, size=2))
-        right = a + b
-        wrong = abs(right + int(rng.choice([-1, 1]) * rng.integers(1, 21)))
-        wrong += 1 if wrong == right else 0
+        a, b = (int(n) for n in rng.integers(10, size=2))
+        return Task(f"{a}+{b}=", reference=f"{a + b:02d}")
+
+    return TextEnv(Generated(task, name="family/sums"), Exact(), name="family/sums")
+
+
+def pairs(split: Split, seed: int = 0) -> TextEnv:
+    """Say which of two sums is right: the thought is the sum and whose it is."""
+
+    def task(rng: np.random.Generator) -> Task:
+        a, b = (int(n) for n in rng.integers(10, size=2))
+        right, wrong = f"{a + b:02d}", f"{wrong_sum(rng, a + b):02d}"
         better = "AB"[int(rng.integers(2))]
         shown = (right, wrong) if better == "A" else (wrong, right)
         return Task(
-            pairwise_prompt(TEMPLATE, f"{a}+{b}=", *map(str, shown)),
+            pairwise_prompt(TEMPLATE, f"{a}+{b}=", *shown),
             reference=better,
-            solution=f"<think>{right}</think><answer>{better}</answer>",
+            solution=f"<think>{right}{better}</think><answer>{better}</answer>",
         )
 
     source = Generated(task, name="family/pairs", split=split, seed=seed)
@@ -76,23 +90,36 @@ class Gold(Verifier):
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Compare a reply with another one to the same sum."""
         a, _, b = reference["question"].rstrip("=").partition("+")
-        right = str(int(a) + int(b))
+        right = f"{int(a) + int(b):02d}"
         mine, other = reply.strip() == right, reference["answer"].strip() == right
         return Verdict.correct() if mine > other else Verdict.wrong("", score=0.5 * (mine == other))
 
 
 def start(trial: Trial) -> None:
     """A policy that is right now and then, and stage 1: a judge that has seen verdicts."""
-    _sums.start(trial)
-    folder = trial.start / "judge"
-    model, tokenizer = load_model(tiny_model(folder, seed=trial.seed))
-    tokenizer.add_tokens(list(TAGS))
-    model.resize_token_embeddings(len(tokenizer))
-    config = FitConfig(
-        steps=4 if trial.short else 250, batch_size=64, learning_rate=1e-3, seed=trial.seed
-    )
+    rng = np.random.default_rng(trial.seed)
+
+    def guess(task: Task) -> str:
+        right = int(task.reference)
+        return f"{right if rng.random() < RIGHT else wrong_sum(rng, right):02d}"
+
+    asked = [sums().task(i) for i in range(2000)]
+    teach(trial, "policy", [(t.text, guess(t)) for t in asked], steps=100)
     taught = pairs("train")
-    sft(model, tokenizer, [taught.task(i) for i in range(TAUGHT)], config)
+    teach(trial, "judge", [taught.task(i) for i in range(TAUGHT)], steps=COLD)
+
+
+def teach(trial: Trial, name: str, examples: Sequence[Any], steps: int) -> None:
+    """A new model that has seen some examples, in a folder of the start."""
+    folder = trial.start / name
+    small = tiny_model(folder, hidden_size=64, intermediate_size=192, seed=trial.seed)
+    model, tokenizer = load_model(small)
+    tokenizer.add_tokens(list(TAGS))
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    config = FitConfig(
+        steps=25 if trial.short else steps, batch_size=64, learning_rate=2e-3, seed=trial.seed
+    )
+    sft(model, tokenizer, examples, config)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -123,7 +150,7 @@ def arm(last: Last | None) -> Arm:
 
 
 def policy_of(model: Any, tokenizer: Any, trial: Trial, **settings: Any) -> ModelPolicy:
-    """A judge's model as a policy."""
+    """A model as a policy, or as a judge."""
     return ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed, **settings)
 
 
@@ -159,18 +186,18 @@ def stages(
 
 def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -> None:
     """Train a policy by the comparisons that its replies win, and by nothing else."""
-    model, tokenizer = load_model(trial.start)
-    env = rejudged(_sums.sums("train"), FunctionVerifier(lambda reply, reference: 0.0))
+    model, tokenizer = load_model(trial.start / "policy")
+    env = rejudged(sums(), FunctionVerifier(lambda reply, reference: 0.0))
     won = Tournament(judge, among="all", opponents=2)
     env.group_rubric = GroupRubric({"won": won}, gate=False)
     config = settings(trial, STEPS)
-    held_out = held_out_tasks(_sums.sums("test"), 50 if trial.short else 500)
-    due = every(config.steps, 6)
+    known = held_out_tasks(sums(), 100, group_size=1 if trial.short else 3)
+    due = every(config.steps, 5)
 
     def note(row: dict[str, Any]) -> None:
         if due(row["step"]):
-            policy = ModelPolicy(model, tokenizer, max_new_tokens=_sums.LONGEST, seed=trial.seed)
-            points.append((row["step"], evaluate(policy, held_out).pass_at_1))
+            policy = policy_of(model, tokenizer, trial)
+            points.append((row["step"], evaluate(policy, known).pass_at_1))
 
     Learner(
         model,
@@ -187,12 +214,13 @@ def settings(trial: Trial, steps: int) -> GRPOConfig:
     """The paper's group size and beta, for judge and policy."""
     return PRESETS["grpo"].config(
         steps=2 if trial.short else steps,
-        prompts_per_step=16,
+        prompts_per_step=12,
         group_size=8,
         max_new_tokens=LONGEST,
-        learning_rate=3e-4,
+        learning_rate=5e-4,
         seed=trial.seed,
         alarm_patience=0,
+        max_none_share=1.0 if trial.short else 0.5,  # a judge of a few steps is hard to read
     )
 
 
@@ -214,13 +242,14 @@ STUDY = Study(
     "from those of its own verdicts that were right (2) and by GRPO where it was wrong (3), with "
     "1 for the verdict and 1 for the form as reward, judges better after each stage, and is a "
     "better reward.",
-    protocol=f"Which of two sums of numbers below 100 is right; a judge of 0.4 million parameters "
-    f"writes the sum as its thought, then A or B. {TAUGHT} written-out verdicts for stage 1; "
-    f"{SEEN:,} labelled pairs for stages 2 and 3; stage 3 is {JUDGE_STEPS} steps of 16 pairs x 8, "
-    "beta .04; held-out accuracy on 500 pairs, at temperature 0. Each judge, and one that is "
-    f"never wrong, then trains the same policy, right in 3 of 10 replies, for {STEPS} steps of "
-    "16 x 8: a reply earns the share of two comparisons with others of its group that it wins, "
-    "each asked in both orders.",
+    protocol="Which of two answers to a sum of two digits is right, the other being off by 1 to 5: "
+    "a judge of 0.1 million parameters writes the sum and whose it is as its thought, then A or B. "
+    f"{TAUGHT} written-out verdicts for stage 1; {SEEN:,} labelled pairs for stages 2 and 3; stage "
+    f"3 is {JUDGE_STEPS} steps of 12 pairs x 8 replies, beta .04; accuracy on 500 held-out pairs "
+    "at temperature 0. Each judge, and one that is never wrong, then trains the same policy, which "
+    f"was taught to be right in {RIGHT:.0%} of its answers, for {STEPS} steps of 12 x 8: a reply "
+    "earns the share of two comparisons with others of its group that it wins, each asked in both "
+    "orders. The policy's score is on the sums that it trains on, whose answers no reward knows.",
     verdict="",
     arms={
         "1: cold start": arm("cold start"),

@@ -38,8 +38,8 @@ from assay.verifiers import Exact, Format, FunctionVerifier, Rubric, Verdict, Ve
 TEMPLATE = "{question} {first}A{second}B?"
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")  # a token each: a verdict has nine
 LONGEST = 10
-TAUGHT, SEEN = 200, 1000  # pairs with a written-out verdict, and with a label alone
-COLD, JUDGE_STEPS, STEPS = 150, 60, 40
+TAUGHT, SEEN = 300, 1500  # pairs with a written-out verdict, and with a label alone
+COLD, JUDGE_STEPS, STEPS = 200, 60, 30
 RIGHT = 0.3  # share of right answers that the first policy is taught
 ACCURACY, POLICY = "judge: held-out accuracy", "policy: right answers"
 Last = Literal["cold start", "rejection", "wrong", "all"]
@@ -133,7 +133,7 @@ def arm(last: Last | None) -> Arm:
         values: dict[str, float] = {}
         if last is not None:
             model, tokenizer = load_model(trial.start / "judge")
-            held_out = held_out_tasks(pairs("test"), 50 if trial.short else 500)
+            held_out = held_out_tasks(pairs("test"), 50 if trial.short else 150)
 
             def look(stage: int) -> None:
                 best = policy_of(model, tokenizer, trial, temperature=0.0)
@@ -166,7 +166,7 @@ def stages(
     right = [g for g in groups if g.episodes[0].reward == 1.0]
     wrong = [g.task for g in groups if g.episodes[0].reward != 1.0]
     if right:
-        config = FitConfig(epochs=2, batch_size=64, learning_rate=5e-4, seed=trial.seed)
+        config = FitConfig(epochs=8, batch_size=64, learning_rate=1e-3, seed=trial.seed)
         rft(model, tokenizer, right, config)
     look(2)
     if last == "rejection":
@@ -245,7 +245,7 @@ STUDY = Study(
     protocol="Which of two answers to a sum of two digits is right, the other being off by 1 to 5: "
     "a judge of 0.1 million parameters writes the sum and whose it is as its thought, then A or B. "
     f"{TAUGHT} written-out verdicts for stage 1; {SEEN:,} labelled pairs for stages 2 and 3; stage "
-    f"3 is {JUDGE_STEPS} steps of 12 pairs x 8 replies, beta .04; accuracy on 500 held-out pairs "
+    f"3 is {JUDGE_STEPS} steps of 12 pairs x 8 replies, beta .04; accuracy on 150 held-out pairs "
     "at temperature 0. Each judge, and one that is never wrong, then trains the same policy, which "
     f"was taught to be right in {RIGHT:.0%} of its answers, for {STEPS} steps of 12 x 8: a reply "
     "earns the share of two comparisons with others of its group that it wins, each asked in both "

@@ -7,6 +7,7 @@ as the round left them, ``labels.jsonl``, ``round.json``, and ``run/`` with what
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -98,8 +99,11 @@ def iterative_grpo(
 
     Raises:
         CheckpointError: ``out_dir`` holds rounds of other settings.
-        ValueError: ``rounds`` is below 1 or ``labels`` below 0.
+        ValueError: ``rounds`` is below 1 or ``labels`` below 0; or several processes train
+            together, who would all label and fit.
     """
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise ValueError("iterative_grpo trains in one process: start it without torchrun")
     if rounds < 1 or labels < 0:
         raise ValueError(
             f"rounds must be at least 1 and labels at least 0, got {rounds} and {labels}"

@@ -39,7 +39,7 @@ $(VENV)/.demo: $(VENV)/bin/pip pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/pip pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[train,lora,trl,judge,ray,serve,verl,dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[train,lora,trl,judge,ray,serve,verl,reasoning-gym,dev]'
 	touch $@
 
 clean:

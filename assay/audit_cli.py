@@ -189,14 +189,15 @@ def diff_command(
         str | None, typer.Option(help="The environment whose tasks these are, if A is none.")
     ] = None,
     data: Annotated[str | None, typer.Option(help="The environment's data.")] = None,
-    show: Annotated[int, typer.Option(help="Rows shown on which they disagree.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Rows shown on which they disagree.")] = 10,
     json_path: Annotated[
         Path | None, typer.Option("--json", help="Write all disagreements here, replies whole.")
     ] = None,
 ) -> None:
     """Show where two verifiers disagree on stored completions, or how two runs differ.
 
-    Exit code 0: they give every row the same score. 1: they do not.
+    Exit code 0: they give every row (of two runs: every reply that both have) the same score, and
+    runs the same status. 1: they do not.
     """
     if file is None:
         diff_runs(Path(first), Path(second), show, json_path)

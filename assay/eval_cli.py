@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .arguments import settings
 from .console import err, out, say
 from .envs import EpisodeGroup, Task, TextEnv, arguments, make
-from .envs.audit_subject import parts
 from .evaluation import (
     FilePlayer,
     Plan,
@@ -25,6 +24,7 @@ from .evaluation import (
     data_record,
     environment_record,
     evaluate,
+    many_answers,
     named_player,
     read_costs,
     read_groups,
@@ -71,17 +71,20 @@ def eval_command(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of replies, of drawn tasks and of intervals.")] = 0,
     batch: Annotated[
-        int | None, typer.Option(help="Tasks played together; about 256 replies by default.")
+        int | None,
+        typer.Option(min=1, help="Tasks played together; about 256 replies by default."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The server's name for the model.")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens after which a reply is cut off.")
+        int | None, typer.Option(min=1, help="Tokens after which a reply is cut off.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Of sampling.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Of sampling.")] = None,
-    concurrency: Annotated[int, typer.Option(help="Requests to a server at a time.")] = 32,
-    retries: Annotated[int, typer.Option(help="Of a request that failed.")] = 4,
-    timeout: Annotated[float, typer.Option(help="Seconds for one answer of a server.")] = 600.0,
+    temperature: Annotated[float | None, typer.Option(min=0, help="Of sampling.")] = None,
+    top_p: Annotated[float | None, typer.Option(min=0, max=1, help="Of sampling.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests to a server at a time.")] = 32,
+    retries: Annotated[int, typer.Option(min=0, help="Of a request that failed.")] = 4,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, help="Seconds for one answer of a server.")
+    ] = 600.0,
     api_key_env: Annotated[
         str | None, typer.Option(help="The environment variable with a server's key.")
     ] = None,
@@ -90,8 +93,10 @@ def eval_command(
         typer.Option(help="A further field of a server's requests: reasoning_effort=low."),
     ] = None,
     device: Annotated[str, typer.Option(help="Where a directory's model runs.")] = "cpu",
-    price_in: Annotated[float, typer.Option(help="Price of a million tokens read.")] = 0.0,
-    price_out: Annotated[float, typer.Option(help="Price of a million tokens written.")] = 0.0,
+    price_in: Annotated[float, typer.Option(min=0, help="Price of a million tokens read.")] = 0.0,
+    price_out: Annotated[
+        float, typer.Option(min=0, help="Price of a million tokens written.")
+    ] = 0.0,
     by: Annotated[
         str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
     ] = None,
@@ -111,6 +116,7 @@ def eval_command(
     try:
         player = named_player(policy, made, sampling)
         tasks, counts = _asked(made, player, n, limit, task or [], shuffle, seed)
+        refuse_by(by, tasks)
         plan = Plan(
             environment=environment_record(env, kwargs, made),
             verifier=verifier_record(made),
@@ -121,12 +127,29 @@ def eval_command(
             batch=batch or max(1, _AT_ONCE // max(counts)),
             versions=versions(),
         )
-        tally = Tally(many_answers=any(p.many_answers for p in parts(made.rubric)), by=by)
+        tally = Tally(many_answers=many_answers(made.rubric), by=by)
         with RunWriter(directory, plan, resume=resume) as writer:
             _play(made, player, tasks, counts, writer, tally)
     finally:
         made.close()
     finish(directory, tally, seed, price_in, price_out)
+
+
+def refuse_by(by: str | None, tasks: Iterable[Task]) -> None:
+    """Refuse to group tasks by what none of them has.
+
+    Raises:
+        ValueError: none has it.
+    """
+    if by is None:
+        return
+    known: set[str] = set()
+    for task in tasks:
+        known |= set(task.metadata)
+        if by in known:
+            return
+    there = f"they have {', '.join(sorted(known))}" if known else "they have none"
+    raise ValueError(f"--by: no task has the metadata {by!r}; {there}")
 
 
 def finish(
@@ -172,8 +195,9 @@ def _asked(
     seed: int,
 ) -> tuple[list[Task], list[int]]:
     """The tasks, and how many episodes of each."""
-    if n is not None and n < 1:
-        raise ValueError(f"-n must be at least 1, got {n}")
+    for flag, given in (("-n", n), ("--limit", limit)):
+        if given is not None and given < 1:
+            raise ValueError(f"{flag} must be at least 1, got {given}")
     if not isinstance(player, FilePlayer):
         tasks = chosen_tasks(env, limit=limit, named=named, shuffle=shuffle, seed=seed)
         if limit is not None and len(tasks) < limit and not named:
@@ -181,14 +205,33 @@ def _asked(
         return tasks, [n or 1] * len(tasks)
     if shuffle:
         raise ValueError("--shuffle goes with a policy that answers now, not with a file")
-    tasks = player.tasks[:limit]
+    tasks = player.tasks
     if named:
         wanted = {t.id for t in chosen_tasks(env, named=named)}
         tasks = [t for t in tasks if t.id in wanted]
+    elif env.source.size is not None and len(tasks) < env.source.size:
+        say(
+            f"{env.source.size - len(tasks):,} of {env.source.size:,} tasks have no completion in "
+            f"{player.path}, and are not in the results.",
+            to=err,
+        )
+    tasks = tasks[:limit]
     if not tasks:
         raise ValueError(f"{player.path} has no completions of these tasks")
+    return tasks, _saved(player, tasks, n)
+
+
+def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int]:
+    """How many episodes a file gives each task."""
     saved = [len(player.replies[t.id]) for t in tasks]
-    return tasks, [min(n or count, count) for count in saved]
+    few = sum(count < n for count in saved) if n is not None else 0
+    if few:
+        say(
+            f"{few:,} of {len(tasks):,} tasks have fewer than {n} completions in {player.path}: "
+            "each k counts the tasks that have so many.",
+            to=err,
+        )
+    return [min(n or count, count) for count in saved]
 
 
 def _play(

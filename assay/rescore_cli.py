@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,22 +13,34 @@ from rich.table import Table
 
 from .arguments import settings
 from .console import add_row, err, out, say
-from .envs import EnvSpec, TextEnv, make, refuse_unwritable, shortened, write_json
-from .envs.audit_subject import parts
-from .eval_cli import finish, progress
+from .envs import (
+    EnvSpec,
+    EpisodeGroup,
+    TextEnv,
+    make,
+    refuse_unwritable,
+    shortened,
+    write_json,
+)
+from .eval_cli import finish, progress, refuse_by
 from .evaluation import (
     Difference,
     Pair,
     Plan,
     RunWriter,
     Tally,
+    data_record,
     difference,
     environment_record,
+    is_run,
+    many_answers,
     read_groups,
     read_plan,
     read_rubric,
     rescored,
     rescored_plan,
+    task_now,
+    with_references_of,
 )
 from .naming import found_here
 
@@ -38,6 +51,14 @@ def rescore_command(
         Path | None, typer.Option("--out", "-o", help="The new run's directory; RUN-rescored.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on where it was broken off.")] = False,
+    references: Annotated[
+        bool,
+        typer.Option(
+            "--references",
+            help="Judge by the references that the environment's data has now (--set data=... "
+            "names other data), in place of those of the run.",
+        ),
+    ] = False,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another argument of the environment: weights, percent=value."),
@@ -46,28 +67,30 @@ def rescore_command(
         str | None,
         typer.Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.'),
     ] = None,
-    show: Annotated[int, typer.Option(help="Changed verdicts shown.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Changed verdicts shown.")] = 10,
     by: Annotated[
         str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
     ] = None,
 ) -> None:
     """Judge a run's replies again, with the verifier as it is now or another, and ask for none.
 
-    References are those of the run. Exit code 1: some replies have no score.
+    Exit code 1: some replies have no score.
     """
     plan = read_plan(run)
+    refuse_by(by, (group.task for group in read_groups(run)))
     made, record = _environment(plan, settings(setting or []))
     if rubric is not None:
         made.close()
         made = TextEnv(made.source, read_rubric(rubric), name=made.name)
     directory = out_path or run.with_name(f"{run.name}-rescored")
-    tally = Tally(many_answers=any(p.many_answers for p in parts(made.rubric)), by=by)
+    tally = Tally(many_answers=many_answers(made.rubric), by=by)
     try:
-        new = rescored_plan(plan, str(run), made, record)
+        data = _data(run, made, plan, references)
+        new = rescored_plan(plan, str(run), made, record, data)
         with RunWriter(directory, new, resume=resume) as writer:
             for group in read_groups(directory):
                 tally.add(group)
-            _judge(run, made, new, writer, tally)
+            _judge(_groups(run, made, references), made, new, writer, tally)
     finally:
         made.close()
     found = difference(read_groups(run), read_groups(directory))
@@ -87,11 +110,37 @@ def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str
     return made, environment_record(name, kwargs, made)
 
 
-def _judge(run: Path, env: TextEnv, plan: Plan, writer: RunWriter, tally: Tally) -> None:
+def _groups(run: Path, env: TextEnv, references: bool) -> Iterator[EpisodeGroup]:
+    groups = read_groups(run)
+    return with_references_of(env, groups) if references else groups
+
+
+def _data(run: Path, env: TextEnv, plan: Plan, references: bool) -> dict[str, Any]:
+    """The record of the tasks that replies are judged by; tells where that is not those of now."""
+    tasks = [group.task for group in _groups(run, env, references)]
+    whole = plan.data["tasks"]
+    if len(tasks) < whole:
+        say(f"{run} is not complete: {len(tasks):,} of {whole:,} tasks are there.", to=err)
+    if references:
+        return {**data_record(tasks), "tasks": whole}
+    now = [(task, task_now(env, task)) for task in tasks]
+    other = [task.id for task, new in now if new and new.reference != task.reference]
+    if other:
+        say(
+            f"{len(other):,} tasks have another reference in the data now, such as {other[0]}; "
+            "replies are judged by those of the run. --references takes the new ones.",
+            to=err,
+        )
+    return dict(plan.data)
+
+
+def _judge(
+    groups: Iterator[EpisodeGroup], env: TextEnv, plan: Plan, writer: RunWriter, tally: Tally
+) -> None:
     total = plan.data["tasks"]
     with progress() as bar:
         line = bar.add_task("judging", total=total, completed=writer.done, so_far="")
-        for batch in _batches(run, env, plan.batch, writer.done):
+        for batch in _batches(groups, env, plan.batch, writer.done):
             for group in batch[0]:
                 tally.add(group)
             writer.add(*batch)
@@ -99,18 +148,14 @@ def _judge(run: Path, env: TextEnv, plan: Plan, writer: RunWriter, tally: Tally)
 
 
 def _batches(
-    run: Path, env: TextEnv, size: int, done: int
-) -> Iterator[tuple[list[Any], list[Any]]]:
+    groups: Iterator[EpisodeGroup], env: TextEnv, size: int, done: int
+) -> Iterator[tuple[list[EpisodeGroup], list[dict[str, Any]]]]:
     """New groups and what judging them took, batch by batch."""
-    waiting = (group for place, group in enumerate(read_groups(run)) if place >= done)
-    started, groups = time.perf_counter(), []
-    for _, new in rescored(env, waiting, batch=size):
-        groups.append(new)
-        if len(groups) == size:
-            yield groups, _costs(groups, time.perf_counter() - started)
-            started, groups = time.perf_counter(), []
-    if groups:
-        yield groups, _costs(groups, time.perf_counter() - started)
+    waiting = islice(groups, done, None)
+    while part := list(islice(waiting, size)):
+        started = time.perf_counter()
+        judged = [new for _, new in rescored(env, part, batch=size)]
+        yield judged, _costs(judged, time.perf_counter() - started)
 
 
 def _costs(groups: list[Any], seconds: float) -> list[dict[str, Any]]:
@@ -132,6 +177,12 @@ def diff_runs(first: Path, second: Path, show: int, json_path: Path | None) -> N
     Raises:
         Exit: with code 1, where verdicts differ.
     """
+    for path in (first, second):
+        if not is_run(path):
+            raise ValueError(
+                f"{path} is no run: give the directories of two, or two verifiers and a FILE of "
+                "completions"
+            )
     if json_path is not None:
         refuse_unwritable(json_path)
     plans = read_plan(first), read_plan(second)
@@ -162,6 +213,18 @@ def _show(found: Difference, most: int, a: str, b: str) -> None:
     for name, missing in ((a, found.only_second), (b, found.only_first)):
         if missing:
             say(f"not {name}: {len(missing):,} tasks, such as {missing[0]}", to=err)
+    if found.reworded:
+        say(
+            f"{len(found.reworded):,} tasks have other prompts {b}, such as {found.reworded[0]}: "
+            "they are different tasks of one name",
+            to=err,
+        )
+    if found.unpaired:
+        say(
+            f"{found.unpaired:,} replies have no counterpart, for tasks have more of them in one "
+            "run; they count in pass@1 alone",
+            to=err,
+        )
     say(f"\n{_verdict(found, a, b)}")
 
 

@@ -84,8 +84,13 @@ def serve_command(
     app = create_app(made, limits, tokens, references=allow_references, reasons=tell_reasons)
     _log_to_stderr(access=access_log)
     guarded = f"{len(tokens)} tokens" if tokens else "no token: this machine alone"
-    # SIGTERM drains; the process then ends of itself, with 0.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+
+    # Once it serves, uvicorn hears SIGTERM, drains, and hands it on: then there is nothing to do.
+    def end(*_: Any) -> None:
+        if not app.state.begun:
+            sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
     serve(
         app,
         host=host,

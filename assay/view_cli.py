@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +14,13 @@ from .console import say
 from .evaluation.view import ViewServer, open_pages
 
 
+def _has_screen() -> bool:
+    """Elsewhere than on a desktop a browser would take the terminal, before the page is served."""
+    return sys.platform in ("win32", "darwin") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+
+
 def view_command(
     run: Annotated[
         Path, typer.Argument(help="The directory of an evaluation, or of a training run.")
@@ -20,7 +29,9 @@ def view_command(
         Path | None,
         typer.Argument(help="A second evaluation: its verdicts stand beside the first one's."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Of the page; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Of the page; 0 takes a free one.")
+    ] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")] = True,
 ) -> None:
     """Browse a run: prompts, replies side by side, rewards, reasons, differences, plots.
@@ -30,7 +41,7 @@ def view_command(
     server = ViewServer(open_pages(run, other), port)
     try:
         say(f"{server.url}\nCtrl-C ends it.")
-        if open_page:
+        if open_page and _has_screen():
             webbrowser.open(server.url)
         server.serve_forever()
     except KeyboardInterrupt:

@@ -81,26 +81,38 @@ def theirs(python: str, rows: Path) -> Iterator[str]:
         process.wait(timeout=60)
 
 
-async def play(url: str, clients: int, seconds: float, abreast: int) -> dict[str, Any]:
-    """Each client plays so many episodes abreast, over and over; every score is checked."""
+async def play(
+    url: str, clients: int, seconds: float, abreast: int, *, apart: bool = False
+) -> dict[str, Any]:
+    """Each client plays so many episodes abreast, over and over; every score is checked.
+
+    The next ones begin with the steps of those before, or ``apart``, in a message of their own.
+    """
     counts, wrong = [0] * clients, 0
     until = 0.0
 
     async def one(me: int, ws: Any) -> None:
         nonlocal wrong
         row = me * ROWS // clients
+        begun = None
         while time.perf_counter() < until:
-            tasks = [(row + i) % ROWS for i in range(abreast)]
+            if begun is None:
+                tasks = [(row + i) % ROWS for i in range(abreast)]
+                await ws.send(json.dumps({"op": "reset", "id": 0, "tasks": tasks}))
+                begun = json.loads(await ws.recv())["episodes"]
             row += abreast
-            await ws.send(json.dumps({"op": "reset", "id": 0, "tasks": tasks}))
-            begun = json.loads(await ws.recv())["episodes"]
             steps = [
                 {"episode": e["episode"], "reply": reply(task)}
                 for e, task in zip(begun, tasks, strict=True)
             ]
-            await ws.send(json.dumps({"op": "step", "id": 1, "steps": steps}))
-            outcomes = json.loads(await ws.recv())["outcomes"]
-            for task, outcome in zip(tasks, outcomes, strict=True):
+            message = {"op": "step", "id": 1, "steps": steps}
+            played, tasks = tasks, [(row + i) % ROWS for i in range(abreast)]
+            if not apart:
+                message["reset"] = {"tasks": tasks}
+            await ws.send(json.dumps(message))
+            told = json.loads(await ws.recv())
+            begun = told.get("episodes")
+            for task, outcome in zip(played, told["outcomes"], strict=True):
                 wrong += outcome["verdict"]["score"] != float(task % 2 == 0)
             counts[me] += abreast
 
@@ -127,10 +139,10 @@ def compare(options: argparse.Namespace) -> None:
         rows.write_text(json.dumps(told))
         url, _ = stack.enter_context(ours("--limit", "rate=0"))
 
-        def own(abreast: int) -> Callable[[], dict[str, Any]]:
+        def own(abreast: int, *more: str) -> Callable[[], dict[str, Any]]:
             # In a process of its own, as the peer's client is.
             command = [sys.executable, __file__, "--play", url, "--clients", str(options.clients)]
-            command += ["--seconds", str(options.seconds), "--abreast", str(abreast)]
+            command += ["--seconds", str(options.seconds), "--abreast", str(abreast), *more]
             return lambda: _answer(command)
 
         def peers(address: str) -> Callable[[], dict[str, Any]]:
@@ -141,6 +153,7 @@ def compare(options: argparse.Namespace) -> None:
             "ours, 64 episodes abreast": own(64),
             "ours, 8 episodes abreast": own(8),
             "ours, one at a time": own(1),
+            "ours, one at a time, reset apart": own(1, "--apart"),
         }
         if options.openenv:
             address = stack.enter_context(theirs(options.openenv, rows))
@@ -179,6 +192,7 @@ def main() -> None:
     parser.add_argument("--load", action="store_true")
     parser.add_argument("--play", help=argparse.SUPPRESS)
     parser.add_argument("--abreast", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.load:
         from serve_load import load
@@ -187,8 +201,10 @@ def main() -> None:
         return
     options.seconds = options.seconds or 3.0
     if options.play:
-        found = asyncio.run(play(options.play, options.clients, options.seconds, options.abreast))
-        print(json.dumps(found))
+        playing = play(
+            options.play, options.clients, options.seconds, options.abreast, apart=options.apart
+        )
+        print(json.dumps(asyncio.run(playing)))
         return
     compare(options)
 

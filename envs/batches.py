@@ -44,12 +44,16 @@ class Batches(Generic[_Piece, _Found]):
         Raises:
             Exception: what the call raised that it was in.
         """
+        return await self.put(piece)
+
+    def put(self, piece: _Piece) -> asyncio.Future[_Found]:
+        """The same, to be awaited later: the piece waits for its turn already."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[_Found] = loop.create_future()
         self._waiting.append((piece, result))
         if len(self._waiting) == 1:
             loop.call_soon(self._begin)  # after the others that are ready by now
-        return await result
+        return result
 
     def _begin(self) -> None:
         self._waiting = [call for call in self._waiting if not call[1].done()]

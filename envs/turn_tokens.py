@@ -38,7 +38,7 @@ def encode_prompt(
     """
     messages = [dict(m) for m in conversation]
     text = _render(tokenizer, messages, options)
-    _refuse_dropped(tokenizer, messages, 0, text, options)
+    _refuse_dropped(tokenizer, messages, 0, text, text, options)
     ids = _ids(tokenizer, text)
     if not ids:
         raise ValueError(f"a prompt must come to at least one token, got none from {messages!r}")
@@ -119,7 +119,7 @@ def _added(
             "trl.chat_template_utils.get_training_chat_template(tokenizer) has them for common "
             "models"
         )
-    _refuse_dropped(tokenizer, messages, last + 1, added, options)
+    _refuse_dropped(tokenizer, messages, last + 1, added, whole, options)
     return added.removeprefix(end) if ending else added
 
 
@@ -128,16 +128,17 @@ def _refuse_dropped(
     messages: Sequence[Message],
     first: int,
     text: str,
+    whole: str,
     options: Mapping[str, Any] | None,
 ) -> None:
-    """Refuse a template of whose text a message from ``first`` on is no part."""
+    """Refuse a template that shows no message from ``first`` on in ``text``, part of the whole."""
     for place, message in enumerate(messages[first:], start=first):
         content = _squeezed(message["content"])
         if not content or (len(content) >= _SURELY_SHOWN and content in _squeezed(text)):
             continue
         # Templates may spell a content as JSON, say: shown is what makes a difference.
         others = [*messages[:place], {**message, "content": _WORDS}, *messages[place + 1 :]]
-        if _render(tokenizer, others, options) == _render(tokenizer, messages, options):
+        if _render(tokenizer, others, options) == whole:
             raise TemplateDropsMessage(
                 f"the chat template shows nothing of message {place}, of the role "
                 f"{message['role']!r}, so the policy would not see it. {_REMEDY}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..envs import TextEnv
+from ..lone_replies import played
 from ..verifiers import Verdict, Verifier
 
 Judge = TextEnv | Verifier
@@ -28,15 +29,11 @@ def verifier_of(judge: Judge) -> Verifier:
         return judge
     if not isinstance(judge, TextEnv):
         raise TypeError(f"expected an environment or a verifier, got {type(judge).__name__}")
-    own = [
-        name
-        for name in ("respond", "respond_many", "answer")
-        if getattr(type(judge), name) is not getattr(TextEnv, name)
-    ]
-    if judge.max_turns > 1 or own:
+    why = played(judge)
+    if why:
         raise ValueError(
-            f"{judge.name} plays episodes ({', '.join(own) or f'{judge.max_turns} turns'}), and "
-            "this trainer's reward function sees one reply: train on it with TRL or assay.grpo"
+            f"{judge.name} plays episodes ({', '.join(why)}), and this trainer's reward function "
+            "sees one reply: train on it with TRL or assay.grpo"
         )
     return judge.rubric
 

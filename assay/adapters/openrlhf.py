@@ -15,8 +15,10 @@ from .judging import Judge, judged, read, rows_of, verifier_of, written
 class OpenRLHFReward:
     """A ``reward_func`` of OpenRLHF's. Make one with :func:`openrlhf_reward`."""
 
-    def __init__(self, judge: Judge, retries: int) -> None:
-        self.verifier, self.retries = verifier_of(judge), retries
+    def __init__(self, judge: Judge, retries: int, ends: Sequence[str]) -> None:
+        self.verifier, self.retries, self.ends = verifier_of(judge), retries, tuple(ends)
+        if isinstance(ends, str) or not all(self.ends):
+            raise ValueError(f"ends must be tokens that end a reply, got {ends!r}: give a list")
         self.__name__ = "reward_func"
 
     def __call__(
@@ -39,7 +41,10 @@ class OpenRLHFReward:
         """
         import torch
 
-        replies = list(map(reply_of, queries, prompts))
+        replies = [
+            without_ends(reply_of(query, prompt), self.ends)
+            for query, prompt in zip(queries, prompts, strict=True)
+        ]
         references = [read("label", label) for label in labels]
         verdicts = judged(self.verifier, replies, references, retries=self.retries)
         rewards = torch.tensor([v.score for v in verdicts], dtype=torch.float32)
@@ -74,7 +79,42 @@ def reply_of(query: str, prompt: str) -> str:
     return query[at + len(prompt) :]
 
 
-def openrlhf_reward(judge: Judge, *, retries: int = 2) -> OpenRLHFReward:
+ENDS = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "</s>",
+    "<eos>",
+    "<pad>",
+    "<end_of_turn>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|end|>",
+    "<|return|>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+)
+"""Tokens by which common chat models end a reply, and with which it is padded."""
+
+
+def without_ends(reply: str, ends: Sequence[str]) -> str:
+    r"""A reply without the special tokens that OpenRLHF leaves at its end.
+
+    ``Paris<|im_end|>`` is not equal to ``Paris``.
+
+    Example:
+        >>> without_ends("Paris<|im_end|>\n<|endoftext|>", ENDS)
+        'Paris'
+    """
+    while True:
+        text = reply.rstrip()
+        end = next((end for end in ends if text.endswith(end)), None)
+        if end is None:
+            return reply
+        reply = text[: -len(end)]
+
+
+def openrlhf_reward(
+    judge: Judge, *, retries: int = 2, ends: Sequence[str] = ENDS
+) -> OpenRLHFReward:
     """A reward function for the file that OpenRLHF's ``--reward.remote_url FILE.py`` names.
 
     OpenRLHF has no word for "no score". A reply that is not judged is judged again, ``retries``
@@ -84,6 +124,8 @@ def openrlhf_reward(judge: Judge, *, retries: int = 2) -> OpenRLHFReward:
     Args:
         judge: an environment of one turn, or a verifier.
         retries: further tries for a reply that a fault of ours left without a score.
+        ends: special tokens to take off the end of a reply, which OpenRLHF does not; name the
+            tokenizer's ``eos_token`` and ``pad_token`` where they are not among them.
 
     Raises:
         ValueError: the environment plays more than one reply.
@@ -94,7 +136,7 @@ def openrlhf_reward(judge: Judge, *, retries: int = 2) -> OpenRLHFReward:
         >>> reply_of("<s>Capital of France?Paris", "Capital of France?")
         'Paris'
     """
-    return OpenRLHFReward(judge, retries)
+    return OpenRLHFReward(judge, retries, ends)
 
 
 def to_openrlhf(env: TextEnv, path: str | Path, *, size: int | None = None, seed: int = 0) -> int:

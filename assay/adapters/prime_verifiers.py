@@ -42,19 +42,26 @@ def from_verifiers(
 
     Raises:
         ImportError: verifiers is missing: ``pip install 'assay[verifiers]'``.
+        TypeError: it is no taskset.
         ValueError: the tasks never end and there is no ``size``, or a task needs what one reply
-            does not have: a container, tools, a harness that opens the conversation.
+            does not have: a container, tools, skills, files, a harness that opens the conversation.
     """
     vf = _v1()
     if isinstance(taskset, str):
         from verifiers.v1.utils.loaders import load_taskset, taskset_config_type
 
         taskset = load_taskset(taskset_config_type(taskset)(id=taskset))
+    if not isinstance(taskset, vf.Taskset):
+        raise TypeError(
+            f"expected a Taskset or its id, got {type(taskset).__name__}: an Env plays its turns "
+            "by agents and harnesses of its own; run it with prime-rl"
+        )
     if size is None and not taskset.bounded:
         raise ValueError(f"{type(taskset).__name__} has tasks without end: say how many by size=")
     tasks = list(islice(taskset, size))
+    served = type(taskset).toolsets.__func__ is not vf.Taskset.toolsets.__func__
     for task in tasks:
-        _refuse_more_than_a_reply(vf, task)
+        _refuse_more_than_a_reply(vf, task, served=served)
     name = type(taskset).__name__
     rows = [_task(task, row) for row, task in enumerate(tasks)]
     return TextEnv(
@@ -259,14 +266,17 @@ def _words(content: Any) -> str:
     return "\n".join(part.text for part in content or ())
 
 
-def _refuse_more_than_a_reply(vf: Any, task: Any) -> None:
+def _refuse_more_than_a_reply(vf: Any, task: Any, *, served: bool) -> None:
     kind = type(task)
     lacks = []
     if task.NEEDS_CONTAINER or task.data.image:
         lacks.append("a container")
-    if kind.toolsets.__func__ is not vf.Task.toolsets.__func__:
+    if served or kind.toolsets.__func__ is not vf.Task.toolsets.__func__:
         lacks.append("tool servers")
-    for hook in ("setup", "finalize"):
+    for name in ("skills", "artifacts"):
+        if getattr(task.data, name, None):
+            lacks.append(name)
+    for hook in ("setup", "finalize", "stage_verifier"):
         if getattr(kind, hook) is not getattr(vf.Task, hook):
             lacks.append(f"a run for its {hook}()")
     if not task.data.prompt:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Status, Verdict, Verifier
 from .judging import Judge, by_name, judged, read, rows_of, verifier_of, written
+
+Row = dict[str, float | str]
+"""What verl is told of one reply."""
 
 
 class VerlReward:
@@ -20,31 +23,66 @@ class VerlReward:
 
     def __call__(
         self,
-        data_source: str,
-        solution_str: str,
-        ground_truth: str,
+        data_source: str | None = None,
+        solution_str: str | None = None,
+        ground_truth: str | None = None,
         extra_info: Mapping[str, Any] | None = None,
+        *,
+        data_sources: Sequence[str] | None = None,
+        solution_strs: Sequence[str] | None = None,
+        ground_truths: Sequence[str] | None = None,
         **_: Any,
-    ) -> dict[str, float | str]:
-        """Judge one reply.
+    ) -> Row | list[Row]:
+        """Judge one reply, as most managers ask; or a whole batch, as verl's ``batch`` does.
 
         Args:
             data_source: which environment, where there are several.
             solution_str: the reply; verl has taken its special tokens off.
             ground_truth: the reference, as :func:`to_verl` writes it.
             extra_info: not looked at.
+            data_sources: of a batch [B], in place of ``data_source``.
+            solution_strs: of a batch [B].
+            ground_truths: of a batch [B].
 
         Returns:
             ``score``, what verl trains on; ``acc``, 1.0 for a right answer; ``status``; and each
             named reward as ``part/NAME``, NaN where it has none. The same keys for every reply.
+            A list of these for a batch.
 
         Raises:
             RewardFault: a fault of ours left no score.
-            ValueError: no judge has the name, or the ground truth is no JSON.
+            ValueError: no judge has the name, the ground truth is no JSON, or those of a batch are
+                not as many as its replies.
+            TypeError: neither a reply is given nor a batch.
         """
-        verifier = self._verifier(data_source)
-        reference = read("ground_truth", ground_truth)
-        return _row(judged(verifier, [solution_str], [reference], retries=self.retries)[0])
+        if data_sources is not None and solution_strs is not None and ground_truths is not None:
+            return self._batch(list(data_sources), list(solution_strs), list(ground_truths))
+        if data_source is None or solution_str is None:
+            raise TypeError(
+                "expected data_source, solution_str and ground_truth, or data_sources, "
+                "solution_strs and ground_truths: let verl's naive, dapo or batch manager ask"
+            )
+        return self._batch([data_source], [solution_str], [ground_truth])[0]
+
+    def _batch(self, sources: list[str], replies: list[str], golds: list[Any]) -> list[Row]:
+        """Rows in order; the replies of each judge go to it together."""
+        if not len(sources) == len(replies) == len(golds):
+            raise ValueError(
+                f"expected as many data_sources and ground_truths as solution_strs, got "
+                f"{len(sources)}, {len(golds)} and {len(replies)}"
+            )
+        places: dict[str, list[int]] = {}
+        for place, source in enumerate(sources):
+            places.setdefault(str(source), []).append(place)
+        found: dict[int, Row] = {}
+        for source, mine in places.items():
+            verifier = self._verifier(source)
+            references = [read("ground_truth", golds[i]) for i in mine]
+            verdicts = judged(
+                verifier, [replies[i] for i in mine], references, retries=self.retries
+            )
+            found |= dict(zip(mine, map(_row, verdicts), strict=True))
+        return [found[place] for place in range(len(replies))]
 
     def _verifier(self, data_source: str) -> Verifier:
         if isinstance(self.judges, Verifier):
@@ -62,8 +100,9 @@ def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> Ver
 
     verl has no word for "no score": ``None`` breaks its batch or becomes 0.0, depending on the
     reward manager, and NaN spoils the whole group's advantages. So a reply that is not judged is
-    judged again, ``retries`` times, and then raises. Its ``naive`` and ``dapo`` managers hand
-    that on and the run stops; ``prime`` writes 0.0 for any exception, so do not use that one.
+    judged again, ``retries`` times, and then raises. Its ``naive``, ``dapo`` and ``batch``
+    managers hand that on and the run stops; ``prime`` writes 0.0 for any exception, so do not use
+    that one.
 
     Args:
         judges: an environment of one turn or a verifier; or several, by ``data_source``.
@@ -134,7 +173,7 @@ def to_verl(
 _REMEDY = "Correct or remove this row: no reply to it could be judged"
 
 
-def _row(verdict: Verdict) -> dict[str, float | str]:
+def _row(verdict: Verdict) -> Row:
     score = verdict.score
     assert score is not None  # noqa: S101  # judged() raised otherwise
     parts = {f"part/{n}": float("nan") if s is None else s for n, s in verdict.parts.items()}

@@ -9,11 +9,12 @@ from .evaluate import evaluate
 from .named_policy import Sampling, named_player
 from .plan import Plan, data_record, environment_record, verifier_record, versions
 from .player import Answer, Asked, FilePlayer, FunctionPlayer, Player, PolicyPlayer
+from .references import task_now, with_references_of
 from .rescore import read_rubric, rescored, rescored_plan
 from .run_files import RunWriter, is_run, read_costs, read_groups, read_plan
 from .server_player import ServerFailed, ServerPlayer
 from .summary import Tally, costs_of
-from .vote import ballots, majority, majority_at_k
+from .vote import ballots, majority, majority_at_k, many_answers
 
 __all__ = [
     "Answer",
@@ -42,6 +43,7 @@ __all__ = [
     "is_run",
     "majority",
     "majority_at_k",
+    "many_answers",
     "mcnemar",
     "named_player",
     "read_costs",
@@ -50,6 +52,8 @@ __all__ = [
     "read_rubric",
     "rescored",
     "rescored_plan",
+    "task_now",
     "verifier_record",
     "versions",
+    "with_references_of",
 ]

@@ -59,7 +59,9 @@ class Difference:
         tasks: that both have.
         only_first: ids that one has.
         only_second: ids that the other has.
+        reworded: ids of tasks whose prompts are not the same; they are compared all the same.
         pairs: replies that both have.
+        unpaired: replies to tasks of both, that only one has, for it has more to a task.
         flips: those whose verdicts differ, in order.
         statuses: how often the first said this and the second that, most frequent first.
         better: replies that only the second has right.
@@ -73,7 +75,9 @@ class Difference:
     tasks: int
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
+    reworded: tuple[str, ...]
     pairs: int
+    unpaired: int
     flips: tuple[Pair, ...]
     statuses: tuple[tuple[str, str, int], ...]
     better: int
@@ -88,7 +92,9 @@ class Difference:
             "tasks": self.tasks,
             "only_first": list(self.only_first),
             "only_second": list(self.only_second),
+            "reworded": list(self.reworded),
             "replies": self.pairs,
+            "unpaired": self.unpaired,
             "same_replies": self.same_replies,
             "statuses": [{"first": a, "second": b, "replies": n} for a, b, n in self.statuses],
             "better": self.better,
@@ -116,7 +122,8 @@ def difference(
     pairs: list[Pair] = []
     gains: list[float | None] = []
     only_first: list[str] = []
-    most = 0
+    reworded: list[str] = []
+    most = unpaired = 0
     for group in first:
         other = others.pop(group.task.id, None)
         if other is None:
@@ -124,7 +131,10 @@ def difference(
             continue
         gains.append(_gain(group, other))
         here = list(_pairs(group, other))
-        most = max(most, len(here))
+        most = max(most, len(group.episodes), len(other.episodes))
+        unpaired += abs(len(group.episodes) - len(other.episodes))
+        if group.task.messages != other.task.messages:
+            reworded.append(group.task.id)
         pairs += here
     if not gains:
         raise ValueError(
@@ -137,7 +147,9 @@ def difference(
         tasks=len(gains),
         only_first=tuple(only_first),
         only_second=tuple(others),
+        reworded=tuple(reworded),
         pairs=len(pairs),
+        unpaired=unpaired,
         flips=tuple(p for p in pairs if p.differ),
         statuses=tuple((a, b, n) for (a, b), n in statuses.most_common()),
         better=better,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..envs import Task
 
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value, keys sorted; its first 16 hexadecimal digits."""
-    text = json.dumps(value, sort_keys=True, default=repr)
+    text = json.dumps(value, sort_keys=True, default=lasting_repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -20,5 +21,12 @@ def digest_tasks(tasks: Sequence[Task]) -> str:
     """Of tasks in their order: prompts, references, ids, metadata and solutions."""
     whole = hashlib.sha256()
     for task in tasks:
-        whole.update(json.dumps(task.to_json(), sort_keys=True, default=repr).encode() + b"\n")
+        whole.update(
+            json.dumps(task.to_json(), sort_keys=True, default=lasting_repr).encode() + b"\n"
+        )
     return whole.hexdigest()[:16]
+
+
+def lasting_repr(value: Any) -> str:
+    """What JSON cannot hold, without its place in memory, which another process has elsewhere."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

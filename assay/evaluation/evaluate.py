@@ -13,6 +13,9 @@ from ..verifiers import Status, Verdict
 from .player import Answer, Asked, Player, seed_of
 from .run_files import RunWriter
 
+POLICY_FAILED = "the policy failed: "
+"""How the reason begins of an episode that has no reply; judging again gives it none."""
+
 Note = Callable[[Sequence[EpisodeGroup], Sequence[dict[str, Any]]], None]
 
 
@@ -155,8 +158,8 @@ def _take(env: TextEnv, going: Sequence[_Playing], answers: Sequence[Answer]) ->
             playing.prompt_tokens += answer.prompt_tokens
             playing.reply_tokens += answer.reply_tokens
         if answer.completion is None:
-            fault = f"the policy failed: {answer.fault}"
-            playing.state.verdict = Verdict.fault(Status.VERIFIER_ERROR, fault)
+            fault = Verdict.fault(Status.VERIFIER_ERROR, f"{POLICY_FAILED}{answer.fault}")
+            playing.state.verdict = fault
             playing.state.ended = "truncated"
         else:
             states.append(playing.state)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..envs import TextEnv, read_completions
+from .code import code_digest
 from .digest import digest
 from .player import FilePlayer, FunctionPlayer, Player, PolicyPlayer
 from .server_player import ServerPlayer
@@ -63,15 +66,33 @@ def named_player(text: str, env: TextEnv, sampling: Sampling) -> Player:
         ImportError: a package or a module is missing.
     """
     if text.startswith(("http://", "https://")):
+        _refuse_others(sampling, _OF_SERVERS, "a server")
         return _server(text, sampling)
     if Path(text).is_dir():
+        _refuse_others(sampling, _OF_DIRECTORIES, "a model's directory")
         return _directory(Path(text), sampling)
     if Path(text).is_file():
+        _refuse_others(sampling, (), "a file of completions")
         return _file(text, env)
     module, colon, attribute = text.partition(":")
     if colon and module and attribute and "/" not in module:
+        _refuse_others(sampling, (), "a Python policy")
         return _python(text, module, attribute)
     raise ValueError(f"--policy: there is no {text!r}. Give {FORMS}")
+
+
+_FLAGS = {"timeout_s": "--timeout", "extra": "--field"}
+_OF_DIRECTORIES = ("max_tokens", "temperature", "top_p", "device")
+_OF_SERVERS = tuple(field.name for field in fields(Sampling) if field.name != "device")
+
+
+def _refuse_others(sampling: Sampling, used: Collection[str], what: str) -> None:
+    """Refuse what would be overlooked: who gives a temperature expects that it is used."""
+    usual = Sampling()
+    for name in (f.name for f in fields(Sampling) if f.name not in used):
+        if getattr(sampling, name) != getattr(usual, name):
+            flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+            raise ValueError(f"{flag} has no meaning for {what}: leave it out")
 
 
 def _server(url: str, sampling: Sampling) -> Player:
@@ -118,15 +139,23 @@ def _directory(path: Path, sampling: Sampling) -> Player:
 def _files(path: Path) -> str:
     """A hash of what tells one set of weights from another, without reading gigabytes."""
     kept = sorted(p for p in path.iterdir() if p.is_file())
-    return digest([(p.name, p.stat().st_size, _ends(p)) for p in kept])
+    return digest([(p.name, p.stat().st_size, _sampled(p)) for p in kept])
 
 
-def _ends(path: Path, size: int = 1 << 16) -> str:
-    """A hash of a file's first and last 64 KiB."""
+_WHOLE, _BLOCKS, _BLOCK = 1 << 26, 4096, 1 << 12
+
+
+def _sampled(path: Path) -> str:
+    """A hash of a file: of all, or of 4,096 blocks of 4 KiB all over one of more than 64 MiB."""
+    size, hashed = path.stat().st_size, hashlib.sha256()
     with path.open("rb") as file:
-        head = file.read(size)
-        file.seek(max(0, path.stat().st_size - size))
-        return digest([head.hex(), file.read().hex()])
+        if size <= _WHOLE:
+            hashed.update(file.read())
+        else:
+            for i in range(_BLOCKS):
+                file.seek(i * (size - _BLOCK) // (_BLOCKS - 1))
+                hashed.update(file.read(_BLOCK))
+    return hashed.hexdigest()
 
 
 def _python(text: str, module: str, attribute: str) -> Player:
@@ -138,7 +167,7 @@ def _python(text: str, module: str, attribute: str) -> Player:
         raise ValueError(f"{module} has no {attribute!r}")
     if inspect.iscoroutinefunction(found):
         raise ValueError(f"{text} is async: give a plain function of one conversation")
-    if inspect.isfunction(found) or inspect.isbuiltin(found):
+    if inspect.isroutine(found.func if isinstance(found, partial) else found):
         return FunctionPlayer(text, found)
     policy = found() if inspect.isclass(found) else found
     if not callable(policy):
@@ -146,4 +175,5 @@ def _python(text: str, module: str, attribute: str) -> Player:
             f"{text} is no policy, but {policy!r:.80}: give a function of one conversation, or an "
             "object (or its class) that maps a list of conversations to a list of Completions"
         )
-    return PolicyPlayer(policy, {"kind": "python", "name": text})
+    about = {"kind": "python", "name": text, "code": code_digest([policy, module])}
+    return PolicyPlayer(policy, about)

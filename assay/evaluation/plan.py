@@ -9,8 +9,11 @@ from importlib import metadata
 from typing import Any, Self
 
 from ..envs import Task, TextEnv, spec
+from ..envs.audit_subject import parts
 from ..envs.registry import UnknownEnvironment
-from .digest import digest, digest_tasks
+from ..verifiers import FunctionVerifier, Verifier
+from .code import code_digest
+from .digest import digest, digest_tasks, lasting_repr
 
 FORMAT = 1
 _PACKAGES = ("assay", "math-verify", "sympy", "numpy", "torch", "transformers", "openai")
@@ -60,9 +63,15 @@ class Plan:
                 f"expected the record of an evaluation of format {FORMAT}, got {str(row)[:80]}"
             )
         try:
-            return cls(**row)
+            found = cls(**row)
         except TypeError as error:
             raise ValueError(f"not the record of an evaluation: {error}") from error
+        for name in ("environment", "verifier", "data", "policy", "versions"):
+            if not isinstance(row[name], Mapping):
+                raise ValueError(f"{name} must be an object, got {row[name]!r:.80}")
+        if not isinstance(found.data.get("tasks"), int) or not isinstance(found.batch, int):
+            raise ValueError("data.tasks and batch must be whole numbers")
+        return found
 
     def differences(self, other: Plan) -> list[str]:
         """What is not the same, a line each: field, here, there."""
@@ -74,34 +83,51 @@ class Plan:
         return found
 
 
+_NOTHING = "nothing"
+
+
 def _told(name: str, mine: Any, its: Any) -> list[str]:
+    """Down to the values that differ: the beginnings of two long records may be the same."""
     if not (isinstance(mine, Mapping) and isinstance(its, Mapping)):
         return [f"{name}: {mine!s:.120} against {its!s:.120}"]
     return [
-        f"{name}.{key}: {mine.get(key)!s:.120} against {its.get(key)!s:.120}"
+        line
         for key in sorted({*mine, *its})
-        if mine.get(key) != its.get(key)
+        if mine.get(key, _NOTHING) != its.get(key, _NOTHING)
+        for line in _told(f"{name}.{key}", mine.get(key, _NOTHING), its.get(key, _NOTHING))
     ]
 
 
 def environment_record(
     env_id: str, kwargs: Mapping[str, Any], env: TextEnv | None = None
 ) -> dict[str, Any]:
-    """What to make the environment from, later."""
+    """What to make the environment from, later, and a hash of its code."""
     try:
         record: Mapping[str, Any] | None = spec(env_id).to_json()
     except (UnknownEnvironment, ValueError):  # of a script; it can be told, and not made again
         record = None
-    turns = {} if env is None else {"max_turns": env.max_turns}
-    return {"id": env_id, "kwargs": dict(kwargs), "spec": record, **turns}
+    found = {"id": env_id, "kwargs": dict(kwargs), "spec": record}
+    if env is None:
+        return found
+    module = () if record is None else (record["entry_point"].partition(":")[0],)
+    return {**found, "max_turns": env.max_turns, "code": code_digest([env, *module])}
 
 
 def verifier_record(env: TextEnv) -> dict[str, Any]:
-    """The rubric, the group's rubric, and a hash of both."""
+    """The rubric, the group's rubric, a hash of both, and one of their code."""
     told: dict[str, Any] = {"rubric": env.rubric.to_json()}
+    code = [thing for part in parts(env.rubric) for thing in (part, _function(part))]
     if env.group_rubric is not None:
-        told["group_rubric"] = repr(env.group_rubric)
-    return {**told, "sha256": digest(told)}
+        group = env.group_rubric
+        named = {name: lasting_repr(part) for name, part in group.parts.items()}
+        told["group_rubric"] = group.to_json() | {"parts": named}
+        code += group.parts.values()
+    return {**told, "sha256": digest(told), "code": code_digest(code)}
+
+
+def _function(part: Verifier) -> Any:
+    """What a function as a verifier calls; the verifier itself where it is none."""
+    return part.function if isinstance(part, FunctionVerifier) else part
 
 
 def data_record(tasks: Sequence[Task]) -> dict[str, Any]:

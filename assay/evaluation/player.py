@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ..envs import Completion, Conversation, ExtendingPolicy, Policy, StoredCompletion
 from ..envs.seeding import share
+from .code import code_digest
 from .digest import digest
 
 
@@ -118,17 +119,25 @@ class FunctionPlayer:
         self._seeded = "seed" in inspect.signature(function).parameters
 
     def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
-        """Call the function for each."""
+        """Call the function for each.
+
+        Raises:
+            ValueError: what it returns is no text.
+        """
         return [Answer(Completion(self._reply(a))) for a in asked]
 
     def _reply(self, asked: Asked) -> str:
-        if self._seeded:
-            return self.function(asked.messages, seed=asked.seed)
-        return self.function(asked.messages)
+        seed = {"seed": asked.seed} if self._seeded else {}
+        found = self.function(asked.messages, **seed)
+        if not isinstance(found, str):
+            raise ValueError(
+                f"{self.name} must return the reply as text, got {found!r:.80}; no reply is ''"
+            )
+        return found
 
     def describe(self) -> dict[str, Any]:
-        """Its name."""
-        return {"kind": "function", "name": self.name}
+        """Its name, and a hash of its module: another function may have the name tomorrow."""
+        return {"kind": "function", "name": self.name, "code": code_digest([self.function])}
 
 
 class PolicyPlayer:
@@ -148,7 +157,7 @@ class PolicyPlayer:
         """Ask for all in one call.
 
         Raises:
-            ValueError: there are more or fewer completions than questions.
+            ValueError: there are more or fewer completions than questions, or it gives others.
         """
         if asked and hasattr(self.policy, "reseed"):
             self.policy.reseed(asked[0].seed)
@@ -162,6 +171,12 @@ class PolicyPlayer:
                 f"a policy answers every conversation: expected {len(asked)} completions, "
                 f"got {len(found)}"
             )
+        for given in found:
+            if not isinstance(given, Completion):
+                raise ValueError(
+                    "a policy gives a Completion for each conversation, as in "
+                    f"Completion(text), got {given!r:.80}"
+                )
         return [Answer(c, "", *_tokens(c)) for c in found]
 
     def describe(self) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from typing import Any
 from ..envs import Episode, EpisodeGroup, State, Task, TextEnv
 from ..envs.rollout import recorded
 from ..verifiers import Verifier
+from .evaluate import POLICY_FAILED
 from .plan import Plan, verifier_record, versions
+from .replay import replayed
 
 
 def rescored(
@@ -19,39 +21,18 @@ def rescored(
 ) -> Iterator[tuple[EpisodeGroup, EpisodeGroup]]:
     """Each group with its episodes judged anew, after the group as it was.
 
-    An episode in which the policy failed is no reply, and keeps its verdict.
+    Where the environment does more than put a task and judge the reply, the stored turns are taken
+    again (:func:`~assay.evaluation.replay.replayed`). An episode in which the policy failed has no
+    reply, and keeps its verdict.
 
     Args:
-        env: whose rubrics judge. Its tasks are not used: references are those of the run.
+        env: whose rubrics judge. Its tasks are not used: references are those of the groups.
         groups: what was kept.
         batch: groups judged together.
-
-    Raises:
-        ValueError: an environment of several turns judges by more than its rubric and what was
-            said, so that only playing again could judge.
     """
-    refuse_turns(env)
     going = iter(groups)
     while part := list(islice(going, batch)):
         yield from zip(part, _judged(env, part), strict=True)
-
-
-def refuse_turns(env: TextEnv) -> None:
-    """Refuse an environment that keeps more of an episode than the conversation.
-
-    Raises:
-        ValueError: it does.
-    """
-    own = [
-        name
-        for name in ("begin", "answer", "verdicts", "respond", "respond_many", "advance")
-        if getattr(type(env), name) is not getattr(TextEnv, name)
-    ]
-    if own and env.max_turns > 1:
-        raise ValueError(
-            f"{env.name} judges by what happens in its turns ({', '.join(own)} are its own), not "
-            "by the conversation alone: evaluate again, or rescore with --rubric"
-        )
 
 
 def _judged(env: TextEnv, groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
@@ -63,19 +44,43 @@ def _judged(env: TextEnv, groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
         if size == 0:
             found.update((p, groups[p]) for p in places)
             continue
-        states = [_state(groups[p].task, e) for p in places for e in groups[p].episodes]
+        states = _states(env, [(groups[p].task, e) for p in places for e in groups[p].episodes])
         tasks = [groups[p].task for p in places]
         new = recorded(env, tasks, states, env.verdicts(states))
         found.update(zip(places, new, strict=True))
     return [found[place] for place in range(len(groups))]
 
 
-def _state(task: Task, episode: Episode) -> State:
-    """An episode that is over, as the environment left it."""
+def _states(env: TextEnv, played: Sequence[tuple[Task, Episode]]) -> list[State]:
+    """Episodes that are over, as the environment left them."""
+    states: list[State | None] = [_failed(task, e) for task, e in played]
+    rest = [i for i, state in enumerate(states) if state is None]
+    tasks, episodes = [played[i][0] for i in rest], [played[i][1] for i in rest]
+    own = any(getattr(type(env), name) is not getattr(TextEnv, name) for name in _OF_EPISODES)
+    found = replayed(env, tasks, episodes) if own else list(map(_as_it_was, tasks, episodes))
+    for i, state in zip(rest, found, strict=True):
+        states[i] = state
+    return [state for state in states if state is not None]
+
+
+_OF_EPISODES = ("begin", "answer", "verdicts", "respond", "respond_many", "advance")
+"""Methods by which an environment makes more of an episode than a prompt and a reply."""
+
+
+def _failed(task: Task, episode: Episode) -> State | None:
+    """An episode in which the policy failed, in whichever turn: there is nothing to judge."""
+    verdict = episode.verdict
+    failed = verdict.score is None and verdict.reason.startswith(POLICY_FAILED)
+    if not failed and any(m["role"] == "assistant" for m in episode.turns):
+        return None
+    state = _as_it_was(task, episode)
+    state.verdict = verdict
+    return state
+
+
+def _as_it_was(task: Task, episode: Episode) -> State:
     state = State(task, turns=list(episode.turns), step_rewards=list(episode.step_rewards))
     state.ended = "truncated" if episode.truncated else "done"
-    if not any(m["role"] == "assistant" for m in episode.turns):
-        state.verdict = episode.verdict  # the policy failed; there is nothing to judge
     return state
 
 
@@ -102,10 +107,17 @@ def read_rubric(text: str) -> Verifier:
     return Verifier.from_json(row)
 
 
-def rescored_plan(plan: Plan, run: str, env: TextEnv, environment: Mapping[str, Any]) -> Plan:
-    """The plan of a run whose replies are another's."""
+def rescored_plan(
+    plan: Plan,
+    run: str,
+    env: TextEnv,
+    environment: Mapping[str, Any],
+    data: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of a run whose replies are another's, and perhaps its references are not."""
     record = plan.to_json() | {
         "environment": dict(environment),
+        "data": dict(plan.data if data is None else data),
         "verifier": verifier_record(env),
         "versions": versions(),
         "rescored_from": run,

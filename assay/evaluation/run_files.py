@@ -13,10 +13,13 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from io import FileIO
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from ..envs import DataError, Episode, EpisodeGroup
 from .plan import Plan
@@ -66,19 +69,30 @@ def read_groups(directory: Path) -> Iterator[EpisodeGroup]:
         DataError: a line is no group.
     """
     for number, line in enumerate(_whole_lines(directory / GROUPS)):
-        try:
-            yield EpisodeGroup.from_json(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"{directory / GROUPS}, line {number + 1} is no group "
-                f"({type(error).__name__}: {error}). Run the evaluation again"
-            ) from error
+        yield group_of(line, f"{directory / GROUPS}, line {number + 1}")
+
+
+def group_of(line: bytes, place: str) -> EpisodeGroup:
+    """The group in a line.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        return EpisodeGroup.from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(
+            f"{place} is no group ({type(error).__name__}: {error}). Run the evaluation again"
+        ) from error
 
 
 def read_costs(directory: Path) -> list[dict[str, Any]]:
     """Seconds and tokens by group, as many as there are groups; unknown ones are left out."""
     path = directory / COSTS
-    return [json.loads(line) for line in _whole_lines(path)] if path.is_file() else []
+    try:
+        return [json.loads(line) for line in _whole_lines(path)] if path.is_file() else []
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}): remove it, groups do not need it") from error
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
@@ -114,28 +128,41 @@ class RunWriter:
 
     def __init__(self, directory: Path, plan: Plan, *, resume: bool) -> None:
         self.directory, self.plan = directory, plan
-        there = (directory / PLAN).exists()
-        if there and not resume:
-            raise DataError(
-                f"{directory} holds a run: give another --out, or --resume to complete it"
-            )
-        if there:
-            self._refuse_another(read_plan(directory))
-        elif (directory / GROUPS).is_file() and (directory / GROUPS).stat().st_size:
-            raise DataError(f"{directory} has {GROUPS} and no {PLAN}: give another --out")
-        directory.mkdir(parents=True, exist_ok=True)
-        self._groups = (directory / GROUPS).open("a+b")
+        self._open = ExitStack()
+        if directory.exists() and not directory.is_dir():
+            raise DataError(f"{directory} is no directory: give another --out")
+        with self._open as opened:
+            directory.mkdir(parents=True, exist_ok=True)
+            # Unbuffered: what a full disk refused is not written again when the file is closed.
+            self._groups = opened.enter_context((directory / GROUPS).open("a+b", buffering=0))
+            self._lock()
+            # What ended before it had any group may be begun anew: nothing is lost.
+            begun = resume or (directory / GROUPS).stat().st_size > 0
+            there = (directory / PLAN).exists() and begun
+            if there:
+                self._refuse_another(read_plan(directory), resume)
+            elif (directory / GROUPS).stat().st_size:
+                raise DataError(f"{directory} has {GROUPS} and no {PLAN}: give another --out")
+            self._costs = opened.enter_context((directory / COSTS).open("a+b", buffering=0))
+            if not there:
+                write_json(directory / PLAN, plan.to_json())
+            self.done = self._cut_back()
+            self._open = opened.pop_all()
+
+    def _lock(self) -> None:
+        """Keep others out until the file is closed, or this process ends."""
         try:
             fcntl.flock(self._groups, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            self._groups.close()
-            raise DataError(f"another process writes to {directory}: wait until it ends") from error
-        self._costs = (directory / COSTS).open("a+b")
-        if not there:
-            write_json(directory / PLAN, plan.to_json())
-        self.done = self._cut_back()
+            raise DataError(
+                f"another process writes to {self.directory}: wait until it ends"
+            ) from error
 
-    def _refuse_another(self, known: Plan) -> None:
+    def _refuse_another(self, known: Plan, resume: bool) -> None:
+        if not resume:
+            raise DataError(
+                f"{self.directory} holds a run: give another --out, or --resume to complete it"
+            )
         differing = known.differences(self.plan)
         if differing:
             raise DataError(
@@ -158,31 +185,41 @@ class RunWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._groups.close()
-        self._costs.close()
+        self._open.close()
 
     def _cut_back(self) -> int:
-        """Forget what a kill left of a batch: what is kept is what a batch's seeds begin after."""
-        kept = min(_lines(self._groups), _lines(self._costs))
+        """Forget what a kill left of a batch: what is kept is what a batch's seeds begin after.
+
+        Costs are written first, so there are as many, unless somebody took them away: that is no
+        reason to forget groups.
+        """
+        kept = _lines(self._groups)
         if kept < self.plan.data["tasks"]:
             kept -= kept % self.plan.batch
         for file in (self._groups, self._costs):
             file.truncate(_end_of(file, kept))
+            os.fsync(file.fileno())
         return kept
 
 
-def _append(file: IO[bytes], text: str) -> None:
-    file.write(text.encode())
-    file.flush()
-    os.fsync(file.fileno())
+def _append(file: FileIO, text: str) -> None:
+    """Add lines, whole or, where the disk is full, none."""
+    left, end = memoryview(text.encode()), file.seek(0, os.SEEK_END)
+    try:
+        while left:
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(end)
+        raise
 
 
-def _lines(file: IO[bytes]) -> int:
-    file.seek(0)
-    return sum(line.endswith(b"\n") for line in file)
+def _lines(file: FileIO) -> int:
+    with Path(str(file.name)).open("rb") as lines:
+        return sum(line.endswith(b"\n") for line in lines)
 
 
-def _end_of(file: IO[bytes], lines: int) -> int:
+def _end_of(file: FileIO, lines: int) -> int:
     """Where the first so many lines end, in bytes."""
-    file.seek(0)
-    return sum(len(file.readline()) for _ in range(lines))
+    with Path(str(file.name)).open("rb") as known:
+        return sum(map(len, islice(known, lines)))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Sequence
+from itertools import count
+from queue import SimpleQueue
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -12,8 +14,9 @@ from ..envs import Completion
 from ..envs.openai_client import connect
 from .player import Answer, Asked
 
-_OF_ALL = frozenset({401, 403, 404, 405, 408, 409, 425, 429})
-"""Answers that say nothing of the one question: it stops the run, which can be resumed."""
+_OF_ONE = frozenset({400, 413, 414, 422, 431, 451})
+"""Refusals of what is in a request. All others (no key, no money, too many, out of order) say
+nothing of the one question: they stop the run, which can be resumed."""
 
 
 class ServerFailed(OSError):
@@ -24,7 +27,8 @@ class ServerPlayer:
     """Asks ``/v1/chat/completions``, one request for each turn, with a seed of its own.
 
     A request that is refused for what is in it (such as one that is too long) costs its episode
-    the reward; a server that cannot be reached, or has failed ``retries`` times, stops the run.
+    the reward; a server that cannot be reached, or has failed ``retries`` times, stops the run. So
+    does one that refuses whatever it is asked: then it is a setting that it does not take.
 
     Args:
         base_url: such as ``http://127.0.0.1:8000/v1``.
@@ -68,6 +72,7 @@ class ServerPlayer:
         self.sampling = {k: v for k, v in sampling.items() if v is not None}
         self.extra = dict(extra or {})
         self._client = connect(base_url, api_key_env, retries=retries, timeout_s=timeout_s)
+        self._answered = False
 
     def describe(self) -> dict[str, Any]:
         """The address, the model and what replies depend on; no key."""
@@ -85,18 +90,22 @@ class ServerPlayer:
         Raises:
             ServerFailed: the server does not answer, or none of its answers is one.
         """
-        pool = ThreadPoolExecutor(min(self.concurrency, max(1, len(asked))))
-        try:
-            return list(pool.map(self._one, asked))
-        finally:
-            pool.shutdown(cancel_futures=True)  # where one failed, the others are not asked
+        found = _side_by_side(self._one, asked, self.concurrency)
+        refused = [answer.fault for answer in found if answer.completion is None]
+        self._answered = self._answered or len(refused) < len(found)
+        if not self._answered and len({a.task for a in asked}) > 1:
+            raise ServerFailed(
+                f"all {len(refused):,} requests were refused, and none was answered before, so it "
+                f"is not for what the tasks say: {refused[0]}"
+            )
+        return found
 
     def _one(self, asked: Asked) -> Answer:
         import openai
 
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [dict(m) for m in asked.messages],
+            "messages": [{**m, "content": _sendable(m["content"])} for m in asked.messages],
             "seed": asked.seed,
             **self.sampling,
         }
@@ -105,15 +114,52 @@ class ServerPlayer:
             response = create(**body, extra_body=self.extra or None)
             return _read(bytes(response.content), self.base_url)
         except openai.APIStatusError as error:
-            said = " ".join(error.response.text.split())[:200]
-            told = f"{self.base_url} answered {error.status_code}: {said}"
-            if error.status_code in _OF_ALL or not 400 <= error.status_code < 500:
+            said = " ".join(error.response.text.split()).replace(self._client.api_key, "...")
+            told = f"{self.base_url} answered {error.status_code}: {said[:200]}"
+            if error.status_code not in _OF_ONE:
                 raise ServerFailed(told) from error
             return Answer(None, told)
         except openai.OpenAIError as error:
             raise ServerFailed(
-                f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}"
+                f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}. Is it up, and "
+                "is that its address?"
             ) from error
+
+
+def _side_by_side(
+    ask: Callable[[Asked], Answer], asked: Sequence[Asked], most: int
+) -> list[Answer]:
+    """Ask for all, so many at a time; the first failure ends it.
+
+    The threads are daemons, which nobody waits for: after Ctrl-C or a failure, a request under way
+    may take minutes.
+    """
+    left, done, stop = count(), SimpleQueue[tuple[int, Answer | BaseException]](), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set() and (place := next(left)) < len(asked):
+            try:
+                done.put((place, ask(asked[place])))
+            except BaseException as error:  # raised below, in the caller's thread
+                done.put((place, error))
+
+    for _ in range(min(most, len(asked))):
+        threading.Thread(target=work, name="assay-ask", daemon=True).start()
+    found: dict[int, Answer] = {}
+    try:
+        while len(found) < len(asked):
+            place, answer = done.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            found[place] = answer
+    finally:
+        stop.set()
+    return [found[place] for place in range(len(asked))]
+
+
+def _sendable(text: str) -> str:
+    """Halves of surrogate pairs, which a reply may hold and UTF-8 cannot, as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _refuse_address(base_url: str) -> None:

@@ -44,7 +44,7 @@ class Tally:
             self.lengths.append(sum(len(m["content"]) for m in episode.turns if _is_reply(m)))
             self.rewards["total"].add(episode.reward)
             for name, value in episode.rewards.items():
-                self.rewards[name].add(value)
+                self.rewards["total (part)" if name == "total" else name].add(value)
 
     @property
     def replies(self) -> int:
@@ -94,7 +94,7 @@ class Tally:
         for row in self.rows:
             by_level[row.level].append(row)
         named = [level for level in by_level if level]
-        if not named or len(by_level) > _MOST_LEVELS:
+        if not named or (self.by is None and len(by_level) > _MOST_LEVELS):
             return {}
         found = {}
         for level in sorted(by_level, key=_natural):

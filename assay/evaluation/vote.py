@@ -8,12 +8,22 @@ from itertools import combinations
 from math import comb
 
 from ..envs import Episode
+from ..envs.audit_subject import parts
 from ..envs.seeding import rng_at
-from ..verifiers import Status
+from ..verifiers import SQL, Code, Countdown, RegexSynthesis, Status, Verifier
 
 _RIGHT = ("right",)
 _MOST = 256
 """Subsets of k replies that are looked at; where there are more, so many are drawn."""
+
+
+_OWN_WAYS = (Code, Countdown, RegexSynthesis, SQL)
+"""Verifiers of answers that each reply makes in its own way, though they fit one task alone."""
+
+
+def many_answers(rubric: Verifier) -> bool:
+    """Whether different answers to a task may be right, so that each is a vote of its own."""
+    return any(part.many_answers or isinstance(part, _OWN_WAYS) for part in parts(rubric))
 
 
 def ballots(episodes: Sequence[Episode], *, many_answers: bool) -> list[tuple[Hashable, bool]]:

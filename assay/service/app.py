@@ -26,6 +26,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
     code: {"model": messages.Failed, "description": why}
     for code, why in {
         401: "no known token",
+        409: "another environment is served than Assay-Serves asks for",
         413: "too much for one request",
         422: "not the right fields",
         429: "too often",
@@ -36,8 +37,9 @@ _ABOUT = """Judging of replies, and episodes, for one environment.
 
 A verdict whose `score` is null is a fault of the server's, never of the reply: leave it out, and
 never take it for 0. Over WebSocket, at `/v1/ws`, a message is the body of the route of the same
-name with two fields more: `op`, one of `score`, `reset`, `step`, `close`, `tasks`, and `id`, which
-comes back with the answer. Answers come as they are ready, and many may be awaited at one time.
+name with two fields more: `op`, one of `score`, `reset`, `step`, `close`, `tasks`, `groups`, and
+`id`, which comes back with the answer. Answers come as they are ready, and many may be awaited at
+one time.
 """
 
 
@@ -62,7 +64,8 @@ def create_app(
     desk = Desk(env, limits, references=references, reasons=reasons)
 
     @contextlib.asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        app.state.begun = True
         sweeping = asyncio.create_task(_sweep(desk))
         try:
             yield
@@ -79,7 +82,7 @@ def create_app(
         lifespan=life,
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.desk, app.state.begun = desk, False
     _answer_refusals(app)
     _add_v1(app, desk)
     _add_operations(app, desk)
@@ -95,7 +98,14 @@ def create_app(
     )
 
     def guarded(inner: Any) -> Guard:
-        guard = Guard(inner, limits=limits, tokens=tokens, metrics=desk.metrics, routes=routes)
+        guard = Guard(
+            inner,
+            limits=limits,
+            tokens=tokens,
+            metrics=desk.metrics,
+            routes=routes,
+            serves=desk.identity,
+        )
         app.state.guard = guard
         return guard
 
@@ -116,6 +126,11 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
         """Judge replies; verdicts come in their order."""
         return JSONResponse(await desk.score(asked))
 
+    @app.post("/v1/groups", response_model=messages.GroupsTold, responses=_FAILURES)
+    async def groups(asked: messages.Groups) -> Any:
+        """Add the rewards that depend on the group; each episode was judged by itself before."""
+        return JSONResponse(await desk.groups(asked))
+
     @app.get("/v1/tasks/{index}", response_model=messages.TasksTold, responses=_FAILURES)
     async def task(index: Annotated[int, Path(ge=0, lt=2**63)]) -> Any:
         """One task: its prompt and id, never its reference."""
@@ -134,7 +149,7 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
     @app.post("/v1/episodes/step", response_model=messages.Outcomes, responses=_FAILURES)
     async def steps(asked: messages.Steps, request: Request) -> Any:
         """Take a turn in each of several episodes."""
-        return JSONResponse(await desk.step(asked.steps, desk.over_http, _owner(request)))
+        return JSONResponse(await desk.step_and_reset(asked, desk.over_http, _owner(request)))
 
     @app.post("/v1/episodes/close", response_model=messages.Closed, responses=_FAILURES)
     async def close_many(asked: messages.Close, request: Request) -> Any:

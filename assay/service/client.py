@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections import OrderedDict
+import weakref
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, SupportsFloat
 
-from ..envs import Completion, GroupRubric, Source, State, Task, TextEnv, Turn
+from ..envs import Completion, Episode, GroupRubric, Source, State, Task, TextEnv, Turn
 from ..verifiers import Status, Verdict, Verifier
-from .remote import Remote, RemoteError, parts, sendable
+from ..verifiers.verifier import same_length
+from .remote import Remote, RemoteError, described, parts, rows, sendable
 
 TOKEN = "ASSAY_SERVE_TOKEN"
 
@@ -26,15 +30,14 @@ class RemoteEnv(TextEnv):
     Args:
         url: such as ``http://127.0.0.1:8000``.
         token: the server's; by default that of ``ASSAY_SERVE_TOKEN``, where it is set.
-        group_rubric: a server judges each episode by itself; where its environment has rewards
-            that depend on the group, give them here.
+        group_rubric: in place of the server's rewards that depend on the group, where it has any.
         retries: of a call that failed, before it counts as the server's fault.
         timeout_s: of one call.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        RemoteError: the server does not answer, or refuses the token.
-        ValueError: the URL is none, or the environment has a group rubric and none is given.
+        RemoteError: the server does not answer, refuses the token, or is of another version.
+        ValueError: the URL is none.
 
     Example:
         >>> env = RemoteEnv("http://127.0.0.1:8000")  # doctest: +SKIP
@@ -55,17 +58,13 @@ class RemoteEnv(TextEnv):
             url, token or os.environ.get(TOKEN) or None, retries=retries, timeout_s=timeout_s
         )
         try:
-            told = remote.get("/v1/environment")
+            told = described(remote)
         except RemoteError:
             remote.close()
             raise
-        if told["group_rubric"] and group_rubric is None:
-            remote.close()
-            raise ValueError(
-                f"{told['name']} at {url} has rewards that depend on the group, and a server "
-                "judges each episode by itself: give the same group_rubric here"
-            )
-        self.remote, self.limits = remote, told["limits"]
+        self.remote, self.limits, self.lone = remote, told["limits"], told["lone_replies"]
+        self._tools: list[dict[str, Any]] | None = told["tools"]
+        self._left: deque[str] = deque()
         super().__init__(
             RemoteSource(remote, told["size"]),
             RemoteVerifier(remote, told["limits"]),
@@ -73,11 +72,37 @@ class RemoteEnv(TextEnv):
             max_turns=told["max_turns"],
             render_mode=render_mode,
         )
+        if group_rubric is None and told["group_rubric"]:
+            group_rubric = RemoteGroupRubric(remote, told["limits"])
         self.group_rubric = group_rubric
+
+    @property
+    def schemas(self) -> list[dict[str, Any]]:
+        """The JSON schemas of the tools that policies may call; the server makes the calls.
+
+        Raises:
+            AttributeError: there are no tools.
+        """
+        if self._tools is None:
+            raise AttributeError(f"{self.name} has no tools, and so no schemas")
+        return self._tools
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Put a task, as for a TextEnv; with tools ``info["tools"]`` has their schemas."""
+        text, info = super().reset(seed=seed, options=options)
+        return text, info if self._tools is None else info | {"tools": self._tools}
+
+    def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take the policy's turn, as for a TextEnv; with tools ``info`` has their schemas."""
+        text, reward, terminated, truncated, info = super().step(action)
+        more = {} if self._tools is None else {"tools": self._tools}
+        return text, reward, terminated, truncated, info | more
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
         """The server's answer to each; one whose server fails ends without a score."""
-        if self.max_turns == 1:  # judged with all others, when they are over
+        if self.lone:  # judged with all others, when they are over
             return super().respond_many(states, replies)
         outcomes = self._steps(states, replies, [len(s.step_rewards) for s in states])
         return [self._turn(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
@@ -85,7 +110,7 @@ class RemoteEnv(TextEnv):
     def advance(self, states: Sequence[State], completions: Sequence[Completion]) -> None:
         """Take one turn in each episode; the server is told of those that were cut off."""
         super().advance(states, completions)
-        if self.max_turns == 1:
+        if self.lone:
             return
         cut = [s for s in states if s.ended == "truncated" and s.verdict is None]
         turns = [len(s.step_rewards) - 1 for s in cut]
@@ -94,12 +119,12 @@ class RemoteEnv(TextEnv):
             state.verdict = _verdict_of(outcome)
 
     def clone(self) -> tuple[State | None, dict[str, Any]]:
-        """The episode and the random state, where an episode is one turn.
+        """The episode and the random state, where an episode is one reply.
 
         Raises:
-            RuntimeError: it is several: the rest of the episode is on the server.
+            RuntimeError: it is played: the rest of the episode is on the server.
         """
-        if self.max_turns > 1:
+        if not self.lone:
             raise RuntimeError(
                 f"{self.name} keeps its episodes on {self.remote.url}, where they cannot be "
                 "copied: play the turns anew"
@@ -107,7 +132,9 @@ class RemoteEnv(TextEnv):
         return super().clone()
 
     def close(self) -> None:
-        """End the connections."""
+        """Give back episodes that were not played to their end, and end the connections."""
+        self._state = None
+        self._give_back(retries=0)
         super().close()
         self.remote.close()
 
@@ -118,7 +145,7 @@ class RemoteEnv(TextEnv):
 
     def _turn(self, state: State, outcome: Mapping[str, Any]) -> Turn:
         """A turn of the server's; where it cut the episode off, so will :meth:`_take`."""
-        if "error" in outcome:
+        if outcome.get("error") is not None or not set(outcome) >= _OUTCOME:
             return Turn.end(_verdict_of(outcome))
         said = tuple(outcome["messages"])
         if not (outcome["done"] or outcome["truncated"]):
@@ -152,29 +179,118 @@ class RemoteEnv(TextEnv):
                     }
                     for i in part
                 ]
-                found += self.remote.post("/v1/episodes/step", {"steps": body})["outcomes"]
+                answer = self.remote.post("/v1/episodes/step", {"steps": body})
+                outcomes = rows(answer, "outcomes", len(some))
             except RemoteError as error:
-                found += [{"error": {"message": str(error)}}] * len(some)
+                outcomes = [{"error": {"message": str(error)}}] * len(some)
+            for state, outcome in zip(some, outcomes, strict=True):
+                if outcome.get("verdict") is not None and isinstance(state.data, _Played):
+                    state.data.over()
+            found += outcomes
         return found
 
     def _begin(self, states: Sequence[State]) -> None:
         """Begin episodes on the server that have not begun there."""
         new = [state for state in states if not isinstance(state.data, _Played)]
         if new:
+            self._give_back()
             body = {"tasks": [state.task.reference for state in new]}
-            begun = self.remote.post("/v1/episodes", body)["episodes"]
+            begun = rows(self.remote.post("/v1/episodes", body), "episodes", len(new))
             for state, row in zip(new, begun, strict=True):
-                state.data = _Played(row["episode"])
+                state.data = _Played(row["episode"], self._left)
+
+    def _give_back(self, retries: int | None = None) -> None:
+        """Close episodes that nobody plays any more; the server would hold them for a while."""
+        ids = [self._left.popleft() for _ in range(min(len(self._left), self.limits["batch"]))]
+        if ids:
+            with contextlib.suppress(RemoteError):
+                self.remote.post("/v1/episodes/close", {"episodes": ids}, retries=retries)
+
+
+_OUTCOME = frozenset({"messages", "done", "truncated", "reward"})
 
 
 class _Played:
-    """Which episode of the server's a state is, and its verdict where it was cut off."""
+    """Which episode of the server's a state is, and its verdict where it was cut off.
 
-    __slots__ = ("episode", "verdict")
+    Where nobody holds it any more before it is over, its id goes to those that are left.
+    """
 
-    def __init__(self, episode: str) -> None:
-        self.episode = episode
+    __slots__ = ("__weakref__", "_gone", "episode", "left", "verdict")
+
+    def __init__(self, episode: str, left: deque[str]) -> None:
+        self.episode, self.left = episode, left
         self.verdict: Verdict | None = None
+        self._gone = weakref.finalize(self, left.append, episode)
+        self._gone.atexit = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Played, (self.episode, self.left)
+
+    def over(self) -> None:
+        """The server lets go of it by itself."""
+        self._gone.detach()
+
+
+class RemoteGroupRubric(GroupRubric):
+    """Has a server add the rewards that depend on the group.
+
+    Episodes are sent with their tokens, without log-probabilities.
+
+    Args:
+        remote: the server.
+        limits: what it told of them.
+    """
+
+    def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
+        self.remote, self.limits = remote, limits
+
+    def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
+        """The same episodes with the server's verdicts; without a score where it gives none."""
+        group = {"task": task.reference, "episodes": [_given(e) for e in episodes]}
+        try:
+            (row,) = rows(self.remote.post("/v1/groups", {"groups": [group]}), "groups", 1)
+            found = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(episodes))]
+        except RemoteError as error:
+            found = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(episodes)
+        return [
+            e if e.reward is None else replace(e, verdict=_reasoned(verdict, e.verdict))
+            for e, verdict in zip(episodes, found, strict=True)
+        ]
+
+    def close(self) -> None:
+        """End the connections."""
+        self.remote.close()
+
+    def to_json(self) -> dict[str, Any]:
+        """Which server judges."""
+        return {"name": "RemoteGroupRubric", "url": self.remote.url}
+
+    def __repr__(self) -> str:
+        return f"RemoteGroupRubric({self.remote.url!r})"
+
+
+def _given(episode: Episode) -> dict[str, Any]:
+    """An episode as the server takes it."""
+    verdict = episode.verdict
+    return {
+        "turns": [{n: sendable(text) for n, text in m.items()} for m in episode.turns],
+        "verdict": {
+            "status": verdict.status.value,
+            "score": verdict.score,
+            "reason": sendable(verdict.reason),
+            "extracted": None if verdict.extracted is None else sendable(verdict.extracted),
+            "parts": dict(verdict.parts),
+        },
+        "step_rewards": list(episode.step_rewards),
+        "truncated": episode.truncated,
+        "spans": [{"author": s.author, "ids": list(s.ids)} for s in episode.spans],
+    }
+
+
+def _reasoned(verdict: Verdict, before: Verdict) -> Verdict:
+    """With the reason of before, where the server tells none."""
+    return verdict if verdict.reason else replace(verdict, reason=before.reason)
 
 
 class RemoteSource(Source):
@@ -210,8 +326,8 @@ class RemoteSource(Source):
                 return self._tasks[index]
         if index < 0 or (self.size is not None and index >= self.size):
             raise IndexError(f"task must be from 0 to {(self.size or 2**63) - 1}, got {index}")
-        row = self.remote.get(f"/v1/tasks/{index}")["tasks"][0]
-        task = Task(row["messages"], index, row["id"], row["metadata"])
+        (row,) = rows(self.remote.get(f"/v1/tasks/{index}"), "tasks", 1)
+        task = _task(row, index)
         with self._lock:
             self._tasks[index] = task
             while len(self._tasks) > self.kept:
@@ -232,6 +348,7 @@ class RemoteVerifier(Verifier):
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """The server's verdicts; ``verifier_error``, without a score, where it gives none."""
+        same_length(replies, references)
         found: list[Verdict] = []
         for part in parts(replies, self.limits["batch"], self.limits["body_bytes"]):
             body = {
@@ -239,8 +356,8 @@ class RemoteVerifier(Verifier):
                 "tasks": [references[i] for i in part],
             }
             try:
-                rows = self.remote.post("/v1/score", body)["verdicts"]
-                found += [_verdict(row) for row in rows]
+                answer = self.remote.post("/v1/score", body)
+                found += [_verdict(row) for row in rows(answer, "verdicts", len(part))]
             except RemoteError as error:
                 found += [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(part)
         return found
@@ -254,8 +371,21 @@ class RemoteVerifier(Verifier):
         self.remote.close()
 
 
+def _task(row: Mapping[str, Any], index: int) -> Task:
+    try:
+        return Task(row["messages"], index, row["id"], row["metadata"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise RemoteError(f"the server told a task that is none: {error}") from error
+
+
 def _verdict(row: Mapping[str, Any]) -> Verdict:
-    return Verdict(row["status"], row["score"], row["reason"], row["extracted"], row["parts"])
+    """A verdict that was told; one that is none is a fault of the server's."""
+    try:
+        return Verdict(row["status"], row["score"], row["reason"], row["extracted"], row["parts"])
+    except (KeyError, TypeError, ValueError) as error:
+        return Verdict.fault(
+            Status.VERIFIER_ERROR, f"the server told a verdict that is none: {error}"
+        )
 
 
 def _verdict_of(outcome: Mapping[str, Any]) -> Verdict:
@@ -263,5 +393,7 @@ def _verdict_of(outcome: Mapping[str, Any]) -> Verdict:
     row = outcome.get("verdict")
     if row is not None:
         return _verdict(row)
-    why = outcome.get("error", {}).get("message", "the server gave no verdict")
-    return Verdict.fault(Status.VERIFIER_ERROR, str(why))
+    told = outcome.get("error") or {}
+    return Verdict.fault(
+        Status.VERIFIER_ERROR, str(told.get("message", "the server gave no verdict"))
+    )

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,13 +14,16 @@ from gymnasium.utils import seeding
 
 from ..envs import Completion, Rows, State, Task, TextEnv
 from ..envs.batches import Batches
+from ..envs.tools import ToolEnv
+from ..lone_replies import played
 from ..verifiers import Status, Verdict
 from . import messages
 from .held import Budget, HeldEpisode, Holder, digest
+from .identity import PROTOCOL, identity
 from .limits import ServiceLimits
 from .metrics import Metrics
 from .refused import Refused
-from .told import finite, messages_told, task_told, verdict_told
+from .told import episodes_of, finite, messages_told, task_told, verdict_told
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
@@ -54,8 +57,9 @@ class Desk:
         reasons: bool = False,
         metrics: Metrics | None = None,
     ) -> None:
-        self.env, self.limits = env, limits
+        self.env, self.limits, self.played = env, limits, played(env)
         self.references, self.reasons = references, reasons
+        self.identity = identity(env)
         self.budget = Budget(limits)
         self.metrics = metrics or Metrics()
         self.waiting = 0
@@ -72,7 +76,6 @@ class Desk:
             and kind.begin is TextEnv.begin
             and kind.task is TextEnv.task
         )
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._ready: tuple[float, bool] | None = None
         self.metrics.watch(self)
 
@@ -104,12 +107,12 @@ class Desk:
             )
         if len(keys if keys is not None else asked.references or ()) != len(asked.replies):
             raise Refused(422, "invalid", "give one task, or one reference, for each reply")
-        if keys is not None and self.env.max_turns > 1:
+        if keys is not None and self.played:
             raise Refused(
                 422,
                 "turns",
-                f"{self.env.name} takes several turns: play an episode, there is no judging of "
-                "one reply",
+                f"{self.env.name} judges episodes as they are played ({', '.join(self.played)}), "
+                "not lone replies: begin an episode, and step",
             )
         if keys is None:
             golds = asked.references or []
@@ -117,7 +120,8 @@ class Desk:
             golds = await self._found(
                 len(keys), lambda: [task.reference for task, _ in self._find(keys)]
             )
-        verdicts = await self._do(len(golds), self._judges.do((asked.replies, golds)))
+        self._room_for(len(golds))
+        verdicts = await self._do(len(golds), self._judges.put((asked.replies, golds)))
         return {"verdicts": [self._verdict(v) for v in verdicts]}
 
     async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
@@ -140,6 +144,19 @@ class Desk:
             ]
         }
 
+    async def step_and_reset(
+        self, asked: messages.Steps, holder: Holder, owner: str = ""
+    ) -> dict[str, Any]:
+        """Take steps, then begin episodes where that is asked for; no refusal costs an outcome."""
+        told = await self.step(asked.steps, holder, owner)
+        if asked.reset is not None:
+            try:
+                told |= await self.reset(asked.reset, holder, owner)
+            except Refused as refused:
+                self.metrics.refused[refused.code] += 1
+                told["not_begun"] = refused.to_json()["error"]
+        return told
+
     async def step(
         self, asked: Sequence[messages.Step], holder: Holder, owner: str = ""
     ) -> dict[str, Any]:
@@ -151,24 +168,59 @@ class Desk:
         told: list[dict[str, Any]] = []
         taken: list[_Taken] = []
         places: list[int] = []
+        again: list[tuple[int, HeldEpisode]] = []
         for place, step in enumerate(asked):
             episode = holder.get(step.episode, owner)
+            if episode is not None and _is_going(episode, step):
+                again.append((place, episode))
+                told.append({})
+                continue
             try:
                 answered = _earlier(episode, step)
             except Refused as refused:
                 answered = {"episode": step.episode, **refused.to_json()}
             told.append(answered or {})
             if answered is None and episode is not None:
-                episode.busy = True
+                episode.begin(step.reply)
                 taken.append(_Taken(episode, step.reply, step.truncated))
                 places.append(place)
         if taken:
-            found = await self._do(len(taken), self._step(taken, holder))
+            try:
+                self._room_for(len(taken))
+            except Refused:
+                for one in taken:
+                    one.episode.end()
+                raise
+            turns = self._turns.put(taken)
+            turns.add_done_callback(lambda _: _settle(taken, holder))
+            found = await self._do(len(taken), turns)
             for place, outcome in zip(places, found, strict=True):
                 told[place] = outcome
+        for place, episode in again:
+            told[place] = await self._once_taken(episode, asked[place])
         if owner:
             told = [{**row, "episode": row["episode"].removeprefix(owner)} for row in told]
         return {"outcomes": told}
+
+    async def groups(self, asked: messages.Groups) -> dict[str, Any]:
+        """What the group's rewards make of episodes that were judged one by one."""
+        rubric = self.env.group_rubric
+        if rubric is None:
+            raise Refused(422, "groups", f"{self.env.name} has no rewards that depend on the group")
+        weight = sum(len(group.episodes) for group in asked.groups)
+        self._allow("episodes", weight)
+
+        def judge() -> list[list[Verdict]]:
+            tasks = self._find([group.task for group in asked.groups])
+            return [
+                [e.verdict for e in rubric.judged(task, episodes_of(task, group))]
+                for (task, _), group in zip(tasks, asked.groups, strict=True)
+            ]
+
+        found = await self._found(max(weight, _FEW + 1), judge)
+        return {
+            "groups": [[verdict_told(v, reasons=self.reasons) for v in group] for group in found]
+        }
 
     def close(self, asked: messages.Close, holder: Holder, owner: str = "") -> dict[str, Any]:
         """Forget episodes."""
@@ -182,9 +234,13 @@ class Desk:
         limits = ("body_bytes", "batch", "reply_chars", "episode_chars", "in_flight", "rate")
         return {
             "name": self.env.name,
+            "sha256": self.identity,
+            "protocol": PROTOCOL,
             "size": self.env.source.size,
             "max_turns": self.env.max_turns,
+            "lone_replies": not self.played,
             "group_rubric": self.env.group_rubric is not None,
+            "tools": self.env.schemas if isinstance(self.env, ToolEnv) else None,
             "references": self.references,
             "reasons": self.reasons,
             "version": __version__,
@@ -222,15 +278,19 @@ class Desk:
         """
         if self._at_hand and weight <= _FEW:  # a thread takes longer to begin than this takes
             return call()
-        result: _Found | Refused = await self._do(weight, self._finds.do(call))
+        self._room_for(weight)
+        result: _Found | Refused = await self._do(weight, self._finds.put(call))
         if isinstance(result, Refused):
             raise result
         return result
 
-    async def _do(self, weight: int, work: Coroutine[Any, Any, _Found]) -> _Found:
-        """Await work that may wait for its turn; it goes on where nobody awaits it any more."""
+    def _room_for(self, weight: int) -> None:
+        """Refuse work where too much waits already.
+
+        Raises:
+            Refused: 503.
+        """
         if self.waiting + weight > self.limits.queue and self.waiting:
-            work.close()
             raise Refused(
                 503,
                 "busy",
@@ -238,33 +298,39 @@ class Desk:
                 "back later",
                 retry_s=1,
             )
+
+    async def _do(self, weight: int, work: asyncio.Future[_Found]) -> _Found:
+        """Await work that waits for its turn; it goes on where nobody awaits it any more."""
         self.waiting += weight
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(lambda _: self._done(weight, task))
-        try:
-            return await asyncio.wait_for(asyncio.shield(task), self.limits.request_s)
-        except TimeoutError as error:
+        work.add_done_callback(lambda _: self._done(weight, work))
+        await asyncio.wait((work,), timeout=self.limits.request_s)
+        if not work.done():
             raise Refused(
                 504, "late", f"there is no answer after {self.limits.request_s:g} s", retry_s=5
-            ) from error
+            )
+        return work.result()
 
-    def _done(self, weight: int, task: asyncio.Task[Any]) -> None:
+    def _done(self, weight: int, work: asyncio.Future[Any]) -> None:
         self.waiting -= weight
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # somebody has asked: no complaint where nobody awaits it
+        if not work.cancelled():
+            work.exception()  # somebody has asked: no complaint where nobody awaits it
 
-    async def _step(self, taken: list[_Taken], holder: Holder) -> list[dict[str, Any]]:
-        """Outcomes of steps; the episodes are free again however it ends."""
+    async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
+        """The outcome of a step that was sent again while it was being taken."""
         try:
-            outcomes = await self._turns.do(taken)
-            for step in taken:
-                holder.grew(step.episode)
-            return outcomes
-        finally:
-            for step in taken:
-                step.episode.busy = False
+            if episode.going is not None:
+                done = asyncio.shield(episode.going[1])
+                await asyncio.wait_for(done, self.limits.request_s)
+            answered = _earlier(episode, step)
+        except TimeoutError:
+            late = Refused(504, "late", f"the step takes longer than {self.limits.request_s:g} s")
+            return {"episode": episode.id, **late.to_json()}
+        except Refused as refused:
+            return {"episode": episode.id, **refused.to_json()}
+        if answered is None:
+            failed = Refused(500, "fault", "the step was not taken")
+            return {"episode": episode.id, **failed.to_json()}
+        return answered
 
     def _step_all(self, requests: list[list[_Taken]]) -> list[list[dict[str, Any]]]:
         """Take the steps of several requests, and judge all that is over in one batch."""
@@ -383,12 +449,25 @@ class Desk:
         return [self.env.source.draw(rng) for _ in range(asked.count)]
 
     def _probed(self) -> bool:
-        """Judge one reply, a winning one where one is known: only a fault of ours is no score."""
-        state = self.env.begin(self.env.task(0))
-        if self.env.max_turns > 1:
-            return True  # its turns may have effects
-        reply = self.env.solve(state) or ""
-        return self.env.rubric.verify(reply, state.task.reference).score is not None
+        """Judge one reply, a winning one where one is known: only a fault of ours is no score.
+
+        Of an environment that is played, the first turn is taken too where it is known what to
+        say: its tools may need the sandbox.
+        """
+        env, task = self.env, self.env.task(0)
+        if not self.played:
+            reply = env.solve(env.begin(task)) or ""
+            return env.rubric.verify(reply, task.reference).score is not None
+        winning = env.rubric.winning_reply(task.reference)
+        if winning is not None and env.rubric.verify(winning, task.reference).score is None:
+            return False
+        if task.solution is None and type(env).solve is TextEnv.solve:
+            return True  # to begin an episode may have effects elsewhere
+        state = env.begin(task)
+        said = env.solve(state)
+        if said is not None:
+            env.advance([state], [Completion(said)])
+        return state.verdict is None or state.verdict.score is not None
 
     def _allow(self, what: str, count: int) -> None:
         if count > self.limits.batch:
@@ -425,6 +504,22 @@ def _result(call: _Call) -> Any:
     except Exception as error:
         _log.exception("an environment raised")
         return Refused(500, "environment", f"the environment raised {type(error).__name__}")
+
+
+def _settle(taken: list[_Taken], holder: Holder) -> None:
+    """The steps were taken, or could not be: the episodes are free again."""
+    for step in taken:
+        holder.grew(step.episode)
+        step.episode.end()
+
+
+def _is_going(episode: HeldEpisode, step: messages.Step) -> bool:
+    """Whether a step is one that is being taken, sent again: after a broken connection, say."""
+    return (
+        episode.going is not None
+        and step.turn == episode.turn
+        and digest(step.reply) == episode.going[0]
+    )
 
 
 def _state(step: _Taken) -> State:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from .identity import HEADER
 from .limits import ServiceLimits
 from .metrics import Metrics
 from .rate import Rates
@@ -23,6 +24,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/openenv/health"})
+_SERVES = HEADER.encode()
 _access = logging.getLogger("assay.service.access")
 _log = logging.getLogger("assay.service")
 
@@ -42,6 +44,7 @@ class Guard:
         tokens: who may ask.
         metrics: where it counts.
         routes: paths that are counted by their own name; the rest is ``other``.
+        serves: the hash of what is served; who expects another is refused.
     """
 
     def __init__(
@@ -52,9 +55,10 @@ class Guard:
         tokens: Tokens,
         metrics: Metrics,
         routes: frozenset[str],
+        serves: str = "",
     ) -> None:
         self.app, self.limits, self.tokens, self.metrics = app, limits, tokens, metrics
-        self.routes = routes
+        self.routes, self.serves = routes, serves.encode()
         self.rates = Rates(limits.rate, limits.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +97,7 @@ class Guard:
         headers = _headers(scope)
         client = (scope.get("client") or ("",))[0]
         scope["assay.owner"] = client
-        self._refuse_foreign(headers)
+        self._refuse_foreign(headers, client)
         if scope["path"] not in OPEN:
             if self.tokens:
                 name = self.tokens.name_of(headers.get(b"authorization"))
@@ -111,6 +115,13 @@ class Guard:
                     "more in one request",
                     retry_s=wait,
                 )
+            if headers.get(_SERVES, self.serves) != self.serves:
+                raise Refused(
+                    409,
+                    "environment",
+                    "another environment is served now than the client began with: its tasks, "
+                    "verifiers or version differ, and so may its scores. Begin anew with it",
+                )
         if scope["type"] == "http":
             receive = await self._whole_body(headers, receive)
         elif self.metrics.sockets >= self.limits.sockets:
@@ -119,13 +130,14 @@ class Guard:
             )
         await self.app(scope, receive, send)
 
-    def _refuse_foreign(self, headers: dict[bytes, bytes]) -> None:
+    def _refuse_foreign(self, headers: dict[bytes, bytes], client: str) -> None:
         """Refuse what a web page of another origin asks, and where its name leads here.
 
-        Without tokens a browser on this machine would be let in whatever page it shows.
+        Without tokens a browser on this machine would be let in whatever page it shows; and other
+        machines would be, where somebody has an ASGI server of their own listen to the network.
         """
         host = headers.get(b"host", b"").decode("latin-1")
-        if not self.tokens and not _loopback(host):
+        if not self.tokens and not (_loopback(host) and _here(client)):
             raise Refused(
                 403, "host", "without tokens only localhost is answered: start with --token-file"
             )
@@ -143,6 +155,8 @@ class Guard:
         too_large = Refused(
             413, "body", f"the body is larger than {limit} bytes: send it in several requests"
         )
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise Refused(415, "encoding", "bodies are not unpacked: send them as they are")
         told = headers.get(b"content-length", b"0")
         if not told.isdigit() or len(told) > 18 or int(told) > limit:
             raise too_large
@@ -219,6 +233,14 @@ def _loopback(host: str) -> bool:
         return name in ("localhost", "testserver") or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _here(client: str) -> bool:
+    """Whether an address is this machine's; of a socket in the file system there is none."""
+    try:
+        return ipaddress.ip_address(client).is_loopback
+    except ValueError:
+        return client in ("", "testclient")
 
 
 async def _tell(scope: Scope, receive: Receive, send: Send, refused: Refused) -> None:

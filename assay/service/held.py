@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections import OrderedDict
@@ -19,13 +20,16 @@ class Budget:
     def __init__(self, limits: ServiceLimits) -> None:
         self.limits = limits
         self.episodes = self.chars = 0
+        self.keepers: list[Holder] = []
 
     def room_for(self, episodes: int, chars: int = 0) -> None:
-        """Refuse what there is no room for.
+        """Make room, of episodes that are over, or refuse what there is no room for.
 
         Raises:
             Refused: 503, as a rule for as long as others play.
         """
+        while self._is_short(episodes, chars) and any(h.forget_one_over() for h in self.keepers):
+            pass
         if self.episodes + episodes > self.limits.episodes:
             raise Refused(
                 503,
@@ -43,24 +47,44 @@ class Budget:
                 retry_s=1,
             )
 
+    def _is_short(self, episodes: int, chars: int) -> bool:
+        many = self.episodes + episodes > self.limits.episodes
+        return many or 4 * (self.chars + chars) > self.limits.held_mib * 2**20
+
 
 class HeldEpisode:
     """An episode, and what its last step came to: so a step may be sent twice.
 
     Attributes:
         state: the episode; ``None`` when it is over.
-        busy: a step is being taken.
+        going: the step that is being taken: its reply's digest, and what is done when it was.
     """
 
-    __slots__ = ("busy", "chars", "id", "outcome", "reply_hash", "state", "touched", "turn")
+    __slots__ = ("chars", "going", "id", "outcome", "reply_hash", "state", "touched", "turn")
 
     def __init__(self, id_: str, state: State) -> None:
-        self.id, self.busy = id_, False
+        self.id = id_
+        self.going: tuple[bytes, asyncio.Future[None]] | None = None
         self.state: State | None = state
         self.turn, self.reply_hash = 0, b""
         self.outcome: dict[str, Any] | None = None
         self.chars = sum(len(m["content"]) for m in state.task.messages)
         self.touched = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """A step is being taken."""
+        return self.going is not None
+
+    def begin(self, reply: str) -> None:
+        """A step is being taken from now on."""
+        self.going = digest(reply), asyncio.get_running_loop().create_future()
+
+    def end(self) -> None:
+        """None is any more, whether it was taken or not."""
+        if self.going is not None:
+            self.going[1].set_result(None)
+            self.going = None
 
     def took(self, reply: str, outcome: dict[str, Any], *, over: bool) -> None:
         """Note what a step came to."""
@@ -95,7 +119,10 @@ class Holder:
     ) -> None:
         self._budget, self._name, self.keep, self._clock = budget, name, keep, clock
         self._held: OrderedDict[str, HeldEpisode] = OrderedDict()
+        self._over: OrderedDict[str, None] = OrderedDict()
         self._ended = False
+        if keep:
+            budget.keepers.append(self)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -143,6 +170,7 @@ class Holder:
             messages = episode.state.messages
             now = sum(len(m["content"]) for m in messages)
         elif episode.outcome is not None:
+            self._over[episode.id] = None
             now = sum(len(m["content"]) for m in episode.outcome["messages"])
         self._budget.chars += now - episode.chars
         episode.chars = now
@@ -152,9 +180,17 @@ class Holder:
         episode = self._held.pop(owner + id_, None)
         if episode is None:
             return False
+        self._over.pop(episode.id, None)
         self._budget.episodes -= 1
         self._budget.chars -= episode.chars
         return True
+
+    def forget_one_over(self) -> bool:
+        """Let go of the episode that has been over longest; whether there was one.
+
+        It is held only so that its last step may be sent again, and playing goes before that.
+        """
+        return bool(self._over) and self.forget(next(iter(self._over)))
 
     def forget_idle(self) -> int:
         """Let go of what nobody has touched for too long; how many those were."""

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    TypeAdapter,
+    model_validator,
+)
+
+from ..verifiers import Status
 
 Index = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 TaskKey = Annotated[
@@ -12,18 +23,43 @@ TaskKey = Annotated[
     Field(description="A task's number from 0 or, of a data set, its id."),
 ]
 Text = Annotated[str, Field(strict=True)]
+Texts = Annotated[
+    list[Text], Field(fail_fast=True)
+]  # a body holds millions of faults, of which one will do
+TaskKeys = Annotated[list[TaskKey], Field(fail_fast=True)]
+Name = Annotated[str, Field(max_length=100, strict=True)]
 
 
 class _Message(BaseModel):
+    """With no other fields than its own; of too many they are not told one by one."""
+
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > _FIELDS:
+            raise ValueError(f"{len(given)} fields are more than any message has")
+        return given
+
+
+_FIELDS = 16
+
+
+def _finite(value: list[Any] | None) -> list[Any] | None:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("must be JSON by the standard: without NaN and Infinity") from error
+    return value
 
 
 class Score(_Message):
     """Judge replies, each to a task or against a reference of the client's own."""
 
-    replies: list[Text]
-    tasks: list[TaskKey] | None = None
-    references: list[Any] | None = Field(
+    replies: Texts
+    tasks: TaskKeys | None = None
+    references: Annotated[list[Any] | None, AfterValidator(_finite)] = Field(
         None, description="In place of tasks; only where the server allows it."
     )
 
@@ -31,7 +67,7 @@ class Score(_Message):
 class Reset(_Message):
     """Begin episodes: ``group_size`` of each task, next to each other."""
 
-    tasks: list[TaskKey] | None = None
+    tasks: TaskKeys | None = None
     count: Annotated[int, Field(ge=1, strict=True)] = Field(
         1, description="Without tasks: how many to draw."
     )
@@ -56,25 +92,73 @@ class OneStep(_Message):
 class Step(OneStep):
     """The policy's turn, and in which episode."""
 
-    episode: Annotated[str, Field(max_length=100, strict=True)]
+    episode: Name
 
 
 class Steps(_Message):
     """A turn of the policy in each of several episodes."""
 
-    steps: list[Step]
+    steps: Annotated[list[Step], Field(fail_fast=True)]
+    reset: Reset | None = Field(
+        None,
+        description="Episodes to begin when the steps are taken, told in the same answer: so one "
+        "episode after the other costs a single round trip each.",
+    )
 
 
 class Close(_Message):
     """Forget episodes."""
 
-    episodes: list[Annotated[str, Field(max_length=100, strict=True)]]
+    episodes: Annotated[list[Name], Field(fail_fast=True)]
 
 
 class Tasks(_Message):
     """Ask for tasks: prompts and ids."""
 
-    tasks: list[TaskKey]
+    tasks: TaskKeys
+
+
+class SpanGiven(_Message):
+    """A run of tokens with one author; log-probabilities stay where they are."""
+
+    author: Literal["model", "environment"]
+    ids: Annotated[list[Index], Field(fail_fast=True)]
+
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class VerdictGiven(_Message):
+    """What an episode earned by itself."""
+
+    status: Status
+    score: Share | None
+    reason: Text = ""
+    extracted: Text | None = None
+    parts: Annotated[dict[Name, Share | None], Field(max_length=200)] = {}
+
+
+class EpisodeGiven(_Message):
+    """An episode that was played and judged."""
+
+    turns: Annotated[list[Annotated[dict[Name, Text], Field(max_length=20)]], Field(fail_fast=True)]
+    verdict: VerdictGiven
+    step_rewards: Annotated[list[FiniteFloat | None], Field(fail_fast=True)] = []
+    truncated: bool = False
+    spans: Annotated[list[SpanGiven], Field(fail_fast=True)] = []
+
+
+class GroupGiven(_Message):
+    """The episodes of one task."""
+
+    task: TaskKey
+    episodes: Annotated[list[EpisodeGiven], Field(fail_fast=True)]
+
+
+class Groups(_Message):
+    """Ask for what the group's rewards make of episodes that were judged one by one."""
+
+    groups: Annotated[list[GroupGiven], Field(fail_fast=True)]
 
 
 Id = Annotated[int | str, Field(description="Given back with the answer.")]
@@ -120,10 +204,25 @@ class SocketTasks(Tasks):
     id: _SocketId
 
 
-SocketMessage = SocketScore | SocketReset | SocketSteps | SocketClose | SocketTasks
+class SocketGroups(Groups):
+    """``groups`` over WebSocket."""
+
+    op: Literal["groups"]
+    id: _SocketId
+
+
+SocketMessage = SocketScore | SocketReset | SocketSteps | SocketClose | SocketTasks | SocketGroups
 SOCKET: TypeAdapter[SocketMessage] = TypeAdapter(
     Annotated[SocketMessage, Field(discriminator="op")]
 )
+
+
+class ErrorTold(BaseModel):
+    """Why a request was not answered."""
+
+    code: str
+    message: str
+    retry_s: float | None = None
 
 
 class VerdictTold(BaseModel):
@@ -134,6 +233,12 @@ class VerdictTold(BaseModel):
     reason: str = Field(description="Empty unless the server tells reasons.")
     extracted: str | None
     parts: dict[str, float | None]
+
+
+class GroupsTold(BaseModel):
+    """A verdict for each episode of each group, in order."""
+
+    groups: list[list[VerdictTold]]
 
 
 class TaskTold(BaseModel):
@@ -178,9 +283,13 @@ class Outcome(BaseModel):
 
 
 class Outcomes(BaseModel):
-    """One outcome for each step, in order."""
+    """One outcome for each step, in order; and the episodes that were begun with it."""
 
     outcomes: list[Outcome]
+    episodes: list[Begun] | None = Field(None, description="Where the message has a reset.")
+    not_begun: ErrorTold | None = Field(
+        None, description="In place of episodes: why there are none."
+    )
 
 
 class TasksTold(BaseModel):
@@ -199,21 +308,17 @@ class Described(BaseModel):
     """What is served, and its limits."""
 
     name: str
+    sha256: str = Field(description="Of tasks, verifiers and version; ask for it by Assay-Serves.")
+    protocol: int
     size: int | None
     max_turns: int
+    lone_replies: bool = Field(description="Whether /v1/score judges replies to its tasks.")
     group_rubric: bool
+    tools: list[dict[str, Any]] | None = Field(description="Schemas, where policies call tools.")
     references: bool
     reasons: bool
     version: str
     limits: dict[str, float]
-
-
-class ErrorTold(BaseModel):
-    """Why a request was not answered."""
-
-    code: str
-    message: str
-    retry_s: float | None = None
 
 
 class Failed(BaseModel):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
+import logging
 import secrets
 import time
 from typing import Any
@@ -22,8 +22,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from . import messages
 from .desk import Desk
 from .held import Holder
+from .patience import Patience
 from .rate import Rates
 from .refused import Refused
+from .socket import encoded
+
+_log = logging.getLogger("assay.service")
 
 
 class OpenEnvAction(BaseModel):
@@ -104,6 +108,7 @@ class _Session:
         self.websocket, self.desk, self.rates = websocket, desk, rates
         names = itertools.count(1)
         self.holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
+        self.patience = Patience(desk.limits.idle_s)
         self.episode: str | None = None
         self.task = ""
         self.text = ""
@@ -116,8 +121,7 @@ class _Session:
         try:
             await self.websocket.accept()
             while True:
-                async with asyncio.timeout(self.desk.limits.idle_s):
-                    raw = await self.websocket.receive()
+                raw = await self.patience.till(self.websocket.receive())
                 if raw["type"] == "websocket.disconnect":
                     return
                 while wait := self.rates.wait_s(owner):
@@ -125,10 +129,11 @@ class _Session:
                 answer = await self._answer(raw.get("text") or raw.get("bytes") or "")
                 if answer is None:
                     return
-                await self.websocket.send_text(json.dumps(answer, allow_nan=False))
+                await self.websocket.send_text(encoded(answer))
         except (WebSocketDisconnect, TimeoutError):
             pass
         finally:
+            self.patience.end()
             self.desk.metrics.sockets -= 1
             self.holder.end()
             with contextlib.suppress(RuntimeError, WebSocketDisconnect):
@@ -164,6 +169,10 @@ class _Session:
             self.desk.metrics.refused[refused.code] += 1
             full = status == 503
             return _error("CAPACITY_REACHED" if full else "EXECUTION_ERROR", refused.message)
+        except Exception as error:  # the session goes on: its episode is the client's
+            status = 500
+            _log.exception("%s raised %s", route, type(error).__name__)
+            return _error("EXECUTION_ERROR", "a fault of the server's")
         finally:
             self.desk.metrics.answered(route, status, time.perf_counter() - started)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import httpx
 
+from .identity import HEADER, PROTOCOL
+
 _AGAIN = frozenset({429, 502, 503, 504})
 
 
@@ -38,6 +40,10 @@ class Remote:
         timeout_s: of one try.
         pause_s: before the first retry; twice as long before each further one.
 
+    Attributes:
+        serves: the hash of what the server serves, once it is known: where another environment is
+            served later it refuses, and no score of the one is taken for the other's.
+
     Raises:
         ValueError: the URL is none of http or https.
     """
@@ -55,6 +61,7 @@ class Remote:
             raise ValueError(f"url must begin with http:// or https://, got {url!r:.100}")
         self.url, self._token = url.rstrip("/"), token
         self.retries, self.timeout_s, self.pause_s = retries, timeout_s, pause_s
+        self.serves = ""
         self._client: httpx.Client | None = None
         self._process = 0
 
@@ -70,11 +77,12 @@ class Remote:
         Raises:
             RemoteError: there is no answer, or it is no.
         """
-        return self._call("GET", path, None)
+        return self._call("GET", path, None, self.retries)
 
-    def post(self, path: str, body: Any) -> Any:
+    def post(self, path: str, body: Any, retries: int | None = None) -> Any:
         """The answer to a question; errors as for :meth:`get`."""
-        return self._call("POST", path, json.dumps(body).encode())
+        again = self.retries if retries is None else retries
+        return self._call("POST", path, json.dumps(body).encode(), again)
 
     def close(self) -> None:
         """End its connections; a later call begins new ones."""
@@ -82,9 +90,11 @@ class Remote:
             self._client.close()
             self._client = None
 
-    def _call(self, method: str, path: str, content: bytes | None) -> Any:
+    def _call(self, method: str, path: str, content: bytes | None, retries: int) -> Any:
         headers = {} if content is None else {"content-type": "application/json"}
-        for attempt in range(self.retries + 1):
+        if self.serves:
+            headers[HEADER] = self.serves
+        for attempt in range(retries + 1):
             wait = self.pause_s * 2**attempt * (0.5 + random.random() / 2)  # noqa: S311  # spreads clients
             try:
                 answer = self._at().request(method, path, content=content, headers=headers)
@@ -94,13 +104,13 @@ class Remote:
                     "'assay serve' running there?"
                 )
             else:
-                if answer.status_code < 400:
-                    return answer.json()
+                if answer.status_code < 300:
+                    return _json(self.url, answer)
                 told = _refusal(self.url, answer)
                 if answer.status_code not in _AGAIN:
                     raise told
                 wait = max(wait, _seconds(answer.headers.get("retry-after")))
-            if attempt == self.retries:
+            if attempt == retries:
                 raise told
             time.sleep(wait)
         raise AssertionError("the loop returns or raises")
@@ -114,6 +124,38 @@ class Remote:
                 base_url=self.url, headers=headers, timeout=self.timeout_s, trust_env=False
             )
         return self._client
+
+
+def described(remote: Remote) -> dict[str, Any]:
+    """What a server serves; from here on it is asked for no other environment.
+
+    Raises:
+        RemoteError: there is no answer, or one of another version of the messages.
+    """
+    told = remote.get("/v1/environment")
+    if not isinstance(told, dict) or told.get("protocol") != PROTOCOL:
+        from .. import __version__
+
+        version = told.get("version", "none") if isinstance(told, dict) else "none"
+        raise RemoteError(
+            f"{remote.url} speaks another version of the messages (Assay {version}; here "
+            f"{__version__}): install the same version of Assay on both"
+        )
+    remote.serves = str(told["sha256"])
+    return told
+
+
+def rows(answer: Any, name: str, count: int) -> list[dict[str, Any]]:
+    """The rows of an answer, one for each that was asked for: else no row is anybody's.
+
+    Raises:
+        RemoteError: there are others, or none.
+    """
+    found = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(found, list) or len(found) != count:
+        given = f"{len(found)}" if isinstance(found, list) else "none"
+        raise RemoteError(f"expected {count} {name} in the server's answer, got {given}")
+    return found
 
 
 def parts(replies: Sequence[str], most: int, most_bytes: int) -> list[range]:
@@ -132,6 +174,21 @@ def parts(replies: Sequence[str], most: int, most_bytes: int) -> list[range]:
 def sendable(reply: str) -> str:
     """A reply without halves of surrogate pairs, which no JSON text can hold."""
     return reply.encode("utf-8", "replace").decode() if not reply.isascii() else reply
+
+
+def _json(url: str, answer: httpx.Response) -> Any:
+    """A body, which must be JSON by the standard: without NaN."""
+    try:
+        return json.loads(answer.content, parse_constant=_no_number)
+    except ValueError as error:
+        raise RemoteError(
+            f"{url} answered {answer.status_code} with a body that is no JSON: is it "
+            "'assay serve' that answers there, or something before it?"
+        ) from error
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _refusal(url: str, answer: httpx.Response) -> RemoteError:

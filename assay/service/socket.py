@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import logging
 import time
 from typing import Any
 
@@ -15,8 +16,12 @@ from pydantic import ValidationError
 from . import messages
 from .desk import Desk
 from .held import Holder
+from .patience import Patience
 from .rate import Rates
 from .refused import Refused
+
+_log = logging.getLogger("assay.service")
+encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
@@ -25,7 +30,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     A client that asks too often, or has as many messages under way as it may, is not read from
     until that has changed: it waits, and no message of its is lost.
     """
-    names = itertools.count(1)
+    names, patience = itertools.count(1), Patience(desk.limits.idle_s)
     holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
     owner = websocket.scope["assay.owner"]
     room = asyncio.Semaphore(desk.limits.in_flight)
@@ -34,7 +39,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     try:
         await websocket.accept()
         while True:
-            text = await _next(websocket, desk.limits.idle_s, holder)
+            text = await _next(websocket, patience, holder)
             while wait := rates.wait_s(owner):
                 await asyncio.sleep(wait)
             await room.acquire()
@@ -45,6 +50,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     except (WebSocketDisconnect, TimeoutError):
         pass
     finally:
+        patience.end()
         desk.metrics.sockets -= 1
         for task in answering:
             task.cancel()  # what has begun ends in its thread; nobody is told
@@ -53,15 +59,14 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
             await websocket.close()
 
 
-async def _next(websocket: WebSocket, idle_s: float, holder: Holder) -> str | bytes:
+async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> str | bytes:
     """The next message; a socket on which nothing comes for too long is closed.
 
     Raises:
         TimeoutError: nothing came.
         WebSocketDisconnect: the client left.
     """
-    async with asyncio.timeout(idle_s):
-        message = await websocket.receive()
+    message = await patience.till(websocket.receive())
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     holder.forget_idle()
@@ -73,25 +78,27 @@ async def _answer(websocket: WebSocket, desk: Desk, holder: Holder, text: str | 
     """Answer one message; a client that has left is not told."""
     started, route = time.perf_counter(), "ws:invalid"
     status = 200
-    told: dict[str, Any] = {}
     id_: int | str | None = None
     try:
         asked = messages.SOCKET.validate_json(text)
         id_, route = asked.id, f"ws:{asked.op}"
-        told = await _done(asked, desk, holder)
+        answer = encoded({"id": id_, **await _done(asked, desk, holder)})
     except ValidationError as error:
         status = 422
         where = "; ".join(
             f"{'.'.join(str(part)[:50] for part in e['loc'])}: {e['msg'][:200]}"
             for e in error.errors(include_url=False, include_input=False)[:5]
         )
-        told = Refused(status, "invalid", where).to_json()
         desk.metrics.refused["invalid"] += 1
+        answer = encoded({"id": id_, **Refused(status, "invalid", where).to_json()})
     except Refused as refused:
         status = refused.status
-        told = refused.to_json()
         desk.metrics.refused[refused.code] += 1
-    answer = json.dumps({"id": id_, **told}, allow_nan=False)
+        answer = encoded({"id": id_, **refused.to_json()})
+    except Exception as error:  # else the client would wait for its answer for ever
+        _log.exception("%s raised %s", route, type(error).__name__)
+        status = 500
+        answer = encoded({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})
     desk.metrics.answered(route, status, time.perf_counter() - started)
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(answer)
@@ -103,7 +110,9 @@ async def _done(asked: messages.SocketMessage, desk: Desk, holder: Holder) -> di
     if isinstance(asked, messages.SocketReset):
         return await desk.reset(asked, holder)
     if isinstance(asked, messages.SocketSteps):
-        return await desk.step(asked.steps, holder)
+        return await desk.step_and_reset(asked, holder)
     if isinstance(asked, messages.SocketTasks):
         return await desk.tasks(asked)
+    if isinstance(asked, messages.SocketGroups):
+        return await desk.groups(asked)
     return desk.close(asked, holder)

@@ -1,12 +1,14 @@
-"""What is told of tasks and verdicts: never a reference, nor what might quote one."""
+"""Tasks and verdicts as they are told, never with a reference; episodes as they are given."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from ..envs import Message, Task
+from ..envs import Episode, Message, Span, Task
 from ..verifiers import Verdict
+from .messages import GroupGiven
 
 
 def messages_told(messages: list[Message] | tuple[Message, ...]) -> list[dict[str, str]]:
@@ -20,8 +22,19 @@ def task_told(task: Task, index: int | None) -> dict[str, Any]:
         "id": task.id,
         "index": index,
         "messages": messages_told(task.messages),
-        "metadata": {**task.metadata},
+        "metadata": _plain(task.metadata) if task.metadata else {},
     }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: no NaN, and other objects as their text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return finite(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def verdict_told(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
@@ -38,3 +51,27 @@ def verdict_told(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
 def finite(reward: float | None) -> float | None:
     """A reward that JSON can hold: none for NaN and infinities."""
     return None if reward is None or not math.isfinite(reward) else float(reward)
+
+
+def episodes_of(task: Task, group: GroupGiven) -> list[Episode]:
+    """The episodes that a client gave, as the group's rewards see them."""
+    return [
+        Episode(
+            task_id=task.id,
+            turns=tuple(given.turns),
+            verdict=Verdict(
+                given.verdict.status,
+                given.verdict.score,
+                given.verdict.reason,
+                given.verdict.extracted,
+                given.verdict.parts,
+            ),
+            step_rewards=tuple(given.step_rewards),
+            truncated=given.truncated,
+            spans=tuple(
+                Span(s.author, tuple(s.ids), (0.0,) * len(s.ids) if s.author == "model" else ())
+                for s in given.spans
+            ),
+        )
+        for given in group.episodes
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...envs import Episode, EpisodeGroup
 from ..sampling.random_numbers import derive_seed
+from .metrics import deviation
 from .visible import shortened
 
 LONGEST = 2000
@@ -125,4 +126,4 @@ def _cost(group: EpisodeGroup) -> float:
 
 def _spread(group: EpisodeGroup) -> float:
     rewards = _scored(group)
-    return statistics.pstdev(rewards) if rewards else float("-inf")
+    return deviation(rewards) if rewards else float("-inf")

@@ -93,8 +93,14 @@ class Math(Verifier):
         started = time.perf_counter()
         golds = self._golds(references)
         found: list[Verdict | tuple[str, str]] = []
+        read: dict[tuple[str, str], Verdict | tuple[str, str]] = {}
         for reply, gold in zip(replies, golds, strict=True):
-            found.append(gold if isinstance(gold, Verdict) else self._extracted(reply, gold))
+            if isinstance(gold, Verdict):
+                found.append(gold)
+                continue
+            if (reply, gold) not in read:
+                read[reply, gold] = self._extracted(reply, gold)
+            found.append(read[reply, gold])
         pairs = list(dict.fromkeys(pair for pair in found if isinstance(pair, tuple)))
         verdicts = dict(zip(pairs, self._pairs(pairs), strict=True))
         share = (time.perf_counter() - started) / max(1, len(replies))

@@ -1,11 +1,12 @@
 // One group: the prompt, replies side by side, and two of them compared.
 
-import { badge, body, el, number, said, text, tone } from "./marks.js";
+import { LONGEST, badge, body, el, number, said, start, text, tone } from "./marks.js";
 import { words } from "./words.js";
 
 export function groupView(group, other, pick) {
   const hint = el("span", { class: "keys" }, el("kbd", {}, "j"), " ", el("kbd", {}, "k"), " next, previous   ",
     el("kbd", {}, "1"), "–", el("kbd", {}, "9"), " pick a reply   ", el("kbd", {}, "c"), " compare   ",
+    el("kbd", {}, "e"), " ends   ",
     el("kbd", {}, "o"), " overview");
   return [
     el("div", { class: "top" }, text(el("h2"), group.id), hint),
@@ -26,6 +27,13 @@ export function showPicked(main, group, picked, pick) {
   const compared = main.querySelector("#compared");
   compared.replaceChildren(...(picked.size === 2 ? [compareView(group, [...picked], pick)] : []));
   if (picked.size === 2) compared.scrollIntoView({ block: "nearest" });
+}
+
+// To the last lines of the replies, where answers are, and back.
+export function showEnds(main) {
+  const made = [...main.querySelectorAll(".card > pre, .talk")], there = made.some((pre) => pre.scrollTop > 0);
+  const places = made.map((pre) => (there ? 0 : pre.scrollHeight));
+  made.forEach((pre, i) => { pre.scrollTop = places[i]; });
 }
 
 function promptView(group) {
@@ -55,7 +63,14 @@ function card(reply, i, other, pick) {
   return el("article", { class: `card ${tone(reply.status)}`, "data-reply": i },
     el("div", { class: "head" }, el("span", { class: "flag" }, i + 1), badge(reply.status), ...flags,
       el("span", { class: "score" }, number(reply.score)), button),
-    why, partsView(reply.parts), body(said(reply)));
+    why, partsView(reply.parts), turnsView(reply.turns));
+}
+
+// Who speaks stands beside what is said, not in it: a reply may say "[user]".
+function turnsView(turns) {
+  if (turns.length === 1) return body(turns[0].content);
+  return el("div", { class: "talk" }, ...turns.flatMap((turn) =>
+    [text(el("div", { class: "role" }), turn.role), body(turn.content)]));
 }
 
 function partsView(parts) {
@@ -83,8 +98,8 @@ function marked(runs, own) {
 }
 
 function compareView(group, [first, second], pick) {
-  const a = group.replies[first], b = group.replies[second];
-  const runs = words(said(a), said(b)), left = marked(runs, "del"), right = marked(runs, "ins");
+  const a = group.replies[first], b = group.replies[second], long = [a, b].some((r) => said(r).length > LONGEST);
+  const runs = words(start(said(a)), start(said(b))), left = marked(runs, "del"), right = marked(runs, "ins");
   const names = [...new Set([...Object.keys(a.parts), ...Object.keys(b.parts)])];
   const rows = [
     ["status", a.status, b.status], ["score", number(a.score), number(b.score)],
@@ -100,5 +115,6 @@ function compareView(group, [first, second], pick) {
       el("tbody", {}, ...rows.map(([name, x, y]) => el("tr", { class: x === y ? "" : "differs" },
         text(el("td"), name), text(el("td"), x.slice(0, 400)), text(el("td"), y.slice(0, 400)))))),
     el("div", { class: "two" }, el("div", {}, el("h3", {}, `reply ${first + 1}`), left),
-      el("div", {}, el("h3", {}, `reply ${second + 1}`), right)));
+      el("div", {}, el("h3", {}, `reply ${second + 1}`), right)),
+    long ? el("p", { class: "role" }, `The first ${number(LONGEST)} characters are compared.`) : null);
 }

@@ -11,8 +11,8 @@ const ORDERS = [["place", "In order"], ["worst", "Worst first"], ["best", "Best 
   ["spread", "Most spread first"]];
 
 export class List {
-  constructor(choose) {
-    this.choose = choose;
+  constructor(choose, sight) {
+    this.choose = choose; this.sight = sight; // called with a place to open, and with the groups in sight
     this.groups = []; this.shown = []; this.current = -1; this.statuses = new Set();
     this.box = document.getElementById("list"); this.rows = document.getElementById("rows");
     this.search = document.getElementById("search");
@@ -63,7 +63,7 @@ export class List {
       && OF[kind](group) && wanted.every((word) => group.words.includes(word)));
     if (order !== "place") this.shown.sort((a, b) => BY[order](a, b) || a.place - b.place);
     const of = this.shown.length === this.groups.length ? "" : ` of ${this.groups.length.toLocaleString("en")}`;
-    document.getElementById("count").textContent = `${this.shown.length.toLocaleString("en")}${of} groups`;
+    document.getElementById("count").textContent = `${this.shown.length.toLocaleString("en")}${of} ${this.groups.length === 1 ? "group" : "groups"}`;
     this.rows.style.height = `${this.shown.length * HEIGHT}px`;
     this.box.scrollTop = 0;
     this.draw();
@@ -73,12 +73,15 @@ export class List {
     const first = Math.max(0, Math.floor(this.box.scrollTop / HEIGHT) - 4);
     const last = Math.min(this.shown.length, first + Math.ceil(this.box.clientHeight / HEIGHT) + 8);
     this.rows.replaceChildren(...this.shown.slice(first, last).map((group, i) => this.item(group, first + i)));
+    this.tell();
+    this.sight(this.shown.slice(first, last));
   }
 
   item(group, row) {
+    const more = group.statuses.length > 16 ? el("i", {}, `+${group.statuses.length - 16}`) : null;
     const strip = el("span", { class: "strip" }, ...group.statuses.slice(0, 16).map((status) =>
-      el("s", { class: tone(status), title: status })));
-    const made = el("div", { class: "item", role: "option", "data-place": group.place,
+      el("s", { class: tone(status), title: status })), more);
+    const made = el("div", { class: "item", role: "option", "data-place": group.place, id: `item-${group.place}`,
       "aria-selected": String(group.place === this.current) },
       el("div", {}, text(el("b"), group.id), strip), text(el("p"), group.prompt));
     made.style.top = `${row * HEIGHT}px`;
@@ -87,14 +90,20 @@ export class List {
 
   mark(place) {
     this.current = place;
-    const row = this.row();
+    const row = this.row(), view = this.box, before = view.scrollTop;
     if (row >= 0) {
-      const top = row * HEIGHT, view = this.box;
-      if (top < view.scrollTop) view.scrollTop = top;
-      else if (top + HEIGHT > view.scrollTop + view.clientHeight) view.scrollTop = top + HEIGHT - view.clientHeight;
+      const top = row * HEIGHT;
+      if (top < before) view.scrollTop = top;
+      else if (top + HEIGHT > before + view.clientHeight) view.scrollTop = top + HEIGHT - view.clientHeight;
     }
-    this.draw();
+    if (view.scrollTop !== before) this.draw();
+    else { // the rows stay: only which one is chosen has changed
+      for (const item of this.rows.children) item.setAttribute("aria-selected", Number(item.dataset.place) === place);
+      this.tell();
+    }
   }
+
+  tell() { this.box.setAttribute("aria-activedescendant", this.current < 0 ? "" : `item-${this.current}`); }
 
   row() { return this.shown.findIndex((group) => group.place === this.current); }
 

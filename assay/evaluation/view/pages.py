@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
 from ...envs import DataError, Episode, EpisodeGroup
-from ..run_files import GROUPS, SUMMARY, is_run, read_costs, read_groups, read_plan
+from ...verifiers import Verifier
+from ..plan import Plan
+from ..run_files import GROUPS, SUMMARY, group_of, is_run, read_costs, read_groups, read_plan
 from ..summary import Tally, costs_of
+from ..vote import many_answers
 
 _SHORT = 160
 SAMPLES = "samples.jsonl"
@@ -71,24 +76,28 @@ class EvaluationPages:
 
     def run(self) -> dict[str, Any]:
         """Name, plan, summary and costs."""
-        kept = self.directory / SUMMARY
-        whole = len(self._rows) == self.plan.data["tasks"]
-        if whole and kept.is_file():
-            summary = json.loads(kept.read_text(encoding="utf-8"))
-        else:
-            tally = Tally()
-            for group in read_groups(self.directory):
-                tally.add(group)
-            summary = tally.summary(seed=self.plan.seed)
         return {
             "name": self.directory.resolve().name,
             "kind": "evaluation",
             "other": None if self.other is None else self.other.resolve().name,
             "plan": self.plan.to_json(),
-            "summary": summary,
+            "summary": self._summary(),
             "costs": costs_of(read_costs(self.directory)),
             "done": len(self._rows),
         }
+
+    def _summary(self) -> dict[str, Any]:
+        """What was written of a whole run; of one that is not, what its groups say."""
+        kept = self.directory / SUMMARY
+        if len(self._rows) == self.plan.data["tasks"] and kept.is_file():
+            with suppress(ValueError):
+                found = json.loads(kept.read_text(encoding="utf-8"))
+                if isinstance(found, dict):
+                    return found
+        tally = Tally(many_answers=_many_answers(self.plan))
+        for group in read_groups(self.directory):
+            tally.add(group)
+        return tally.summary(seed=self.plan.seed)
 
     def index(self) -> dict[str, Any]:
         """Every group in short."""
@@ -99,19 +108,22 @@ class EvaluationPages:
         """One group, whole."""
         with (self.directory / GROUPS).open("rb") as file:
             file.seek(self._starts[place])
-            group = EpisodeGroup.from_json(json.loads(file.readline()))
+            group = group_of(file.readline(), f"{self.directory / GROUPS}, line {place + 1}")
         return _whole(group, self._others.get(group.task.id))
 
     def _scan(self) -> None:
-        """Take in the lines that are new."""
+        """Take in the lines that are new; all, where --resume has cut off some that were read."""
         with self._lock, (self.directory / GROUPS).open("rb") as file:
+            if file.seek(0, os.SEEK_END) < self._read:
+                self._starts, self._rows, self._read = [], [], 0
             file.seek(self._read)
             for line in file:
                 if not line.endswith(b"\n"):
                     break
-                group = EpisodeGroup.from_json(json.loads(line))
+                group = group_of(line, f"{self.directory / GROUPS}, line {len(self._rows) + 1}")
                 self._starts.append(self._read)
-                self._rows.append(_short(group, self._others.get(group.task.id)))
+                row = _short(group, self._others.get(group.task.id))
+                self._rows.append({**row, "bytes": len(line)})
                 self._read += len(line)
 
 
@@ -150,6 +162,7 @@ class SamplePages:
                     "statuses": [r["status"] for r in replies],
                     "scores": [r["score"] for r in replies],
                     "changed": 0,
+                    "bytes": 0,
                 }
             )
         return {"groups": rows}
@@ -162,7 +175,7 @@ class SamplePages:
 def _short(group: EpisodeGroup, other: EpisodeGroup | None) -> dict[str, Any]:
     said = [m["content"] for m in group.task.messages if m["role"] == "user"]
     return {
-        "id": group.task.id,
+        "id": _one_line(group.task.id),
         "prompt": _one_line(said[-1] if said else group.task.text),
         "statuses": [e.status.value for e in group.episodes],
         "scores": [e.reward for e in group.episodes],
@@ -202,6 +215,14 @@ def _both(group: EpisodeGroup, other: EpisodeGroup | None) -> Sequence[tuple[Epi
 
 def _changed(first: Episode, second: Episode) -> bool:
     return (first.status, first.reward) != (second.status, second.reward)
+
+
+def _many_answers(plan: Plan) -> bool:
+    """Whether several answers may be right, as far as the record of the verifier tells."""
+    try:
+        return many_answers(Verifier.from_json(plan.verifier["rubric"]))
+    except (ValueError, KeyError, TypeError, OSError, ImportError):  # a verifier of one's own
+        return False
 
 
 def _one_line(text: str) -> str:

@@ -24,11 +24,11 @@ function frame(most, format) {
 }
 
 function bars(values, labels, tones = []) {
-  const most = Math.max(1, ...values), plot = frame(most, (v) => Math.round(v).toLocaleString("en"));
-  const width = (W - LEFT - 8) / values.length, every = Math.ceil(values.length / 12);
+  const most = Math.max(1, ...values), plot = frame(most, (v) => (Number.isInteger(v) ? v.toLocaleString("en") : ""));
+  const width = (W - LEFT - 8) / values.length, wide = Math.min(64, Math.max(1, width - 3)), every = Math.ceil(values.length / 12);
   values.forEach((value, i) => {
-    const bar = svg("rect", { class: tones[i] ? `tinted ${tones[i]}` : "mark", x: x(0) + i * width + 1.5, y: y(value / most),
-      width: Math.max(1, width - 3), height: y(0) - y(value / most), rx: 2 });
+    const bar = svg("rect", { class: tones[i] ? `tinted ${tones[i]}` : "mark", x: x(0) + (i + 0.5) * width - wide / 2, y: y(value / most),
+      width: wide, height: y(0) - y(value / most), rx: 2 });
     bar.append(svg("title", {}, `${labels[i]}: ${value.toLocaleString("en")}`));
     plot.append(bar);
     if (i % every === 0) plot.append(label(x(0) + (i + 0.5) * width, H - 7, labels[i]));
@@ -61,7 +61,7 @@ function curves(families) {
 
 const panel = (title, ...inside) => el("section", { class: "panel" }, el("h3", {}, title), ...inside);
 
-export function overview(run, groups, show) {
+export function overview(run, groups) {
   const scores = new Array(20).fill(0), counts = new Map(), most = Math.max(0, ...groups.map((g) => g.scores.length));
   const bins = most > 0 && most <= 16 ? most : 10, rates = new Array(bins + 1).fill(0);
   for (const group of groups) {
@@ -92,6 +92,8 @@ export function overview(run, groups, show) {
     parts.push(panel("The run", table(["", ""], about(run))));
   }
   const hint = el("span", { class: "keys" }, el("kbd", {}, "j"), " opens the first group   ", el("kbd", {}, "/"), " searches");
+  if (groups.length === 0) return [el("p", { class: "empty" }, "No group is on disk yet. Reload the page when some are."),
+    el("div", { class: "plots" }, ...parts.slice(-1))];
   return [el("div", { class: "top" }, el("h2", {}, "Overview"), hint), el("div", { class: "plots" }, ...parts)];
 }
 

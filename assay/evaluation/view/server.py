@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
 
+from ...envs import DataError
 from .pages import Pages
 
 # A reply is hostile text. The page only ever shows it as text; and even if one found a way to be
 # markup, the browser would run and fetch nothing for it.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _FILES = {
     "": ("page.html", "text/html"),
@@ -41,7 +44,12 @@ class ViewServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, pages: Pages, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise OSError(
+                f"cannot listen on port {port} ({error}): give another --port, or 0 for a free one"
+            ) from error
         self.pages = pages
         self.home = f"/{secrets.token_urlsafe(12)}/"
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
@@ -51,10 +59,29 @@ class ViewServer(ThreadingHTTPServer):
         """A browser that goes away is no error to tell of."""
 
 
+def _json(value: Any) -> bytes:
+    """JSON that a browser reads: Python writes NaN, which it does not."""
+    try:
+        return json.dumps(value, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(_finite(value)).encode()
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: ViewServer
     protocol_version = "HTTP/1.1"
     timeout = 60
+    # Head and body in one packet, at once: two wait 40 ms for the first one's acknowledgement.
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:  # the standard library's name
         path = self.path.partition("?")[0]
@@ -83,10 +110,12 @@ class _Handler(BaseHTTPRequestHandler):
                 found = pages.group(int(place))
             else:
                 raise IndexError(kind)
-        except (IndexError, ValueError):
+        except IndexError:
             self._send(b"not found", "text/plain", HTTPStatus.NOT_FOUND)
-            return
-        self._send(json.dumps(found).encode(), "application/json")
+        except (DataError, OSError) as error:  # the files have changed, or are gone
+            self._send(str(error).encode(), "text/plain", HTTPStatus.INTERNAL_SERVER_ERROR)
+        else:
+            self._send(_json(found), "application/json")
 
     def _send(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
         self.send_response(status)

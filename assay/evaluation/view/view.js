@@ -1,18 +1,18 @@
 // What is shown, and the keys. Where one is stands in the address: #12 is the group in place 12.
 
-import { groupView, showPicked } from "./group.js";
+import { groupView, showEnds, showPicked } from "./group.js";
 import { List } from "./list.js";
 import { el, number } from "./marks.js";
 import { overview } from "./plots.js";
 
 const main = document.getElementById("main");
 const cache = new Map();
-const list = new List((place) => { location.hash = place; });
-let run, groups, open = null, picked = new Set();
+let run, groups, open = null, picked = new Set(), whole = null, sought = 0;
+const list = new List((place) => { location.hash = place; }, fetchSoon);
 
 const get = async (path) => {
   const answer = await fetch(`data/${path}`);
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  if (!answer.ok) throw new Error((await answer.text()).slice(0, 500));
   return answer.json();
 };
 
@@ -26,13 +26,24 @@ function group(place) {
   return cache.get(place);
 }
 
+// What is in sight is fetched while nothing happens, one by one: a click then need not wait.
+const LIGHT = 300000; // bytes; heavier groups wait for their click
+async function fetchSoon(seen) {
+  const mine = ++sought;
+  await new Promise((rest) => setTimeout(rest, 400));
+  for (const { place, bytes } of seen) {
+    if (mine !== sought) return;
+    if (bytes < LIGHT) await group(place).catch(() => {});
+  }
+}
+
 async function go() {
   const place = /^#\d+$/.test(location.hash) ? Number(location.hash.slice(1)) : null;
   picked = new Set();
   list.mark(place ?? -1);
   if (place === null) {
     open = null;
-    show(overview(run, groups), "overview");
+    show(whole ??= overview(run, groups), "overview");
     return;
   }
   try {
@@ -79,6 +90,7 @@ function leave() {
 const KEYS = {
   j: () => list.step(1), k: () => list.step(-1), ArrowDown: () => list.step(1), ArrowUp: () => list.step(-1),
   o: () => { location.hash = ""; }, Escape: leave, c: compare, "/": () => list.search.focus(),
+  e: () => showEnds(main),
 };
 
 addEventListener("keydown", (event) => {
@@ -93,7 +105,8 @@ addEventListener("keydown", (event) => {
 });
 
 function tiles() {
-  const { summary } = run, rows = [[number(groups.length), "groups"]];
+  const { summary } = run, rows = [[number(groups.length), groups.length === 1 ? "group" : "groups"]];
+  if (run.plan && run.done < run.plan.data.tasks) rows[0][1] = `of ${number(run.plan.data.tasks)} groups so far, reload for more`;
   if (summary) {
     rows.push([number(summary.replies), "replies"]);
     for (const [name, found] of [["pass", summary.pass_at], ["maj", summary.maj_at]]) {

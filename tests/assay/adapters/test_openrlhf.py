@@ -54,6 +54,23 @@ def test_one_reply_at_a_time_gives_one_value_of_each():
         assert value.dtype == torch.float32
 
 
+@pytest.mark.parametrize(
+    "end", ["", "<|im_end|>", "<|im_end|>\n<|endoftext|><|endoftext|>", "</s></s>", "<|eot_id|>"]
+)
+def test_tokens_that_end_the_reply_are_not_judged(end):
+    """OpenRLHF decodes with special tokens; ``Paris<|im_end|>`` must equal ``Paris``."""
+    found = openrlhf_reward(Exact())([f"<s>q:Paris{end}"], ["q:"], ['"Paris"'])
+    assert found["rewards"].tolist() == [1.0]
+
+
+def test_ends_of_another_tokenizer_can_be_named():
+    ask = ["q:Paris<stop>"], ["q:"], ['"Paris"']
+    assert openrlhf_reward(Exact())(*ask)["rewards"].tolist() == [0.0]
+    assert openrlhf_reward(Exact(), ends=["<stop>"])(*ask)["rewards"].tolist() == [1.0]
+    with pytest.raises(ValueError, match="give a list"):
+        openrlhf_reward(Exact(), ends="<stop>")
+
+
 def test_the_question_is_never_judged():
     """The answer stands in the prompt; only the reply counts."""
     found = openrlhf_reward(Exact(extract=("boxed",)))(

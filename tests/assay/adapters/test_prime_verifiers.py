@@ -62,6 +62,9 @@ def test_what_one_reply_does_not_have_is_refused(found):
     assert "without end" in found["imported"]["endless"]
     assert found["imported"]["some"] == 3
     assert "a runtime for the reward in_a_box" in found["imported"]["box"]
+    assert "tool servers" in found["imported"]["served"]
+    assert "stage_verifier" in found["imported"]["staged"]
+    assert "expected a Taskset" in found["imported"]["no_taskset"]
 
 
 def test_our_tasks_score_there_as_here(found):

@@ -3,6 +3,7 @@
 import inspect
 import math
 
+import numpy as np
 import pytest
 
 from assay import Exact, Math, Rubric, Status, Task, TextEnv, Verdict, Verifier, make
@@ -101,3 +102,28 @@ def test_references_keep_their_kind(tmp_path):
     to_verl(env, tmp_path / "rows.parquet")
     rows = parquet.read_table(tmp_path / "rows.parquet").to_pylist()
     assert managed(verl_reward(env), rows, ["3", "a b", "u"])["score"] == [1.0, 1.0, 0.0]
+
+
+def test_a_batch_is_judged_as_its_replies_are_one_by_one():
+    """Verl's ``batch`` manager gives arrays, by other names, and takes a list."""
+    score = verl_reward({"a": Exact(), "n": Math()})
+    sources = np.array(["a", "n", "a", "n"], dtype=object)
+    replies = ["x", r"\boxed{2}", "y", r"\boxed{3}"]
+    golds = ['"x"', '"2"', '"x"', '"2"']
+    extras = [{"rollout_reward_scores": {}}] * 4
+    found = score(
+        data_sources=sources, solution_strs=replies, ground_truths=golds, extra_infos=extras
+    )
+    assert found == [score(*row) for row in zip(sources, replies, golds, strict=True)]
+    assert [row["score"] for row in found] == [1.0, 1.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match="expected as many"):
+        score(data_sources=sources, solution_strs=replies, ground_truths=golds[:3])
+    with pytest.raises(TypeError, match="naive, dapo or batch"):
+        score(solution_strs=replies)
+
+
+def test_a_fault_in_a_batch_stops_it():
+    with pytest.raises(RewardFault, match="the container is gone"):
+        verl_reward(Flaky(9), retries=1)(
+            data_sources=["a"], solution_strs=["x"], ground_truths=["1"], extra_infos=[{}]
+        )

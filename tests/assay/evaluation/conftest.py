@@ -1,10 +1,87 @@
-"""What the tests of evaluation share: a browser, and a run to browse."""
+"""What the tests of evaluation share: a command line, a browser, and a run to browse."""
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import pytest
+
+from assay.cli import main
+
+MINE = '''
+import functools
+import random
+
+from assay import Completion, Math, Task, environment
+from assay.envs import Rows, State, TextEnv, Turn
+from assay.verifiers import Verdict
+
+def sums(messages):
+    a, b = messages[-1]["content"].removesuffix("=").split("+")
+    return f"\\\\boxed{{{int(a) + int(b)}}}"
+
+def careless(messages, seed):
+    rng = random.Random(seed)
+    return sums(messages) if rng.random() < 0.5 else "\\\\boxed{0.5}"
+
+class Batched:
+    """Answers a batch; its length shows in the reply."""
+
+    def __call__(self, conversations):
+        return [Completion(sums(c), finish="length") for c in conversations]
+
+def patient(messages):
+    return sums(messages[:1])
+
+def silent(messages):
+    return None
+
+class Texts:
+    def __call__(self, conversations):
+        return ["1"] * len(conversations)
+
+class Someone:
+    def reply(self, messages):
+        return sums(messages)
+
+bound = Someone().reply
+bent = functools.partial(sums)
+
+def torn(messages):
+    return "\\ud800 \\x00 \\u2028 </script>"
+
+def broken(messages):
+    raise RuntimeError("the policy is out of order")
+
+async def later(messages):
+    return ""
+
+class Twice(TextEnv):
+    """Asks again."""
+
+    def respond(self, state, reply):
+        return Turn.say("Sure?") if len(state.turns) < 2 else Turn.end()
+
+def twice():
+    return Twice(Rows([Task("1+1=", "2"), Task("2+2=", "4")]), Math(), max_turns=3)
+
+class Sworn(TextEnv):
+    """Knows better than its rubric: the reply must be a promise."""
+
+    def respond(self, state, reply):
+        return Turn.end(Verdict.correct() if reply == "yes" else Verdict.wrong("no promise"))
+
+def sworn():
+    return Sworn(Rows([Task("Swear", "x"), Task("Promise", "y")]), Math())
+
+def yes(messages):
+    return "yes"
+
+from assay import register
+register("mine/Twice-v0", twice)
+register("mine/Sworn-v0", sworn)
+'''
 
 
 def _load(path: Path):
@@ -32,3 +109,21 @@ def page():
     browser = headless.Headless()
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run a command line in a folder with a module of one's own."""
+    (tmp_path / "mine_for_eval.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def run_one(*args):
+        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run_one

@@ -53,7 +53,7 @@ class Headless:
         self.complaints: list[str] = []
         self._number = 0
         self._socket = self._stack.enter_context(
-            connect(self._address(), max_size=None, proxy=None)
+            connect(self._address(), max_size=None, proxy=None, ping_interval=None)
         )
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[

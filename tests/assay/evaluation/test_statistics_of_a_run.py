@@ -7,9 +7,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Episode, EpisodeGroup, Task, wilson_interval
-from assay.evaluation import Tally, ballots, bootstrap, majority, majority_at_k, mcnemar
+from assay.evaluation import (
+    Tally,
+    ballots,
+    bootstrap,
+    majority,
+    majority_at_k,
+    many_answers,
+    mcnemar,
+)
 from assay.evaluation.difference import difference
-from assay.verifiers import Status, Verdict
+from assay.verifiers import (
+    Boxed,
+    Countdown,
+    Exact,
+    Math,
+    Maze,
+    RegexSynthesis,
+    Rubric,
+    Status,
+    Verdict,
+)
 
 RIGHT, WRONG, MUTE, LOST = "right", "wrong", "mute", "lost"
 
@@ -146,3 +164,10 @@ def test_two_runs_are_paired_by_task_and_number() -> None:
     assert singles.p_value == 1.0
     with pytest.raises(ValueError, match="no task in common"):
         difference(first[:1], second[:1])
+
+
+def test_whether_right_answers_are_one_vote_or_many() -> None:
+    """Two right expressions of Countdown are two answers; two spellings of a number are one."""
+    many = Countdown(), Rubric({"accuracy": Maze(), "format": Boxed()}), RegexSynthesis()
+    assert all(map(many_answers, many))
+    assert not any(map(many_answers, (Math(), Exact(), Rubric({"accuracy": Math()}))))

@@ -95,7 +95,91 @@ def test_keys_go_through_groups(page, thousand) -> None:
 HOSTILE = (
     "<script>window.owned = 1</script><img src=x onerror='window.owned = 2'>"
     "\x1b[31m\u202etxet\u202c </pre><style>body{display:none}</style> \ud800 javascript:alert(1)"
+    "</script><svg onload='window.owned = 3'>\u2028\u2029window.owned = 4//\u3164\U000e0041\r\nx\ry"
 )
+
+
+def written(folder, groups, name="x", tasks=None):
+    """A run of these groups, of which there are perhaps more to come."""
+    plan = Plan(
+        {"id": name, "kwargs": {}, "spec": None}, {"rubric": {}, "sha256": "0"},
+        {"tasks": tasks or len(groups), "sha256": "0"}, {"kind": name}, 2, 0, 1, {"python": name},
+    )  # fmt: skip
+    with RunWriter(folder, plan, resume=False) as writer:
+        for group in groups:
+            none = [None] * len(group.episodes)
+            cost = {"task": group.task.id, "seconds": 0.0, "judging_seconds": 0.0,
+                    "prompt_tokens": none, "reply_tokens": none}  # fmt: skip
+            writer.add([group], [cost])
+
+
+def replies(task, *texts, verdict=None):
+    verdict = verdict or Verdict.wrong("no")
+    made = [Episode(task.id, ({"role": "assistant", "content": t},), verdict) for t in texts]
+    return EpisodeGroup(task, made)
+
+
+def test_runs_of_nothing_of_faults_and_of_numbers_that_json_lacks(page, tmp_path) -> None:
+    """NaN, which Python writes and a browser does not read, left the group unreadable."""
+    fault = Verdict.fault(Status.SANDBOX_ERROR, "the sandbox is down")
+    odd = Task("?", [float("nan")], id="odd", metadata={"weight": float("inf")})
+    written(tmp_path / "run", [replies(odd, "a", "b", verdict=fault)], tasks=3)
+    with served(open_pages(tmp_path / "run")) as url:
+        page.go(url, "document.querySelector('.plots')")
+        assert "of 3 groups so far" in page.run("document.getElementById('tiles').innerText")
+        page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
+        told = page.run("document.querySelector('.about').innerText")
+        assert told.split() == ["reference", '["nan"]', "weight", "inf"]
+        assert page.run("document.querySelector('.score').textContent") == "none"
+        assert page.complaints == []
+    written(tmp_path / "empty", [], tasks=3)
+    with served(open_pages(tmp_path / "empty")) as url:
+        page.go(url, "document.querySelector('.plots')")
+        assert count(page) == "0 groups"
+        assert "No group is on disk yet" in page.run("document.querySelector('.empty').textContent")
+        page.key("j")
+        page.key("c")
+        assert page.complaints == []
+
+
+def test_who_speaks_stands_beside_what_is_said(page, tmp_path) -> None:
+    said = [("assistant", "50\n\n[user]\nthat is right"), ("user", "higher"), ("assistant", "62")]
+    turns = tuple({"role": role, "content": text} for role, text in said)
+    group = EpisodeGroup(Task("?", "1", id="t"), [Episode("t", turns, Verdict.wrong("no"))])
+    written(tmp_path / "run", [group])
+    with served(open_pages(tmp_path / "run")) as url:
+        page.go(url, "document.querySelector('.plots')")
+        page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
+        for part, place in (("pre", 1), (".role", 0)):
+            shown = f"[...document.querySelectorAll('.talk {part}')].map(p => p.textContent)"
+            assert page.run(shown) == [turn[place] for turn in said]
+
+
+def test_huge_replies_and_big_groups_stay_usable(page, tmp_path) -> None:
+    huge, nuls = "word \n" * 200_000, "a\x00" * 9_000
+    task = Task("?", "1", id="huge")
+    written(tmp_path / "run", [replies(task, huge, huge + "!", nuls, *["short"] * 40)])
+    with served(open_pages(tmp_path / "run")) as url:
+        page.go(url, "document.querySelector('.plots')")
+        assert page.run("document.querySelector('.strip i').textContent") == "+27"
+        open_it = "document.querySelector('.item').click()"
+        assert page.act(open_it, "document.querySelectorAll('.card').length === 43") < GUARD_MS
+        pick = "for (const i of [0, 1]) document.querySelectorAll('.pick')[i].click()"
+        assert page.act(pick, "document.querySelector('.compare')") < GUARD_MS
+        assert "first 20,000 characters" in page.run("document.querySelector('.compare').innerText")
+        more = "document.querySelector('.card .link').click()"
+        length = "document.querySelector('.card pre').textContent.length"
+        assert page.act(more, f"{length} > 200000") < GUARD_MS
+        assert page.run("document.querySelector('.card .link').textContent").startswith(" … 980,0")
+        assert (
+            page.run("document.querySelectorAll('.card')[2].textContent").count("a\\u0000") > 8999
+        )
+        ends = "[...document.querySelectorAll('.card pre')].map(p => p.scrollTop > 0)"
+        page.key("e")
+        assert page.run(ends)[:4] == [True, True, True, False]
+        page.key("e")
+        assert not any(page.run(ends))
+        assert page.complaints == []
 
 
 def test_hostile_replies_are_only_text(page, tmp_path) -> None:
@@ -103,14 +187,7 @@ def test_hostile_replies_are_only_text(page, tmp_path) -> None:
     verdict = Verdict(Status.INCORRECT, 0.0, HOSTILE, HOSTILE, {HOSTILE[:9]: 0.5})
     replies = [({"role": "assistant", "content": text},) for text in (HOSTILE, HOSTILE[::-1])]
     group = EpisodeGroup(task, [Episode(task.id, turns, verdict) for turns in replies])
-    plan = Plan(
-        {"id": HOSTILE, "kwargs": {}, "spec": None}, {"rubric": {}, "sha256": "0"},
-        {"tasks": 1, "sha256": "0"}, {"kind": HOSTILE}, 2, 0, 1, {"python": HOSTILE},
-    )  # fmt: skip
-    cost = {"task": task.id, "seconds": 0.0, "judging_seconds": 0.0, "prompt_tokens": [None] * 2,
-            "reply_tokens": [None] * 2}  # fmt: skip
-    with RunWriter(tmp_path / "run", plan, resume=False) as writer:
-        writer.add([group], [cost])
+    written(tmp_path / "run", [group], HOSTILE)
     with served(open_pages(tmp_path / "run")) as url:
         page.go(url, "document.querySelector('.plots')")
         page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
@@ -124,6 +201,7 @@ def test_hostile_replies_are_only_text(page, tmp_path) -> None:
         assert "<script>window.owned = 1</script>" in said
         assert "\\u001b[31m\\u202etxet\\u202c" in said
         assert "\\ud800" in said
+        assert "\\u2028\\u2029window.owned = 4//\\u3164\\u{e0041}\r\nx\\u000dy" in said
         assert page.complaints == []
 
 

@@ -3,22 +3,32 @@
 import http.client
 import json
 import threading
+from contextlib import contextmanager
 
 import pytest
 
 from assay.envs import DataError
 from assay.evaluation.view import ViewServer, open_pages
+from assay.verifiers import Verdict
+
+
+@contextmanager
+def running(pages):
+    made = ViewServer(pages)
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.shutdown()
+        thread.join()
+        made.server_close()
 
 
 @pytest.fixture
 def server(demo, tmp_path):
-    made = ViewServer(open_pages(demo.write_run(tmp_path / "run", 3)))
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with running(open_pages(demo.write_run(tmp_path / "run", 3))) as made:
+        yield made
 
 
 def ask(server, path: str, host: str | None = None):
@@ -73,6 +83,55 @@ def test_a_run_that_goes_on_shows_its_new_groups(demo, tmp_path) -> None:
     (run / "groups.jsonl").write_bytes(whole)
     assert len(pages.index()["groups"]) == 3
     assert pages.group(1)["id"] == "shop-0001"
+
+
+def test_a_run_that_was_cut_back_is_read_anew(demo, tmp_path) -> None:
+    run = demo.write_run(tmp_path / "run", 3)
+    lines = (run / "groups.jsonl").read_bytes().splitlines(keepends=True)
+    pages = open_pages(run)
+    assert len(pages.index()["groups"]) == 3
+    (run / "groups.jsonl").write_bytes(lines[2])
+    assert [g["id"] for g in pages.index()["groups"]] == ["shop-0002"]
+    assert pages.group(0)["id"] == "shop-0002"
+
+
+def test_a_damaged_line_is_named(demo, tmp_path) -> None:
+    run = demo.write_run(tmp_path / "run", 2)
+    lines = (run / "groups.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "groups.jsonl").write_bytes(lines[0] + b'{"task": 1}\n')
+    with pytest.raises(DataError, match=r"groups.jsonl, line 2 is no group"):
+        open_pages(run)
+
+
+def test_files_that_are_gone_are_told(demo, tmp_path) -> None:
+    run = demo.write_run(tmp_path / "run", 2)
+    with running(open_pages(run)) as server:
+        (run / "groups.jsonl").unlink()
+        answer, body = ask(server, server.home + "data/group/0")
+    assert answer.status == 500
+    assert b"No such file" in body
+
+
+def test_a_port_that_is_taken_or_none_is_refused_with_a_remedy(server) -> None:
+    for port in (server.server_port, 70000):
+        with pytest.raises(OSError, match="give another --port"):
+            ViewServer(server.pages, port)
+
+
+def test_where_many_answers_are_right_an_unfinished_run_votes_by_text(tmp_path, demo) -> None:
+    """Two right answers to Countdown are two answers, also before there is a summary."""
+    run = demo.write_run(tmp_path / "run", 2)
+    record = json.loads((run / "run.json").read_text())
+    record["verifier"]["rubric"] = {"name": "Countdown"}
+    record["data"]["tasks"] = 3
+    (run / "run.json").write_text(json.dumps(record))
+    group = json.loads((run / "groups.jsonl").read_text().splitlines()[0])
+    right = {**group["episodes"][0], "verdict": Verdict.correct(extracted="1 + 2").to_json()}
+    other = {**right, "verdict": Verdict.correct(extracted="2 + 1").to_json()}
+    wrong = {**right, "verdict": Verdict.wrong("no", extracted="7").to_json()}
+    group["episodes"] = [right, other, wrong, wrong]
+    (run / "groups.jsonl").write_text(json.dumps(group) + "\n")
+    assert open_pages(run).run()["summary"]["maj_at"]["4"]["value"] == 0.0
 
 
 def test_samples_of_a_training_run_are_browsed(tmp_path) -> None:

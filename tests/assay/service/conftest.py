@@ -4,12 +4,21 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import contextmanager
 
 import pytest
+import uvicorn
+
+from assay.service import ServiceLimits, Tokens, create_app
+from assay.service.impatient import protocols
 
 MODULE = '''
-from assay.envs import Generated, Rows, Task, TextEnv, Turn, register
+from assay.envs import (
+    GroupRubric, Rows, ShortReplies, Task, TextEnv, Turn, register
+)
+from assay.envs.tools import ToolEnv
 from assay.verifiers import Exact, FunctionVerifier
 
 
@@ -52,6 +61,47 @@ class Digit(TextEnv):
         super().__init__(Rows(rows), FunctionVerifier(lambda reply, gold: reply[:1].isdigit()))
 
 
+class Echoed(TextEnv):
+    """One turn, and yet no lone reply can be judged: the last word of it is the answer."""
+
+    def __init__(self):
+        super().__init__(Rows([Task("Last word?", "cat", id="last")]), Exact())
+
+    def answer(self, state):
+        return (state.reply.split() or [""])[-1]
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers.
+
+    Args:
+        a: one.
+        b: the other.
+    """
+    return a + b
+
+
+class Adding(ToolEnv):
+    """Sums with a tool, whose schema is left to the chat template."""
+
+    def __init__(self):
+        rows = [Task(f"{a} and 17?", str(a + 17), id=f"sum{a}") for a in range(5)]
+        super().__init__(Rows(rows), Exact(), tools=[add], max_turns=3, tell="template")
+
+
+class Brief(Sums):
+    """Sums, where short replies earn more than long ones."""
+
+    def __init__(self):
+        super().__init__()
+        same = FunctionVerifier(lambda reply, gold: reply.split()[-1] == gold)
+        self.rubric = same
+        self.group_rubric = GroupRubric({"short": ShortReplies()}, weights={"short": 0.5})
+
+
+register("served/Echoed-v0", Echoed)
+register("served/Adding-v0", Adding)
+register("served/Brief-v0", Brief)
 register("served/Sums-v0", Sums)
 register("served/Digit-v0", Digit)
 register("served/Guess-v0", Guess)
@@ -106,6 +156,33 @@ def running(folder, *args, token=TOKEN):
         assert "ASGI" not in rest, rest
         assert "a route raised" not in rest, rest
         process.stderr.close()
+
+
+@contextmanager
+def here(env, limits=None):
+    """A server in a thread of this process; gives its address, and the application."""
+    limits = limits or ServiceLimits()
+    app = create_app(env, limits, Tokens([TOKEN]))
+    http, websocket = protocols(limits.read_s)
+    config = uvicorn.Config(
+        app, port=0, http=http, ws=websocket, log_config=None, ws_per_message_deflate=False
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", app
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def host(served):
+    """What serves an environment from a thread, as a context: soon there, soon gone."""
+    return here
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import http.client
 import json
+import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from urllib.parse import urlsplit
@@ -171,3 +173,19 @@ def test_what_cannot_be_served_is_told_with_a_remedy(capsys, monkeypatch, args, 
         main()
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_sigterm_right_after_the_address_is_told_ends_it_all_the_same(folder) -> None:
+    """Between that and the first request it served nobody, and it took no notice of signals."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay", "serve", "served_envs:served/Sums-v0", "--port", "0"],
+        cwd=folder,
+        env={**os.environ, "ASSAY_SERVE_TOKEN": TOKEN},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert " at http" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+        assert "Traceback" not in process.stderr.read()

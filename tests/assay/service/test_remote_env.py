@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 from assay.envs import Completion, FunctionPolicy, GroupVectorEnv, arollout, rollout
 from assay.service import RemoteEnv, RemoteError
@@ -128,6 +129,14 @@ def test_several_threads_ask_at_one_time(guess) -> None:
     assert all(e.reward is not None for g in groups for e in g.episodes)
 
 
+def test_gymnasium_finds_nothing_amiss(host, served) -> None:
+    for made in (served.Sums(), served.Guess(), served.Echoed()):
+        with host(made) as (url, _):
+            env = RemoteEnv(url, TOKEN)
+            check_env(env, skip_render_check=True)
+            env.close()
+
+
 def test_no_reference_comes_over(sums) -> None:
     task = sums.task(3)
     assert (task.reference, task.solution) == (3, None)
@@ -170,8 +179,8 @@ def test_no_server_is_told_with_a_remedy() -> None:
         RemoteEnv("127.0.0.1:8000")
 
 
-def test_a_server_that_goes_away_gives_no_score_and_never_zero(start) -> None:
-    with start("served/Guess-v0") as (url, _):
+def test_a_server_that_goes_away_gives_no_score_and_never_zero(host, served) -> None:
+    with host(served.Guess()) as (url, _):
         env = RemoteEnv(url, TOKEN, retries=0)
         env.reset(options={"task": 9})
         env.step("50")
@@ -181,14 +190,78 @@ def test_a_server_that_goes_away_gives_no_score_and_never_zero(start) -> None:
     assert (terminated, info["status"]) == (True, "verifier_error")
 
 
-def test_an_episode_that_a_new_server_does_not_know_has_no_score(start) -> None:
-    with start("served/Guess-v0") as (url, _):
+def test_an_episode_that_a_new_server_does_not_know_has_no_score(host, served) -> None:
+    with host(served.Guess()) as (url, _):
         env = RemoteEnv(url, TOKEN, retries=0)
         env.reset(options={"task": 9})
         env.step("50")
         env.remote.post("/v1/episodes/close", {"episodes": [env._state.data.episode]})
         assert np.isnan(env.step("9")[1])
         env.close()
+
+
+def test_one_turn_that_must_be_played_is_scored_as_at_home(host, served) -> None:
+    """Its rubric alone would say that ``a cat`` is wrong."""
+    policy = FunctionPolicy(lambda messages: "a cat")
+    with host(served.Echoed()) as (url, _):
+        env = RemoteEnv(url, TOKEN)
+        from_afar = rollout(env, policy, 1, 2)
+        env.reset(seed=1)
+        assert env.step("a dog")[1] == 0.0
+        env.close()
+    assert told(from_afar) == told(rollout(served.Echoed(), policy, 1, 2))
+    assert from_afar[0].rewards == (1.0, 1.0)
+
+
+def test_the_servers_group_rewards_are_those_at_home(host, served) -> None:
+    def answer(conversations):
+        total = int(conversations[0][0]["content"].split()[0]) + 17
+        texts = [f"{total}", f"{total} or rather, as one may see, {total}", "cat", f"so {total}"]
+        return [Completion(text) for text in texts]
+
+    with host(served.Brief()) as (url, _):
+        env = RemoteEnv(url, TOKEN)
+        from_afar = rollout(env, Policy(answer), 1, 4)
+        env.close()
+    assert told(from_afar) == told(rollout(served.Brief(), Policy(answer), 1, 4))
+    assert len(set(from_afar[0].rewards)) > 2
+    assert {"rubric", "short"} <= set(from_afar[0].episodes[0].rewards)
+
+
+def test_a_server_that_goes_away_leaves_groups_without_rewards(host, served) -> None:
+    with host(served.Brief()) as (url, _):
+        env = RemoteEnv(url, TOKEN, retries=0)
+        (group,) = rollout(env, Policy(answers), 1, 2)
+        assert group.masked == 0
+    judged = env.group_rubric.judged(group.task, group.episodes)
+    env.close()
+    assert [e.reward for e in judged] == [None, None]
+
+
+def test_tools_are_told_and_called_on_the_server(host, served) -> None:
+    call = '<tool_call>{"name": "add", "arguments": {"a": 3, "b": 17}}</tool_call>'
+    with host(served.Adding()) as (url, _):
+        env, home = RemoteEnv(url, TOKEN), served.Adding()
+        for turns in (None, call, "20"):
+            mine, theirs = (
+                e.reset(options={"task": 3}) if turns is None else e.step(turns)
+                for e in (env, home)
+            )
+            mine[-1].pop("reason", None), theirs[-1].pop("reason", None)
+            assert mine == theirs
+        assert env.schemas == home.schemas
+        env.close()
+
+
+def test_episodes_that_are_left_are_given_back(host, served) -> None:
+    with host(served.Guess()) as (url, app):
+        env, held = RemoteEnv(url, TOKEN), app.state.desk.budget
+        for task in range(5):
+            env.reset(options={"task": task})
+            env.step("99")
+        assert held.episodes == 1
+        env.close()
+        assert held.episodes == 0
 
 
 def test_an_environment_that_raises_gives_no_score(guess) -> None:

@@ -92,6 +92,28 @@ class Boxes(Doubles):
         return [InABox(task.data, self.config.task) for task in super().load()]
 
 
+class Served(Doubles):
+    """Its tools are those of the whole taskset."""
+
+    @classmethod
+    def toolsets(cls, config):
+        return [object()]
+
+
+class Staged(Double):
+    """Its rewards want a file that was put into the box before."""
+
+    async def stage_verifier(self, trace, runtime):
+        raise AssertionError
+
+
+class Stages(Doubles):
+    """Six of them."""
+
+    def load(self):
+        return [Staged(task.data, self.config.task) for task in super().load()]
+
+
 class Flaky(Verifier):
     """Never gives a score."""
 
@@ -102,7 +124,7 @@ class Flaky(Verifier):
 def refused(call):
     try:
         call()
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         return str(error)
     return ""
 
@@ -135,6 +157,9 @@ def imported():
         "fault": [faulty.status.value, faulty.score, faulty.reason],
         "endless": refused(lambda: from_verifiers(Endless(vf.TasksetConfig()))),
         "some": from_verifiers(Endless(vf.TasksetConfig()), size=3).source.size,
+        "served": refused(lambda: from_verifiers(Served(vf.TasksetConfig()))),
+        "staged": refused(lambda: from_verifiers(Stages(vf.TasksetConfig()))),
+        "no_taskset": refused(lambda: from_verifiers(object())),
         "box": refused(lambda: from_verifiers(Boxes(vf.TasksetConfig()))),
     }
 

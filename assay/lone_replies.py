@@ -1,0 +1,23 @@
+"""Whether the rubric alone can judge a reply, or an episode must be played for it."""
+
+from __future__ import annotations
+
+from .envs import TextEnv
+
+_PLAYED = ("begin", "respond", "respond_many", "answer", "advance", "verdicts")
+
+
+def played(env: TextEnv) -> list[str]:
+    """Why a reply to a task of an environment must be played: empty where the rubric will do.
+
+    An environment of one turn may still answer the reply, judge another text than the reply, or
+    reward it itself. A rubric that is asked alone would then give another score, or none.
+
+    Returns:
+        The environment's own methods, or its number of turns.
+    """
+    kind = type(env)
+    own = [name for name in _PLAYED if getattr(kind, name) is not getattr(TextEnv, name)]
+    if own or env.max_turns == 1:
+        return own
+    return [f"{env.max_turns} turns"]

@@ -1,0 +1,61 @@
+"""What is served, as one hash: servers that agree put the same tasks and score alike."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from ..envs import Generated, Rows, Task, TextEnv
+from ..envs.mixed import Mixed
+
+PROTOCOL = 1
+"""Of the messages; client and server must agree."""
+
+HEADER = "assay-serves"
+"""What a client expects to be served; it is refused where that is no longer so."""
+
+_TASKS = 2000
+_MADE = 16
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def identity(env: TextEnv) -> str:
+    """A hash of an environment's tasks, verifiers and version; 16 hexadecimal digits.
+
+    Of rows every id counts, and of up to 2,000 of them all that is in them; of a generator its
+    first 16 tasks; of other sources their kind and size alone.
+    """
+    from .. import __version__
+
+    group = None if env.group_rubric is None else _of_itself(env.group_rubric)
+    whole = {
+        "version": __version__,
+        "environment": [type(env).__qualname__, env.name, env.max_turns],
+        "rubric": _of_itself(env.rubric),
+        "group_rubric": group,
+        "source": [type(env.source).__qualname__, env.source.size],
+        "tasks": [task.to_json() for task in _some(env)],
+    }
+    if isinstance(env.source, Rows):
+        whole["ids"] = list(env.source.index)
+    text = json.dumps(whole, sort_keys=True, default=lambda value: type(value).__qualname__)
+    return hashlib.sha256(_ADDRESS.sub("", text).encode()).hexdigest()[:16]
+
+
+def _of_itself(rubric: Any) -> Any:
+    try:
+        return rubric.to_json()
+    except Exception:  # somebody's own, which cannot tell its options
+        return type(rubric).__qualname__
+
+
+def _some(env: TextEnv) -> list[Task]:
+    source = env.source
+    if isinstance(source, Rows):
+        return source.tasks[:: -(-len(source.tasks) // _TASKS)]
+    if not isinstance(source, Generated | Mixed):  # asking may have effects
+        return []
+    size = _MADE if source.size is None else min(_MADE, source.size)
+    return [source.task(index) for index in range(size)]

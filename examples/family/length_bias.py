@@ -1,0 +1,120 @@
+"""Dr. GRPO: dividing each reply's loss by its own length rewards long wrong replies."""
+
+from typing import Any
+
+from assay.envs import Generated, Split, Task, TextEnv
+from assay.family_cli import run_script
+from assay.grpo import (
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    held_out_tasks,
+    load_model,
+    tiny_model,
+    training_tasks,
+    warm_start,
+)
+from assay.study import Arm, Outcome, Study, Trial, every
+from assay.verifiers import FunctionVerifier, Status
+
+LONGEST = 24
+STEPS = 120
+
+
+def draw(rng: Any) -> Task:
+    """A sum; its worked reply begins with some dots, which are worth nothing."""
+    a, b = (int(n) for n in rng.integers(10, 100, size=2))
+    dots = "." * int(rng.integers(1, 12))
+    return Task(f"{a}+{b}=", str(a + b), solution=f"{dots}{a + b}")
+
+
+def dotted(split: Split) -> TextEnv:
+    """Sums that may be padded with dots: a reply is right by what follows them."""
+    judge = FunctionVerifier(lambda reply, answer: reply.lstrip(".") == answer)
+    return TextEnv(Generated(draw, name="Dotted", split=split), judge)
+
+
+def start(trial: Trial) -> None:
+    """A model that writes the right number of dots, and a right sum now and then."""
+    model, tokenizer = load_model(tiny_model(trial.start, seed=trial.seed))
+    train = dotted("train")
+    warm_start(
+        model,
+        tokenizer,
+        [train.task(i) for i in range(3000)],
+        held_out_tasks(dotted("test"), 200),
+        target=0.0 if trial.short else 0.15,
+        max_steps=25 if trial.short else 1000,
+        max_new_tokens=LONGEST,
+        batch_size=64,
+        seed=trial.seed,
+    )
+    model.save_pretrained(trial.start)
+
+
+def arm(**settings: Any) -> Arm:
+    """Train, and look at how long right and wrong replies are."""
+
+    def train(trial: Trial) -> Outcome:
+        model, tokenizer = load_model(trial.start)
+        config = GRPOConfig(
+            steps=2 if trial.short else STEPS,
+            prompts_per_step=16,
+            max_new_tokens=LONGEST,
+            learning_rate=3e-4,
+            seed=trial.seed,
+            alarm_patience=0,
+            **settings,
+        )
+        held_out = held_out_tasks(dotted("test"), 50 if trial.short else 400)
+        look = every(config.steps)
+        names = ("pass@1", "tokens of wrong replies", "tokens of right replies")
+        curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+
+        def note(row: dict[str, Any]) -> None:
+            if not look(row["step"]):
+                return
+            policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+            lengths: dict[bool, list[int]] = {True: [], False: []}
+            for group in held_out(policy, 0):
+                for episode in group.episodes:
+                    right = episode.status is Status.CORRECT
+                    lengths[right].append(len(episode.spans[-1].ids))
+            step, every_one = row["step"], sum(map(len, lengths.values()))
+            curves["pass@1"].append((step, len(lengths[True]) / every_one))
+            for name, found in zip(names[1:], (lengths[False], lengths[True]), strict=True):
+                if found:
+                    curves[name].append((step, sum(found) / len(found)))
+
+        tasks = training_tasks(dotted("train"), config)
+        Learner(
+            model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
+        ).train()
+        return Outcome({name: points[-1][1] for name, points in curves.items() if points}, curves)
+
+    return train
+
+
+STUDY = Study(
+    title="Dr. GRPO: the bias of a reply's own length",
+    source="Liu et al., arXiv 2503.20783",
+    claim="The mean over each reply's own tokens (GRPO) makes a token of a long wrong reply count "
+    "for less than one of a short wrong reply, so wrong replies grow; one length for all does "
+    "not. Dividing by the group's standard deviation favours tasks that are very easy or hard.",
+    protocol=f"Sums of two numbers from 10 to 99 after any number of dots, which are worth "
+    f"nothing; the model is warm-started on 1 to 11 dots, until 15 % of sampled replies are right; "
+    f"{STEPS} steps of 16 prompts x 8 replies of at most {LONGEST} tokens, one update each, "
+    "learning rate 3e-4; one sampled reply to each of 400 held-out sums.",
+    verdict="",
+    arms={
+        "GRPO (reply's own mean)": arm(loss="grpo", advantage_std="none"),
+        "DAPO (mean over tokens)": arm(loss="dapo", advantage_std="none"),
+        "Dr. GRPO (one length)": arm(loss="dr_grpo", advantage_std="none"),
+        "GRPO with std": arm(loss="grpo"),
+    },
+    prepare=start,
+    presets=("dr_grpo",),
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

@@ -1,0 +1,69 @@
+"""GRPO and PPO with a critic: at the same prompts, and at the same number of replies."""
+
+from typing import Any
+
+from assay.family._sums import LONGEST, SUMS, start, trained
+from assay.family_cli import run_script
+from assay.grpo import GRPOConfig, PPOConfig, PPOLearner
+from assay.study import Arm, Outcome, Study, Trial
+
+STEPS = 120
+REPLIES = 256  # of a step
+
+
+def common(trial: Trial) -> dict[str, Any]:
+    """What is the same for all arms."""
+    return {
+        "steps": 2 if trial.short else STEPS,
+        "learning_rate": 3e-4,
+        "max_new_tokens": LONGEST,
+        "seed": trial.seed,
+        "alarm_patience": 0,
+    }
+
+
+def grpo(trial: Trial) -> Outcome:
+    """32 prompts of 8 replies."""
+    config = GRPOConfig(**common(trial), prompts_per_step=REPLIES // 8, group_size=8)
+    return trained(trial, config)
+
+
+def ppo(group_size: int, *, lam: float = 1.0) -> Arm:
+    """The same number of replies, in groups of any size: a critic needs none."""
+
+    def train(trial: Trial) -> Outcome:
+        config = PPOConfig(
+            **common(trial),
+            prompts_per_step=REPLIES // group_size,
+            group_size=group_size,
+            lam=lam,
+            critic_learning_rate=1e-3,
+        )
+        return trained(trial, config, ("value/explained_variance",), kind=PPOLearner)
+
+    return train
+
+
+STUDY = Study(
+    title="PPO with a critic",
+    source="Schulman et al., arXiv 1707.06347; DeepSeek-R1, arXiv 2501.12948 version 2, appendix "
+    "A.3",
+    claim="GRPO does without a critic, which saves its memory and time. With lambda = .95 PPO is "
+    "clearly worse than GRPO, with lambda = 1 it nearly ties (DeepSeek-R1). (DeepSeekMath itself "
+    "compares with no PPO.)",
+    protocol=f"{SUMS}; {STEPS} steps of {REPLIES} replies, one update each, learning rate 3e-4 and "
+    "1e-3 for the critic, GAE with gamma = 1, clipped values, whitened advantages. Groups of 1: "
+    "PPO's own protocol, as many replies on eight times as many prompts. Memory: `python "
+    "benchmarks/ppo_memory.py`.",
+    verdict="",
+    arms={
+        "GRPO, 32 x 8": grpo,
+        "PPO, 32 x 8": ppo(8),
+        "PPO, 32 x 8, lambda .95": ppo(8, lam=0.95),
+        "PPO, 256 x 1": ppo(1),
+    },
+    prepare=start,
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

@@ -1,0 +1,117 @@
+"""DPO, RFT and Online RFT beside GRPO: replies sampled once, or anew at each step."""
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.envs import EpisodeGroup
+from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
+from assay.family_cli import run_script
+from assay.grpo import (
+    FitConfig,
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    dpo,
+    load_model,
+    preference_pairs,
+    rft,
+    training_tasks,
+)
+from assay.study import Arm, Outcome, Study, Trial
+
+STEPS = 120  # optimizer steps of each arm
+PROMPTS, REPLIES = 16, 8  # of a step
+
+Fit = Callable[[Any, Any, list[EpisodeGroup], int, Callable[[Any], None]], None]
+
+
+def once(fit: Fit) -> Arm:
+    """Sample all replies from the start, store them as groups, and learn from those."""
+
+    def train(trial: Trial) -> Outcome:
+        model, tokenizer = load_model(trial.start)
+        steps = 2 if trial.short else STEPS
+        config = GRPOConfig(prompts_per_step=PROMPTS * steps, group_size=REPLIES, seed=trial.seed)
+        policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+        groups = list(training_tasks(sums("train"), config)(policy, 1))
+        stored = [EpisodeGroup.from_json(group.to_json()) for group in groups]
+        points = [(0.0, pass_at_1(model, tokenizer, trial))]
+        taken = 0
+
+        def note(_: Any) -> None:
+            nonlocal taken
+            taken += 1
+            if taken % max(1, steps // 5) == 0:
+                points.append((taken, pass_at_1(model, tokenizer, trial)))
+
+        fit(model, tokenizer, stored, steps, note)
+        return Outcome({"pass@1": points[-1][1]}, {"pass@1": points})
+
+    return train
+
+
+def fit_rft(model: Any, tokenizer: Any, groups: Any, steps: int, note: Any) -> None:
+    """Supervised on what was right."""
+    rft(model, tokenizer, groups, FitConfig(learning_rate=3e-4, steps=steps), on_step=note)
+
+
+def fit_dpo(model: Any, tokenizer: Any, groups: Any, steps: int, note: Any) -> None:
+    """Right ones against wrong ones to the same prompt."""
+    pairs = preference_pairs(groups)
+    config = FitConfig(learning_rate=1e-4, batch_size=32, steps=steps)
+    dpo(model, tokenizer, pairs, config, beta=0.1, on_step=note)
+
+
+def online(**settings: Any) -> Arm:
+    """Sample anew from the policy as it is at each step."""
+
+    def train(trial: Trial) -> Outcome:
+        model, tokenizer = load_model(trial.start)
+        config = GRPOConfig(
+            steps=2 if trial.short else STEPS,
+            prompts_per_step=PROMPTS,
+            group_size=REPLIES,
+            max_new_tokens=LONGEST,
+            learning_rate=3e-4,
+            seed=trial.seed,
+            alarm_patience=0,
+            **settings,
+        )
+        points = [(0.0, pass_at_1(model, tokenizer, trial))]
+
+        def note(row: dict[str, Any]) -> None:
+            if row["step"] and row["step"] % max(1, config.steps // 5) == 0:
+                points.append((row["step"], pass_at_1(model, tokenizer, trial)))
+
+        tasks = training_tasks(sums("train"), config)
+        Learner(
+            model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
+        ).train()
+        return Outcome({"pass@1": points[-1][1]}, {"pass@1": points})
+
+    return train
+
+
+STUDY = Study(
+    title="DPO, RFT and Online RFT",
+    source="Rafailov et al., arXiv 2305.18290; Yuan et al., arXiv 2308.01825; Shao et al., arXiv "
+    "2402.03300",
+    claim="Sampling from the policy as it is at each step (Online RFT) does better than sampling "
+    "once from where it began (RFT), and wrong replies that are held against right ones (GRPO) "
+    "do better than right ones alone. DPO is offline, simpler and less adaptive.",
+    protocol=f"{SUMS}; every arm samples {STEPS * PROMPTS * REPLIES:,} replies to "
+    f"{STEPS * PROMPTS:,} prompts and takes {STEPS} optimizer steps: the offline ones sample all "
+    "of them first, store them as groups and read them back. Learning rate 3e-4 (DPO: 1e-4, beta "
+    ".1, 32 pairs a step), fixed beforehand.",
+    verdict="",
+    arms={
+        "RFT (once)": once(fit_rft),
+        "DPO (once)": once(fit_dpo),
+        "Online RFT": online(advantage="reward"),
+        "GRPO": online(),
+    },
+    prepare=start,
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

@@ -1,0 +1,123 @@
+"""Servers that lie, change, or are something else: no score of theirs is anybody's."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from assay.envs import FunctionPolicy, rollout
+from assay.service import RemoteEnv, RemoteError
+from assay.service.identity import PROTOCOL
+from assay.verifiers import Status
+
+RIGHT = {"status": "correct", "score": 1.0, "reason": "", "extracted": None, "parts": {}}
+DESCRIBED = {
+    "name": "odd/Server-v0",
+    "sha256": "0" * 16,
+    "protocol": PROTOCOL,
+    "size": 5,
+    "max_turns": 1,
+    "lone_replies": True,
+    "group_rubric": False,
+    "tools": None,
+    "limits": {"batch": 100, "body_bytes": 10**6},
+}
+
+
+@pytest.fixture
+def odd():
+    """A server that answers each path with whatever the test puts there; and its address."""
+    answers = {"/v1/environment": DESCRIBED}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            answer = answers[self.path]
+            status, text = answer if isinstance(answer, tuple) else (200, json.dumps(answer))
+            self.send_response(status)
+            self.send_header("content-length", str(len(text)))
+            self.send_header("location", "http://127.0.0.1:9/")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        do_POST = do_GET  # noqa: N815  # the names that http.server looks for
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield answers, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"verdicts": [RIGHT]},  # one for two: whose is it?
+        {"verdicts": [RIGHT] * 3},
+        {"verdicts": None},
+        {},
+        [RIGHT, RIGHT],
+        {"verdicts": [{**RIGHT, "score": None}] * 2},
+        {"verdicts": [{**RIGHT, "score": 1.5}] * 2},
+        {"verdicts": [{**RIGHT, "status": "perfect"}] * 2},
+        {"verdicts": [{**RIGHT, "status": "sandbox_error", "score": 0.0}] * 2},
+        {"verdicts": [{"score": 1.0}] * 2},
+        (200, "<html>Sign in to this network</html>"),
+        (200, json.dumps({"verdicts": [{**RIGHT, "score": float("nan")}] * 2})),
+        (302, ""),
+    ],
+)
+def test_an_answer_that_is_not_one_verdict_for_each_reply_is_no_score(odd, answer) -> None:
+    answers, url = odd
+    answers["/v1/score"] = answer
+    env = RemoteEnv(url, retries=0)
+    found = env.rubric.verify_many(["a", "b"], [0, 1])
+    env.close()
+    assert [(v.status, v.score) for v in found] == [(Status.VERIFIER_ERROR, None)] * 2
+
+
+@pytest.mark.parametrize(
+    "answer", [{"outcomes": []}, {"outcomes": [{}]}, {"outcomes": [{"error": {"message": "no"}}]}]
+)
+def test_an_outcome_that_is_none_ends_the_episode_without_a_score(odd, answer) -> None:
+    answers, url = odd
+    task = {"messages": [{"role": "user", "content": "?"}], "id": "a", "metadata": {}}
+    answers["/v1/environment"] = {**DESCRIBED, "max_turns": 3, "lone_replies": False}
+    for index in range(5):
+        answers[f"/v1/tasks/{index}"] = {"tasks": [task]}
+    answers["/v1/episodes"] = {"episodes": [{"episode": "e", "task": task}]}
+    answers["/v1/episodes/step"] = answer
+    answers["/v1/episodes/close"] = {"closed": 1}
+    env = RemoteEnv(url, retries=0)
+    (group,) = rollout(env, FunctionPolicy(lambda _: "x"), 1, 1)
+    env.close()
+    assert group.episodes[0].verdict.status is Status.VERIFIER_ERROR
+    assert group.rewards == (None,)
+
+
+@pytest.mark.parametrize("told", [{}, [], {**DESCRIBED, "protocol": PROTOCOL + 1}])
+def test_another_version_of_the_messages_is_refused_at_once(odd, told) -> None:
+    answers, url = odd
+    answers["/v1/environment"] = told
+    with pytest.raises(RemoteError, match="same version of Assay"):
+        RemoteEnv(url, retries=0)
+
+
+def test_scores_of_another_environment_are_not_taken(host, served) -> None:
+    token = "a-token-of-the-tests-0123456789"
+    with host(served.Sums()) as (url, _):
+        env = RemoteEnv(url, token, retries=0)
+        assert env.rubric.verify("20", 3).score == 1.0
+        env.remote.serves = "0" * 16  # as if the server had been started anew, with other data
+        found = env.rubric.verify("20", 3)
+        with pytest.raises(RemoteError, match="another environment is served now"):
+            env.task(4)
+        env.close()
+    assert (found.status, found.score) == (Status.VERIFIER_ERROR, None)
+    assert "another environment" in found.reason

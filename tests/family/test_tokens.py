@@ -1,0 +1,145 @@
+"""Studies whose units are tokens: what each arm changes, and nothing else."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from assay.envs import Completion, play
+from assay.family import dapo, grpo_outcome, grpo_process, length_bias, off_policy, ppo, preferences
+from assay.grpo import Objective, count, load_model, policy_loss, read_metrics, tiny_model
+from assay.study import Outcome, Study, Trial
+
+Run = Callable[[Study, str], Outcome]
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Callable[[int], list[dict[str, float]]]:
+    """The log of the arm that was run as the n-th of its study."""
+    return lambda n: [r for r in read_metrics(tmp_path / f"{n}/run/metrics.jsonl") if r["step"]]
+
+
+def test_outcome_arms_differ_in_what_they_say(outcome: Run, metrics, tmp_path: Path) -> None:
+    configs = []
+    for n, arm in enumerate(list(grpo_outcome.STUDY.arms)[:3]):
+        found = outcome(grpo_outcome.STUDY, arm)
+        assert 0 <= found.values["pass@1"] <= 1
+        assert [x for x, _ in found.curves["zero_variance"]] == [1, 2, 3]
+        configs.append(json.loads((tmp_path / f"{n}/run/config.json").read_text()))
+    assert [c["beta"] for c in configs] == [0.04, 0.0, 0.0]
+    assert [c["advantage_std"] for c in configs] == ["population", "population", "none"]
+    assert metrics(0)[0]["kl"] == pytest.approx(0, abs=1e-6)  # the reference is where it began
+    assert "kl" not in metrics(1)[0]
+
+
+def test_a_rollout_is_used_sixteen_times_in_the_stress_and_once_beside_it(
+    outcome: Run, metrics
+) -> None:
+    outcome(off_policy.STUDY, "one update a rollout")
+    outcome(off_policy.STUDY, "GRPO")
+    assert metrics(0)[0]["updates"] == 1
+    assert metrics(0)[0]["drift"] == pytest.approx(0, abs=1e-6)
+    assert 8 < metrics(1)[0]["updates"] <= 16
+    assert metrics(1)[0]["drift"] > 1e-6
+
+
+@pytest.mark.parametrize("name", off_policy.OTHERS)
+def test_presets_of_the_stress_are_whole(name: str) -> None:
+    assert name in off_policy.STUDY.presets
+
+
+def test_dynamic_sampling_spends_replies_until_every_group_teaches(outcome: Run, metrics) -> None:
+    plain = outcome(dapo.STUDY, "GRPO")
+    full = outcome(dapo.STUDY, "+ dynamic sampling (DAPO)")
+    assert plain.values["replies"] == 512
+    assert full.values["replies"] >= 512
+    assert full.values["updates"] < plain.values["updates"]
+    assert any(share > 0 for _, share in plain.curves["zero-variance share"])
+    assert all(share == 0 for _, share in full.curves["zero-variance share"])
+
+
+def test_a_token_of_a_long_wrong_reply_counts_for_less_only_by_the_replys_own_mean() -> None:
+    """Two wrong replies of 2 and 8 tokens: the gradient of each token."""
+    mask = torch.tensor([[True] * 2 + [False] * 6, [True] * 8])
+    share = {}
+    for average in ("grpo", "dapo", "dr_grpo"):
+        logprobs = torch.zeros(2, 8, requires_grad=True)
+        objective = Objective(loss=average)
+        denominator = count(mask.sum(1), average=average, max_tokens=24)
+        loss = policy_loss(
+            logprobs,
+            logprobs.detach(),
+            torch.full((2, 8), -1.0),
+            mask,
+            objective,
+            denominator=denominator,
+        )
+        loss.backward()
+        assert logprobs.grad is not None
+        short, long = logprobs.grad[0, 0], logprobs.grad[1, 0]
+        share[average] = float(short / long)
+    assert share == pytest.approx({"grpo": 4.0, "dapo": 1.0, "dr_grpo": 1.0})
+
+
+def test_lengths_are_of_replies_that_are_right_and_of_those_that_are_not(
+    tmp_path: Path,
+) -> None:
+    trial = Trial(0, True, tmp_path / "run", tmp_path)
+    length_bias.start(trial)
+    found = length_bias.STUDY.arms["Dr. GRPO (one length)"](trial)
+    assert 1 <= found.values["tokens of wrong replies"] <= length_bias.LONGEST
+    env = length_bias.dotted("test")
+    task = env.task(0)
+    env.reset(options={"task": 0})
+    assert env.step("....." + task.reference)[1] == 1.0
+    env.reset(options={"task": 0})
+    assert env.step(task.reference + ".")[1] == 0.0
+
+
+def test_a_critic_foresees_and_groups_of_one_are_its_own(outcome: Run) -> None:
+    found = outcome(ppo.STUDY, "PPO, 256 x 1")
+    assert len(found.curves["value/explained_variance"]) == 2
+
+
+def test_offline_and_online_arms_see_as_many_replies(outcome: Run, metrics) -> None:
+    for arm in ("RFT (once)", "DPO (once)"):
+        assert len(outcome(preferences.STUDY, arm).curves["pass@1"]) == 3
+    outcome(preferences.STUDY, "Online RFT")
+    rows = metrics(2)
+    assert len(rows) == 2
+    assert all(row["reward_std"] >= 0 for row in rows)
+
+
+def totals(numbers: list[int]) -> list[str]:
+    return [str(sum(numbers[:n])) for n in range(2, len(numbers) + 1)]
+
+
+def test_each_running_total_is_paid_for_and_the_last_one_decides() -> None:
+    env = grpo_process.Running()
+    task = env.task(0)
+    right = totals(task.metadata["numbers"])
+    for said, paid, reward in (
+        (right, (1.0, 1.0, 1.0), 1.0),
+        (["x", *right[1:]], (0.0, 1.0, 1.0), 1.0),
+        ([*right[:2], "999"], (1.0, 1.0, 0.0), 0.0),
+    ):
+        replies = iter(said)
+        (group,) = play(env, lambda c, r=replies: [Completion(next(r)) for _ in c], [task], 1)
+        assert group.episodes[0].step_rewards == paid
+        assert group.episodes[0].reward == reward
+
+
+def test_a_worked_episode_has_the_tokens_that_an_episode_has(tmp_path: Path) -> None:
+    _, tokenizer = load_model(tiny_model(tmp_path))
+    task = grpo_process.Running().task(3)
+    a, b, c, d = task.metadata["numbers"]
+    row = grpo_process.worked(tokenizer, task)
+    assert tokenizer.decode(row.prompt) == f"{a}+{b}+{c}+{d} {a}+{b}="
+    end = tokenizer.eos_token
+    first, second, third = totals([a, b, c, d])
+    assert tokenizer.decode(row.reply) == f"{first}{end}+{c}={second}{end}+{d}={third}{end}"
+    own = [i for i, written in zip(row.reply, row.written, strict=True) if written]
+    assert tokenizer.decode(own) == f"{first}{end}{second}{end}{third}{end}"
+    assert [row.reply[i] for i in row.ends] == [tokenizer.eos_token_id] * 3

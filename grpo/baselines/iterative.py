@@ -197,9 +197,12 @@ class _Rounds:
         return Round(**report), scorer, given
 
     def _label(self, seed: int) -> list[Label]:
-        settings = {"temperature": self.config.temperature, "seed": seed}
         policy = ModelPolicy(
-            self.model, self.tokenizer, max_new_tokens=self.config.max_new_tokens, **settings
+            self.model,
+            self.tokenizer,
+            max_new_tokens=self.config.max_new_tokens,
+            temperature=self.config.temperature,
+            seed=seed,
         )
         return labels_of(rollout(self.env, policy, self.labels, 1, seed=seed))
 

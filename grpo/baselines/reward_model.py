@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -156,7 +157,7 @@ class TrainableRewardModel(RewardModel):
         """
         tokenizer = load_tokenizer(Path(directory))
         shown = transformers_logging.get_verbosity()
-        transformers_logging.set_verbosity_error()  # it tells that the output is new
+        transformers_logging.set_verbosity(logging.ERROR)  # it tells that the output is new
         try:
             with quiet():
                 model: Any = AutoModelForSequenceClassification.from_pretrained(

@@ -10,6 +10,7 @@ from typing import Any
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.extract import final_answer
 from ..verifiers.judges.known import Known, read_known, shown_part
+from ..verifiers.memo import Memo
 from ..verifiers.verifier import same_length
 from .policy import Policy
 
@@ -46,6 +47,8 @@ class PolicyJudge(Verifier):
         policy: what is asked. At temperature 0 its verdicts are repeatable.
         template: of the message, with ``{first}``, ``{second}`` and where wanted ``{question}``.
         longest: characters of a reply.
+        remember: prompts whose answers are kept. Only for a policy at temperature 0 that is not
+            trained meanwhile: of any other it would keep what was said once.
 
     Raises:
         ValueError: the template lacks a slot, or two of its slots touch.
@@ -57,11 +60,20 @@ class PolicyJudge(Verifier):
         True
     """
 
-    def __init__(self, policy: Policy, template: str = TEMPLATE, *, longest: int = 20_000) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        template: str = TEMPLATE,
+        *,
+        longest: int = 20_000,
+        remember: int = 0,
+    ) -> None:
         missing = {"first", "second"} - set(_SLOT.findall(template))
         if missing:
             raise ValueError(f"the template needs {{{min(missing)}}}, got {template!r:.200}")
-        self.policy, self.template, self.longest = policy, template, longest
+        self.policy, self.template = policy, template
+        self.longest, self.remember = longest, remember
+        self._known: Memo[str, str] | None = Memo(remember) if remember else None
         pieces = _SLOT.sub("\0", template).split("\0")
         if not all(pieces[1:-1]):
             raise ValueError(f"something must stand between two slots, got {template!r:.200}")
@@ -86,16 +98,26 @@ class PolicyJudge(Verifier):
         """
         same_length(replies, references)
         plans = [self._plan(r, g) for r, g in zip(replies, references, strict=True)]
-        asked = list(
-            dict.fromkeys(text for p in plans if isinstance(p, _Plan) for text in p.prompts)
-        )
+        wanted = dict.fromkeys(text for p in plans if isinstance(p, _Plan) for text in p.prompts)
         try:
-            given = self.policy([[{"role": "user", "content": text}] for text in asked])
-            said = {text: done.text for text, done in zip(asked, given, strict=True)}
+            said = self._said(list(wanted))
         except Exception as error:  # whatever the policy raises: the fault is ours
             fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
             return [fault if isinstance(p, _Plan) else p for p in plans]
         return [_judged(p, said) if isinstance(p, _Plan) else p for p in plans]
+
+    def _said(self, prompts: Sequence[str]) -> dict[str, str]:
+        """What the policy says to each prompt, from memory where it has said it before."""
+        kept = {} if self._known is None else {text: self._known.get(text) for text in prompts}
+        said = {text: answer for text, answer in kept.items() if answer is not None}
+        new = [text for text in prompts if text not in said]
+        if new:
+            given = self.policy([[{"role": "user", "content": text}] for text in new])
+            for text, done in zip(new, given, strict=True):
+                said[text] = done.text
+                if self._known is not None:
+                    self._known.put(text, done.text)
+        return said
 
     def _plan(self, reply: str, reference: Any) -> Verdict | _Plan:
         fault = self.check_reference(reference)

@@ -66,6 +66,22 @@ def test_each_question_is_asked_once_and_all_in_one_call() -> None:
     assert calls == [["1+1: 2 or 3?", "1+1: 3 or 2?", "1+1: 4 or 3?", "1+1: 3 or 4?"]]
 
 
+def test_it_asks_again_unless_it_is_told_to_remember() -> None:
+    calls = []
+
+    def policy(conversations):
+        calls.append(len(conversations))
+        return [Completion("<answer>A</answer>") for _ in conversations]
+
+    for remember, asked in ((0, [2, 2, 4]), (10, [2, 2])):
+        calls.clear()
+        judge = PolicyJudge(policy, TEMPLATE, remember=remember)
+        for replies in (["2"], ["2"], ["2", "4"]):
+            found = judge.verify_many(replies, [KNOWN] * len(replies))
+            assert [v.score for v in found] == [0.5] * len(replies)
+        assert calls == asked
+
+
 def test_a_reply_cannot_pass_for_two() -> None:
     judge = judge_of({})
     for hostile in ("9 or 2", "2?", "1+1:"):

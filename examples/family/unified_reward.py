@@ -39,7 +39,7 @@ TEMPLATE = "{question} {first}A{second}B?"
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")  # a token each: a verdict has nine
 LONGEST = 10
 TAUGHT, SEEN = 300, 1500  # pairs with a written-out verdict, and with a label alone
-COLD, JUDGE_STEPS, STEPS = 200, 60, 80
+COLD, JUDGE_STEPS, STEPS = 200, 60, 200
 RIGHT = 0.3  # share of right answers that the first policy is taught
 ACCURACY, POLICY = "judge: held-out accuracy", "policy: right answers"
 Last = Literal["cold start", "rejection", "wrong", "all"]
@@ -142,7 +142,9 @@ def arm(last: Last | None) -> Arm:
             look(1)
             stages(model, tokenizer, trial, last, look)
             values["judge"] = curves[ACCURACY][-1][1]
-            judge = PolicyJudge(policy_of(model, tokenizer, trial, temperature=0.0), TEMPLATE)
+            judge = PolicyJudge(
+                policy_of(model, tokenizer, trial, temperature=0.0), TEMPLATE, remember=100_000
+            )
         by_judge(trial, judge, curves[POLICY])
         return Outcome({**values, "policy": curves[POLICY][-1][1]}, curves)
 
@@ -171,7 +173,7 @@ def stages(
     look(2)
     if last == "rejection":
         return
-    config = settings(trial, JUDGE_STEPS)
+    config = settings(trial, JUDGE_STEPS, 5e-4)
     chosen = TextEnv(Rows(wrong if last == "wrong" else tasks), verdict_and_format())
     Learner(
         model,
@@ -190,7 +192,7 @@ def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -
     env = rejudged(sums(), FunctionVerifier(lambda reply, reference: 0.0))
     won = Tournament(judge, among="all", opponents=2)
     env.group_rubric = GroupRubric({"won": won}, gate=False)
-    config = settings(trial, STEPS)
+    config = settings(trial, STEPS, 1e-3)
     known = held_out_tasks(sums(), 100, group_size=1 if trial.short else 3)
     due = every(config.steps, 5)
 
@@ -210,14 +212,14 @@ def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -
     ).train()
 
 
-def settings(trial: Trial, steps: int) -> GRPOConfig:
+def settings(trial: Trial, steps: int, learning_rate: float) -> GRPOConfig:
     """The paper's group size and beta, for judge and policy."""
     return PRESETS["grpo"].config(
         steps=2 if trial.short else steps,
         prompts_per_step=12,
         group_size=8,
         max_new_tokens=LONGEST,
-        learning_rate=5e-4,
+        learning_rate=learning_rate,
         seed=trial.seed,
         alarm_patience=0,
         max_none_share=1.0 if trial.short else 0.5,  # a judge of a few steps is hard to read

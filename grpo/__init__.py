@@ -31,8 +31,16 @@ from .arithmetic.whiten import reinforce_pp, whiten
 from .baselines.critic import Critic
 from .baselines.dpo import PreferencePair, dpo, preference_pairs
 from .baselines.fit import FitConfig
+from .baselines.iterative import Round, iterative_grpo
 from .baselines.ppo import PPOConfig, PPOLearner
 from .baselines.rejection import accepted_replies, rft
+from .baselines.reward_model import (
+    Label,
+    TrainableRewardModel,
+    labels_of,
+    replayed,
+    version_of,
+)
 from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
@@ -118,6 +126,7 @@ __all__ = [
     "FlowPolicy",
     "GRPOConfig",
     "History",
+    "Label",
     "Learner",
     "LoRA",
     "MetricsLog",
@@ -135,6 +144,7 @@ __all__ = [
     "RatioExploded",
     "Reference",
     "Rollout",
+    "Round",
     "Row",
     "Sample",
     "SampledTasks",
@@ -149,6 +159,7 @@ __all__ = [
     "Terminated",
     "TooManyUnscored",
     "Tracker",
+    "TrainableRewardModel",
     "TrainingAlarm",
     "UnitConfig",
     "UnitLearner",
@@ -183,8 +194,10 @@ __all__ = [
     "held_out_tasks",
     "hybrid_advantages",
     "hybrid_estimate",
+    "iterative_grpo",
     "k3",
     "kl_estimate",
+    "labels_of",
     "leave_one_out",
     "list_checkpoints",
     "load_checkpoint",
@@ -211,6 +224,7 @@ __all__ = [
     "read_history",
     "read_metrics",
     "reinforce_pp",
+    "replayed",
     "rft",
     "row_of",
     "run_stages",
@@ -226,6 +240,7 @@ __all__ = [
     "top_entropy_mask",
     "training_tasks",
     "value_loss",
+    "version_of",
     "visible",
     "vllm_calls",
     "warm_start",

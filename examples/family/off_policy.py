@@ -15,7 +15,7 @@ def arm(name: str, *, epochs: int = 4, minibatches: int = 4) -> Arm:
     def train(trial: Trial) -> Outcome:
         config: GRPOConfig = PRESETS[name].config(
             steps=1 if trial.short else STEPS,
-            prompts_per_step=16 if trial.short else 32,
+            prompts_per_step=16 if trial.short else 64,
             group_size=8,
             num_iterations=epochs,
             minibatches=minibatches,
@@ -37,7 +37,7 @@ STUDY = Study(
     source="arXiv 2503.14476, 2503.20783, 2507.18071, 2506.13585, 2402.14740, 2501.03262",
     claim="Each makes something else of the ratio between the policy that is trained and the one "
     "that sampled, and says it is steadier, or keeps more of the signal, where the two differ.",
-    protocol=f"{SUMS}; {STEPS} rollouts of 32 prompts x 8 replies, each with 4 passes of 4 "
+    protocol=f"{SUMS}; {STEPS} rollouts of 64 prompts x 8 replies, each with 4 passes of 4 "
     "minibatches: 16 updates at a learning rate of 3e-4 for all. Clips are the presets'. Nothing "
     "is tuned for one of them. `drift` is the mean of k3 between the two policies.",
     verdict="",

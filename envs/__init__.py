@@ -16,11 +16,13 @@ from .families import FAMILIES
 from .filters import Counts, Refill, drop_flat, flat, outcome
 from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
+from .lead import LeadLength
 from .library import LIBRARY
 from .mixed import Mixed, levels
 from .pass_rates import PassRates
 from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
+from .policy_judge import PolicyJudge, pairwise_prompt
 from .registry import (
     RetiredEnvironment,
     UnknownEnvironment,
@@ -33,6 +35,7 @@ from .registry import (
     spec,
     specs,
 )
+from .rejudged import rejudged
 from .rollout import completions, grouped, play, rollout, scheduled, stream
 from .scoring import (
     Scored,
@@ -80,12 +83,14 @@ __all__ = [
     "GroupPart",
     "GroupRubric",
     "GroupVectorEnv",
+    "LeadLength",
     "Message",
     "Mixed",
     "PassRates",
     "Plugin",
     "PluginWarning",
     "Policy",
+    "PolicyJudge",
     "Prioritised",
     "Refill",
     "RetiredEnvironment",
@@ -125,6 +130,7 @@ __all__ = [
     "make",
     "make_group",
     "outcome",
+    "pairwise_prompt",
     "pass_at_k",
     "play",
     "plugins",
@@ -135,6 +141,7 @@ __all__ = [
     "refuse_unwritable",
     "register",
     "register_rows",
+    "rejudged",
     "retire",
     "rollout",
     "scheduled",

@@ -15,9 +15,11 @@ except ModuleNotFoundError as error:
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
+from .arithmetic.difficulty import difficulty_weights
 from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
+from .arithmetic.hybrid import hybrid_advantages
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
 from .arithmetic.mismatch import mismatch_weights
 from .arithmetic.objective import Objective
@@ -29,8 +31,16 @@ from .arithmetic.whiten import reinforce_pp, whiten
 from .baselines.critic import Critic
 from .baselines.dpo import PreferencePair, dpo, preference_pairs
 from .baselines.fit import FitConfig
+from .baselines.iterative import Round, iterative_grpo
 from .baselines.ppo import PPOConfig, PPOLearner
 from .baselines.rejection import accepted_replies, rft
+from .baselines.reward_model import (
+    Label,
+    TrainableRewardModel,
+    labels_of,
+    replayed,
+    version_of,
+)
 from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
@@ -70,8 +80,20 @@ from .sampling.sample import Sample, sample
 from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
+from .units.branching import BranchingPolicy, CloningEnv
+from .units.critic import CriticCredit, gae_estimate, hybrid_estimate, state_credit
+from .units.denoising import (
+    ConstantNoise,
+    FlowNoise,
+    gaussian_kl,
+    gaussian_logprob,
+    matching_loss,
+    step_mean,
+    time_grid,
+)
+from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
-from .units.units import Credit, Scorer, UnitPolicy, Units, outcome_credit
+from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
 from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
@@ -86,18 +108,25 @@ from .watch.visible import visible
 __all__ = [
     "PRESETS",
     "Batch",
+    "BranchingPolicy",
     "Call",
     "CheckpointError",
     "CheckpointWarning",
+    "CloningEnv",
     "Comparison",
+    "ConstantNoise",
     "Credit",
     "Critic",
+    "CriticCredit",
     "DamagedCheckpoint",
     "Engine",
     "Finished",
     "FitConfig",
+    "FlowNoise",
+    "FlowPolicy",
     "GRPOConfig",
     "History",
+    "Label",
     "Learner",
     "LoRA",
     "MetricsLog",
@@ -115,6 +144,7 @@ __all__ = [
     "RatioExploded",
     "Reference",
     "Rollout",
+    "Round",
     "Row",
     "Sample",
     "SampledTasks",
@@ -129,6 +159,7 @@ __all__ = [
     "Terminated",
     "TooManyUnscored",
     "Tracker",
+    "TrainableRewardModel",
     "TrainingAlarm",
     "UnitConfig",
     "UnitLearner",
@@ -145,24 +176,34 @@ __all__ = [
     "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
+    "clamped",
     "compare_runs",
     "count",
+    "difficulty_weights",
     "dpo",
     "dpo_loss",
     "evaluate",
     "fingerprints",
     "full_forward",
     "gae",
+    "gae_estimate",
+    "gaussian_kl",
+    "gaussian_logprob",
     "gdpo",
     "group_advantages",
     "held_out_tasks",
+    "hybrid_advantages",
+    "hybrid_estimate",
+    "iterative_grpo",
     "k3",
     "kl_estimate",
+    "labels_of",
     "leave_one_out",
     "list_checkpoints",
     "load_checkpoint",
     "load_model",
     "make_reference",
+    "matching_loss",
     "merge_lora",
     "merge_sums",
     "micro_batches",
@@ -183,6 +224,7 @@ __all__ = [
     "read_history",
     "read_metrics",
     "reinforce_pp",
+    "replayed",
     "rft",
     "row_of",
     "run_stages",
@@ -191,10 +233,14 @@ __all__ = [
     "save_checkpoint",
     "sft",
     "shared_forward",
+    "state_credit",
+    "step_mean",
+    "time_grid",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",
     "value_loss",
+    "version_of",
     "visible",
     "vllm_calls",
     "warm_start",

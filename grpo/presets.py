@@ -85,8 +85,7 @@ _ALL = (
             "group_size": 64,
             "max_new_tokens": 1024,
         },
-        "its reward is a trained model: `RewardModel` in the environment; its batch of 1,024 is "
-        "read as replies",
+        "its reward is a trained model: `iterative_grpo`; its batch of 1,024 is read as replies",
     ),
     Preset(
         "deepseek_math_process",
@@ -205,6 +204,21 @@ _ALL = (
         "",
         "the group's mean, and the standard deviation of the batch; mean over all tokens",
         {"advantage_std": "batch"},
+    ),
+    Preset(
+        "lead",
+        "2504.09696",
+        "",
+        "GRPO-LEAD: rare right replies, and rare wrong ones, weigh more than common ones",
+        {
+            "advantage_std": "sample",
+            "hard_weight": 1.5,
+            "easy_weight": 0.4,
+            "prompts_per_step": 32,
+            "temperature": 0.8,
+        },
+        "its length reward and penalty are `LeadLength` in the environment; its code's gate (only "
+        "where the shortest replies take 4,000 tokens) and its penalty for repetition",
     ),
     Preset(
         "mo_grpo",

@@ -148,7 +148,8 @@ class _Normed(torch.autograd.Function):
         size = x.shape[-1]
         r = vector_norm(x, dim=-1, keepdim=True).square_().div_(size).add_(eps).rsqrt_()
         ctx.save_for_backward(x, weight, r)
-        return (x * r).mul_(weight)
+        normed: Tensor = (x * r).mul_(weight)
+        return normed
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

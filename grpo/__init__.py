@@ -34,13 +34,7 @@ from .baselines.fit import FitConfig
 from .baselines.iterative import Round, iterative_grpo
 from .baselines.ppo import PPOConfig, PPOLearner
 from .baselines.rejection import accepted_replies, rft
-from .baselines.reward_model import (
-    Label,
-    TrainableRewardModel,
-    labels_of,
-    replayed,
-    version_of,
-)
+from .baselines.reward_model import Label, TrainableRewardModel, labels_of, replayed, version_of
 from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig

@@ -38,7 +38,8 @@ from assay.grpo import (
     training_tasks,
 )
 from assay.grpo.run.whole import write_file
-from assay.study import Arm, Outcome, Study, Trial
+from assay.study import Arm, Outcome, Results, Study, Trial
+from assay.study.picture import draw_curve
 from assay.verifiers import Rubric
 
 LONGEST = 32  # tokens of a reply
@@ -293,6 +294,17 @@ def arm(**changed: float) -> Arm:
     return train
 
 
+def draw(figure: Any, results: Results) -> None:
+    """The four measures, from stage to stage."""
+    names = ("base", "1: cold\nstart", "2: RL on\nsums", "3: rejection,\nSFT", "4: RL on\nall")
+    panels = figure.subplots(2, 2, sharex=True, sharey=True).flatten()
+    for axes, name in zip(panels, MEASURES, strict=True):
+        draw_curve(axes, results, name, xlabel="")
+        axes.set(xticks=range(len(names)), xticklabels=names, ylim=(0, 1))
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+
+
 MEASURES = ("consistency", "accuracy", "breadth", "preference")
 
 STUDY = Study(
@@ -314,8 +326,20 @@ STUDY = Study(
     "second's language reward has weight 0 in (2) and (4). After each stage 4 sampled replies to "
     "each of 50 held-out tasks of each kind: the share of words in digits and accuracy on sums, "
     "accuracy (breadth) and style (preference) on mirrored ones. The setting was found on seed 0 "
-    "of the first arm, in four tries that are told in the verdict.",
-    verdict="",
+    "of the first arm; the verdict tells what was tried before.",
+    verdict="Reproduced in shape, in all three seeds: consistency .26 to .89 after (1), accuracy "
+    ".40 to .50 after (2) (by .03 to .15), breadth .18 to .73 after (3) with accuracy kept, "
+    "preference .12 to .41 after (4). Unlike R1's, (1) gains accuracy, and (4) takes something "
+    "back: breadth falls to .37 and accuracy to .45; whether by its 24 steps on sums alone, as "
+    "(2) lost breadth, or by the preference was not separated. The language reward lifts "
+    "consistency in (2) (.95, .91 without), but its price did not show: accuracy is .50 with it "
+    "and .44 without, within the seeds' range; here no language is the better one to think in. "
+    "Tried before, on seed 0: sums of larger digits with four updates a step at 3e-4 fell from "
+    ".41 to .05 in (2); at 1e-4, or with one update, they rose slowly at best (stopped after 36 "
+    "steps). In (3), 300 mirrored replies beside 115 sums cost accuracy (.56 to .32). In (4), a "
+    "preference paid for wrong answers too sent breadth from .80 to .13: a reward model that does "
+    "not read the answer is hacked. GRPO does without a critic, not without rewards; (4)'s reward "
+    "model is a rule here.",
     arms={"four stages": arm(), "no language reward": arm(language=0.0)},
     prepare=prepare,
     presets=("r1_zero", "r1"),
@@ -323,7 +347,7 @@ STUDY = Study(
         *("consistency 0", "consistency 1", "consistency 2", "accuracy 1", "accuracy 2"),
         *("breadth 2", "breadth 3", "preference 3", "preference 4", "accuracy 4", "breadth 4"),
     ),
-    xlabel="stage (0: the base model)",
+    draw=draw,
 )
 
 if __name__ == "__main__":

@@ -121,8 +121,8 @@ STUDY = Study(
     "format alone, 0.99 of replies are in it, `<think>4</think><answer>46</answer>`, and 0.01 "
     "right. So a rule is hacked as a reward model is where it does not say what is wanted. The "
     "format costs no accuracy in the end (0.56 against 0.57), though it dips while the format is "
-    "learnt. One setting was tried, in a shorter pilot on seed 0. (Rule rewards are R1-Zero's: "
-    "DeepSeekMath's GRPO was paid by a trained reward model.)",
+    "learnt. One setting was tried, in a shorter pilot on seed 0. Rule rewards are R1-Zero's: "
+    "DeepSeekMath's GRPO was paid by a trained reward model.",
     arms={
         "accuracy + format": arm(accuracy=1.0, format=1.0),
         "accuracy only": arm(accuracy=1.0),

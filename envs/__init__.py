@@ -22,6 +22,7 @@ from .mixed import Mixed, levels
 from .pass_rates import PassRates
 from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
+from .policy_judge import PolicyJudge, pairwise_prompt
 from .registry import (
     RetiredEnvironment,
     UnknownEnvironment,
@@ -34,6 +35,7 @@ from .registry import (
     spec,
     specs,
 )
+from .rejudged import rejudged
 from .rollout import completions, grouped, play, rollout, scheduled, stream
 from .scoring import (
     Scored,
@@ -88,6 +90,7 @@ __all__ = [
     "Plugin",
     "PluginWarning",
     "Policy",
+    "PolicyJudge",
     "Prioritised",
     "Refill",
     "RetiredEnvironment",
@@ -127,6 +130,7 @@ __all__ = [
     "make",
     "make_group",
     "outcome",
+    "pairwise_prompt",
     "pass_at_k",
     "play",
     "plugins",
@@ -137,6 +141,7 @@ __all__ = [
     "refuse_unwritable",
     "register",
     "register_rows",
+    "rejudged",
     "retire",
     "rollout",
     "scheduled",

@@ -31,8 +31,10 @@ from .arithmetic.whiten import reinforce_pp, whiten
 from .baselines.critic import Critic
 from .baselines.dpo import PreferencePair, dpo, preference_pairs
 from .baselines.fit import FitConfig
+from .baselines.iterative import Round, iterative_grpo
 from .baselines.ppo import PPOConfig, PPOLearner
 from .baselines.rejection import accepted_replies, rft
+from .baselines.reward_model import Label, TrainableRewardModel, labels_of, replayed, version_of
 from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
@@ -62,7 +64,8 @@ from .run.guards import (
     TrainingAlarm,
 )
 from .run.interrupt import Terminated
-from .run.resume import CheckpointWarning
+from .run.resume import CheckpointWarning, begun
+from .run.stages import Finished, Stage, fingerprints, run_stages
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
@@ -73,8 +76,18 @@ from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
 from .units.branching import BranchingPolicy, CloningEnv
 from .units.critic import CriticCredit, gae_estimate, hybrid_estimate, state_credit
+from .units.denoising import (
+    ConstantNoise,
+    FlowNoise,
+    gaussian_kl,
+    gaussian_logprob,
+    matching_loss,
+    step_mean,
+    time_grid,
+)
+from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
-from .units.units import Credit, Scorer, UnitPolicy, Units, outcome_credit
+from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
 from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
@@ -95,14 +108,19 @@ __all__ = [
     "CheckpointWarning",
     "CloningEnv",
     "Comparison",
+    "ConstantNoise",
     "Credit",
     "Critic",
     "CriticCredit",
     "DamagedCheckpoint",
     "Engine",
+    "Finished",
     "FitConfig",
+    "FlowNoise",
+    "FlowPolicy",
     "GRPOConfig",
     "History",
+    "Label",
     "Learner",
     "LoRA",
     "MetricsLog",
@@ -120,6 +138,7 @@ __all__ = [
     "RatioExploded",
     "Reference",
     "Rollout",
+    "Round",
     "Row",
     "Sample",
     "SampledTasks",
@@ -128,11 +147,13 @@ __all__ = [
     "Scorer",
     "ServerError",
     "ServerPolicy",
+    "Stage",
     "StopStrings",
     "SyncError",
     "Terminated",
     "TooManyUnscored",
     "Tracker",
+    "TrainableRewardModel",
     "TrainingAlarm",
     "UnitConfig",
     "UnitLearner",
@@ -144,31 +165,39 @@ __all__ = [
     "World",
     "accepted_replies",
     "average_tokens",
+    "begun",
     "character_tokenizer",
     "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
+    "clamped",
     "compare_runs",
     "count",
     "difficulty_weights",
     "dpo",
     "dpo_loss",
     "evaluate",
+    "fingerprints",
     "full_forward",
     "gae",
     "gae_estimate",
+    "gaussian_kl",
+    "gaussian_logprob",
     "gdpo",
     "group_advantages",
     "held_out_tasks",
     "hybrid_advantages",
     "hybrid_estimate",
+    "iterative_grpo",
     "k3",
     "kl_estimate",
+    "labels_of",
     "leave_one_out",
     "list_checkpoints",
     "load_checkpoint",
     "load_model",
     "make_reference",
+    "matching_loss",
     "merge_lora",
     "merge_sums",
     "micro_batches",
@@ -189,18 +218,23 @@ __all__ = [
     "read_history",
     "read_metrics",
     "reinforce_pp",
+    "replayed",
     "rft",
     "row_of",
+    "run_stages",
     "sample",
     "sample_groups",
     "save_checkpoint",
     "sft",
     "shared_forward",
     "state_credit",
+    "step_mean",
+    "time_grid",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",
     "value_loss",
+    "version_of",
     "visible",
     "vllm_calls",
     "warm_start",

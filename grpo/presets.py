@@ -85,8 +85,7 @@ _ALL = (
             "group_size": 64,
             "max_new_tokens": 1024,
         },
-        "its reward is a trained model: `RewardModel` in the environment; its batch of 1,024 is "
-        "read as replies",
+        "its reward is a trained model: `iterative_grpo`; its batch of 1,024 is read as replies",
     ),
     Preset(
         "deepseek_math_process",

@@ -199,7 +199,7 @@ class RewardModel(Verifier):
                 missing.append(tokens)
             else:
                 found[key] = self._verdict(known, 0.0)
-        for rows in _of_equal_length(missing, self.batch):
+        for rows in of_equal_length(missing, self.batch):
             started = time.perf_counter()
             try:
                 logits = held.logits(rows, self.batch)
@@ -285,19 +285,24 @@ class _Held:
         """The model's outputs for texts of equal length; the batch is filled up with the last."""
         import torch
 
-        full = [*rows, *[rows[-1]] * (batch - len(rows))]
-        device = self.model.device
-        ids = torch.tensor([row.ids for row in full], device=device)  # [B, T]
-        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        if rows[0].types:
-            given["token_type_ids"] = torch.tensor([row.types for row in full], device=device)
         with torch.inference_mode():
-            logits = self.model(**given).logits.double()  # [B, labels]
+            logits = self.outputs([*rows, *[rows[-1]] * (batch - len(rows))]).double()
         found: list[list[float]] = logits[: len(rows)].tolist()
         return found
 
+    def outputs(self, rows: Sequence[_Tokens]) -> Any:
+        """Logits [B, labels] of texts of equal length, as a tensor that training can go through."""
+        import torch
 
-def _of_equal_length(rows: Sequence[_Tokens], batch: int) -> Iterator[list[_Tokens]]:
+        device = self.model.device
+        ids = torch.tensor([row.ids for row in rows], device=device)  # [B, T]
+        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if rows[0].types:
+            given["token_type_ids"] = torch.tensor([row.types for row in rows], device=device)
+        return self.model(**given).logits
+
+
+def of_equal_length(rows: Sequence[_Tokens], batch: int) -> Iterator[list[_Tokens]]:
     """Rows in groups of one length in tokens, so that none is padded."""
     by_length: dict[int, list[_Tokens]] = {}
     for row in rows:

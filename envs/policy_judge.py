@@ -1,0 +1,189 @@
+"""A policy as judge between two replies: the model that a learner has trained for it, or any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..verifiers import Status, Verdict, Verifier
+from ..verifiers.extract import final_answer
+from ..verifiers.judges.known import Known, read_known, shown_part
+from ..verifiers.memo import Memo
+from ..verifiers.verifier import same_length
+from .policy import Policy
+
+TEMPLATE = """Question: {question}
+
+Reply A: {first}
+
+Reply B: {second}
+
+Which is better? Think inside <think></think>, then write A or B inside <answer></answer>."""
+
+_SLOT = re.compile(r"\{(question|first|second)\}")
+
+
+class PolicyJudge(Verifier):
+    """Full marks for a reply that a policy finds better than a known one, in either order.
+
+    It stands where :class:`~assay.verifiers.PairwiseJudge` does, such as in a
+    :class:`~assay.envs.Tournament`, and scores as that does, but asks no server: a model of a few
+    million parameters can be trained to judge and be the reward in the same process. The policy is
+    asked twice, with the order swapped: better both times scores 1.0, worse both times 0.0,
+    anything else 0.5. So does a reply that is the same as the known one, which is not asked about.
+    Equal questions of a batch are asked once.
+
+    What the policy says is read from its last ``<answer>``. Where that is neither A nor B, in one
+    order or both, there is no score: a judge that cannot be read is our fault, not the reply's.
+
+    A reply may say nothing that the template says between its slots, since it could then pass for
+    more than one slot: it is ``unparseable`` and scores 0.0, as is one that says nothing.
+
+    Reference: the reply to compare with, or ``{"question": ..., "answer": that reply}``.
+
+    Args:
+        policy: what is asked. At temperature 0 its verdicts are repeatable.
+        template: of the message, with ``{first}``, ``{second}`` and where wanted ``{question}``.
+        longest: characters of a reply.
+        remember: prompts whose answers are kept. Only for a policy at temperature 0 that is not
+            trained meanwhile: of any other it would keep what was said once.
+
+    Raises:
+        ValueError: the template lacks a slot, or two of its slots touch.
+
+    Example:
+        >>> from assay.envs import FunctionPolicy
+        >>> longer = lambda asked: "<answer>A</answer>" if asked.count("A1") else "?"
+        >>> PolicyJudge(FunctionPolicy(longer)).verify("A1", "B2").score is None
+        True
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        template: str = TEMPLATE,
+        *,
+        longest: int = 20_000,
+        remember: int = 0,
+    ) -> None:
+        missing = {"first", "second"} - set(_SLOT.findall(template))
+        if missing:
+            raise ValueError(f"the template needs {{{min(missing)}}}, got {template!r:.200}")
+        self.policy, self.template = policy, template
+        self.longest, self.remember = longest, remember
+        self._known: Memo[str, str] | None = Memo(remember) if remember else None
+        pieces = _SLOT.sub("\0", template).split("\0")
+        if not all(pieces[1:-1]):
+            raise ValueError(f"something must stand between two slots, got {template!r:.200}")
+        self._marks = [piece.strip() or piece for piece in pieces if piece]
+
+    def check_reference(self, reference: Any) -> str | None:
+        """A reference must hold a reply that could itself be judged."""
+        try:
+            known = read_known(reference)
+            if not known.answer:
+                return 'there is no reply to compare with: give it as "answer"'
+            self._shown(known.answer)
+        except ValueError as error:
+            return f"the reply to compare with cannot be used: {error}"
+        return None
+
+    def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+        """Judge ``replies[i]`` against ``references[i]``; the policy is asked once, for all.
+
+        Raises:
+            ValueError: there are not as many references as replies.
+        """
+        same_length(replies, references)
+        plans = [self._plan(r, g) for r, g in zip(replies, references, strict=True)]
+        wanted = dict.fromkeys(text for p in plans if isinstance(p, _Plan) for text in p.prompts)
+        try:
+            said = self._said(list(wanted))
+        except Exception as error:  # whatever the policy raises: the fault is ours
+            fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            return [fault if isinstance(p, _Plan) else p for p in plans]
+        return [_judged(p, said) if isinstance(p, _Plan) else p for p in plans]
+
+    def _said(self, prompts: Sequence[str]) -> dict[str, str]:
+        """What the policy says to each prompt, from memory where it has said it before."""
+        kept = {} if self._known is None else {text: self._known.get(text) for text in prompts}
+        said = {text: answer for text, answer in kept.items() if answer is not None}
+        new = [text for text in prompts if text not in said]
+        if new:
+            given = self.policy([[{"role": "user", "content": text}] for text in new])
+            for text, done in zip(new, given, strict=True):
+                said[text] = done.text
+                if self._known is not None:
+                    self._known.put(text, done.text)
+        return said
+
+    def _plan(self, reply: str, reference: Any) -> Verdict | _Plan:
+        fault = self.check_reference(reference)
+        if fault is not None:
+            return Verdict.fault(Status.BAD_GOLD, fault)
+        known = read_known(reference)
+        other = self._shown(known.answer)
+        try:
+            shown = self._shown(reply)
+        except ValueError as error:
+            return Verdict.wrong(str(error), status=Status.UNPARSEABLE)
+        if shown == other:
+            return Verdict.wrong("the same as the known reply", score=0.5, extracted=shown)
+        return _Plan(shown, self._prompt(known, shown, other), self._prompt(known, other, shown))
+
+    def _shown(self, reply: str) -> str:
+        shown = shown_part(reply, thoughts=False, longest=self.longest)
+        mark = next((mark for mark in self._marks if mark in shown), None)
+        if mark is not None:
+            raise ValueError(f"it holds {mark!r:.80}, which sets parts of the judge's task apart")
+        return shown
+
+    def _prompt(self, known: Known, first: str, second: str) -> str:
+        return pairwise_prompt(self.template, known.question, first, second)
+
+
+def pairwise_prompt(template: str, question: str, first: str, second: str) -> str:
+    """What a :class:`PolicyJudge` asks: for tasks on which a judge is trained.
+
+    Args:
+        template: as the judge's.
+        question: that both replies answer.
+        first: reply A.
+        second: reply B.
+    """
+    texts: Mapping[str, str] = {"question": question, "first": first, "second": second}
+    return _SLOT.sub(lambda slot: texts[slot[1]], template)  # in one pass: no text names a slot
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to ask about a reply.
+
+    Attributes:
+        shown: the part of it that is judged.
+        as_first: the message in which it is A.
+        as_second: the message in which it is B.
+    """
+
+    shown: str
+    as_first: str
+    as_second: str
+
+    @property
+    def prompts(self) -> tuple[str, str]:
+        return self.as_first, self.as_second
+
+
+def _judged(plan: _Plan, said: Mapping[str, str]) -> Verdict:
+    words = [(final_answer(said[text], ("answer",)).text or "").strip() for text in plan.prompts]
+    if not all(word in ("A", "B") for word in words):
+        bad = next(
+            said[text] for text, w in zip(plan.prompts, words, strict=True) if w not in ("A", "B")
+        )
+        return Verdict.fault(Status.VERIFIER_ERROR, f"the judge says neither A nor B: {bad!r:.120}")
+    score = {("A", "B"): 1.0, ("B", "A"): 0.0}.get((words[0], words[1]), 0.5)
+    reason = f"the judge says {words[0]}, and {words[1]} with the order swapped"
+    status = Status.CORRECT if score == 1.0 else Status.INCORRECT
+    return Verdict(status, score, reason, extracted=plan.shown)

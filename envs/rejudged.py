@@ -1,0 +1,47 @@
+"""The same tasks under another judge: one that reads the question and not the known answer."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+
+from ..verifiers import Verifier
+from .source import Source
+from .task import Task
+from .text_env import TextEnv
+
+
+def rejudged(env: TextEnv, judge: Verifier) -> TextEnv:
+    """An environment's tasks, judged by a model in place of its rubric.
+
+    The reference of each task is ``{"messages": its prompt}``, as :class:`~assay.verifiers.Judge`,
+    :class:`~assay.verifiers.RewardModel` and their kin read it: the known answer is left out, so
+    that a reward model is no more than it is where none is known.
+
+    Args:
+        env: stays as it is. What the new one plays it plays as this one does.
+        judge: of the replies. A group rubric of ``env`` is not taken over.
+    """
+    other = copy.copy(env)
+    other.rubric, other.group_rubric = judge, None
+    other.source = _Questions(env.source)
+    return other
+
+
+class _Questions(Source):
+    """Tasks whose reference is their prompt."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.size = source, source.size
+
+    def task(self, index: int) -> Task:
+        task = self.source.task(index)
+        return replace(task, reference={"messages": [dict(m) for m in task.messages]})
+
+    def draw(self, rng: np.random.Generator) -> int:
+        return self.source.draw(rng)
+
+    def schedule(self, position: int, seed: int) -> int:
+        return self.source.schedule(position, seed)

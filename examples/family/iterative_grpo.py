@@ -1,0 +1,216 @@
+"""Iterative GRPO: a reward model that learns from the policy's own replies is not hacked."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.envs import EpisodeGroup, Task, TextEnv, rollout
+from assay.envs.source import Generated, Split
+from assay.family_cli import run_script
+from assay.grpo import (
+    PRESETS,
+    FitConfig,
+    GRPOConfig,
+    Label,
+    ModelPolicy,
+    Round,
+    TrainableRewardModel,
+    held_out_tasks,
+    iterative_grpo,
+    labels_of,
+    load_model,
+    sft,
+    tiny_model,
+)
+from assay.study import Arm, Outcome, Results, Study, Trial, every
+from assay.study.picture import draw_curve
+from assay.verifiers import FunctionVerifier
+
+LETTERS, VOWELS = "abcdefghijklmno", "aeio"
+LONGEST = 7  # tokens of a reply
+ROUNDS, STEPS, LABELS = 4, 30, 200
+PROXY, TRUE = "reward by the reward model", "true reward"
+
+
+def worth(reply: str, reference: str) -> float:
+    """How many different vowels there are, by the reply's length: 1.0 for each once and no more."""
+    return sum(vowel in reply for vowel in VOWELS) / max(len(VOWELS), len(reply))
+
+
+def names(split: Split) -> TextEnv:
+    """A name to be answered in letters; what is liked is the same for all names."""
+
+    def task(rng: np.random.Generator) -> Task:
+        return Task(f"{''.join(rng.choice(list(LETTERS), 3))}:", reference="")
+
+    source = Generated(task, name="family/names", split=split)
+    return TextEnv(source, FunctionVerifier(worth), name="family/names")
+
+
+def reading(trial: Trial) -> FitConfig:
+    """How a reward model is fitted: eight passes over its labels."""
+    return FitConfig(epochs=1 if trial.short else 8, batch_size=40, learning_rate=1e-3)
+
+
+def start(trial: Trial) -> None:
+    """A policy that says four letters at random, and labels of its replies."""
+    model, tokenizer = load_model(
+        tiny_model(trial.start, hidden_size=64, intermediate_size=192, seed=trial.seed)
+    )
+    train, draw = names("train"), np.random.default_rng(trial.seed)
+    asked = [train.task(i) for i in range(1000)]
+    said = ["".join(draw.choice(list(LETTERS), 4)) for _ in asked]
+    config = FitConfig(
+        steps=10 if trial.short else 80, batch_size=64, learning_rate=2e-3, seed=trial.seed
+    )
+    sft(model, tokenizer, [(t.text, s) for t, s in zip(asked, said, strict=True)], config)
+    model.save_pretrained(trial.start)
+    policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+    count = 20 if trial.short else LABELS
+    labels = labels_of(rollout(train, policy, ROUNDS * count, 1, seed=trial.seed))
+    text = "".join(json.dumps(label.to_json()) + "\n" for label in labels)
+    (trial.start / "labels.jsonl").write_text(text)
+
+
+def arm(*, first: int = 1, refit: bool = False, replay: float = 0.1) -> Arm:
+    """Train by a reward model.
+
+    Args:
+        first: times 200 labels that the first reward model learns from.
+        refit: label 200 replies after each round, and go on training the reward model.
+        replay: old labels for each new one.
+    """
+
+    def train(trial: Trial) -> Outcome:
+        model, tokenizer = load_model(trial.start)
+        count = 20 if trial.short else LABELS
+        lines = (trial.start / "labels.jsonl").read_text().splitlines()[: first * count]
+        known = [Label.from_json(json.loads(line)) for line in lines]
+        scorer = reward_model(trial, known)
+        config: GRPOConfig = PRESETS["deepseek_math"].config(
+            steps=2 if trial.short else STEPS,
+            prompts_per_step=12,
+            group_size=8,
+            max_new_tokens=LONGEST,
+            learning_rate=5e-4,
+            seed=trial.seed,
+            alarm_patience=0,
+        )
+        held_out = held_out_tasks(names("test"), 50 if trial.short else 200)
+        curves: dict[str, list[tuple[float, float]]] = {PROXY: [], TRUE: []}
+        look = every(config.steps, 3)
+        judge = scorer
+
+        def note(number: int, row: dict[str, Any]) -> None:
+            if not look(row["step"]) or (number > 1 and not row["step"]):
+                return
+            policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+            found = held_out(policy, 0)
+            at = (number - 1) * config.steps + row["step"]
+            curves[PROXY].append((at, judged(judge, found)))
+            curves[TRUE].append((at, mean([g.rewards[0] or 0.0 for g in found])))
+
+        def over(done: Round) -> None:
+            nonlocal judge
+            if done.labels:
+                judge = judge.at(trial.folder / f"rounds/round-{done.number}/reward_model")
+
+        iterative_grpo(
+            model,
+            tokenizer,
+            names("train"),
+            scorer,
+            config,
+            trial.folder / "rounds",
+            rounds=ROUNDS,
+            labels=count if refit else 0,
+            replay=replay,
+            fit=reading(trial),
+            history=known,
+            on_step=note,
+            on_round=over,
+        )
+        ends = {name: points[-1][1] for name, points in curves.items()}
+        best = max(y for _, y in curves[TRUE])
+        begin = curves[TRUE][0][1]
+        return Outcome(
+            {"start": begin, "best": best, "true": ends[TRUE], "proxy": ends[PROXY]}, curves
+        )
+
+    return train
+
+
+def reward_model(trial: Trial, known: Sequence[Label]) -> TrainableRewardModel:
+    """The policy's body, fitted to the first labels; an interrupted trial has it already."""
+    zero, one = trial.folder / "version-0", trial.folder / "version-1"
+    if one.exists():
+        return TrainableRewardModel(one)
+    begun = TrainableRewardModel(zero) if zero.exists() else None
+    begun = begun or TrainableRewardModel.begin(trial.start, zero)
+    return begun.fit(known, folder=one, config=reading(trial))
+
+
+def judged(scorer: TrainableRewardModel, groups: Sequence[EpisodeGroup]) -> float:
+    """The mean score of a reward model for the first reply to each task."""
+    replies = [group.episodes[0].completion for group in groups]
+    asked = [{"messages": list(group.task.messages)} for group in groups]
+    return mean([v.score or 0.0 for v in scorer.verify_many(replies, asked)])
+
+
+def mean(values: Sequence[float]) -> float:
+    """Of at least one."""
+    return sum(values) / len(values)
+
+
+def draw(figure: Any, results: Results) -> None:
+    """What the reward model says beside what is true, with the rounds' ends."""
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, name in zip(panels, (PROXY, TRUE), strict=True):
+        draw_curve(axes, results, name)
+        axes.set_ylim(0, 1)
+        for end in range(1, ROUNDS):
+            axes.axvline(end * STEPS, color="#999999", lw=0.8, ls=":")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+
+
+STUDY = Study(
+    title="Iterative GRPO (DeepSeekMath)",
+    source="Shao et al., arXiv 2402.03300",
+    claim="As training goes on, the first reward model no longer suffices to supervise the "
+    "policy: it is trained on with the policy's new replies and 10% of historical data, and the "
+    "reference becomes the policy, in each round. (4.1.4; the paper measures two rounds.)",
+    protocol="Answer a name in letters; what is liked is known: different vowels of the four, by "
+    "the length of the reply. The first policy says four letters at random. Policy and reward "
+    "model of 0.1 million parameters, the second from the first's weights. "
+    f"{ROUNDS} rounds of {STEPS} steps of 12 prompts x 8 replies, beta .04; {LABELS} labels "
+    f"before the first round, of the first policy's replies, and after each round {LABELS} of its "
+    f"policy's; eight passes over them each time. The frozen models learn from {LABELS} labels, "
+    f"and from {ROUNDS * LABELS} of the first policy's, as many as the others see up to the last "
+    "round. 10% is of the number of new labels, drawn from all earlier ones. Both rewards of "
+    "sampled replies to 200 held-out names.",
+    verdict="A model frozen on 200 labels is hacked with every seed: it goes on to pay more (.44) "
+    "while the true reward falls from .40 at best to .06, below the start. Trained on in rounds it "
+    "is not: .51 at the end, though one seed falls from .58 to .32 and so is hacked anew between "
+    "rounds. Replay helps: without it .41, lower in 2 of 3 seeds. But the control says where most "
+    "of it comes from: a frozen model that has had as many labels of the first policy's replies "
+    "reaches .52, less its own best of .60, with two of three seeds falling behind their best by "
+    ".02 and .24. So more labels did as much here as fresh ones; that fresh ones are needed is not "
+    "shown. A first task, whose reward depended on the question, was given up: 200 labels taught "
+    "the reward model nothing of it, and all arms fell below the start.",
+    arms={
+        "frozen": arm(),
+        "frozen, as many labels": arm(first=ROUNDS),
+        "iterative, 10% replay": arm(refit=True),
+        "iterative, no replay": arm(refit=True, replay=0.0),
+    },
+    prepare=start,
+    presets=("deepseek_math",),
+    columns=("start", "best", "true", "proxy"),
+    draw=draw,
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

@@ -121,7 +121,8 @@ def run(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as bar:
+    # Arms take minutes: ten refreshes a second would cost them a part of a core.
+    with Progress(*columns, console=err, transient=True, refresh_per_second=1) as bar:
         line = bar.add_task(name, total=len(chosen) * seeds)
         found = run_study(
             f"{PACKAGE}.{name}",

@@ -95,7 +95,16 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "num_iterations",
         "minibatches",
     ),
-    "Advantages": ("advantage", "advantage_std", "advantage_eps", "reward_weights"),
+    "Advantages": (
+        "advantage",
+        "advantage_std",
+        "advantage_eps",
+        "reward_weights",
+        "hard_weight",
+        "easy_weight",
+        "difficulty_middle",
+        "difficulty_slope",
+    ),
     "Loss": (
         "loss",
         "surrogate",

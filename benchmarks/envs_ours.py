@@ -165,35 +165,33 @@ def made() -> list[Contender]:
 
 def _fresh(env: TextEnv, k: int) -> int:
     env.reset(options={"task": k})
-    answer = _references([env._state])[0]
-    assert (env.step(str(answer + k % 2))[1] == 1.0) == (k % 2 == 0)
+    assert (env.step(_reply(env._state.task.reference, k))[1] == 1.0) == (k % 2 == 0)
     return 1
 
 
 def _fresh_vector(env: TextEnv, size: int) -> Run:
     envs = GroupVectorEnv(env, num_envs=TURN, group_size=size)
-    groups, wrong = TURN // size, [i % 2 for i in range(TURN)]
-    expected = [float(not w) for w in wrong]
+    groups, expected = TURN // size, [float(i % 2 == 0) for i in range(TURN)]
 
     def one(k: int) -> int:
         envs.reset(options={"tasks": list(range(k * groups, (k + 1) * groups))})
-        answers = _references([state for states in envs._states for state in states])
-        replies = [str(answer + w) for answer, w in zip(answers, wrong, strict=True)]
+        states = [state for states in envs._states for state in states]
+        replies = [_reply(state.task.reference, i) for i, state in enumerate(states)]
         assert envs.step(replies)[1].tolist() == expected
         return TURN
 
     return timed(one)
 
 
-def _references(states: list[Any]) -> list[int]:
-    """The known sums; nothing that plays sees them."""
-    return [int(state.task.reference) for state in states]
+def _reply(known: str, k: int) -> str:
+    """Every other time the known sum, which nothing that plays sees; else the next number."""
+    return str(int(known) + 1) if k % 2 else known
 
 
 def _unplayed(env: TextEnv, k: int) -> int:
     """What a data set with a scorer does: no episode, no infos."""
     task = env.task(k)
-    reply = str(int(task.reference) + k % 2)
+    reply = _reply(task.reference, k)
     assert (env.rubric.verify(reply, task.reference).score == 1.0) == (k % 2 == 0)
     return 1
 

@@ -16,6 +16,7 @@ from .families import FAMILIES
 from .filters import Counts, Refill, drop_flat, flat, outcome
 from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
+from .lead import LeadLength
 from .library import LIBRARY
 from .mixed import Mixed, levels
 from .pass_rates import PassRates
@@ -82,6 +83,7 @@ __all__ = [
     "GroupPart",
     "GroupRubric",
     "GroupVectorEnv",
+    "LeadLength",
     "Message",
     "Mixed",
     "PassRates",

@@ -59,16 +59,22 @@ class Arithmetic(TextEnv):
 
 
 def _task(rng: np.random.Generator, *, digits: int, operators: str, think: bool) -> Task:
-    # Digit by digit, since numpy's integers end at 64 bits.
-    drawn = "".join(map(str, rng.integers(10, size=2 * digits).tolist()))
-    a, b = int(drawn[:digits]), int(drawn[digits:])
+    a, b = divmod(_below_power(rng, 2 * digits), 10**digits)
     sign = operators if len(operators) == 1 else operators[int(rng.integers(len(operators)))]
-    question = f"{a}{sign}{b}="
-    answer = str(_DO[sign](a, b))
+    question, answer = f"{a}{sign}{b}=", str(_DO[sign](a, b))
+    metadata = {"digits": digits, "operator": sign}
+    if not think:
+        return Task(question, answer, metadata=metadata, solution=answer)
     thought = f"<think>{question}{answer}</think><answer>{answer}</answer>"
-    return Task(
-        prompt=f"{question}\n\n{THINK}" if think else question,
-        reference=answer,
-        metadata={"digits": digits, "operator": sign},
-        solution=thought if think else answer,
-    )
+    return Task(f"{question}\n\n{THINK}", answer, metadata=metadata, solution=thought)
+
+
+def _below_power(rng: np.random.Generator, digits: int) -> int:
+    """A number of at most so many digits."""
+    if digits <= _FEW:
+        return int(rng.random() * 10**digits)
+    return int("".join(map(str, rng.integers(10, size=digits).tolist())))
+
+
+_FEW = 9
+"""Digits of which 53 random bits give every number as often as any other, to one part in 10^6."""

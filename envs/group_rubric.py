@@ -38,8 +38,8 @@ class GroupRubric:
 
     Set it as ``env.group_rubric``: then rollouts, streams and ``GroupVectorEnv`` apply it to each
     group when its episodes are judged. Verdicts stay what they are but for score and parts: the
-    total is the weighted mean of the episode's own total (weight 1.0; it is the part named
-    ``rubric``) and of the parts here. With the gate these are paid only where the status is
+    total is the weighted mean of the episode's own total (it is the part named ``rubric``) and of
+    the parts here. With the gate these are paid only where the status is
     ``correct``, and count 0.0 elsewhere; they are shown as they were found either way.
 
     An episode without a reward stays without one, and no part sees it. A part that fails, or gives
@@ -47,12 +47,13 @@ class GroupRubric:
 
     Args:
         parts: by name.
-        weights: by name, against 1.0 for the episode's own total; 1.0 where a name is not given.
+        weights: by name; 1.0 where a name is not given. ``rubric`` is the episode's own total's:
+            with 0.0 the parts alone are paid.
         gate: pay the parts only where the episode is correct.
 
     Raises:
-        ValueError: there are no parts, a name is unknown or taken, or a weight is negative or not
-            finite.
+        ValueError: there are no parts, a name is unknown or taken, a weight is negative or not
+            finite, or all are 0.
 
     Example:
         >>> from assay.envs import GroupRubric, ShortReplies, make
@@ -72,12 +73,14 @@ class GroupRubric:
         if OWN in parts:
             raise ValueError(f"the name {OWN!r} is taken by the episode's own total")
         for name in weights or {}:
-            if name not in parts:
+            if name not in {OWN, *parts}:
                 raise ValueError(f"there is no part {name!r}; the parts are {', '.join(parts)}")
-        self.weights = {name: float((weights or {}).get(name, 1.0)) for name in parts}
+        self.weights = {name: float((weights or {}).get(name, 1.0)) for name in (OWN, *parts)}
         for name, weight in self.weights.items():
             if not (math.isfinite(weight) and weight >= 0):
                 raise ValueError(f"the weight of {name!r} must be 0 or more, got {weight!r}")
+        if not any(self.weights.values()):
+            raise ValueError("one weight must be above 0, got 0 for all: nothing would be paid")
         self.parts, self.gate = dict(parts), gate
 
     def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
@@ -114,16 +117,16 @@ class GroupRubric:
         shown = {n: None if isinstance(cell, str) else cell for n, cell in cells.items()}
         parts = {OWN: verdict.score, **verdict.parts, **shown}
         paid = not self.gate or outcome(episode) == 1.0
-        total = verdict.score or 0.0
-        for name, weight in self.weights.items() if paid else ():
-            value = shown[name]
+        total = self.weights[OWN] * (verdict.score or 0.0)
+        for name in self.parts if paid else ():
+            value, weight = shown[name], self.weights[name]
             if weight and value is None:
                 reason = f"{name}: {cells[name] or 'it gave no reward'}"
                 return replace(
                     verdict, status=Status.VERIFIER_ERROR, score=None, reason=reason, parts=parts
                 )
             total += weight * (value or 0.0)
-        score = min(1.0, total / (1.0 + math.fsum(self.weights.values())))
+        score = min(1.0, total / math.fsum(self.weights.values()))
         return replace(verdict, score=score, parts=parts)
 
 
@@ -181,7 +184,7 @@ class ShortReplies:
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> list[float | None]:
         """One for each episode."""
-        lengths = _lengths(episodes)
+        lengths = written_lengths(episodes)
         rows = _members(episodes, self.among)
         found: list[float | None] = [0.0] * len(episodes)
         if not rows:
@@ -293,7 +296,7 @@ def _members(episodes: Sequence[Episode], among: Among) -> list[int]:
     return [k for k, e in enumerate(episodes) if among == "all" or outcome(e) == 1.0]
 
 
-def _lengths(episodes: Sequence[Episode]) -> list[int]:
+def written_lengths(episodes: Sequence[Episode]) -> list[int]:
     """Of what the policy wrote: tokens where all have them, else characters."""
     tokens = [sum(len(s.ids) for s in e.spans if s.author == "model") for e in episodes]
     if all(tokens):

@@ -16,9 +16,9 @@ from ..verifiers import Verdict
 from .episode import EpisodeGroup
 from .reset_options import known_options
 from .rollout import recorded
-from .state import State, describe
-from .text_env import TextEnv, findings, reward_of, said
-from .vector_infos import batched
+from .state import State, copied
+from .text_env import TextEnv, reward_of, said
+from .vector_infos import put
 
 
 class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
@@ -79,6 +79,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         prompts = num_envs // group_size
         self._rngs: list[np.random.Generator | None] = [None] * prompts
         self._states: list[list[State]] = [[] for _ in range(prompts)]
+        self._over = [False] * prompts
 
     @property
     def groups(self) -> list[EpisodeGroup]:
@@ -129,11 +130,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             self._rng(p, seeds[p])
             self._begin(p, named[p])
         self._records = list
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for p in marked:
-            for i, state in self._copies(p):
-                told[i] = describe(state)
-        return self._observations(), batched(told)
+        return self._observations(), self._described(marked)
 
     def step(self, actions: Sequence[str]) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """Take a turn in each episode; judge the groups that end with it.
@@ -144,22 +141,16 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             ValueError: there is not one reply for each copy.
         """
         self._refuse(actions)
-        over = [all(s.ended for s in states) for states in self._states]
-        for p, is_over in enumerate(over):
-            if is_over:  # NEXT_STEP: otherwise nothing is over here
-                self._begin(p)
-        asked = [
-            (i, state)
-            for p, is_over in enumerate(over)
-            for i, state in ([] if is_over else self._copies(p))
-            if not state.ended
-        ]
+        over = [p for p, is_over in enumerate(self._over) if is_over]
+        for p in over:  # NEXT_STEP: otherwise nothing is over here
+            self._begin(p)
+        begun = {i for p in over for i in self._places(p)}
+        states = self._flat()
+        asked = [i for i, state in enumerate(states) if not state.ended and i not in begun]
         rewards = np.zeros(self.num_envs, dtype=np.float64)
-        rewards[[i for i, _ in asked]] = self._advance(
-            [state for _, state in asked], [actions[i] for i, _ in asked]
-        )
-        ended = [p for p, states in enumerate(self._states) if all(s.ended for s in states)]
-        return self._told(rewards, self._judged(ended))
+        rewards[asked] = self._advance([states[i] for i in asked], [actions[i] for i in asked])
+        self._over = [all([s.ended for s in group]) for group in self._states]  # noqa: C419  # half the time of a generator
+        return self._told(rewards, [p for p, is_over in enumerate(self._over) if is_over])
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give back what the rubric holds."""
@@ -175,51 +166,76 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
                     state.ended = "truncated"
         return self.env.rewards(states)
 
-    def _judged(self, ended: list[int]) -> dict[int, Sequence[Verdict]]:
-        """The verdicts of groups that have ended, by their places."""
+    def _judged(self, ended: list[int]) -> Sequence[Verdict]:
+        """The verdicts of the groups that have ended, one after the other."""
         self._records = list
         if not ended:
-            return {}
+            return []
         states = [state for p in ended for state in self._states[p]]
         verdicts: Sequence[Verdict] = self.env.verdicts(states)
         tasks = [self._states[p][0].task for p in ended]
         self._records = partial(recorded, self.env, tasks, states, verdicts)
         if self.env.group_rubric is not None:
             verdicts = [e.verdict for group in self.groups for e in group.episodes]
-        size = self.group_size
-        return {p: verdicts[at * size : (at + 1) * size] for at, p in enumerate(ended)}
+        return verdicts
 
     def _told(
-        self, rewards: NDArray[np.float64], judged: dict[int, Sequence[Verdict]]
+        self, rewards: NDArray[np.float64], ended: list[int]
     ) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """What a step gives back; with ``SAME_STEP``, after it has put the new tasks."""
+        states = self._flat()
+        places = [i for p in ended for i in self._places(p)]
+        waiting = [i for i in set(range(len(states))).difference(places) if states[i].ended]
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
-        told: list[dict[str, Any]] = []
-        for p in range(len(self._states)):
-            verdicts = judged.get(p)
-            rows = list(map(describe, self._states[p]))
-            for row, (i, state) in zip(rows, self._copies(p), strict=True):
-                if verdicts is not None:
-                    verdict = verdicts[i - p * self.group_size]
-                    row.update(findings(verdict))
-                    rewards[i] += reward_of(verdict)
-                    terminated[i] = state.ended == "done"
-                    truncated[i] = state.ended == "truncated"
-                elif state.ended:
-                    row["waiting"] = True
-            if verdicts is not None and self.autoreset_mode is AutoresetMode.SAME_STEP:
-                rows = self._begun_anew(p, rows)
-            told += rows
-        return self._observations(), rewards, terminated, truncated, batched(told)
+        terminated[places] = [states[i].ended == "done" for i in places]
+        truncated[places] = [states[i].ended == "truncated" for i in places]
+        verdicts = self._judged(ended)
+        rewards[places] += [reward_of(verdict) for verdict in verdicts]
+        infos = self._ends(ended, places, verdicts) if ended else self._described()
+        if waiting:
+            put(infos, self.num_envs, waiting, {"waiting": [True] * len(waiting)})
+        return self._observations(), rewards, terminated, truncated, infos
 
-    def _begun_anew(self, p: int, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Put a group that has ended its next task; what to tell of both."""
-        finals = [
-            {"final_obs": said(state), "final_info": row}
-            for state, row in zip(self._states[p], rows, strict=True)
-        ]
-        self._begin(p)
-        return [f | describe(s) for f, s in zip(finals, self._states[p], strict=True)]
+    def _ends(
+        self, ended: list[int], places: list[int], verdicts: Sequence[Verdict]
+    ) -> dict[str, Any]:
+        """The infos of a step in which groups have ended."""
+        found: dict[str, list[Any]] = {
+            "status": [str(verdict.status) for verdict in verdicts],
+            "rewards": [{**verdict.parts} for verdict in verdicts],
+            "reason": [verdict.reason for verdict in verdicts],
+            "extracted": [verdict.extracted for verdict in verdicts],
+        }
+        where = None if len(places) == self.num_envs else places
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            told = self._described()
+            put(told, self.num_envs, where, found)
+            return told
+        final = self._described(ended)
+        put(final, self.num_envs, where, found)
+        last = [said(state) for p in ended for state in self._states[p]]
+        for p in ended:
+            self._begin(p)
+        infos: dict[str, Any] = {}
+        put(infos, self.num_envs, where, {"final_obs": last})
+        infos["final_info"], infos["_final_info"] = final, infos["_final_obs"].copy()
+        return infos | self._described()
+
+    def _described(self, groups: Sequence[int] | None = None) -> dict[str, Any]:
+        """What the copies of some groups tell of their episodes, or those of all."""
+        places = None
+        states = self._flat()
+        if groups is not None and len(groups) < len(self._states):
+            places = [i for p in groups for i in self._places(p)]
+            states = [states[i] for i in places]
+        infos: dict[str, Any] = {}
+        columns: dict[str, list[Any]] = {
+            "task": [state.task.id for state in states],
+            "messages": [copied(state) for state in states],
+            "metadata": [state.task.metadata for state in states],
+        }
+        put(infos, self.num_envs, places, columns)
+        return infos
 
     def _begin(self, p: int, named: int | None = None) -> None:
         """Put a group its next task: the named one, or one that it draws."""
@@ -227,6 +243,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             named = self.env.source.draw(self._rng(p))
         task = self.env.task(named)
         self._states[p] = [self.env.begin(task) for _ in range(self.group_size)]
+        self._over[p] = False
 
     def _rng(self, p: int, seed: int | None = None) -> np.random.Generator:
         """A group's random generator, made anew where there is a seed or none yet."""
@@ -235,25 +252,28 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             rng = self._rngs[p] = seeding.np_random(seed)[0]
         return rng
 
-    def _copies(self, p: int) -> list[tuple[int, State]]:
-        return list(enumerate(self._states[p], start=p * self.group_size))
+    def _places(self, p: int) -> range:
+        """Where the copies of a group are among all."""
+        return range(p * self.group_size, (p + 1) * self.group_size)
+
+    def _flat(self) -> list[State]:
+        return [state for states in self._states for state in states]
 
     def _observations(self) -> tuple[str, ...]:
-        return tuple(said(state) for states in self._states for state in states)
+        return tuple([said(state) for states in self._states for state in states])
 
     def _refuse(self, actions: Sequence[str]) -> None:
         if isinstance(actions, str):  # a sequence, too, of replies of one character
             raise TypeError(f"expected {self.num_envs} replies, got one text: {actions!r:.80}")
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} replies, got {len(actions)}")
-        for p, states in enumerate(self._states):
-            if not states:
-                raise RuntimeError("every group needs a task: call reset first")
-            if self.autoreset_mode is AutoresetMode.DISABLED and all(s.ended for s in states):
-                raise RuntimeError(
-                    f"group {p} has ended, and the autoreset mode is DISABLED: call reset, or "
-                    "reset(options={'reset_mask': terminated | truncated}) for it alone"
-                )
+        if not all(self._states):
+            raise RuntimeError("every group needs a task: call reset first")
+        if self.autoreset_mode is AutoresetMode.DISABLED and any(self._over):
+            raise RuntimeError(
+                f"group {self._over.index(True)} has ended, and the autoreset mode is DISABLED: "
+                "call reset, or reset(options={'reset_mask': terminated | truncated}) for it alone"
+            )
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         groups = len(self._states)

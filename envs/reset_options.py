@@ -20,11 +20,11 @@ def known_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> di
     """
     if options is None:
         return {}
-    if not isinstance(options, Mapping):
+    if type(options) is not dict and not isinstance(options, Mapping):
         raise TypeError(f"options of reset must be a dict or None, got {options!r:.80}")
-    names = ", ".join(map(repr, known))
     for key in options:
         if key not in known:
+            names = ", ".join(map(repr, known))
             near = difflib.get_close_matches(str(key), known, n=1)
             meant = f"Did you mean {near[0]!r}? " if near else ""
             raise ValueError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import struct
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -20,16 +22,54 @@ def rng_at(*address: str | int) -> np.random.Generator:
     Args:
         address: such as an environment's id, a seed, and a counter.
     """
-    key = _Key(_digest(*address))
-    return np.random.Generator(np.random.Philox(key))  # type: ignore[arg-type]  # the stubs know one kind of ISeedSequence
+    return _generator(_spelled(address))
 
 
 def share(*address: str | int) -> float:
     """A number in [0, 1) that depends on its address alone."""
-    return (int.from_bytes(_digest(*address), "big") >> 75) / 2**53
+    return (int.from_bytes(_digest(_spelled(address)), "big") >> _UNUSED) / 2**53
 
 
-_WORD = np.dtype("<u8")
+class Addresses:
+    """Addresses that begin alike; their beginning is spelled out once.
+
+    Args:
+        beginning: what they have in common, such as an environment's id and a seed.
+    """
+
+    def __init__(self, *beginning: str | int) -> None:
+        self._start = f"{_spelled(beginning)[:-1]}, "
+
+    def rng(self, at: int, attempt: int) -> np.random.Generator:
+        """What :func:`rng_at` gives at the beginning, ``at`` and ``attempt``."""
+        return _generator(f"{self._start}{at}, {attempt}]")
+
+    def is_below(self, share: bytes, text: str) -> bool:
+        """Whether what :func:`share` gives at the beginning and ``text`` is below a share.
+
+        Args:
+            share: as :func:`edge` gives it.
+            text: the rest of the address.
+        """
+        return _digest(f"{self._start}{encode_basestring_ascii(text)}]") < share
+
+
+def edge(share: float) -> bytes:
+    """The digest below which are those of so large a share of all texts."""
+    return (math.ceil(share * 2**53) << _UNUSED).to_bytes(16, "big")
+
+
+def _generator(address: str) -> np.random.Generator:
+    key: Any = _Key(_digest(address))
+    return np.random.Generator(np.random.Philox(key, counter=_FIRST))
+
+
+_UNUSED = 128 - 53
+"""Bits of a digest that a float has no room for."""
+_WORDS = struct.Struct(">QQ")
+_FIRST: Any = np.zeros(4, dtype=np.uint64)
+"""The counter from which Philox starts by itself; given as an array it is not read digit by digit,
+which takes as long as all the rest."""
 
 
 class _Key(ISeedSequence):
@@ -39,15 +79,17 @@ class _Key(ISeedSequence):
     entropy that it does not use.
     """
 
+    __slots__ = ("words",)
+
     def __init__(self, digest: bytes) -> None:
-        self.words = np.frombuffer(digest[::-1], dtype=_WORD)
+        self.words = _WORDS.unpack(digest)
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
         """The key's two words of 64 bits, the lower one first."""
-        return self.words
+        return self.words[::-1]
 
 
-def _digest(*address: str | int) -> bytes:
+def _spelled(address: tuple[str | int, ...]) -> str:
     # JSON keeps ("a", 1) apart from ("a1",) and 1 apart from "1". It is put together here, as
     # json.dumps does, in a third of its time.
     parts = [
@@ -56,4 +98,8 @@ def _digest(*address: str | int) -> bytes:
         else json.dumps(part)
         for part in address
     ]  # fmt: skip
-    return hashlib.blake2b(f"[{', '.join(parts)}]".encode(), digest_size=16).digest()
+    return f"[{', '.join(parts)}]"
+
+
+def _digest(address: str) -> bytes:
+    return hashlib.blake2b(address.encode(), digest_size=16).digest()

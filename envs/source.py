@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import count
 from typing import Literal
 
 import numpy as np
 
-from .seeding import rng_at, share
+from .seeding import Addresses, edge, rng_at
 from .task import Task
 
 Split = Literal["train", "test"]
@@ -80,6 +79,10 @@ class Rows(Source):
         return self.tasks[index]
 
 
+_DRAWS = 10_000
+"""Before a generator is taken to make no task of a split."""
+
+
 class Generated(Source):
     """Tasks made on demand, without end.
 
@@ -114,6 +117,8 @@ class Generated(Source):
             raise ValueError(f"test_share must be between 0 and 1, got {test_share}")
         self.make, self.name, self.split, self.seed = make, name, split, seed
         self.test_share = test_share
+        self._is_test, self._test_edge = split == "test", edge(test_share)
+        self._draws, self._splits = Addresses(name, seed), Addresses("split", name)
 
     def task(self, index: int) -> Task:
         """The task at ``index``.
@@ -124,16 +129,11 @@ class Generated(Source):
         """
         if index < 0:
             raise IndexError(f"task must be 0 or more, got {index}")
-        for attempt in count():
-            if attempt == 10_000:
-                raise RuntimeError(
-                    f"{self.name} made no {self.split} task in {attempt} draws: "
-                    "its generator makes too few different prompts"
-                )
-            task = self.make(rng_at(self.name, self.seed, index, attempt))
-            if self._split_of(task) == self.split:
+        for attempt in range(_DRAWS):
+            task = self.make(self._draws.rng(index, attempt))
+            if self._splits.is_below(self._test_edge, task.text) is self._is_test:
                 return task if task.id else task.named(f"{self.split}-{self.seed}-{index}")
-        raise AssertionError("count() does not end")
-
-    def _split_of(self, task: Task) -> Split:
-        return "test" if share("split", self.name, task.text) < self.test_share else "train"
+        raise RuntimeError(
+            f"{self.name} made no {self.split} task in {_DRAWS} draws: "
+            "its generator makes too few different prompts"
+        )

@@ -106,11 +106,12 @@ class State:
 
     def take(self, turn: Turn) -> None:
         """Add what the environment said, and end the episode where it does."""
-        if turn.messages:
-            self.turns.extend(turn.messages)
-        self.step_rewards.append(turn.reward)
-        self.verdict = turn.verdict
-        if turn.done or turn.verdict is not None:
+        messages, done, reward, verdict = turn
+        if messages:
+            self.turns.extend(messages)
+        self.step_rewards.append(reward)
+        self.verdict = verdict
+        if done or verdict is not None:
             self.ended = "done"
 
     def episode(self, verdict: Verdict) -> Episode:
@@ -129,8 +130,10 @@ class State:
 def describe(state: State) -> dict[str, Any]:
     """What ``info`` tells of an episode: never its reference."""
     task = state.task
-    return {
-        "task": task.id,
-        "messages": [{**m} for m in (*task.messages, *state.turns)],
-        "metadata": {**task.metadata},
-    }
+    return {"task": task.id, "messages": copied(state), "metadata": {**task.metadata}}
+
+
+def copied(state: State) -> list[dict[str, str]]:
+    """The conversation of an episode, for a caller who may change it."""
+    prompt: Any = state.task.prompt
+    return [{**m} for m in (*prompt, *state.turns)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 Message = Mapping[str, str]
@@ -13,7 +13,7 @@ Conversation = Sequence[Message]
 """What a policy is given, oldest message first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Task:
     """One problem. It keeps copies of what it is given.
 
@@ -25,6 +25,7 @@ class Task:
         metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
             see it.
         solution: a reply that earns full marks, where one is known. No policy sees it.
+        text: the prompt as text: the messages' contents, a blank line between them.
 
     Raises:
         ValueError: there is no message, a message lacks its role or its text, or a key in the
@@ -36,37 +37,45 @@ class Task:
     id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     solution: str | None = None
+    text: str = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        prompt = self.prompt
-        asked = ({"role": "user", "content": prompt},) if isinstance(prompt, str) else _chat(prompt)
-        object.__setattr__(self, "prompt", asked)
-        if type(self.reference) is not str:
-            object.__setattr__(self, "reference", _plain(self.reference))
-        object.__setattr__(self, "metadata", _plain(self.metadata))
+    def __init__(
+        self,
+        prompt: str | Conversation,
+        reference: Any,
+        id: str = "",  # noqa: A002  # the field's own name
+        metadata: Mapping[str, Any] | None = None,
+        solution: str | None = None,
+    ) -> None:
+        asked: tuple[Message, ...]
+        if isinstance(prompt, str):
+            asked, text = ({"role": "user", "content": prompt},), prompt
+        else:
+            asked = _chat(prompt)
+            text = "\n\n".join([message["content"] for message in asked])
+        # Many are made for one episode each: a frozen dataclass sets its fields in twice the time.
+        _set_prompt(self, asked)
+        _set_reference(self, reference if type(reference) is str else _plain(reference))
+        _set_id(self, id)
+        _set_metadata(self, _plain(metadata) if metadata else {})
+        _set_solution(self, solution)
+        _set_text(self, text)
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
         """The same task with another id. It shares the rest, and nothing is checked again."""
         new = object.__new__(type(self))
-        object.__setattr__(new, "prompt", self.prompt)
-        object.__setattr__(new, "reference", self.reference)
-        object.__setattr__(new, "id", id)
-        object.__setattr__(new, "metadata", self.metadata)
-        object.__setattr__(new, "solution", self.solution)
+        _set_prompt(new, self.prompt)
+        _set_reference(new, self.reference)
+        _set_id(new, id)
+        _set_metadata(new, self.metadata)
+        _set_solution(new, self.solution)
+        _set_text(new, self.text)
         return new
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The prompt as chat messages."""
-        return self.prompt  # type: ignore[return-value]  # made a tuple in __post_init__
-
-    @property
-    def text(self) -> str:
-        """The prompt as text: the messages' contents, a blank line between them."""
-        messages: Any = self.prompt
-        if len(messages) == 1:  # nearly always, and asked for twice an episode
-            return str(messages[0]["content"])
-        return "\n\n".join([m["content"] for m in messages])
+        return self.prompt  # type: ignore[return-value]  # made a tuple in __init__
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
@@ -90,6 +99,11 @@ class Task:
         )
 
 
+_set_prompt, _set_reference, _set_id, _set_metadata, _set_solution, _set_text = (
+    vars(Task)[field.name].__set__ for field in fields(Task)
+)
+
+
 def _chat(messages: Conversation) -> tuple[Message, ...]:
     """A copy of chat messages, once they are known to be some."""
     if not messages:
@@ -110,8 +124,10 @@ def _plain(value: Any) -> Any:
     if type(value) in _ATOMS:
         return value
     if type(value) is dict or isinstance(value, Mapping):
-        for key in value:
+        copy = {}
+        for key, item in value.items():
             if type(key) is not str and not isinstance(key, str):
                 raise ValueError(f"keys must be strings, as in JSON, got {key!r}: use str({key!r})")
-        return {key: _plain(item) for key, item in value.items()}
+            copy[key] = item if type(item) in _ATOMS else _plain(item)
+        return copy
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -78,6 +78,7 @@ class TextEnv(gym.Env[str, str]):
         self.observation_space, self.action_space = Unicode(), Unicode()
         self._state: State | None = None
         self._verdict: Verdict | None = None
+        self._responds_alone = type(self).respond_many is TextEnv.respond_many
         if isinstance(source, Rows):
             refuse_bad_golds(self.name, source, rubric, self.row_name)
 
@@ -126,9 +127,15 @@ class TextEnv(gym.Env[str, str]):
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("step needs a task to reply to: the episode is over, call reset")
-        _refuse_no_text(action)
+        if type(action) is not str:
+            _refuse_no_text(action)
         state.hear_text(action)  # as advance_text does, without its loops
-        self._take(state, self.respond_many([state], [action])[0])
+        turn = (
+            self.respond(state, action)
+            if self._responds_alone
+            else self.respond_many([state], [action])[0]
+        )
+        self._take(state, turn)
         ended: str = state.ended
         told, reward = describe(state), state.step_rewards[-1] or 0.0
         if ended:
@@ -137,7 +144,7 @@ class TextEnv(gym.Env[str, str]):
                 verdict = self.rubric.verify(self.answer(state), state.task.reference)
             self._verdict = verdict
             told |= findings(verdict)
-            reward += reward_of(verdict)
+            reward += math.nan if verdict.score is None else verdict.score
         return said(state), reward, ended == "done", ended == "truncated", told
 
     # -- for several turns ---------------------------------------------------------------------
@@ -157,6 +164,8 @@ class TextEnv(gym.Env[str, str]):
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
         """:meth:`respond` to each; override it where many are answered faster than one by one."""
+        if type(self).respond is TextEnv.respond:
+            return [_OVER] * len(states)
         # No map: a StopIteration in respond would silently end it.
         return [self.respond(s, reply) for s, reply in zip(states, replies, strict=True)]
 
@@ -195,8 +204,9 @@ class TextEnv(gym.Env[str, str]):
         Raises:
             TypeError: a reply is not text; no turn is taken.
         """
-        for reply in replies:
-            _refuse_no_text(reply)
+        if set(map(type, replies)) != {str}:
+            for reply in replies:
+                _refuse_no_text(reply)
         for state, reply in zip(states, replies, strict=True):
             state.hear_text(reply)
         self._respond(states, replies)

@@ -22,32 +22,54 @@ def batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         rows: one for each copy; empty where there is nothing to tell.
     """
     shapes = dict.fromkeys(map(tuple, rows))  # nearly always one: all copies tell alike
-    alike = len(shapes) == 1
-    told = list(range(len(rows)))
-    everywhere = np.ones(len(rows), dtype=np.bool_)
     infos: dict[str, Any] = {}
     for key in dict.fromkeys(key for keys in shapes for key in keys):
-        if not alike:
-            told = [i for i, row in enumerate(rows) if key in row]
-        values = list(map(itemgetter(key), rows if alike else [rows[i] for i in told]))
-        kinds = set(map(type, values))
-        if all(issubclass(kind, dict) for kind in kinds):
-            inner = dict(zip(told, values, strict=True))
-            infos[key] = batched(values if alike else [inner.get(i, {}) for i in range(len(rows))])
-        else:
-            infos[key] = _array(values, kinds, told, len(rows))
-        infos[f"_{key}"] = everywhere.copy() if alike else np.isin(range(len(rows)), told)
+        places = None if len(shapes) == 1 else [i for i, row in enumerate(rows) if key in row]
+        told = rows if places is None else [rows[i] for i in places]
+        put(infos, len(rows), places, {key: list(map(itemgetter(key), told))})
     return infos
 
 
-def _array(values: list[Any], kinds: set[type], places: list[int], size: int) -> NDArray[Any]:
+def put(
+    infos: dict[str, Any],
+    size: int,
+    places: Sequence[int] | None,
+    columns: Mapping[str, list[Any]],
+) -> None:
+    """Add what some of the copies tell to the infos of all, as :func:`batched` does.
+
+    Args:
+        infos: to which the arrays and masks are added.
+        size: how many copies there are.
+        places: of those that tell; ``None`` for all.
+        columns: by key, one value for each of them.
+    """
+    mask = np.ones(size, dtype=np.bool_)
+    if places is not None:
+        mask[:] = False
+        mask[places] = True
+    for key, values in columns.items():
+        kinds = set(map(type, values))
+        if all(issubclass(kind, dict) for kind in kinds):
+            rows = values if places is None else [{} for _ in range(size)]
+            for place, value in zip(places or (), values, strict=places is not None):
+                rows[place] = value
+            infos[key] = batched(rows)
+        else:
+            infos[key] = _array(values, kinds, places, size)
+        infos[f"_{key}"] = mask.copy()
+
+
+def _array(
+    values: list[Any], kinds: set[type], places: Sequence[int] | None, size: int
+) -> NDArray[Any]:
     kind = _kind(values, kinds)
     found: NDArray[Any] = (
         np.fromiter(values, dtype=object, count=len(values))
         if kind is None
         else np.array(values, dtype=kind)
     )
-    if len(values) == size:
+    if places is None:
         return found
     array = np.full((size, *found.shape[1:]), None if kind is None else 0, dtype=found.dtype)
     array[places] = found
@@ -64,6 +86,6 @@ def _kind(values: list[Any], kinds: set[type]) -> Any:
     if kind is np.ndarray:
         alike = {(value.shape, value.dtype) for value in values}
         return values[0].dtype if len(alike) == 1 else None
-    if kind is int and any(abs(value) >= 2**63 for value in values):
+    if kind is int and (max(values) >= 2**63 or min(values) <= -(2**63)):
         return None
     return kind if kind in (int, float, bool) or issubclass(kind, np.number) else None

@@ -15,9 +15,11 @@ except ModuleNotFoundError as error:
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
+from .arithmetic.difficulty import difficulty_weights
 from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.gae import gae, value_loss
+from .arithmetic.hybrid import hybrid_advantages
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
 from .arithmetic.mismatch import mismatch_weights
 from .arithmetic.objective import Objective
@@ -32,13 +34,7 @@ from .baselines.fit import FitConfig
 from .baselines.iterative import Round, iterative_grpo
 from .baselines.ppo import PPOConfig, PPOLearner
 from .baselines.rejection import accepted_replies, rft
-from .baselines.reward_model import (
-    Label,
-    TrainableRewardModel,
-    labels_of,
-    replayed,
-    version_of,
-)
+from .baselines.reward_model import Label, TrainableRewardModel, labels_of, replayed, version_of
 from .baselines.supervised import sft
 from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
@@ -68,7 +64,8 @@ from .run.guards import (
     TrainingAlarm,
 )
 from .run.interrupt import Terminated
-from .run.resume import CheckpointWarning
+from .run.resume import CheckpointWarning, begun
+from .run.stages import Finished, Stage, fingerprints, run_stages
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
@@ -77,8 +74,20 @@ from .sampling.sample import Sample, sample
 from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
+from .units.branching import BranchingPolicy, CloningEnv
+from .units.critic import CriticCredit, gae_estimate, hybrid_estimate, state_credit
+from .units.denoising import (
+    ConstantNoise,
+    FlowNoise,
+    gaussian_kl,
+    gaussian_logprob,
+    matching_loss,
+    step_mean,
+    time_grid,
+)
+from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
-from .units.units import Credit, Scorer, UnitPolicy, Units, outcome_credit
+from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
 from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
@@ -93,15 +102,22 @@ from .watch.visible import visible
 __all__ = [
     "PRESETS",
     "Batch",
+    "BranchingPolicy",
     "Call",
     "CheckpointError",
     "CheckpointWarning",
+    "CloningEnv",
     "Comparison",
+    "ConstantNoise",
     "Credit",
     "Critic",
+    "CriticCredit",
     "DamagedCheckpoint",
     "Engine",
+    "Finished",
     "FitConfig",
+    "FlowNoise",
+    "FlowPolicy",
     "GRPOConfig",
     "History",
     "Label",
@@ -131,6 +147,7 @@ __all__ = [
     "Scorer",
     "ServerError",
     "ServerPolicy",
+    "Stage",
     "StopStrings",
     "SyncError",
     "Terminated",
@@ -148,20 +165,29 @@ __all__ = [
     "World",
     "accepted_replies",
     "average_tokens",
+    "begun",
     "character_tokenizer",
     "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
+    "clamped",
     "compare_runs",
     "count",
+    "difficulty_weights",
     "dpo",
     "dpo_loss",
     "evaluate",
+    "fingerprints",
     "full_forward",
     "gae",
+    "gae_estimate",
+    "gaussian_kl",
+    "gaussian_logprob",
     "gdpo",
     "group_advantages",
     "held_out_tasks",
+    "hybrid_advantages",
+    "hybrid_estimate",
     "iterative_grpo",
     "k3",
     "kl_estimate",
@@ -171,6 +197,7 @@ __all__ = [
     "load_checkpoint",
     "load_model",
     "make_reference",
+    "matching_loss",
     "merge_lora",
     "merge_sums",
     "micro_batches",
@@ -194,11 +221,15 @@ __all__ = [
     "replayed",
     "rft",
     "row_of",
+    "run_stages",
     "sample",
     "sample_groups",
     "save_checkpoint",
     "sft",
     "shared_forward",
+    "state_credit",
+    "step_mean",
+    "time_grid",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",

@@ -16,7 +16,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..envs import Episode, EpisodeGroup
+from ..envs import Episode, EpisodeGroup, outcome
 from .arithmetic.compare import outcome_advantages
 from .arithmetic.entropy import top_entropy_mask
 from .arithmetic.kl import penalised_rewards
@@ -70,8 +70,8 @@ def credit(
     elif objective.advantage == "process":
         advantages = _of_turns(groups, rows, objective)
     else:
-        outcome = _of_outcomes(groups, rows, objective)
-        advantages = [(a,) * len(r.reply) for a, r in zip(outcome, rows, strict=True)]
+        compared = _of_outcomes(groups, rows, objective)
+        advantages = [(a,) * len(r.reply) for a, r in zip(compared, rows, strict=True)]
     made = [replace(r, advantages=a) for r, a in zip(rows, advantages, strict=True)]
     if reading is not None:
         made = _weighed(made, reading, objective)
@@ -130,7 +130,10 @@ def _of_outcomes(
     lengths[there] = torch.tensor([float(r.length) for r in rows], dtype=torch.float64)
     names = {name for group in groups for e in group.episodes for name in e.rewards}
     named = {n: reward_table(groups, lambda e, n=n: e.rewards.get(n)) for n in sorted(names)}  # type: ignore[misc]  # the default binds n
-    advantages = outcome_advantages(rewards, objective, lengths=lengths, named=named)
+    correct = reward_table(groups, outcome).masked_fill(~there, NAN)
+    advantages = outcome_advantages(
+        rewards, objective, lengths=lengths, named=named, correct=correct
+    )
     found: list[float] = advantages[there].tolist()
     return found
 

@@ -206,6 +206,21 @@ _ALL = (
         {"advantage_std": "batch"},
     ),
     Preset(
+        "lead",
+        "2504.09696",
+        "",
+        "GRPO-LEAD: rare right replies, and rare wrong ones, weigh more than common ones",
+        {
+            "advantage_std": "sample",
+            "hard_weight": 1.5,
+            "easy_weight": 0.4,
+            "prompts_per_step": 32,
+            "temperature": 0.8,
+        },
+        "its length reward and penalty are `LeadLength` in the environment; its code's gate (only "
+        "where the shortest replies take 4,000 tokens) and its penalty for repetition",
+    ),
+    Preset(
         "mo_grpo",
         "2509.22047",
         "",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .extract import after_thinking, check_rules, final_answer
-from .verdict import Status, Verdict
+from .verdict import Status, Verdict, unchecked
 from .verifier import Verifier
 from .winning import given_as
 
@@ -47,16 +47,15 @@ class Exact(Verifier):
         if self.extract is None:
             given, reason = after_thinking(reply), "<think> is never closed"
         else:
-            found = final_answer(reply, self.extract)
-            given, reason = found.text, found.reason
+            given, _, reason = final_answer(reply, self.extract)
         if given is None:
             return Verdict.wrong(reason, status=Status.UNPARSEABLE)
         given = given.strip()
         if not given:
             return Verdict.wrong("the answer is empty", status=Status.UNPARSEABLE)
-        if self._plain(given) == self._plain(reference):
-            return Verdict(Status.CORRECT, 1.0, "equal", given)
-        return Verdict(Status.INCORRECT, 0.0, "not the expected text", given)
+        if given == reference or self._plain(given) == self._plain(reference):
+            return unchecked(Status.CORRECT, 1.0, "equal", given)
+        return unchecked(Status.INCORRECT, 0.0, "not the expected text", given)
 
     def check_reference(self, reference: Any) -> str | None:
         """Only a string that is not blank can be matched."""

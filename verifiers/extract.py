@@ -114,11 +114,12 @@ def final_answer(
         found = find(text)
         if found is None:
             continue
-        if found.text is None:
-            return Answer(None, rule, found.reason)
-        if len(found.text) > longest and found.text.strip():
+        given, _, reason = found
+        if given is None:
+            return Answer(None, rule, reason)
+        answer = given.strip()
+        if answer and len(given) > longest:
             return Answer(None, rule, f"the answer is longer than {longest} characters")
-        answer = found.text.strip()
         return Answer(answer, rule) if answer else Answer(None, rule, "the answer is empty")
     return Answer(None, reason=f"no answer found by {', '.join(rules)}")
 
@@ -259,7 +260,10 @@ def _hashed(text: str) -> Answer | None:
     at = text.rfind("####")
     if at < 0:
         return None
-    line = text[at + 4 :].split("\n", 1)[0].strip().lstrip("#").strip()
+    line = text[at + 4 :].partition("\n")[0].strip()
+    if line.isdecimal():  # nearly always
+        return Answer(line)
+    line = line.lstrip("#").strip()
     heading = _WORD.search(line[:MAX_ANSWER]) and not _NUMBER_WITH_UNIT.fullmatch(line)
     return None if heading or not line else Answer(line.strip("*` "))
 

@@ -7,10 +7,9 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from .verdict import Status, Verdict
+from .verdict import Status, Verdict, unchecked
 from .verifier import FunctionVerifier, Verifier, same_length
 
 
@@ -72,15 +71,25 @@ class Rubric(Verifier):
         }
         self.gate = gate
         self._weighing = [name for name in parts if self._counts(name)]
+        self._total_weight = math.fsum(self.weights.values())
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge the batch with each part in turn, then weigh."""
         same_length(replies, references)
         columns = {name: _judged(part, replies, references) for name, part in self.parts.items()}
+        names = tuple(columns)
         return [
-            self._weighed({name: column[row] for name, column in columns.items()})
-            for row in range(len(replies))
+            self._weighed(dict(zip(names, row, strict=True)))
+            for row in zip(*columns.values(), strict=True)
         ]
+
+    def verify(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply: as a batch of one, without its columns."""
+        if type(self).verify_many is not Rubric.verify_many:
+            return super().verify(reply, reference)
+        return self._weighed(
+            {name: _judged_alone(part, reply, reference) for name, part in self.parts.items()}
+        )
 
     def check_reference(self, reference: Any) -> str | None:
         """The first complaint of a part that is more than watched."""
@@ -148,15 +157,17 @@ class Rubric(Verifier):
         head = found[weighed[0] if self.gate is None else self.gate]
         if self.gate is not None and head.score is not None and head.score < 1.0:
             weighed = [self.gate]
+        paid = []
         for name in weighed:
-            if found[name].score is None:
+            share = parts[name]
+            if share is None:
                 reason = f"{name}: {found[name].reason}"
                 status = found[name].status
-                return Verdict(status, None, reason, head.extracted, parts, seconds)
-        total = math.fsum([self.weights[name] * (parts[name] or 0.0) for name in weighed])
+                return unchecked(status, None, reason, head.extracted, parts, seconds)
+            paid.append(self.weights[name] * share)
         # fsum of parts can end a rounding error above the sum of the weights
-        score = min(1.0, total / math.fsum(self.weights.values()))
-        return Verdict(head.status, score, head.reason, head.extracted, parts, seconds)
+        score = min(1.0, math.fsum(paid) / self._total_weight)
+        return unchecked(head.status, score, head.reason, head.extracted, parts, seconds)
 
 
 def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
@@ -168,5 +179,18 @@ def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -
         return verdicts
     except Exception as error:
         seconds = (time.perf_counter() - started) / max(1, len(replies))
-        fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
-        return [replace(fault, seconds=seconds)] * len(replies)
+        return [_fault_of(error, seconds)] * len(replies)
+
+
+def _judged_alone(part: Verifier, reply: str, reference: Any) -> Verdict:
+    """:func:`_judged` of one reply."""
+    started = time.perf_counter()
+    try:
+        return part.verify(reply, reference)
+    except Exception as error:
+        return _fault_of(error, time.perf_counter() - started)
+
+
+def _fault_of(error: Exception, seconds: float) -> Verdict:
+    reason = f"{type(error).__name__}: {error}"
+    return Verdict(Status.VERIFIER_ERROR, None, reason, seconds=seconds)

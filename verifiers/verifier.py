@@ -9,9 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from .verdict import Status, Verdict
+from .verdict import Status, Verdict, timed
 
 _KINDS: dict[Any, type[Verifier]] = {}
 
@@ -33,6 +33,7 @@ class Verifier:
 
     judges_form: bool = False
     many_answers: bool = False
+    _one_by_one: ClassVar[bool] = True
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""
@@ -49,6 +50,8 @@ class Verifier:
 
     def verify(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply: a batch of one."""
+        if self._one_by_one:
+            return self._guarded(reply, reference)
         return self.verify_many([reply], [reference])[0]
 
     async def averify_many(
@@ -115,6 +118,7 @@ class Verifier:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _KINDS[cls.__qualname__] = cls
+        cls._one_by_one = cls.verify_many is Verifier.verify_many
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of one class with the same options."""
@@ -145,8 +149,7 @@ class Verifier:
         seconds = time.perf_counter() - started
         if sys.getrefcount(verdict) > _ALONE:
             return replace(verdict, seconds=seconds)
-        object.__setattr__(verdict, "seconds", seconds)  # nobody has seen it yet
-        return verdict
+        return timed(verdict, seconds)
 
 
 class FunctionVerifier(Verifier):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, SupportsFloat
 
-from ..envs import Completion, Episode, GroupRubric, Source, State, Task, TextEnv, Turn
-from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.verifier import same_length
+from ..envs import Completion, GroupRubric, State, TextEnv, Turn
+from ..verifiers import Verdict
 from .remote import Remote, RemoteError, described, parts, rows, sendable
+from .remote_judges import RemoteGroupRubric, RemoteVerifier, verdict_of
+from .remote_tasks import RemoteSource
 
 TOKEN = "ASSAY_SERVE_TOKEN"
 
@@ -116,7 +115,7 @@ class RemoteEnv(TextEnv):
         turns = [len(s.step_rewards) - 1 for s in cut]
         outcomes = self._steps(cut, [s.reply for s in cut], turns, truncated=True)
         for state, outcome in zip(cut, outcomes, strict=True):
-            state.verdict = _verdict_of(outcome)
+            state.verdict = verdict_of(outcome)
 
     def clone(self) -> tuple[State | None, dict[str, Any]]:
         """The episode and the random state, where an episode is one reply.
@@ -146,11 +145,11 @@ class RemoteEnv(TextEnv):
     def _turn(self, state: State, outcome: Mapping[str, Any]) -> Turn:
         """A turn of the server's; where it cut the episode off, so will :meth:`_take`."""
         if outcome.get("error") is not None or not set(outcome) >= _OUTCOME:
-            return Turn.end(_verdict_of(outcome))
+            return Turn.end(verdict_of(outcome))
         said = tuple(outcome["messages"])
         if not (outcome["done"] or outcome["truncated"]):
             return Turn(said, reward=outcome["reward"])
-        verdict = _verdict_of(outcome)
+        verdict = verdict_of(outcome)
         if outcome["truncated"] and len(state.step_rewards) + 1 >= self.max_turns:
             state.data.verdict = verdict
             return Turn(said, reward=outcome["reward"])
@@ -230,170 +229,3 @@ class _Played:
     def over(self) -> None:
         """The server lets go of it by itself."""
         self._gone.detach()
-
-
-class RemoteGroupRubric(GroupRubric):
-    """Has a server add the rewards that depend on the group.
-
-    Episodes are sent with their tokens, without log-probabilities.
-
-    Args:
-        remote: the server.
-        limits: what it told of them.
-    """
-
-    def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
-        self.remote, self.limits = remote, limits
-
-    def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
-        """The same episodes with the server's verdicts; without a score where it gives none."""
-        group = {"task": task.reference, "episodes": [_given(e) for e in episodes]}
-        try:
-            (row,) = rows(self.remote.post("/v1/groups", {"groups": [group]}), "groups", 1)
-            found = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(episodes))]
-        except RemoteError as error:
-            found = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(episodes)
-        return [
-            e if e.reward is None else replace(e, verdict=_reasoned(verdict, e.verdict))
-            for e, verdict in zip(episodes, found, strict=True)
-        ]
-
-    def close(self) -> None:
-        """End the connections."""
-        self.remote.close()
-
-    def to_json(self) -> dict[str, Any]:
-        """Which server judges."""
-        return {"name": "RemoteGroupRubric", "url": self.remote.url}
-
-    def __repr__(self) -> str:
-        return f"RemoteGroupRubric({self.remote.url!r})"
-
-
-def _given(episode: Episode) -> dict[str, Any]:
-    """An episode as the server takes it."""
-    verdict = episode.verdict
-    return {
-        "turns": [{n: sendable(text) for n, text in m.items()} for m in episode.turns],
-        "verdict": {
-            "status": verdict.status.value,
-            "score": verdict.score,
-            "reason": sendable(verdict.reason),
-            "extracted": None if verdict.extracted is None else sendable(verdict.extracted),
-            "parts": dict(verdict.parts),
-        },
-        "step_rewards": list(episode.step_rewards),
-        "truncated": episode.truncated,
-        "spans": [{"author": s.author, "ids": list(s.ids)} for s in episode.spans],
-    }
-
-
-def _reasoned(verdict: Verdict, before: Verdict) -> Verdict:
-    """With the reason of before, where the server tells none."""
-    return verdict if verdict.reason else replace(verdict, reason=before.reason)
-
-
-class RemoteSource(Source):
-    """A server's tasks, of which it keeps the last few thousand.
-
-    Args:
-        remote: the server.
-        size: how many it has; ``None`` where they never end.
-        kept: tasks to keep.
-    """
-
-    def __init__(self, remote: Remote, size: int | None, *, kept: int = 4096) -> None:
-        self.remote, self.size, self.kept = remote, size, kept
-        self._tasks: OrderedDict[int, Task] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_lock": threading.Lock()})
-
-    def task(self, index: int) -> Task:
-        """The task at an index; its reference is the index.
-
-        Raises:
-            IndexError: there is no such task.
-            RemoteError: the server does not answer.
-        """
-        with self._lock:
-            if index in self._tasks:
-                self._tasks.move_to_end(index)
-                return self._tasks[index]
-        if index < 0 or (self.size is not None and index >= self.size):
-            raise IndexError(f"task must be from 0 to {(self.size or 2**63) - 1}, got {index}")
-        (row,) = rows(self.remote.get(f"/v1/tasks/{index}"), "tasks", 1)
-        task = _task(row, index)
-        with self._lock:
-            self._tasks[index] = task
-            while len(self._tasks) > self.kept:
-                self._tasks.popitem(last=False)
-        return task
-
-
-class RemoteVerifier(Verifier):
-    """Has a server judge replies to its tasks; a reference is a task's number.
-
-    Args:
-        remote: the server.
-        limits: what it told of them.
-    """
-
-    def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
-        self.remote, self.limits = remote, limits
-
-    def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """The server's verdicts; ``verifier_error``, without a score, where it gives none."""
-        same_length(replies, references)
-        found: list[Verdict] = []
-        for part in parts(replies, self.limits["batch"], self.limits["body_bytes"]):
-            body = {
-                "replies": [sendable(replies[i]) for i in part],
-                "tasks": [references[i] for i in part],
-            }
-            try:
-                answer = self.remote.post("/v1/score", body)
-                found += [_verdict(row) for row in rows(answer, "verdicts", len(part))]
-            except RemoteError as error:
-                found += [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(part)
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """Which server judges."""
-        return {"name": "RemoteVerifier", "url": self.remote.url}
-
-    def close(self) -> None:
-        """End the connections."""
-        self.remote.close()
-
-
-def _task(row: Mapping[str, Any], index: int) -> Task:
-    try:
-        return Task(row["messages"], index, row["id"], row["metadata"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise RemoteError(f"the server told a task that is none: {error}") from error
-
-
-def _verdict(row: Mapping[str, Any]) -> Verdict:
-    """A verdict that was told; one that is none is a fault of the server's."""
-    try:
-        return Verdict(row["status"], row["score"], row["reason"], row["extracted"], row["parts"])
-    except (KeyError, TypeError, ValueError) as error:
-        return Verdict.fault(
-            Status.VERIFIER_ERROR, f"the server told a verdict that is none: {error}"
-        )
-
-
-def _verdict_of(outcome: Mapping[str, Any]) -> Verdict:
-    """The verdict of an outcome; a fault where there is none."""
-    row = outcome.get("verdict")
-    if row is not None:
-        return _verdict(row)
-    told = outcome.get("error") or {}
-    return Verdict.fault(
-        Status.VERIFIER_ERROR, str(told.get("message", "the server gave no verdict"))
-    )

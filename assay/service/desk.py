@@ -1,4 +1,4 @@
-"""The work behind every route: it runs in threads, side by side, and what waits is bounded."""
+"""What clients ask for, whichever way: whether they may have it, and what they are told."""
 
 from __future__ import annotations
 
@@ -8,33 +8,27 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from gymnasium.utils import seeding
 
-from ..envs import Completion, Rows, State, Task, TextEnv
-from ..envs.batches import Batches
+from ..envs import Rows, State, Task, TextEnv
 from ..envs.tools import ToolEnv
 from ..lone_replies import played
-from ..verifiers import Status, Verdict
+from ..verifiers import Verdict
 from . import messages
-from .held import Budget, HeldEpisode, Holder, digest
+from .held import Budget, HeldEpisode, Holder, earlier
 from .identity import PROTOCOL, identity
+from .judge import Judge, Taken
 from .limits import ServiceLimits
 from .metrics import Metrics
+from .queue import Queue
 from .refused import Refused
-from .told import episodes_of, finite, messages_told, task_told, verdict_told
+from .told import episodes_of, task_told, verdict_told
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
-
-
-class _Taken(NamedTuple):
-    """A step, ready to be taken."""
-
-    episode: HeldEpisode
-    reply: str
-    truncated: bool
+_FEW = 64
 
 
 class Desk:
@@ -62,14 +56,12 @@ class Desk:
         self.identity = identity(env)
         self.budget = Budget(limits)
         self.metrics = metrics or Metrics()
-        self.waiting = 0
         self.over_http = Holder(self.budget, lambda: secrets.token_urlsafe(16))
-        self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="assay-serve")
+        self.queue = Queue(limits)
         self._probe_pool = ThreadPoolExecutor(1, thread_name_prefix="assay-ready")
-        threads, size = limits.threads, limits.batch
-        self._finds: Batches[_Call, Any] = Batches(_called, self._pool, threads, size)
-        self._turns = Batches(self._step_all, self._pool, threads, size)
-        self._judges = Batches(self._judge_all, self._pool, threads, size)
+        self._judge = Judge(env, limits.episode_chars, self._verdict)
+        self._turns = self.queue.batches(self._judge.take)
+        self._scores = self.queue.batches(self._judge.score)
         kind = type(env)
         self._at_hand = (
             isinstance(env.source, Rows)
@@ -78,8 +70,6 @@ class Desk:
         )
         self._ready: tuple[float, bool] | None = None
         self.metrics.watch(self)
-
-    # -- what clients ask for ------------------------------------------------------------------
 
     async def tasks(self, asked: messages.Tasks) -> dict[str, Any]:
         """Tasks without their references."""
@@ -120,8 +110,8 @@ class Desk:
             golds = await self._found(
                 len(keys), lambda: [task.reference for task, _ in self._find(keys)]
             )
-        self._room_for(len(golds))
-        verdicts = await self._do(len(golds), self._judges.put((asked.replies, golds)))
+        self.queue.room_for(len(golds))
+        verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
         return {"verdicts": [self._verdict(v) for v in verdicts]}
 
     async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
@@ -166,34 +156,34 @@ class Desk:
             self._allow_reply(step.reply)
         self.budget.room_for(0, sum(len(step.reply) for step in asked))
         told: list[dict[str, Any]] = []
-        taken: list[_Taken] = []
+        taken: list[Taken] = []
         places: list[int] = []
         again: list[tuple[int, HeldEpisode]] = []
         for place, step in enumerate(asked):
             episode = holder.get(step.episode, owner)
-            if episode is not None and _is_going(episode, step):
+            if episode is not None and episode.is_taking(step):
                 again.append((place, episode))
                 told.append({})
                 continue
             try:
-                answered = _earlier(episode, step)
+                answered = earlier(episode, step)
             except Refused as refused:
                 answered = {"episode": step.episode, **refused.to_json()}
             told.append(answered or {})
             if answered is None and episode is not None:
                 episode.begin(step.reply)
-                taken.append(_Taken(episode, step.reply, step.truncated))
+                taken.append(Taken(episode, step.reply, step.truncated))
                 places.append(place)
         if taken:
             try:
-                self._room_for(len(taken))
+                self.queue.room_for(len(taken))
             except Refused:
                 for one in taken:
                     one.episode.end()
                 raise
             turns = self._turns.put(taken)
             turns.add_done_callback(lambda _: _settle(taken, holder))
-            found = await self._do(len(taken), turns)
+            found = await self.queue.do(len(taken), turns)
             for place, outcome in zip(places, found, strict=True):
                 told[place] = outcome
         for place, episode in again:
@@ -254,7 +244,7 @@ class Desk:
             self._ready = (now, False)  # one probe at a time
             try:
                 loop = asyncio.get_running_loop()
-                probe = loop.run_in_executor(self._probe_pool, self._probed)
+                probe = loop.run_in_executor(self._probe_pool, self._judge.is_able)
                 found = await asyncio.wait_for(probe, within_s)
             except Exception as error:
                 _log.warning("the probe failed: %s", type(error).__name__)
@@ -264,11 +254,9 @@ class Desk:
 
     def shut(self) -> None:
         """Let what has begun end, and give back what the environment holds."""
-        self._pool.shutdown(cancel_futures=True)
+        self.queue.shut()
         self._probe_pool.shutdown(cancel_futures=True)
         self.env.close()
-
-    # -- how it is done ------------------------------------------------------------------------
 
     async def _found(self, weight: int, call: Callable[[], _Found]) -> _Found:
         """What the environment gives, asked in a thread.
@@ -278,42 +266,7 @@ class Desk:
         """
         if self._at_hand and weight <= _FEW:  # a thread takes longer to begin than this takes
             return call()
-        self._room_for(weight)
-        result: _Found | Refused = await self._do(weight, self._finds.put(call))
-        if isinstance(result, Refused):
-            raise result
-        return result
-
-    def _room_for(self, weight: int) -> None:
-        """Refuse work where too much waits already.
-
-        Raises:
-            Refused: 503.
-        """
-        if self.waiting + weight > self.limits.queue and self.waiting:
-            raise Refused(
-                503,
-                "busy",
-                f"{self.waiting} replies are waiting already, and {self.limits.queue} may: come "
-                "back later",
-                retry_s=1,
-            )
-
-    async def _do(self, weight: int, work: asyncio.Future[_Found]) -> _Found:
-        """Await work that waits for its turn; it goes on where nobody awaits it any more."""
-        self.waiting += weight
-        work.add_done_callback(lambda _: self._done(weight, work))
-        await asyncio.wait((work,), timeout=self.limits.request_s)
-        if not work.done():
-            raise Refused(
-                504, "late", f"there is no answer after {self.limits.request_s:g} s", retry_s=5
-            )
-        return work.result()
-
-    def _done(self, weight: int, work: asyncio.Future[Any]) -> None:
-        self.waiting -= weight
-        if not work.cancelled():
-            work.exception()  # somebody has asked: no complaint where nobody awaits it
+        return await self.queue.call(weight, call)
 
     async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
         """The outcome of a step that was sent again while it was being taken."""
@@ -321,7 +274,7 @@ class Desk:
             if episode.going is not None:
                 done = asyncio.shield(episode.going[1])
                 await asyncio.wait_for(done, self.limits.request_s)
-            answered = _earlier(episode, step)
+            answered = earlier(episode, step)
         except TimeoutError:
             late = Refused(504, "late", f"the step takes longer than {self.limits.request_s:g} s")
             return {"episode": episode.id, **late.to_json()}
@@ -331,91 +284,6 @@ class Desk:
             failed = Refused(500, "fault", "the step was not taken")
             return {"episode": episode.id, **failed.to_json()}
         return answered
-
-    def _step_all(self, requests: list[list[_Taken]]) -> list[list[dict[str, Any]]]:
-        """Take the steps of several requests, and judge all that is over in one batch."""
-        faults: dict[int, Verdict] = {}
-        for taken in requests:
-            self._advance(taken, faults)
-        everything = [step for taken in requests for step in taken]
-        over = [s for s in everything if _state(s).ended and id(s.episode) not in faults]
-        verdicts = dict(faults)
-        for step, verdict in zip(over, self._verdicts([_state(s) for s in over]), strict=True):
-            verdicts[id(step.episode)] = verdict
-        return [[self._outcome(s, verdicts.get(id(s.episode))) for s in ss] for ss in requests]
-
-    def _advance(self, taken: list[_Taken], faults: dict[int, Verdict]) -> None:
-        """The environment's answer to the steps of one request.
-
-        Where it raises, these episodes end without a score: those of nobody else do.
-        """
-        states = [_state(step) for step in taken]
-        replies = [Completion(step.reply, "length" if step.truncated else "stop") for step in taken]
-        try:
-            self.env.advance(states, replies)
-        except Exception as error:
-            _log.exception("%s raised in a turn", self.env.name)
-            why = f"the environment raised {type(error).__name__}"
-            for step, state in zip(taken, states, strict=True):
-                state.ended = "done"
-                faults[id(step.episode)] = Verdict.fault(Status.VERIFIER_ERROR, why)
-            return
-        for state in states:
-            size = sum(len(m["content"]) for m in state.messages)
-            if not state.ended and size > self.limits.episode_chars:
-                state.ended = "truncated"
-
-    def _verdicts(self, states: list[State]) -> list[Verdict]:
-        """What episodes are worth; where that raises for one, the others still have theirs."""
-        if not states:
-            return []
-        try:
-            found = self.env.verdicts(states)
-            if len(found) != len(states):
-                raise ValueError(f"expected {len(states)} verdicts, got {len(found)}")
-            return found
-        except Exception as error:
-            if len(states) > 1:
-                return [self._verdicts([state])[0] for state in states]
-            _log.exception("%s raised in judging", self.env.name)
-            why = f"the environment raised {type(error).__name__}"
-            return [Verdict.fault(Status.VERIFIER_ERROR, why)]
-
-    def _judge_all(
-        self, requests: list[tuple[Sequence[str], Sequence[Any]]]
-    ) -> list[list[Verdict]]:
-        """Verdicts of several requests, in one batch."""
-        replies = [reply for some, _ in requests for reply in some]
-        golds = [gold for _, some in requests for gold in some]
-        try:
-            found = self.env.rubric.verify_many(replies, golds)
-            if len(found) != len(replies):
-                raise ValueError(f"expected {len(replies)} verdicts, got {len(found)}")
-        except Exception as error:
-            if len(requests) > 1:
-                return [self._judge_all([request])[0] for request in requests]
-            _log.exception("the rubric of %s raised", self.env.name)
-            why = f"the rubric raised {type(error).__name__}"
-            found = [Verdict.fault(Status.VERIFIER_ERROR, why)] * len(replies)
-        rest = iter(found)
-        return [[next(rest) for _ in some] for some, _ in requests]
-
-    def _outcome(self, step: _Taken, verdict: Verdict | None) -> dict[str, Any]:
-        """What is told of a step."""
-        episode, state = step.episode, _state(step)
-        after = [i for i, m in enumerate(state.turns) if m["role"] == "assistant"]
-        new = state.turns[after[-1] + 1 :] if after else []
-        outcome = {
-            "episode": episode.id,
-            "turn": episode.turn + 1,
-            "messages": messages_told(new),
-            "reward": finite(state.step_rewards[-1]) if state.step_rewards else None,
-            "done": state.ended == "done",
-            "truncated": state.ended == "truncated",
-            "verdict": None if verdict is None else self._verdict(verdict),
-        }
-        episode.took(step.reply, outcome, over=bool(state.ended))
-        return outcome
 
     def _verdict(self, verdict: Verdict) -> dict[str, Any]:
         self.metrics.verdicts[verdict.status] += 1
@@ -448,27 +316,6 @@ class Desk:
         rng = seeding.np_random(secrets.randbits(62) if asked.seed is None else asked.seed)[0]
         return [self.env.source.draw(rng) for _ in range(asked.count)]
 
-    def _probed(self) -> bool:
-        """Judge one reply, a winning one where one is known: only a fault of ours is no score.
-
-        Of an environment that is played, the first turn is taken too where it is known what to
-        say: its tools may need the sandbox.
-        """
-        env, task = self.env, self.env.task(0)
-        if not self.played:
-            reply = env.solve(env.begin(task)) or ""
-            return env.rubric.verify(reply, task.reference).score is not None
-        winning = env.rubric.winning_reply(task.reference)
-        if winning is not None and env.rubric.verify(winning, task.reference).score is None:
-            return False
-        if task.solution is None and type(env).solve is TextEnv.solve:
-            return True  # to begin an episode may have effects elsewhere
-        state = env.begin(task)
-        said = env.solve(state)
-        if said is not None:
-            env.advance([state], [Completion(said)])
-        return state.verdict is None or state.verdict.score is not None
-
     def _allow(self, what: str, count: int) -> None:
         if count > self.limits.batch:
             raise Refused(
@@ -487,68 +334,8 @@ class Desk:
             )
 
 
-_Call = Callable[[], Any]
-_FEW = 64
-
-
-def _called(calls: list[_Call]) -> list[Any]:
-    """Results of calls; where one raises, its error in its place: the others have theirs."""
-    return [_result(call) for call in calls]
-
-
-def _result(call: _Call) -> Any:
-    try:
-        return call()
-    except Refused as refused:
-        return refused
-    except Exception as error:
-        _log.exception("an environment raised")
-        return Refused(500, "environment", f"the environment raised {type(error).__name__}")
-
-
-def _settle(taken: list[_Taken], holder: Holder) -> None:
+def _settle(taken: list[Taken], holder: Holder) -> None:
     """The steps were taken, or could not be: the episodes are free again."""
     for step in taken:
         holder.grew(step.episode)
         step.episode.end()
-
-
-def _is_going(episode: HeldEpisode, step: messages.Step) -> bool:
-    """Whether a step is one that is being taken, sent again: after a broken connection, say."""
-    return (
-        episode.going is not None
-        and step.turn == episode.turn
-        and digest(step.reply) == episode.going[0]
-    )
-
-
-def _state(step: _Taken) -> State:
-    state = step.episode.state
-    assert state is not None  # noqa: S101  # one that is over takes no step
-    return state
-
-
-def _earlier(episode: HeldEpisode | None, step: messages.Step) -> dict[str, Any] | None:
-    """The answer to a step that was taken before, or ``None`` for a new one.
-
-    Raises:
-        Refused: the step cannot be taken.
-    """
-    if episode is None:
-        raise Refused(
-            404,
-            "episode",
-            "there is no such episode here: it was closed or idle for too long, or the server was "
-            "started anew; begin another",
-        )
-    if episode.busy:
-        raise Refused(409, "busy", "a step of this episode is being taken: wait for its answer")
-    if step.turn is not None and step.turn == episode.turn - 1 and episode.outcome is not None:
-        if digest(step.reply) == episode.reply_hash:
-            return episode.outcome
-        raise Refused(409, "turn", f"turn {step.turn} was taken already, with another reply")
-    if episode.state is None:
-        raise Refused(409, "over", "the episode is over: begin another")
-    if step.turn is not None and step.turn != episode.turn:
-        raise Refused(409, "turn", f"expected turn {episode.turn}, got {step.turn}")
-    return None

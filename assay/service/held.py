@@ -11,6 +11,7 @@ from typing import Any
 
 from ..envs import State
 from .limits import ServiceLimits
+from .messages import Step
 from .refused import Refused
 
 
@@ -80,6 +81,14 @@ class HeldEpisode:
         """A step is being taken from now on."""
         self.going = digest(reply), asyncio.get_running_loop().create_future()
 
+    def is_taking(self, step: Step) -> bool:
+        """Whether this very step is being taken: sent again after a broken connection, say."""
+        return (
+            self.going is not None
+            and step.turn == self.turn
+            and digest(step.reply) == self.going[0]
+        )
+
     def end(self) -> None:
         """None is any more, whether it was taken or not."""
         if self.going is not None:
@@ -92,6 +101,32 @@ class HeldEpisode:
         self.reply_hash, self.outcome = digest(reply), outcome
         if over:
             self.state = None
+
+
+def earlier(episode: HeldEpisode | None, step: Step) -> dict[str, Any] | None:
+    """The answer to a step that was taken before, or ``None`` for a new one.
+
+    Raises:
+        Refused: the step cannot be taken.
+    """
+    if episode is None:
+        raise Refused(
+            404,
+            "episode",
+            "there is no such episode here: it was closed or idle for too long, or the server was "
+            "started anew; begin another",
+        )
+    if episode.busy:
+        raise Refused(409, "busy", "a step of this episode is being taken: wait for its answer")
+    if step.turn is not None and step.turn == episode.turn - 1 and episode.outcome is not None:
+        if digest(step.reply) == episode.reply_hash:
+            return episode.outcome
+        raise Refused(409, "turn", f"turn {step.turn} was taken already, with another reply")
+    if episode.state is None:
+        raise Refused(409, "over", "the episode is over: begin another")
+    if step.turn is not None and step.turn != episode.turn:
+        raise Refused(409, "turn", f"expected turn {episode.turn}, got {step.turn}")
+    return None
 
 
 def digest(reply: str) -> bytes:

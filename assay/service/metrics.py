@@ -82,7 +82,7 @@ class Metrics(Collector):
             for name, what, value in (
                 ("episodes", "Episodes that are held.", budget.episodes),
                 ("held_bytes", "Text of episodes, at 4 bytes a character.", 4 * budget.chars),
-                ("queue", "Replies that wait, or are worked on.", self._desk.waiting),
+                ("queue", "Replies that wait, or are worked on.", self._desk.queue.waiting),
             ):
                 yield GaugeMetricFamily(f"assay_{name}", what, value=value)
 

@@ -33,6 +33,8 @@ def main() -> None:
     if asked.arm is None:
         prepare(study, asked.seed, asked.short, asked.start)
         return
+    if not study.resumes:
+        shutil.rmtree(asked.folder, ignore_errors=True)  # an interrupted trial may have left it
     asked.folder.mkdir(parents=True, exist_ok=True)
     trial = Trial(asked.seed, asked.short, asked.folder, asked.start)
     outcome = study.arms[asked.arm](trial)

@@ -43,7 +43,7 @@ def draw_study(study: Study, results: Results, png: Path) -> Path:
             axes.set_visible(False)
         handles, labels = panels[0].get_legend_handles_labels()
         if labels:
-            figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))
+            figure.legend(handles, labels, loc="outside lower center", ncols=min(2 * columns, 4))
     seeds = max((len(found) for found in results.values()), default=0)
     figure.suptitle(f"{study.title}: mean and range of {seeds} seeds", fontsize=11)
     png.parent.mkdir(parents=True, exist_ok=True)

@@ -35,8 +35,7 @@ class Trial:
     Attributes:
         seed: decides everything.
         short: take a few seconds, that show the mechanism and no more.
-        folder: the trial's own, for models, metrics and checkpoints; what an interrupted trial
-            left there is still there.
+        folder: the trial's own, for models, metrics and checkpoints.
         start: what the study's ``prepare`` wrote for this seed; all arms of a seed share it.
     """
 
@@ -62,6 +61,8 @@ class Study:
         arms: by name, each with the same budget unless the protocol says otherwise.
         prepare: writes what all arms of a seed begin with, such as a warm-started model, into
             ``trial.start``.
+        resumes: whether arms go on from what an interrupted trial left in its folder; it is emptied
+            otherwise.
         presets: names of ``assay.grpo.PRESETS`` that hold these settings.
         xlabel: of the picture's panels.
         columns: values to print, in this order; all of them where empty.
@@ -75,6 +76,7 @@ class Study:
     verdict: str
     arms: Mapping[str, Arm]
     prepare: Callable[[Trial], None] | None = None
+    resumes: bool = False
     presets: Sequence[str] = ()
     xlabel: str = "step"
     columns: Sequence[str] = ()

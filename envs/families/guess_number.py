@@ -92,7 +92,7 @@ def _guess(reply: str) -> int | None:
 def _task(rng: np.random.Generator, *, level: int, turns: int) -> Task:
     low = int(rng.integers(1, _LARGEST))
     high = low + 2**turns - 2
-    number = str(rng.integers(low, high + 1))
+    number = str(int(rng.integers(low, high + 1)))
     return Task(
         prompt=f"I think of a whole number from {low} to {high}. You have {turns} guesses; after "
         "each I say whether my number is higher or lower. Write your guess alone on the last line.",

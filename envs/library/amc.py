@@ -60,7 +60,7 @@ class AMC(DataEnv):
     def _rubric(self, rows: Sequence[Row]) -> Rubric:
         """Options, or numbers: what the first row has, all have."""
         self.has_choices = "choices" in rows[0]
-        verifier = MultipleChoice() if self.has_choices else Math()
+        verifier = MultipleChoice() if self.has_choices else Math(worked_out=True)
         return accuracy_rubric(verifier, think=self.think)
 
     def task_of(self, row: Row, number: int) -> Task:

@@ -28,8 +28,9 @@ class MATH(DataEnv):
     r"""Solve a competition problem (Hendrycks et al. 2021, arXiv:2103.03874).
 
     Observation: the problem and how to answer it. Action: the reply.
-    Reward: 1.0 where the final answer equals the gold one, in whatever form, fractions in lowest
-    terms: the last ``\boxed{}``. With ``think``, a sixth of it is paid for the format.
+    Reward: 1.0 where the final answer equals the gold one, in whatever form: the last
+    ``\boxed{}``. Fractions must be in lowest terms, and where the gold answer is a number, no
+    calculation is one (``2^3+5`` for 13). With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
     Args:
@@ -63,7 +64,8 @@ class MATH(DataEnv):
         if not 0 <= level <= 5:
             raise ValueError(f"level must be from 1 to 5, or 0 for all, got {level}")
         self.level, self.think = level, think
-        rubric = accuracy_rubric(Math(reduced=True), think=think)  # many tasks ask for lowest terms
+        # The work is the calculation, and many tasks ask for lowest terms.
+        rubric = accuracy_rubric(Math(worked_out=True, reduced=True), think=think)
         super().__init__(data, split, rubric, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:

@@ -51,7 +51,7 @@ class SVAMP(DataEnv):
         render_mode: str | None = None,
     ) -> None:
         self.think = think
-        rubric = accuracy_rubric(Math(), think=think)
+        rubric = accuracy_rubric(Math(worked_out=True), think=think)
         super().__init__(data, split, rubric, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:

@@ -13,17 +13,18 @@ class Spent(Exception):
     """The budget of replies is used up."""
 
 
-REPLIES = 16 * 8 * 200  # that each arm may sample in training
+REPLIES = 64 * 8 * 80  # that each arm may sample in training
 
 
 def arm(**settings: Any) -> Arm:
     """Train until the budget of replies is used up."""
 
     def train(trial: Trial) -> Outcome:
-        budget = 16 * 8 * 4 if trial.short else REPLIES
+        prompts = 16 if trial.short else 64
+        budget = prompts * 8 * 4 if trial.short else REPLIES
         config = GRPOConfig(
-            steps=budget // (16 * 8),
-            prompts_per_step=16,
+            steps=budget // (prompts * 8),
+            prompts_per_step=prompts,
             max_new_tokens=LONGEST,
             learning_rate=3e-4,
             seed=trial.seed,
@@ -67,7 +68,7 @@ STUDY = Study(
     claim="Sampling on until every group of a batch holds both right and wrong replies, a wider "
     "clip above, and the mean over all tokens lift AIME 2024 from 30 to 50 points; dynamic "
     "sampling costs replies and saves updates.",
-    protocol=f"{SUMS}; {REPLIES:,} replies for each arm, in groups of 8, 16 groups to a batch, 4 "
+    protocol=f"{SUMS}; {REPLIES:,} replies for each arm, in groups of 8, 64 groups to a batch, 4 "
     "minibatches, learning rate 3e-4. Replies of groups that are thrown away count, so an arm "
     "with refills makes fewer updates. x is replies sampled.",
     verdict="",

@@ -7,8 +7,8 @@ from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, PPOConfig, PPOLearner
 from assay.study import Arm, Outcome, Study, Trial
 
-STEPS = 120
-REPLIES = 256  # of a step
+STEPS = 80
+REPLIES = 512  # of a step
 
 
 def common(trial: Trial) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def common(trial: Trial) -> dict[str, Any]:
 
 
 def grpo(trial: Trial) -> Outcome:
-    """32 prompts of 8 replies."""
+    """64 prompts of 8 replies."""
     config = GRPOConfig(**common(trial), prompts_per_step=REPLIES // 8, group_size=8)
     return trained(trial, config)
 
@@ -57,10 +57,10 @@ STUDY = Study(
     "benchmarks/ppo_memory.py`.",
     verdict="",
     arms={
-        "GRPO, 32 x 8": grpo,
-        "PPO, 32 x 8": ppo(8),
-        "PPO, 32 x 8, lambda .95": ppo(8, lam=0.95),
-        "PPO, 256 x 1": ppo(1),
+        "GRPO, 64 x 8": grpo,
+        "PPO, 64 x 8": ppo(8),
+        "PPO, 64 x 8, lambda .95": ppo(8, lam=0.95),
+        "PPO, 512 x 1": ppo(1),
     },
     prepare=start,
 )

@@ -19,8 +19,8 @@ from assay.grpo import (
 )
 from assay.study import Arm, Outcome, Study, Trial
 
-STEPS = 120  # optimizer steps of each arm
-PROMPTS, REPLIES = 16, 8  # of a step
+STEPS = 80  # optimizer steps of each arm
+PROMPTS, REPLIES = 64, 8  # of a step
 
 Fit = Callable[[Any, Any, list[EpisodeGroup], int, Callable[[Any], None]], None]
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from .advantage import group_advantages, leave_one_out, opo
-from .objective import Objective
+from .difficulty import difficulty_weights
+from .objective import Objective, weighs_difficulty
 from .several_rewards import gdpo, mo_grpo
 from .whiten import reinforce_pp
 
@@ -23,8 +24,9 @@ def outcome_advantages(
     *,
     lengths: Tensor | None = None,
     named: Mapping[str, Tensor] | None = None,
+    correct: Tensor | None = None,
 ) -> Tensor:
-    """Compare replies as ``objective.advantage`` says.
+    """Compare replies as ``objective.advantage`` says, and weigh them by their prompt's difficulty.
 
     Args:
         rewards: [P, G], the total reward of each reply; NaN where there is none.
@@ -33,6 +35,8 @@ def outcome_advantages(
         lengths: [P, G], tokens that the policy wrote; read by ``opo``.
         named: rewards by name, each [P, G]; read by ``mo_grpo`` and ``gdpo``. A reply without
             a total reward has none of these either.
+        correct: [P, G], 1 where a reply is right, 0 where it is wrong, NaN where it was not judged;
+            read where ``hard_weight`` is not ``easy_weight``.
 
     Returns:
         [P, G].
@@ -40,6 +44,29 @@ def outcome_advantages(
     Raises:
         ValueError: what the objective reads is missing, or a weight is of no reward.
     """
+    advantages = _compared(rewards, objective, lengths, named)
+    if not weighs_difficulty(objective):
+        return advantages
+    if correct is None:
+        raise ValueError(
+            f"hard_weight={objective.hard_weight} needs to know which replies are right, got None"
+        )
+    return advantages * difficulty_weights(
+        advantages,
+        correct,
+        easy=objective.easy_weight,
+        hard=objective.hard_weight,
+        middle=objective.difficulty_middle,
+        slope=objective.difficulty_slope,
+    )
+
+
+def _compared(
+    rewards: Tensor,
+    objective: Objective,
+    lengths: Tensor | None,
+    named: Mapping[str, Tensor] | None,
+) -> Tensor:
     how, eps = objective.advantage, objective.advantage_eps
     if how == "group":
         return group_advantages(rewards, std=objective.advantage_std, eps=eps)

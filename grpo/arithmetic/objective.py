@@ -78,6 +78,12 @@ class Objective:
         advantage_eps: added to that deviation, in the unit of a reward.
         reward_weights: of ``mo_grpo`` and ``gdpo``: weight of each named reward; ``None``
             for 1 each.
+        hard_weight: what an advantage is multiplied by where the outcome it speaks for is rare in
+            its group, see :func:`~.difficulty.difficulty_weights` (GRPO-LEAD takes 1.5).
+        easy_weight: the same where it is common (GRPO-LEAD takes 0.4); equal to ``hard_weight``
+            for the same weight everywhere.
+        difficulty_middle: share of the group that is halfway between the two.
+        difficulty_slope: how fast the weight changes there.
 
     Raises:
         ValueError: a value is out of its range, or has no effect beside the others.
@@ -107,6 +113,10 @@ class Objective:
     advantage_std: Spread = "population"
     advantage_eps: float = 1e-6
     reward_weights: Mapping[str, float] | None = None
+    hard_weight: float = 1.0
+    easy_weight: float = 1.0
+    difficulty_middle: float = 0.75
+    difficulty_slope: float = 10.0
 
     def __post_init__(self) -> None:
         # Called by its class where it is inherited: with slots, super() finds the wrong class.
@@ -115,6 +125,7 @@ class Objective:
         _check_kl(self)
         _check_correction(self)
         _check_advantage(self)
+        _check_difficulty(self)
 
     @property
     def upper_clip(self) -> float:
@@ -222,6 +233,26 @@ def _check_advantage(o: Objective) -> None:
     if o.advantage not in ("mo_grpo", "gdpo"):
         remedy = "set advantage='mo_grpo' or 'gdpo', or weigh the rewards in the environment"
         _unread(o, ("reward_weights",), f"advantage={o.advantage!r}", remedy)
+
+
+def _check_difficulty(o: Objective) -> None:
+    for name in ("hard_weight", "easy_weight", "difficulty_slope"):
+        _require(o, name, getattr(o, name) > 0, "above 0")
+    _require(o, "difficulty_middle", 0 <= o.difficulty_middle <= 1, "in [0, 1]")
+    if not weighs_difficulty(o):
+        _require(o, "easy_weight", o.easy_weight == 1, "1 where hard_weight is the same")
+        names = ("difficulty_middle", "difficulty_slope")
+        _unread(o, names, "hard_weight=easy_weight", "set easy_weight=0.4 and hard_weight=1.5")
+    elif o.advantage == "process":
+        raise ValueError(
+            f"hard_weight={o.hard_weight!r} weighs replies that are right or wrong, and "
+            "advantage='process' compares steps: leave it and easy_weight at 1.0"
+        )
+
+
+def weighs_difficulty(objective: Objective) -> bool:
+    """Say whether advantages are weighed by the share of right replies."""
+    return objective.hard_weight != objective.easy_weight
 
 
 _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Objective)}

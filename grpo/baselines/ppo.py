@@ -80,7 +80,7 @@ class PPOConfig(GRPOConfig):
             raise ValueError(f"critic_warmup must be at least 0, got {self.critic_warmup!r}")
         if self.value_clip is not None and not self.value_clip > 0:
             raise ValueError(f"value_clip must be None or above 0, got {self.value_clip!r}")
-        for name in ("advantage", "advantage_std", "advantage_eps", "reward_weights"):
+        for name in _COMPARE:
             default = getattr(_PLAIN, name)
             if getattr(self, name) != default:
                 raise ValueError(
@@ -95,6 +95,14 @@ class PPOConfig(GRPOConfig):
 
 
 _PLAIN = GRPOConfig()
+_COMPARE = (
+    "advantage",
+    "advantage_std",
+    "advantage_eps",
+    "reward_weights",
+    "hard_weight",
+    "easy_weight",
+)
 
 
 class PPOLearner(Learner):

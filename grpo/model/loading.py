@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import string
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,7 @@ def tiny_model(
     heads: int = 4,
     intermediate_size: int = 384,
     max_length: int = 512,
+    words: Sequence[str] = (),
     seed: int = 0,
 ) -> Path:
     """Write a small untrained model with a character tokenizer, for demos and tests.
@@ -282,13 +284,14 @@ def tiny_model(
         heads: attention heads.
         intermediate_size: width of the blocks' MLP.
         max_length: tokens that positions are meant for.
+        words: see :func:`character_tokenizer`.
         seed: of the weights.
 
     Returns:
         The directory.
     """
     path = Path(directory)
-    tokenizer = character_tokenizer()
+    tokenizer = character_tokenizer(words)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
@@ -313,16 +316,28 @@ def tiny_model(
     return path
 
 
-def character_tokenizer() -> PreTrainedTokenizerFast:
+def character_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     """One token for each printable ASCII character, newline and tab; all others are unknown.
 
     Its chat template joins the messages' contents and adds nothing.
+
+    Args:
+        words: texts that are one token each wherever they stand, such as ``<think>``: the first
+            that fits.
+
+    Raises:
+        ValueError: a word is a single character, or has one that is not in the vocabulary.
     """
     special = ["<pad>", "<eos>", "<unk>"]
     characters = [c for c in string.printable if c not in "\r\x0b\x0c"]
-    vocabulary = {token: i for i, token in enumerate([*special, *characters])}
+    for word in words:
+        if len(word) < 2 or not set(word) <= set(characters):
+            raise ValueError(f"words must be texts of two or more printable ASCII, got {word!r}")
+    known = dict.fromkeys([*special, *characters, *words])
+    vocabulary = {token: i for i, token in enumerate(known)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    pieces = "|".join([*map(re.escape, words), r"[\s\S]"])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pieces), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers
         tokenizer_object=tokenizer,

@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 from .batch import Batch
+from .llama import hidden_states, trains_by_weights
 from .precision import computing
 from .prefix_attention import Layout, Table, attend
 from .recompute import attention, checkpointed
@@ -61,6 +62,8 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
 
 
 def _run(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
+    if trains_by_weights(model):
+        return hidden_states(model, ids[0], positions[0], layout)[None]
     plain = causal_lm(model)
     with attention(plain.config.get_text_config(), NAME), checkpointed(model), computing(model):
         output = plain.base_model(

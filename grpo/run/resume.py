@@ -39,6 +39,11 @@ class CheckpointWarning(UserWarning):
     """A checkpoint is damaged; the one before it is used."""
 
 
+def begun(out_dir: str | Path) -> bool:
+    """Whether a run was begun there: pass it on as ``resume`` to begin or to go on, as may be."""
+    return (Path(out_dir) / _CONFIG).exists()
+
+
 def find_start(out_dir: Path, *, resume: bool) -> Path | None:
     """The checkpoint to go on from; ``None`` to begin at the beginning.
 

@@ -26,14 +26,23 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
     try:
         temporary.mkdir()
         fill(temporary)
-        for folder, _, files in os.walk(temporary):
-            for name in files:
-                _sync(Path(folder) / name)
-            _sync(Path(folder))
-        os.replace(temporary, path)
+        publish(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Give a directory its name, once all that is in it is on disk.
+
+    Raises:
+        OSError: it cannot be renamed, such as where there is something of that name.
+    """
+    for folder, _, files in os.walk(temporary):
+        for name in files:
+            _sync(Path(folder) / name)
+        _sync(Path(folder))
+    os.replace(temporary, path)
     _sync(path.parent)
 
 

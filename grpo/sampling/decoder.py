@@ -10,9 +10,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from ..model.llama import changes
 from ..model.precision import computed_dtype
 from .graph import GraphDecoder
-from .llama import LlamaDecoder, changes
+from .llama import LlamaDecoder
 from .prefill import Prefill
 from .shared import SharedDecoder
 

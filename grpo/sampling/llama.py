@@ -11,7 +11,7 @@ Shapes: B rows, D hidden size, K key-value heads, R query heads to each, E head 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,11 +19,9 @@ from torch import Tensor
 from torch.linalg import vector_norm
 from torch.nn.functional import linear, rms_norm
 
+from ..model.llama import changes, misfit
 from ..model.precision import computing
 from .shared import SharedDecoder
-
-_MODELS = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
-_FIXED_ROTATIONS = ("default", "linear", "llama3", "yarn")  # others change with the length
 
 _Call = Callable[[Tensor], Tensor]
 
@@ -41,16 +39,12 @@ class LlamaDecoder(SharedDecoder):
     def __init__(
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
     ) -> None:
-        kind = type(model)
-        if kind.__name__ not in _MODELS or not kind.__module__.startswith("transformers."):
-            raise ValueError(f"no hand-written decoder fits {kind.__name__}")
-        if model.training:
-            raise ValueError("the hand-written decoder drops nothing out: call model.eval()")
+        wrong = misfit(model)
+        if wrong is not None:
+            raise ValueError(wrong)
         body = model.model
-        if any(changes(module) for module in _bypassed(body)):
-            raise ValueError("the hand-written decoder would pass hooks by")
-        if body.rotary_emb.rope_type not in _FIXED_ROTATIONS:
-            raise ValueError(f"{body.rotary_emb.rope_type!r} rotations change with the length")
+        if any(changes(module) for layer in body.layers for module in (layer, layer.mlp)):
+            raise ValueError("hand-written layers would pass hooks by")
         super().__init__(model, prompts, copies, room)
         self._embed, self._norm, self._head = body.embed_tokens, _norm(body.norm), model.lm_head
         self._layers = [_Layer(layer) for layer in body.layers]
@@ -156,19 +150,3 @@ def _joined(*modules: Any) -> _Call:
 def _is_plain(module: Any) -> bool:
     """Whether calling it is nothing but a product and a sum."""
     return type(module) is torch.nn.Linear and not changes(module)
-
-
-def changes(module: Any) -> int:
-    """How often a module was told to do something else than its class does: hooks and the like."""
-    hooks = len(module._forward_hooks) + len(module._forward_pre_hooks)
-    return hooks + ("forward" in vars(module))
-
-
-def _bypassed(body: Any) -> Iterator[Any]:
-    """The modules that are not called."""
-    yield from (body, body.norm)
-    for layer in body.layers:
-        yield from (layer, layer.input_layernorm, layer.post_attention_layernorm, layer.mlp)
-        attention = layer.self_attn
-        yield from (m for n, m in attention.named_children() if not n.endswith("_proj"))
-        yield attention

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -16,7 +16,16 @@ from ..arithmetic.policy_loss import penalised, policy_loss
 from ..arithmetic.sums import merge_sums, policy_sums
 from ..run.guards import require_finite
 from ..sampling.random_numbers import derive_seed
-from .units import Credit, Scorer, UnitPolicy, Units, outcome_credit, score_means, zero_variance
+from .units import (
+    Credit,
+    Penalised,
+    Scorer,
+    UnitPolicy,
+    Units,
+    outcome_credit,
+    score_means,
+    zero_variance,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +81,8 @@ class UnitLearner:
         credit: advantages from rewards.
 
     Raises:
-        ValueError: ``beta`` is not 0, and the policy has no :meth:`~.units.Penalised.kl`.
+        ValueError: ``beta`` is not 0, and the policy has no
+            :meth:`~.units.Penalised.read_with_kl`.
     """
 
     def __init__(
@@ -91,9 +101,9 @@ class UnitLearner:
         )
         self.reference: Any = None
         if penalised(config):
-            if not hasattr(policy, "kl"):
+            if not hasattr(policy, "read_with_kl"):
                 raise ValueError(
-                    f"beta={config.beta} needs a policy with kl(units, reference), and "
+                    f"beta={config.beta} needs a policy with read_with_kl(units, reference), and "
                     f"{type(policy).__name__} has none: give it one, or set beta=0"
                 )
             self.refresh_reference()
@@ -150,8 +160,12 @@ class UnitLearner:
         config = self.config
         if not advantages.any() and not penalised(config):  # momentum alone must not move weights
             return {}
-        logprobs = self.policy.read(units)
-        kl = None if self.reference is None else self.policy.kl(units, self.reference)  # type: ignore[attr-defined]  # checked at the start
+        kl = None
+        if self.reference is None:
+            logprobs = self.policy.read(units)
+        else:
+            policy = cast(Penalised, self.policy)  # checked at the start
+            logprobs, kl = policy.read_with_kl(units, self.reference)
         lengths = units.mask.sum(dim=1)
         denominator = count(lengths, average=config.loss, max_tokens=units.mask.shape[1])
         loss = policy_loss(

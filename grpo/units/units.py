@@ -101,8 +101,11 @@ class UnitPolicy(Protocol):
 class Penalised(UnitPolicy, Protocol):
     """A policy whose KL divergence from another has a closed form."""
 
-    def kl(self, units: Units, reference: Self) -> Tensor:
-        """KL(self || reference) at each unit: [B, U], with a gradient for ``self``."""
+    def read_with_kl(self, units: Units, reference: Self) -> tuple[Tensor, Tensor]:
+        """:meth:`read`, and KL(self || reference) at each unit with a gradient: [B, U] each.
+
+        Together, for the same pass through a network gives both.
+        """
         ...
 
 
@@ -131,6 +134,25 @@ def outcome_credit(units: Units, named: Mapping[str, Tensor], objective: Objecti
     advantages = outcome_advantages(total, objective, lengths=lengths, named=table)
     spread: Tensor = advantages.nan_to_num(0.0).flatten()[:, None].expand(units.mask.shape)
     return spread
+
+
+def clamped(limit: float, credit: Credit = outcome_credit) -> Credit:
+    """Bound the advantages that another credit gives: Flow-GRPO's and DanceGRPO's codes by 5.
+
+    Args:
+        limit: the largest absolute value.
+        credit: what is bounded.
+
+    Raises:
+        ValueError: ``limit`` is not above 0.
+    """
+    if not limit > 0:
+        raise ValueError(f"limit must be above 0, got {limit!r}")
+
+    def bounded(units: Units, named: Mapping[str, Tensor], objective: Objective) -> Tensor:
+        return credit(units, named, objective).clamp(-limit, limit)
+
+    return bounded
 
 
 def zero_variance(advantages: Tensor, group_size: int) -> float:

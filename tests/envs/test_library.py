@@ -125,6 +125,27 @@ def test_competition_problems_have_their_answer_in_a_box_or_apart(
     assert env.rubric.verify(task.solution, task.reference).score == 1.0
 
 
+@pytest.mark.parametrize("name", ["MATH", "AIME", "GSM8K", "SVAMP", "AMC"])
+def test_a_number_is_no_calculation_that_comes_to_it(tmp_path, name) -> None:
+    layouts = {
+        "GSM8K": {"question": "?", "answer": "#### 13"},
+        "SVAMP": {"Body": "?", "Answer": 13.0},
+    }
+    row = layouts.get(name, {"problem": "?", "answer": 13})
+    env = over(tmp_path, name, row | {"Question": "?"} if name == "SVAMP" else row)
+    replies = [r"It is \boxed{2^3+5}.", r"It is \boxed{2^3+5 = 13}.", r"It is \boxed{13}."]
+    assert [v.score for v in env.rubric.verify_many(replies, [env.task(0).reference] * 3)] == [
+        0,
+        1,
+        1,
+    ]
+
+
+def test_a_calculation_may_be_the_known_answer(tmp_path) -> None:
+    env = over(tmp_path, "MATH", {"problem": "?", "answer": "2^{100}"})
+    assert env.rubric.verify(r"It is \boxed{2^{100}}.", "2^{100}").score == 1.0
+
+
 def test_a_level_of_competition_problems(tmp_path) -> None:
     rows = [{"problem": f"{i}", "answer": i, "level": f"Level {i % 2 + 1}"} for i in range(6)]
     assert [t.reference for t in over(tmp_path, "MATH", *rows, level=2).source.tasks] == [*"135"]

@@ -99,7 +99,7 @@ def test_lengths_are_of_replies_that_are_right_and_of_those_that_are_not(
 
 
 def test_a_critic_foresees_and_groups_of_one_are_its_own(outcome: Run) -> None:
-    found = outcome(ppo.STUDY, "PPO, 256 x 1")
+    found = outcome(ppo.STUDY, "PPO, 512 x 1")
     assert len(found.curves["value/explained_variance"]) == 2
 
 

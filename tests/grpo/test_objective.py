@@ -39,6 +39,11 @@ from assay.grpo.arithmetic.objective import Objective
         ({"advantage": "leave_one_out", "advantage_std": "batch"}, "advantage_std='batch' has no"),
         ({"advantage": "gdpo", "advantage_std": "none"}, "advantage_std must be one of"),
         ({"reward_weights": {"a": 1.0}}, "or weigh the rewards in the environment"),
+        ({"hard_weight": 0.0}, "hard_weight must be above 0"),
+        ({"hard_weight": 2.0, "easy_weight": 2.0}, "easy_weight must be 1 where hard_weight is"),
+        ({"difficulty_slope": 5.0}, "difficulty_slope=5.0 has no effect with hard_weight=easy_we"),
+        ({"easy_weight": 0.4, "difficulty_middle": 2.0}, r"difficulty_middle must be in \[0, 1\]"),
+        ({"easy_weight": 0.4, "advantage": "process"}, "advantage='process' compares steps"),
     ],
 )
 def test_refused(options: dict[str, Any], words: str) -> None:
@@ -55,6 +60,7 @@ def test_refused(options: dict[str, Any], words: str) -> None:
         {"beta": 0.1, "kl": "k1", "kl_correction": True},
         {"beta": 0.1, "kl": "k1", "kl_in": "reward", "advantage": "reinforce_pp"},
         {"advantage": "gdpo", "advantage_std": "sample", "reward_weights": {"a": 2.0}},
+        {"easy_weight": 0.4, "hard_weight": 1.5, "difficulty_middle": 0.5},
         {"clip_high": 0.28, "dual_clip": 3.0, "top_entropy": 0.2, "mask_truncated": True},
     ],
 )

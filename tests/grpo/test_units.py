@@ -44,9 +44,10 @@ class Arms(nn.Module):
 class Known(Arms):
     """Knows its divergence in closed form."""
 
-    def kl(self, units: Units, reference: "Known") -> Tensor:
+    def read_with_kl(self, units: Units, reference: "Known") -> tuple[Tensor, Tensor]:
         own, other = (m.logits[units.trace["asked"]].log_softmax(-1) for m in (self, reference))
-        return (own.exp() * (own - other)).sum(-1, keepdim=True).expand_as(units.mask)
+        divergence = (own.exp() * (own - other)).sum(-1, keepdim=True)
+        return self.read(units), divergence.expand_as(units.mask)
 
 
 def some(count: int, generator: torch.Generator) -> Tensor:
@@ -114,7 +115,9 @@ def test_a_closed_form_penalty_holds_the_policy_back() -> None:
 
 
 def test_a_penalty_without_a_divergence_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"beta=0.5 needs a policy with kl.*Arms has none"):
+    with pytest.raises(
+        ValueError, match=r"beta=0.5 needs a policy with read_with_kl.*Arms has none"
+    ):
         UnitLearner(Arms(), some, pays, UnitConfig(beta=0.5))
 
 

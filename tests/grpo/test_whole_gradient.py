@@ -78,13 +78,17 @@ def made(model: Any, heat: float, *, off: float = 0.3) -> list[EpisodeGroup]:
             verdict = (
                 Verdict.fault(Status.SANDBOX_ERROR, "gone")
                 if reward is None
-                else Verdict(Status.CORRECT, reward, "", parts=parts)
+                else Verdict(_status(reward), reward, "", parts=parts)
             )
             words = tuple({"role": "assistant", "content": "x"} for _ in range(turns))
             cut = (p, i) in ((0, 0), (1, 1))
             episodes.append(Episode(task.id, words, verdict, tuple(steps), cut, tuple(spans)))
         groups.append(EpisodeGroup(task, tuple(episodes)))
     return groups
+
+
+def _status(reward: float) -> Status:
+    return Status.CORRECT if reward >= 0.5 else Status.INCORRECT
 
 
 @dataclass
@@ -96,6 +100,7 @@ class Loose:
     mine: list[bool]  # of each token but the first
     old: list[float]
     cut: bool
+    right: bool
     reward: float
     parts: dict[str, float]
     steps: list[tuple[float | None, int]]  # reward, and the place of the turn's last token
@@ -118,7 +123,9 @@ def loosened(groups: Sequence[EpisodeGroup]) -> list[list[Loose]]:
                     ends.append(len(ids) - 2)
             steps = list(zip(e.step_rewards, ends, strict=True))
             parts = {k: float(v or 0.0) for k, v in e.rewards.items()}
-            one = Loose((g, i), ids, mine[1:], old[1:], e.truncated, e.reward, parts, steps, [])
+            right = e.status is Status.CORRECT
+            values = e.truncated, right, e.reward, parts, steps
+            one = Loose((g, i), ids, mine[1:], old[1:], *values, [])
             found[-1].append(one)
     return found
 
@@ -181,8 +188,17 @@ def compare(groups: list[list[Loose]], c: GRPOConfig) -> None:
         outcomes = whitened(outcomes, c)
         if c.advantage != "reinforce_pp":
             outcomes = [0.0 if was else o for was, o in zip(flat, outcomes, strict=True)]
+    if c.hard_weight != c.easy_weight:
+        shares = [statistics.fmean(e.right for e in g) for g in groups for _ in g]
+        outcomes = [a * difficulty(s, a, c) for s, a in zip(shares, outcomes, strict=True)]
     for e, outcome in zip(every, outcomes, strict=True):
         e.advantage = [outcome] * len(e.mine)
+
+
+def difficulty(share: float, advantage: float, c: GRPOConfig) -> float:
+    share = share if advantage > 0 else 1 - share
+    bend = 1 + math.exp(c.difficulty_slope * (share - c.difficulty_middle))
+    return c.easy_weight + (c.hard_weight - c.easy_weight) / bend
 
 
 def gain(ratio: Any, log_p: Any, a: float, c: GRPOConfig) -> Any:
@@ -338,6 +354,8 @@ def difference(
         {"advantage": "opo"},
         {"advantage": "mo_grpo", "reward_weights": {"b": 0.5}},
         {"advantage": "gdpo"},
+        {"hard_weight": 1.5, "easy_weight": 0.4},
+        {"hard_weight": 2.0, "difficulty_middle": 0.5, "difficulty_slope": 2.0, "loss": "grpo"},
         {"advantage": "process"},
         {"advantage": "process", "advantage_std": "none", "loss": "grpo"},
         {"clip": 0.1, "clip_high": 0.15, "dual_clip": 1.2},

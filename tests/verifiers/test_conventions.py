@@ -102,6 +102,9 @@ def test_a_fraction_is_no_answer_where_it_must_be_reduced(gold, answer, paid) ->
         ("-3, 4", "x = -3, x = 4", True), ("111", "25+86:1", False), ("3/4", "3:4", True),
         ("111", r"\{\{\{\{\{\{\{25+86\}\}\}\}\}\}\}", False), ("111", "25+86 = 111", True),
         ("111", "x = 25+86 = 111", True), ("111", "25+86 = 86+25", False), ("12", "(3)(4)", False),
+        ("28\\%", "$28$ %", True), ("-4", r"\textbf{-4}", True), ("3/4", r"\text{3/4}", True),
+        (r"\begin{pmatrix}1/2\\1\end{pmatrix}", r"\frac12\begin{pmatrix}1\\2\end{pmatrix}", True),
+        (r"\begin{pmatrix}3\\4\end{pmatrix}", r"1\begin{pmatrix}1+2\\4\end{pmatrix}", False),
         ("-3/4", "(-3)/4", True), ("-3/4", r"\frac{(-3)}{(4)}", True), ("-3/4", "-(3)/(4)", True),
     ],
 )  # fmt: skip

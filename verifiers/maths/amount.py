@@ -19,11 +19,14 @@ from .variables import same_letters
 # (-3)/(4): brackets around a part of a fraction say nothing. Those of (3)(4) do.
 _BRACKETED = re.compile(r"(?:(?<=[/{+-])|^)\(([-+]?[\d.]+)\)(?=[/}]|$)")
 
+_DOLLAR = re.compile(r"(?<!\\)\$")  # $28$% is a number
+
 
 def to_be_worked_out(gold: str, answer: str, on: Comparison) -> bool:
     """Whether a number is wanted, and the answer is a calculation that comes to one."""
     wanted = on.how.worked_out and read_respelled(gold) is not None
-    return wanted and read_respelled(_BRACKETED.sub(r"\1", answer)) is None
+    bare = _BRACKETED.sub(r"\1", _DOLLAR.sub("", answer))
+    return wanted and read_respelled(bare) is None
 
 
 _RATIO = re.compile(r"[-+]?(?:\d*\\[dt]?frac\{[-+]?(\d+)\}\{[-+]?(\d+)\}|(\d+)/(\d+))")

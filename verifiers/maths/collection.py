@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
+from .amount import to_be_worked_out
 from .comparison import Comparison, all_of
 from .equations import assignment
 from .number import read_respelled
@@ -32,7 +33,19 @@ def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         return None if expression.kind is Kind.EXPRESSION and "matrix" in expression.text else False
     if not same_frame or len(a.parts) != len(b.parts):
         return False
-    return all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+    pairs = list(zip(a.parts, b.parts, strict=True))
+    if on.how.worked_out and (bare := _without_factor(b)) is not None:
+        if any(to_be_worked_out(x, y, on) for x, y in zip(a.parts, bare.parts, strict=True)):
+            return False
+        on = on.by_value()  # it is read_shape that has multiplied each cell by the factor
+    return all_of(on.same(x, y, depth + 1) for x, y in pairs)
+
+
+def _without_factor(matrix: Shape) -> Shape | None:
+    """The matrix behind a factor; ``None`` where there is none."""
+    start = matrix.text.find("\\begin") if matrix.kind is Kind.MATRIX else 0
+    bare = read_shape(matrix.text[start:]) if start > 0 else None
+    return bare if bare is not None and len(bare.parts) == len(matrix.parts) else None
 
 
 # -- lists and sets ----------------------------------------------------------------------------

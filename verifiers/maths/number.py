@@ -144,7 +144,13 @@ def _terminates(value: Fraction) -> bool:
     return rest == 1
 
 
+_IN_TEXT = re.compile(r"\\text\{([-+]?[\d./]+)\}")
+
+
 def _unwrapped(text: str) -> str:
+    written = _IN_TEXT.fullmatch(text)
+    if written:  # \text{-4}
+        return written.group(1)
     for _ in range(4):
         if len(text) < 3 or text[0] != "{" or text[-1] != "}" or "}" in text[1:-1]:
             break

@@ -136,5 +136,5 @@ def test_deep_nesting(client, sums, nested) -> None:
 def test_nothing_is_held_when_they_have_left(client) -> None:
     desk = client.app.state.desk
     assert desk.metrics.sockets == 0
-    assert desk.waiting == 0
+    assert desk.queue.waiting == 0
     assert desk.budget.episodes == len(desk.over_http)  # those of the WebSockets went with them

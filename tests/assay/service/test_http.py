@@ -313,7 +313,7 @@ def test_a_full_queue_says_when_to_come_back() -> None:
 
         first = threading.Thread(target=ask)
         first.start()
-        while client.app.state.desk.waiting < 4:
+        while client.app.state.desk.queue.waiting < 4:
             time.sleep(0.01)
         answer = client.post("/v1/score", json=body)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

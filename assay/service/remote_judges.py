@@ -1,0 +1,130 @@
+"""A server as a verifier and as a group's rubric: where it gives no verdict there is no score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..envs import Episode, GroupRubric, Task
+from ..verifiers import Status, Verdict, Verifier
+from ..verifiers.verifier import same_length
+from .remote import Remote, RemoteError, parts, rows, sendable
+
+
+class RemoteVerifier(Verifier):
+    """Has a server judge replies to its tasks; a reference is a task's number.
+
+    Args:
+        remote: the server.
+        limits: what it told of them.
+    """
+
+    def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
+        self.remote, self.limits = remote, limits
+
+    def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
+        """The server's verdicts; ``verifier_error``, without a score, where it gives none."""
+        same_length(replies, references)
+        found: list[Verdict] = []
+        for part in parts(replies, self.limits["batch"], self.limits["body_bytes"]):
+            body = {
+                "replies": [sendable(replies[i]) for i in part],
+                "tasks": [references[i] for i in part],
+            }
+            try:
+                answer = self.remote.post("/v1/score", body)
+                found += [_verdict(row) for row in rows(answer, "verdicts", len(part))]
+            except RemoteError as error:
+                found += [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(part)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Which server judges."""
+        return {"name": "RemoteVerifier", "url": self.remote.url}
+
+    def close(self) -> None:
+        """End the connections."""
+        self.remote.close()
+
+
+class RemoteGroupRubric(GroupRubric):
+    """Has a server add the rewards that depend on the group.
+
+    Episodes are sent with their tokens, without log-probabilities.
+
+    Args:
+        remote: the server.
+        limits: what it told of them.
+    """
+
+    def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
+        self.remote, self.limits = remote, limits
+
+    def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
+        """The same episodes with the server's verdicts; without a score where it gives none."""
+        group = {"task": task.reference, "episodes": [_given(e) for e in episodes]}
+        try:
+            (row,) = rows(self.remote.post("/v1/groups", {"groups": [group]}), "groups", 1)
+            found = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(episodes))]
+        except RemoteError as error:
+            found = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(episodes)
+        return [
+            e if e.reward is None else replace(e, verdict=_reasoned(verdict, e.verdict))
+            for e, verdict in zip(episodes, found, strict=True)
+        ]
+
+    def close(self) -> None:
+        """End the connections."""
+        self.remote.close()
+
+    def to_json(self) -> dict[str, Any]:
+        """Which server judges."""
+        return {"name": "RemoteGroupRubric", "url": self.remote.url}
+
+    def __repr__(self) -> str:
+        return f"RemoteGroupRubric({self.remote.url!r})"
+
+
+def verdict_of(outcome: Mapping[str, Any]) -> Verdict:
+    """The verdict of an outcome; a fault where there is none."""
+    row = outcome.get("verdict")
+    if row is not None:
+        return _verdict(row)
+    told = outcome.get("error") or {}
+    return Verdict.fault(
+        Status.VERIFIER_ERROR, str(told.get("message", "the server gave no verdict"))
+    )
+
+
+def _verdict(row: Mapping[str, Any]) -> Verdict:
+    """A verdict that was told; one that is none is a fault of the server's."""
+    try:
+        return Verdict(row["status"], row["score"], row["reason"], row["extracted"], row["parts"])
+    except (KeyError, TypeError, ValueError) as error:
+        return Verdict.fault(
+            Status.VERIFIER_ERROR, f"the server told a verdict that is none: {error}"
+        )
+
+
+def _given(episode: Episode) -> dict[str, Any]:
+    """An episode as the server takes it."""
+    verdict = episode.verdict
+    return {
+        "turns": [{n: sendable(text) for n, text in m.items()} for m in episode.turns],
+        "verdict": {
+            "status": verdict.status.value,
+            "score": verdict.score,
+            "reason": sendable(verdict.reason),
+            "extracted": None if verdict.extracted is None else sendable(verdict.extracted),
+            "parts": dict(verdict.parts),
+        },
+        "step_rewards": list(episode.step_rewards),
+        "truncated": episode.truncated,
+        "spans": [{"author": s.author, "ids": list(s.ids)} for s in episode.spans],
+    }
+
+
+def _reasoned(verdict: Verdict, before: Verdict) -> Verdict:
+    """With the reason of before, where the server tells none."""
+    return verdict if verdict.reason else replace(verdict, reason=before.reason)

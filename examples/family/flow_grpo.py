@@ -1,0 +1,72 @@
+"""Flow-GRPO: a flow explores by an SDE in few steps, and is used by its ODE in many."""
+
+from assay.family._ring_picture import BY_CALLS, ring_picture
+from assay.family._rings import base, finished, start, trained
+from assay.family_cli import run_script
+from assay.grpo import FlowPolicy, UnitConfig
+from assay.study import Arm, Outcome, Study, Trial
+
+STEPS = 200
+
+
+def untrained(trial: Trial) -> Outcome:
+    """Measure the base model."""
+    return finished(trial, FlowPolicy(base(trial), (2,), steps=10))
+
+
+def arm(denoising: int, beta: float = 0.0) -> Arm:
+    """Train by so many denoising steps, with so much of a KL penalty."""
+
+    def train(trial: Trial) -> Outcome:
+        policy = FlowPolicy(base(trial), (2,), steps=denoising)
+        config = UnitConfig(
+            steps=3 if trial.short else STEPS,
+            prompts_per_step=8,
+            group_size=24,
+            learning_rate=3e-4,
+            advantage_std="batch",
+            advantage_eps=1e-4,
+            beta=beta,
+            seed=trial.seed,
+        )
+        return trained(trial, policy, config)
+
+    return train
+
+
+STUDY = Study(
+    title="Flow-GRPO on a ring",
+    source="Liu et al., arXiv 2505.05470",
+    claim="An SDE with the marginals of the flow's ODE lets a flow-matching model explore, and "
+    "gives its steps a density: GRPO then lifts accuracy (GenEval from 63 to 95 %). Training "
+    "with 10 denoising steps and drawing with 40 costs a quarter, and loses nothing. A KL penalty "
+    "keeps the variety that training without it loses.",
+    protocol=f"Eight spots on a ring; each of four prompts allows two of them, and a sample is "
+    "right within 0.4 of one. The base model (40 thousand parameters, 2,000 steps) learned from "
+    f"captions that are wrong in 3 of 8 cases. {STEPS} steps of 8 prompts x 24 samples, one update "
+    "each, noise level a = 0.7, the batch's standard deviation, advantages within 5, AdamW at "
+    "3e-4; fixed beforehand and the same for all arms. All are judged by 4,000 samples of the ODE "
+    "in 40 steps. Calls are network evaluations for a sample and a step: rollouts, updates and the "
+    "reference. Width: the spread about a spot, 1 for the data's. The KL penalty is 0.04 times its "
+    "closed form; in the unit of the paper's code, without dt, that is 0.4 with 10 steps.",
+    verdict="",
+    arms={
+        "base": untrained,
+        "T=10": arm(10),
+        "T=10, KL": arm(10, 0.04),
+        "T=40": arm(40),
+    },
+    prepare=start,
+    columns=(
+        "accuracy",
+        "accuracy by SDE",
+        "width",
+        "spots (bits)",
+        "million calls",
+        "of these to .95",
+    ),
+    draw=ring_picture(("base", "T=10", "T=10, KL"), ("accuracy", BY_CALLS, "width")),
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

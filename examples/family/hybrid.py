@@ -1,0 +1,128 @@
+"""Hybrid GRPO: several actions tried in each state, beside PPO and GRPO at equal cost."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.family._grid import HORIZON, MOVES, STATES, Grid, exact_return
+from assay.family_cli import run_script
+from assay.grpo import (
+    BranchingPolicy,
+    CriticCredit,
+    UnitConfig,
+    UnitLearner,
+    Units,
+    gae_estimate,
+    hybrid_estimate,
+    outcome_credit,
+    state_credit,
+)
+from assay.study import Arm, Outcome, Study, Trial
+
+CALLS = 20_000
+EPISODES = 16  # of a rollout in which one action is tried in each state
+TRIED = 4
+GAMMA = 0.97
+
+
+def arm(credit: Any, *, episodes: int, groups: int = 1, **options: Any) -> Arm:
+    """Train until the environment was called often enough.
+
+    Args:
+        credit: makes what gives advantages.
+        episodes: of a rollout.
+        groups: that they are compared in.
+        options: of the policy.
+    """
+
+    def train(trial: Trial) -> Outcome:
+        torch.manual_seed(trial.seed)
+        logits = nn.Embedding(STATES, len(MOVES))
+        nn.init.zeros_(logits.weight)
+        policy = BranchingPolicy(logits, Grid, horizon=HORIZON, **options)
+        config = UnitConfig(
+            prompts_per_step=groups,
+            group_size=episodes // groups,
+            learning_rate=0.05,
+            num_iterations=4,
+            seed=trial.seed,
+        )
+        learner = UnitLearner(policy, starts, returned, config, credit=credit())
+        budget = CALLS // 20 if trial.short else CALLS
+        points = [(0.0, measured(logits))]
+        while policy.calls < budget:
+            learner.train_step()
+            if policy.calls >= len(points) * budget // 20:
+                points.append((len(points) * budget / 20, measured(logits)))
+        mean = sum(y for _, y in points) / len(points)
+        values = {"final return": points[-1][1], "mean return": mean, "rollouts": learner.step}
+        return Outcome({**values, "calls": policy.calls}, {"exact return": points})
+
+    return train
+
+
+def starts(count: int, generator: torch.Generator) -> Tensor:
+    """Seeds of resets; every episode begins in the same corner."""
+    return torch.zeros(count, dtype=torch.long)
+
+
+def returned(units: Units) -> Mapping[str, Tensor]:
+    """The sum of an episode's rewards."""
+    return {"return": units.outputs.view(-1, units.group_size)}
+
+
+@torch.no_grad()
+def measured(logits: nn.Embedding) -> float:
+    """The policy's expected return, computed and not sampled."""
+    return exact_return(logits.weight.softmax(-1).double().numpy())
+
+
+def with_critic(estimate: Any) -> Any:
+    """Credit from a critic that begins at 0."""
+
+    def make() -> CriticCredit:
+        critic = nn.Embedding(STATES, 1)
+        nn.init.zeros_(critic.weight)
+        return CriticCredit(critic, estimate, learning_rate=0.05)
+
+    return make
+
+
+FEWER = EPISODES // TRIED
+STUDY = Study(
+    title="Hybrid GRPO",
+    source="Sane, arXiv 2502.01652",
+    claim="Trying several actions in each state, with a critic as baseline, converges faster than "
+    "PPO and is more stable than GRPO without a critic.",
+    protocol="Fixed before the first run: a 5 x 5 grid with four pits (-1), a goal in the opposite "
+    "corner (+1), 0.02 taken off each step, one move in ten at random, at most 30 steps. A table "
+    "of logits and one of values, both at 0, learning rate 0.05, clip 0.2, 4 updates on a rollout. "
+    f"Every arm has {CALLS:,} calls of the environment's step, those on clones included: PPO and "
+    f"GRPO play {EPISODES} episodes a rollout, the hybrids {FEWER} with {TRIED} actions tried in "
+    f"each state; GRPO in each state plays one, and each of the {TRIED} actions to the end. gamma "
+    f"{GAMMA} and lambda 0.95 where there is a critic. Returns are computed exactly from the "
+    "policy's table; the mean is over 21 points of the whole run.",
+    verdict="",
+    arms={
+        "PPO (GAE)": arm(
+            with_critic(gae_estimate(gamma=GAMMA)), episodes=EPISODES, groups=EPISODES
+        ),
+        "GRPO, whole episodes": arm(lambda: outcome_credit, episodes=EPISODES),
+        "GRPO in each state": arm(lambda: state_credit, episodes=1, branches=TRIED, to_end=True),
+        "hybrid, as written": arm(
+            with_critic(hybrid_estimate(gamma=GAMMA)), episodes=FEWER, groups=FEWER, branches=TRIED
+        ),
+        "hybrid, each action its own": arm(
+            with_critic(hybrid_estimate(gamma=GAMMA, each=True)),
+            episodes=FEWER,
+            groups=FEWER,
+            branches=TRIED,
+        ),
+    },
+    xlabel="calls of step",
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

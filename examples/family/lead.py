@@ -1,0 +1,146 @@
+"""GRPO-LEAD: shorter right replies by a reward within the group, and its parts one by one."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from assay import make
+from assay.envs import Episode, GroupRubric, LeadLength, Task, TextEnv, outcome
+from assay.family_cli import run_script
+from assay.grpo import (
+    PRESETS,
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    held_out_tasks,
+    load_model,
+    tiny_model,
+    training_tasks,
+    warm_start,
+)
+from assay.study import Arm, Outcome, Study, Trial, every
+
+STEPS = 100
+FILLER = 8  # dots before an answer, at most
+LONGEST = FILLER + 6  # tokens of a reply
+
+
+def problems(length: LeadLength | None = None) -> TextEnv:
+    """Sums and products of two digits, paid by length in the group where that is given."""
+    env = make("assay/Arithmetic-v0", digits=1, operators="+*")
+    if length is not None:
+        env.group_rubric = GroupRubric({"lead": length}, weights={"rubric": 0.0})
+    return env
+
+
+def wordy(task: Task, place: int) -> Task:
+    """The same task, its solution behind some dots that say nothing."""
+    dots = "." * (place % (FILLER + 1))
+    return replace(task, solution=f"{dots} {task.solution}")
+
+
+def start(trial: Trial) -> None:
+    """Warm a model up on wordy solutions, until a share of its sampled replies is right."""
+    made = tiny_model(trial.start, hidden_size=64, intermediate_size=192, seed=trial.seed)
+    model, tokenizer = load_model(made)
+    env = problems()
+    warm_start(
+        model,
+        tokenizer,
+        [wordy(env.task(i), i) for i in range(2000)],
+        held_out_tasks(env, 200),
+        target=0.0 if trial.short else 0.4,
+        max_steps=600,
+        max_new_tokens=LONGEST,
+        batch_size=64,
+        learning_rate=3e-3,
+        seed=trial.seed,
+    )
+    model.save_pretrained(trial.start)
+
+
+def arm(length: LeadLength | None, **settings: Any) -> Arm:
+    """Train from the seed's start; what right replies there are, and how long they are."""
+
+    def train(trial: Trial) -> Outcome:
+        model, tokenizer = load_model(trial.start)
+        played = held_out_tasks(problems(), 50 if trial.short else 200, group_size=3)
+        chosen: dict[str, Any] = {
+            "steps": 2 if trial.short else STEPS,
+            "prompts_per_step": 16,
+            "group_size": 8,
+            "temperature": 1.0,
+            "max_new_tokens": LONGEST,
+            "learning_rate": 3e-4,
+            "seed": trial.seed,
+            "alarm_patience": 0,
+        }
+        config: GRPOConfig = PRESETS["lead"].config(**{**chosen, **settings})
+        look = every(config.steps, 8)
+        curves: dict[str, list[tuple[float, float]]] = {}
+
+        def note(row: Mapping[str, Any]) -> None:
+            if "reward" in row and look(row["step"]):
+                policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+                for name, value in measured(policy, played).items():
+                    curves.setdefault(name, []).append((row["step"], value))
+
+        note({"reward": 0.0, "step": config.steps})  # before the first step
+        curves = {name: [(0, points[0][1])] for name, points in curves.items()}
+        tasks = training_tasks(problems(length), config)
+        folder = trial.folder / "run"
+        Learner(model, tokenizer, tasks, config, folder, progress=False, on_step=note).train()
+        return Outcome({name: points[-1][1] for name, points in curves.items()}, curves)
+
+    return train
+
+
+def measured(policy: ModelPolicy, played: Any) -> dict[str, float]:
+    """Share of right replies, of all and of those to products, and their tokens."""
+    groups = played(policy, 0)
+    hard = [e for g in groups if g.task.metadata["operator"] == "*" for e in g.episodes]
+    episodes = [episode for group in groups for episode in group.episodes]
+    right = [e for e in episodes if outcome(e) == 1.0]
+    return {
+        "pass@1": len(right) / len(episodes),
+        "pass@1 of products": statistics.fmean(outcome(e) == 1.0 for e in hard),
+        "tokens of right replies": mean_length(right),
+        "tokens of all replies": mean_length(episodes),
+    }
+
+
+def mean_length(episodes: Sequence[Episode]) -> float:
+    """Of what the policy wrote, in tokens."""
+    lengths = [sum(len(s.ids) for s in e.spans if s.author == "model") for e in episodes]
+    return statistics.fmean(lengths) if lengths else float("nan")
+
+
+SAME = {"hard_weight": 1.0, "easy_weight": 1.0}  # no weights by difficulty
+
+STUDY = Study(
+    title="GRPO-LEAD",
+    source="GRPO-LEAD, arXiv 2504.09696",
+    claim="A reward for short right replies, an explicit penalty for wrong ones and a weight for "
+    "hard prompts make replies shorter and raise accuracy.",
+    protocol=f"Sums and products of two digits, answered behind 0 to {FILLER} dots that say "
+    "nothing; a model of 0.1 million parameters, warm-started until 4 of 10 replies are right; "
+    f"{STEPS} steps of 16 prompts x 8 replies, one update each, deviation of a sample, no KL, "
+    "temperature 1, alpha 0.05, weights from 0.4 to 1.5; three replies to each problem, which are "
+    "those trained on: this is about length, not about generalisation. "
+    "The official code applies the length reward only where the shortest replies take 4,000 "
+    "tokens; here it always applies.",
+    verdict="",
+    arms={
+        "GRPO, 1 or 0": arm(None, **SAME),
+        "penalty alone": arm(LeadLength(alpha=0.0), **SAME),
+        "length alone": arm(LeadLength(penalty=0.0), **SAME),
+        "length and penalty": arm(LeadLength(), **SAME),
+        "all of LEAD": arm(LeadLength()),
+    },
+    prepare=start,
+    presets=("lead",),
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

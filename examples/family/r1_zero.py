@@ -1,0 +1,136 @@
+"""DeepSeek-R1-Zero: right answers and the format of thinking, from rules alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from assay.envs import Split, TextEnv
+from assay.family._worked import THINK, mean_rewards, sums, tagged, working
+from assay.family_cli import run_script
+from assay.grpo import (
+    PRESETS,
+    FitConfig,
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    held_out_tasks,
+    load_model,
+    sft,
+    tiny_model,
+    training_tasks,
+)
+from assay.study import Arm, Outcome, Study, Trial, every
+from assay.verifiers import Format, Math, Rubric
+
+STEPS = 64
+LONGEST = 32  # tokens of a reply
+
+
+def as_read(rng: np.random.Generator, a: int, b: int) -> str:
+    """A sum as the base model has read it: seldom in the format, with or without its working."""
+    answer, thought = str(a + b), working(a, b)
+    forms = (
+        (0.50, answer),
+        (0.15, f"{thought}\n{answer}"),
+        (0.15, f"<think>{thought}</think>{answer}"),
+        (0.10, f"<answer>{answer}</answer>"),
+        (0.05, tagged(f"{a}+{b}", answer)),
+        (0.05, tagged(thought, answer)),
+    )
+    return str(rng.choice([form for _, form in forms], p=[share for share, _ in forms]))
+
+
+def environment(split: Split, weights: Mapping[str, float] | None = None) -> TextEnv:
+    """Sums, judged by R1-Zero's two rules; each is shown even where it is not paid."""
+    rules = {"accuracy": Math(worked_out=True), "format": Format()}
+    return sums("r1_zero", Rubric(rules, weights=weights), split, as_read)
+
+
+def prepare(trial: Trial) -> None:
+    """The base model: it has read sums in every form."""
+    model, tokenizer = load_model(tiny_model(trial.start, words=THINK, seed=trial.seed))
+    read = environment("train")
+    config = FitConfig(
+        steps=20 if trial.short else 300,
+        batch_size=96,
+        learning_rate=1e-3,
+        warmup_steps=0,
+        weight_decay=0.01,
+        seed=trial.seed,
+    )
+    sft(model, tokenizer, [read.task(i) for i in range(200 if trial.short else 4000)], config)
+    model.save_pretrained(trial.start)
+
+
+def arm(**weights: float) -> Arm:
+    """Train from the base model; a rule that is not named is only watched."""
+
+    def train(trial: Trial) -> Outcome:
+        config: GRPOConfig = PRESETS["r1_zero"].config(
+            steps=2 if trial.short else STEPS,
+            prompts_per_step=16,
+            group_size=8,
+            minibatches=4,
+            max_new_tokens=LONGEST,
+            learning_rate=3e-4,
+            seed=trial.seed,
+            alarm_patience=0,
+        )
+        model, tokenizer = load_model(trial.start)
+        held_out = held_out_tasks(environment("test"), 20 if trial.short else 250)
+        curves: dict[str, list[tuple[float, float]]] = {}
+        look = every(config.steps, looks=8)
+
+        def note(row: dict[str, Any]) -> None:
+            if row["step"] and not look(row["step"]):
+                return
+            policy = ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed)
+            for name, value in mean_rewards(held_out(policy, 0)).items():
+                curves.setdefault(name, []).append((row["step"], value))
+
+        both = {"accuracy": 0.0, "format": 0.0} | weights
+        tasks = training_tasks(environment("train", both), config)
+        run = trial.folder / "run"
+        Learner(model, tokenizer, tasks, config, run, progress=False, on_step=note).train()
+        values = {name: curve[-1][1] for name, curve in curves.items()}
+        return Outcome(values, curves)
+
+    return train
+
+
+STUDY = Study(
+    title="DeepSeek-R1-Zero: rules alone",
+    source="DeepSeek-AI, arXiv 2501.12948",
+    claim="Two rules, for the answer and for the tags, with equal weights and no learned reward, "
+    "teach a base model that seldom uses the tags both; its replies grow longer as it finds that "
+    "thinking pays. (Reported: AIME 2024 pass@1 from 15.6 to 71.0 in version 1, 77.9 in version "
+    "2.)",
+    protocol=f"Sums of two numbers of two digits in characters, each tag one token; a model of "
+    "0.4 million parameters that has read 250 batches of sums in six forms: a twentieth with its "
+    f"working in the whole format, half as bare answers. From it, {STEPS} steps of 16 prompts x 8 "
+    "replies with the preset's loss, 4 updates each (the preset: 512 x 16, and 16 updates; its "
+    "learning rate is 3e-6, here 3e-4), the same for all arms; both rules on sampled replies to "
+    "250 held-out sums.",
+    verdict="Reproduced in shape. From 0.09 of replies in the format and 0.41 right, both rules "
+    "together reach 0.97 and 0.56 in every seed, and replies grow from 10 to 20 tokens within 16 "
+    "steps. The growth is a choice among what the base model had read, not an invention: it drops "
+    "bare answers for working, also where accuracy alone is paid (18 tokens: the same working and "
+    "a bare answer). Neither rule brings the other: paid for accuracy alone, the format falls to "
+    "0.003, as a closed thought before a bare answer was the form read most often; paid for "
+    "format alone, 0.99 of replies are in it, `<think>4</think><answer>46</answer>`, and 0.01 "
+    "right. So a rule is hacked as a reward model is where it does not say what is wanted. The "
+    "format costs no accuracy in the end (0.56 against 0.57), though it dips while the format is "
+    "learnt. One setting was tried, in a shorter pilot on seed 0. Rule rewards are R1-Zero's: "
+    "DeepSeekMath's GRPO was paid by a trained reward model.",
+    arms={
+        "accuracy + format": arm(accuracy=1.0, format=1.0),
+        "accuracy only": arm(accuracy=1.0),
+        "format only": arm(format=1.0),
+    },
+    prepare=prepare,
+    presets=("r1_zero",),
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

@@ -1,0 +1,193 @@
+"""Llama-like models by their weights, with a fraction of the passes over memory that modules take.
+
+On a CPU the matrix products of a small model take half of a training step, and most of the rest
+goes into norms and rotations: written as their formulas, and differentiated operation by
+operation, they read and write all hidden states some twenty times a layer. Here each is one
+function with its own derivative (RMS norm, arXiv 1910.07467; rotary positions, arXiv 2104.09864).
+Whether the whole is the model's own is not taken on trust: see
+:func:`~assay.grpo.model.forward.choose_forward` and
+:func:`~assay.grpo.sampling.decoder.choose_decoder`.
+
+Shapes: N tokens, D hidden size, H heads, K key-value heads, E head size.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.linalg import vector_norm
+from torch.utils.checkpoint import checkpoint
+
+from .precision import computed_dtype
+from .prefix_attention import Layout, attend
+from .wrapped import causal_lm
+
+_MODELS = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+_FIXED_ROTATIONS = ("default", "linear", "llama3", "yarn")  # others change with the length
+
+
+def misfit(model: Any) -> str | None:
+    """Why a model's layers cannot be computed by their weights; ``None`` where they can.
+
+    Linear layers that are more than a weight and a bias (adapters, quantised ones, hooks) are no
+    hindrance: they are called as they are.
+    """
+    kind = type(model)
+    if kind.__name__ not in _MODELS or not kind.__module__.startswith("transformers."):
+        return f"no hand-written layer fits {kind.__name__}"
+    if model.training:
+        return "hand-written layers drop nothing out: call model.eval()"
+    if any(map(changes, (model.model, *_norms(model.model), *_attentions(model.model)))):
+        return "hand-written layers would pass hooks by"
+    if model.model.rotary_emb.rope_type not in _FIXED_ROTATIONS:
+        return f"{model.model.rotary_emb.rope_type!r} rotations change with the length"
+    return None
+
+
+def changes(module: Any) -> int:
+    """How often a module was told to do something else than its class does: hooks and the like."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return sum(len(getattr(module, kind)) for kind in kinds) + ("forward" in vars(module))
+
+
+def trains_by_weights(model: Any) -> bool:
+    """Whether :func:`hidden_states` is for this model as it is now."""
+    plain = causal_lm(model)
+    if misfit(plain) is not None:
+        return False
+    # In less than float32 the model's own norms round in between.
+    wide = {computed_dtype(plain), plain.model.norm.weight.dtype} <= {torch.float32, torch.float64}
+    layers = plain.model.layers
+    windows = any(_window(layer.self_attn) is not None for layer in layers)
+    return wide and not windows and not any("forward" in vars(layer) for layer in layers)
+
+
+def _window(attention: Any) -> int | None:
+    """How far back a layer looks; Mistral's layers ask the config, Qwen's know it themselves."""
+    found: int | None = getattr(
+        attention, "sliding_window", getattr(attention.config, "sliding_window", None)
+    )
+    return found
+
+
+def hidden_states(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
+    """Hidden states after the last norm, with their gradient.
+
+    Args:
+        model: one that :func:`trains_by_weights`.
+        ids: [N], prompts and then replies.
+        positions: [N].
+        layout: which token may look at which.
+
+    Returns:
+        [N, D].
+    """
+    body = causal_lm(model).model
+    x: Tensor = body.embed_tokens(ids)
+    cos, sin = (table[0, :, None] for table in body.rotary_emb(x, positions[None]))  # [N, 1, E]
+    half = sin.shape[-1] // 2
+    sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
+    for layer in body.layers:
+        run = partial(_through, layer, cos=cos, sin=sin, layout=layout)
+        again = layer.gradient_checkpointing and torch.is_grad_enabled()
+        x = checkpoint(run, x, use_reentrant=False) if again else run(x)
+    layout.asked.append(True)
+    return _norm(body.norm, x)
+
+
+def _through(layer: Any, x: Tensor, **given: Any) -> Tensor:
+    """Call a layer as the module it is, so that its hooks run: shards are made whole by one."""
+    layer.forward = partial(_layer, layer, **given)
+    try:
+        found: Tensor = torch.nn.Module.__call__(layer, x)
+    finally:
+        del layer.forward
+    return found
+
+
+def _layer(layer: Any, x: Tensor, *, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
+    """[N, D] after a layer, from that before it."""
+    x = x + _look(layer.self_attn, _norm(layer.input_layernorm, x), cos, sin, layout)
+    found: Tensor = x + layer.mlp(_norm(layer.post_attention_layernorm, x))
+    return found
+
+
+def _look(attention: Any, x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
+    """What tokens [N, D] take from those that they may look at. [N, D]."""
+    query, key, value = (
+        project(x).view(len(x), -1, attention.head_dim)
+        for project in (attention.q_proj, attention.k_proj, attention.v_proj)
+    )
+    if hasattr(attention, "q_norm"):
+        query, key = _norm(attention.q_norm, query), _norm(attention.k_norm, key)
+    query, key = (_Rotated.apply(part, cos, sin) for part in (query, key))  # type: ignore[no-untyped-call]  # torch
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:  # grouped-query attention
+        key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
+    seen = attend(query, key, value, layout=layout, scale=attention.scaling)
+    found: Tensor = attention.o_proj(seen.flatten(1))
+    return found
+
+
+def _norm(module: Any, x: Tensor) -> Tensor:
+    found: Tensor = _Normed.apply(x, module.weight, module.variance_epsilon)  # type: ignore[no-untyped-call]  # torch
+    return found
+
+
+class _Normed(torch.autograd.Function):
+    """RMS norm: y = w u with u = x r and r = 1 / sqrt(mean(x^2) + eps).
+
+    Backward dx = r (w dy - u mean(w dy u)), dw = sum(dy u).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        size = x.shape[-1]
+        r = vector_norm(x, dim=-1, keepdim=True).square_().div_(size).add_(eps).rsqrt_()
+        ctx.save_for_backward(x, weight, r)
+        normed: Tensor = (x * r).mul_(weight)
+        return normed
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, r = ctx.saved_tensors
+        (d_y,) = gradients
+        u = x * r
+        along = d_y * u
+        d_weight = along.flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
+        mean = (along @ weight).div_(x.shape[-1])[..., None]
+        return (d_y * weight).addcmul_(u, mean, value=-1).mul_(r), d_weight, None
+
+
+class _Rotated(torch.autograd.Function):
+    """Rotary positions: each pair of numbers, half a head apart, turned by its token's angle.
+
+    Backward turns the other way. Of ``sin`` the first half is negative.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        cos, sin = ctx.saved_tensors
+        (d,) = gradients
+        turned = torch.addcmul(d * cos, d.roll(d.shape[-1] // 2, -1), sin, value=-1)
+        return turned, None, None
+
+
+def _norms(body: Any) -> list[Any]:
+    layers = [(x.input_layernorm, x.post_attention_layernorm) for x in body.layers]
+    return [body.norm, *(norm for pair in layers for norm in pair)]
+
+
+def _attentions(body: Any) -> list[Any]:
+    """Attention modules and what is in them, but for linear layers."""
+    of = [layer.self_attn for layer in body.layers]
+    inside = [m for a in of for n, m in a.named_children() if not n.endswith("_proj")]
+    return [*of, *inside]

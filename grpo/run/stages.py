@@ -1,0 +1,161 @@
+"""Pipelines: training in stages, each of which is done once and can be killed at any point."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .alone import alone_in
+from .checkpoint import versions
+from .whole import publish, write_file
+
+RECORD = "stage.json"
+_UNFINISHED = ".unfinished"
+_log = logging.getLogger(__name__)
+
+Work = Callable[..., Mapping[str, Any] | None]
+"""``(folder, before, **settings)``: fill a folder; numbers worth keeping, or nothing.
+
+``before`` has the folder of each stage before, by name. ``folder`` is the stage's own; killed, the
+stage is called again with what it had left there, so a Learner in it resumes where
+:func:`~assay.grpo.run.resume.begun` says that it can.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of a pipeline.
+
+    Attributes:
+        name: what it is called, in letters, digits, ``-`` and ``_``.
+        work: what it does; see :data:`Work`.
+        settings: all that it depends on beside the stages before it, as JSON values; they are
+            the arguments of ``work``.
+
+    Raises:
+        ValueError: the name is none, or JSON does not give the settings back.
+    """
+
+    name: str
+    work: Work
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("-", "").replace("_", "").isalnum():
+            raise ValueError(
+                f"a stage's name must be letters, digits, '-' and '_', got {self.name!r}"
+            )
+        try:
+            same = json.loads(json.dumps(self.settings)) == dict(self.settings)
+        except (TypeError, ValueError):
+            same = False
+        if not same:
+            raise ValueError(
+                f"settings of stage {self.name!r} must be JSON values (lists, no tuples), which "
+                f"its fingerprint is made of, got {self.settings!r:.200}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A stage that is done.
+
+    Attributes:
+        name: of the stage.
+        folder: what it wrote.
+        found: the numbers that it gave.
+        skipped: whether it was there already.
+        seconds: that it took, those before it was last killed left out.
+    """
+
+    name: str
+    folder: Path
+    found: Mapping[str, Any]
+    skipped: bool
+    seconds: float
+
+
+def run_stages(
+    stages: Iterable[Stage],
+    out_dir: str | Path,
+    *,
+    on_done: Callable[[Finished], None] | None = None,
+) -> list[Finished]:
+    """Run stages in turn, and skip those that are there.
+
+    A stage's folder is ``NAME-FINGERPRINT``, the fingerprint being of its name, its settings and
+    the stage before it. So a changed setting runs its stage and all after it anew, beside what
+    was there; changed back, nothing is run; and pipelines that begin alike share that beginning.
+    Code is not in the fingerprint: put a version into the settings where it matters.
+
+    A folder with that name is whole: the stage works in ``NAME-FINGERPRINT.unfinished``, which
+    is renamed at its end. Killed at any point and called again, it goes on there.
+
+    Args:
+        stages: in their order; each sees the folders of those before it.
+        out_dir: for their folders.
+        on_done: called with each stage as it is done, or found to be.
+
+    Returns:
+        What each wrote, in order.
+
+    Raises:
+        CheckpointError: another process is working in ``out_dir``.
+        ValueError: two stages have one name.
+        Exception: whatever a stage raises; those before it are kept, and what it left too.
+    """
+    root, done = Path(out_dir), list[Finished]()
+    chain = list(stages)
+    names = [stage.name for stage in chain]
+    if len(set(names)) < len(names):
+        raise ValueError(f"each stage needs a name of its own, got {', '.join(names)}")
+    with alone_in(root):
+        for stage, mark in zip(chain, fingerprints(chain), strict=True):
+            before = {one.name: one.folder for one in done}
+            done.append(_run(stage, root / f"{stage.name}-{mark}", before))
+            if on_done is not None:
+                on_done(done[-1])
+    return done
+
+
+def fingerprints(stages: Sequence[Stage]) -> list[str]:
+    """What tells each stage of a pipeline from others: twelve hexadecimal digits."""
+    found: list[str] = []
+    for stage in stages:
+        before = found[-1] if found else ""
+        told = json.dumps([stage.name, dict(stage.settings), before], sort_keys=True)
+        found.append(hashlib.sha256(told.encode()).hexdigest()[:12])
+    return found
+
+
+def _run(stage: Stage, folder: Path, before: Mapping[str, Path]) -> Finished:
+    if folder.is_dir():
+        return _read(stage.name, folder, skipped=True)
+    unfinished = folder.with_name(folder.name + _UNFINISHED)
+    _log.info("stage %s %s", stage.name, "goes on" if unfinished.is_dir() else "begins")
+    unfinished.mkdir(exist_ok=True)
+    started = time.perf_counter()
+    found = stage.work(unfinished, before, **stage.settings) or {}
+    seconds = time.perf_counter() - started
+    record = {
+        "stage": stage.name,
+        "settings": dict(stage.settings),
+        "before": {name: path.name for name, path in before.items()},
+        "found": dict(found),
+        "seconds": round(seconds, 3),
+        "versions": versions(),
+    }
+    write_file(unfinished / RECORD, json.dumps(record, indent=2) + "\n")
+    publish(unfinished, folder)
+    return _read(stage.name, folder, skipped=False)
+
+
+def _read(name: str, folder: Path, *, skipped: bool) -> Finished:
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    return Finished(name, folder, record["found"], skipped, record["seconds"])

@@ -1,0 +1,145 @@
+"""Credit for actions in an environment: from a critic, or from the others tried in a state.
+
+They read the trace of :class:`~.branching.BranchingPolicy`. A critic learns beside the policy, from
+the same rollout, each time that it is asked for credit. Shapes are those of that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from ..arithmetic.advantage import group_advantages
+from ..arithmetic.gae import gae, value_loss
+from ..arithmetic.hybrid import hybrid_advantages
+from ..arithmetic.objective import Objective
+from ..arithmetic.whiten import whiten
+from .units import Units
+
+Estimate = Callable[[Mapping[str, Tensor], Tensor, Tensor], tuple[Tensor, Tensor]]
+"""From a trace, values [B, T] and next values [B, T, N] (0 where the episode ended) to advantages
+[B, T, N], NaN for those that teach nothing, and to what the values should have been, [B, T]."""
+
+
+class CriticCredit:
+    """Advantages from a value function, which is then fitted to what was found.
+
+    Args:
+        critic: maps observations [..., *] to values [..., 1]; trained in place.
+        estimate: :func:`gae_estimate` for PPO, :func:`hybrid_estimate` for Hybrid GRPO.
+        learning_rate: of the critic's AdamW.
+        passes: its optimizer steps on each rollout.
+    """
+
+    def __init__(
+        self,
+        critic: nn.Module,
+        estimate: Estimate,
+        *,
+        learning_rate: float = 1e-3,
+        passes: int = 4,
+    ) -> None:
+        self.critic, self.estimate, self.passes = critic, estimate, passes
+        self.optimizer = torch.optim.AdamW(critic.parameters(), lr=learning_rate, weight_decay=0.0)
+
+    def __call__(self, units: Units, named: Mapping[str, Tensor], objective: Objective) -> Tensor:
+        """Whitened over what was tried and teaches, [B, U]; 0 elsewhere."""
+        trace = units.trace
+        with torch.no_grad():
+            values = self.critic(trace["observations"]).squeeze(-1).double()
+            ahead = self.critic(trace["next_observations"]).squeeze(-1).double()
+            ahead = ahead.masked_fill(trace["ended"], 0.0)
+            advantages, targets = self.estimate(trace, values, ahead)
+        self._fit(trace, targets)
+        there = trace["visited"][:, :, None] & ~advantages.isnan()
+        return whiten(advantages.masked_fill(~there, 0.0), there).flatten(1)
+
+    def _fit(self, trace: Mapping[str, Tensor], targets: Tensor) -> None:
+        visited = trace["visited"]
+        count = float(visited.sum())
+        for _ in range(self.passes):
+            with torch.enable_grad():
+                values = self.critic(trace["observations"]).squeeze(-1)
+                wanted = targets.to(values.dtype)
+                loss = value_loss(values, values, wanted, visited, denominator=count, clip=None)
+                self.optimizer.zero_grad(set_to_none=True)
+                loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            self.optimizer.step()
+
+
+def gae_estimate(*, gamma: float = 1.0, lam: float = 0.95) -> Estimate:
+    """PPO's: :func:`~assay.grpo.gae` of the actions taken; beyond a cut-off the critic's value.
+
+    Args:
+        gamma: discount of each step.
+        lam: see there.
+    """
+
+    def estimate(
+        trace: Mapping[str, Tensor], values: Tensor, ahead: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        visited = trace["visited"]
+        later = torch.cat([visited[:, 1:], torch.zeros_like(visited[:, :1])], dim=1)
+        last = visited & ~later
+        rewards = trace["rewards"][:, :, 0] + last * gamma * ahead[:, :, 0]
+        advantages, returns = gae(
+            rewards.masked_fill(~visited, 0.0), values, visited, gamma=gamma, lam=lam
+        )
+        return _of_the_first(advantages, trace["rewards"]), returns
+
+    return estimate
+
+
+def hybrid_estimate(*, gamma: float = 1.0, each: bool = False) -> Estimate:
+    """Hybrid GRPO's: :func:`~assay.grpo.hybrid_advantages`; what they add to the values is wanted.
+
+    Args:
+        gamma: discount of each step.
+        each: see there; the critic then learns the mean over the actions that were tried.
+    """
+
+    def estimate(
+        trace: Mapping[str, Tensor], values: Tensor, ahead: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        found = hybrid_advantages(trace["rewards"], values, ahead, gamma=gamma, each=each)
+        if each:
+            return found, values + found.mean(dim=2)
+        return _of_the_first(found, trace["rewards"]), values + found
+
+    return estimate
+
+
+def state_credit(units: Units, named: Mapping[str, Tensor], objective: Objective) -> Tensor:
+    """GRPO in each state: an action's return against those of the others tried there.
+
+    Args:
+        units: with ``returns`` in their trace: ``BranchingPolicy(..., to_end=True)``.
+        named: not read.
+        objective: its ``advantage_std`` and ``advantage_eps``.
+
+    Returns:
+        [B, U].
+
+    Raises:
+        ValueError: there are no returns.
+    """
+    if "returns" not in units.trace:
+        raise ValueError("state_credit needs returns: sample with BranchingPolicy(to_end=True)")
+    returns = units.trace["returns"]
+    there = units.trace["visited"][:, :, None].expand(returns.shape)
+    found = group_advantages(
+        returns.flatten(0, 1),
+        there.flatten(0, 1),
+        std=objective.advantage_std,
+        eps=objective.advantage_eps,
+    )
+    return found.view_as(returns).flatten(1)
+
+
+def _of_the_first(advantages: Tensor, like: Tensor) -> Tensor:
+    """[B, T] as those of the actions taken, among [B, T, N]."""
+    found = torch.full_like(like, torch.nan)
+    found[:, :, 0] = advantages
+    return found

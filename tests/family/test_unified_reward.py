@@ -87,7 +87,7 @@ def test_each_arm_goes_through_its_stages(begun, tmp_path) -> None:
         return folder, [x for x, _ in outcome.curves[ACCURACY]]
 
     assert played("1: cold start")[1] == [1]
-    folder, at = played("3: and GRPO on its wrong ones")
+    folder, at = played("3: GRPO on its wrong verdicts")
     assert at == [1, 2, 3]
     assert played("a judge that knows")[1] == []
     # The policy is paid for comparisons alone: its rubric gives nothing, and gold is not asked.

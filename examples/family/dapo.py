@@ -13,7 +13,7 @@ class Spent(Exception):
     """The budget of replies is used up."""
 
 
-REPLIES = 64 * 8 * 80  # that each arm may sample in training
+REPLIES = 64 * 8 * 50  # that each arm may sample in training
 
 
 def arm(**settings: Any) -> Arm:

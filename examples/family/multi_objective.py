@@ -97,17 +97,20 @@ def expected(policy: Bandit) -> Tensor:
 
 
 def draw(figure: Any, results: Results) -> None:
-    """Where each seed ended: both rewards, a panel for each unit of the first."""
+    """Where each run ended: both rewards, a panel for each unit of the first."""
+    figure.set_size_inches(11, 4.4)
     panels = figure.subplots(1, len(SCALES), sharey=True)
     for axes, scale in zip(panels, SCALES, strict=True):
-        axes.scatter(*MEANS.T.tolist(), marker="x", color="#7f7f7f", label="the actions")
-        for (name, measured), colour in zip(results.items(), COLOURS, strict=False):
+        axes.scatter(*MEANS.T.tolist(), marker="x", color="#7f7f7f", label="the five actions")
+        for i, (name, measured) in enumerate(results.items()):
             ends = [end for m in measured for end in m.outcome.data["ends"][str(scale)]]
             first, second = zip(*ends, strict=True)
-            axes.scatter(first, second, color=colour, alpha=0.5, label=name)
-        axes.set(title=f"first reward x{scale}", xlabel="first reward (x1)", xlim=(0, 1.1))
+            look = {"marker": "os^"[i], "s": 60 + 70 * i, "edgecolors": COLOURS[i]}
+            axes.scatter(first, second, facecolors="none", label=name, **look)
+        axes.set(title=f"the first reward is paid x{scale}", xlabel="first reward, in its own unit")
+        axes.set(xlim=(0, 1.1), ylim=(0, 1.1))
         axes.grid(alpha=0.25)
-    panels[0].set(ylabel="second reward", ylim=(0, 1.1))
+    panels[0].set(ylabel="second reward")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
@@ -124,14 +127,20 @@ STUDY = Study(
     f"{STEPS} steps of 4 groups x 16, learning rate 0.05. R1 and R2 are the policy's mean rewards "
     f"at the end, R1 in its first unit; a trial is the mean of {RUNS} runs from different seeds, "
     "so each cell stands for 21, and the picture shows every one.",
-    verdict="",
+    verdict="Reproduced, in all 21 runs of each cell. In equal units the sum ends at the action "
+    "that serves both rewards, as the others do (R2 of 0.897). With the first reward paid x10 the "
+    "sum ends at the action that is best in it alone: R2 falls to 0.15, and to 0.11 at x100. "
+    "MO-GRPO's and GDPO's R2 stay at 0.897, and change by less than 0.001 with the unit: what is "
+    "left is the 1e-6 and the 1e-4 that are added to deviations. GDPO's whitening over the batch "
+    "made no difference beside MO-GRPO here. What this does not test: a reward that is noise alone "
+    "is scaled up to the weight of the others too.",
     arms={
         "sum (Li et al.)": arm(),
         "MO-GRPO": arm(advantage="mo_grpo"),
         "GDPO": arm(advantage="gdpo", advantage_std="sample", advantage_eps=1e-4),
     },
     presets=("mo_grpo", "gdpo"),
-    columns=tuple(f"{name}, x{scale}" for scale in SCALES for name in ("R1", "R2", "least R2")),
+    columns=tuple(f"{name}, x{scale}" for scale in SCALES for name in ("R1", "R2")),
     draw=draw,
 )
 

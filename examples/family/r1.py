@@ -342,6 +342,7 @@ STUDY = Study(
     "model is a rule here.",
     arms={"four stages": arm(), "no language reward": arm(language=0.0)},
     prepare=prepare,
+    resumes=True,
     presets=("r1_zero", "r1"),
     columns=(
         *("consistency 0", "consistency 1", "consistency 2", "accuracy 1", "accuracy 2"),

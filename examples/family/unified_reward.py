@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from assay.envs import (
     GroupRubric,
@@ -115,6 +116,7 @@ def teach(trial: Trial, name: str, examples: Sequence[Any], steps: int) -> None:
     small = tiny_model(folder, hidden_size=64, intermediate_size=192, seed=trial.seed)
     model, tokenizer = load_model(small)
     tokenizer.add_tokens(list(TAGS))
+    torch.manual_seed(trial.seed)  # the tags' embeddings are drawn
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     config = FitConfig(
         steps=25 if trial.short else steps, batch_size=64, learning_rate=2e-3, seed=trial.seed

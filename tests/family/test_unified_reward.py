@@ -17,8 +17,10 @@ from assay.family.unified_reward import (
     Gold,
     pairs,
     start,
+    teach,
     verdict_and_format,
 )
+from assay.grpo import load_model
 from assay.study import Trial
 from assay.verifiers import Verdict
 
@@ -74,6 +76,22 @@ def test_a_judge_that_knows_agrees_with_one_that_is_told() -> None:
     assert won == pytest.approx([2.5 / 3, 0.5 / 3, 2.5 / 3, 0.5 / 3])
     judge = PolicyJudge(FunctionPolicy(told), TEMPLATE)
     assert Tournament(judge, among="all").rewards(task, said) == pytest.approx(won)
+
+
+def test_a_start_is_decided_by_its_seed(tmp_path) -> None:
+    examples = [pairs("train").task(i) for i in range(8)]
+
+    def taught(name: str, seed: int) -> torch.Tensor:
+        torch.rand(1)  # whatever else has drawn before
+        folder = tmp_path / name
+        folder.mkdir()
+        teach(Trial(seed, True, folder, folder), "judge", examples, steps=1)
+        model = load_model(folder / "judge")[0]
+        return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+    one = taught("one", 0)
+    assert torch.equal(taught("again", 0), one)
+    assert not torch.equal(taught("other", 1), one)
 
 
 @pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")

@@ -256,7 +256,13 @@ STUDY = Study(
     f"was taught to be right in {RIGHT:.0%} of its answers, for {STEPS} steps of 12 x 8: a reply "
     "earns the share of two comparisons with others of its group that it wins, each asked in both "
     "orders. The policy's score is on the sums that it trains on, whose answers no reward knows.",
-    verdict="",
+    verdict="Stage 2 helps, from .76 to .79, with every seed. Stage 3 on what the judge got wrong "
+    "does not reproduce: .69, with every seed below stage 2 and below the cold start but one. On "
+    "all pairs, with the same steps, it keeps the judge at .78. Where all that is seen was judged "
+    "wrong, a judge gains by saying the opposite of what it would, which we take for the reason; a "
+    "larger judge that errs less regularly may not. As a reward no stage is good enough: the policy "
+    "goes from .14 to .37 by the judge that knows, to .16 and .18 by those of stage 3 with at most "
+    ".21 on the way, and by the cold start's to .09, with two of three seeds ending at 0.",
     arms={
         "1: cold start": arm("cold start"),
         "3: GRPO on its wrong verdicts": arm("wrong"),

@@ -257,7 +257,7 @@ STUDY = Study(
     "earns the share of two comparisons with others of its group that it wins, each asked in both "
     "orders. The policy's score is on the sums that it trains on, whose answers no reward knows.",
     verdict="Stage 2 helps, from .76 to .79, with every seed. Stage 3 on what the judge got wrong "
-    "does not reproduce: .69, with every seed below its own cold start. On all pairs, with the same "
+    "does not reproduce: .69, with every seed below its own cold start. On all pairs, with as many "
     "steps, the judge keeps .78. Where all that is seen was judged wrong, thoughts that led there "
     "are unlearnt, right ones too: verdicts go on following the thought (99%), but 67% of the sums "
     "thought are right, and 74% after training on all pairs. As a reward no stage is good enough: "

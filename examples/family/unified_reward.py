@@ -256,7 +256,15 @@ STUDY = Study(
     f"was taught to be right in {RIGHT:.0%} of its answers, for {STEPS} steps of 12 x 8: a reply "
     "earns the share of two comparisons with others of its group that it wins, each asked in both "
     "orders. The policy's score is on the sums that it trains on, whose answers no reward knows.",
-    verdict="",
+    verdict="Stage 2 helps, from .76 to .79, with every seed. Stage 3 on what the judge got wrong "
+    "does not reproduce: .69, with every seed below its own cold start. On all pairs, with as many "
+    "steps, the judge keeps .78. Where all that is seen was judged wrong, thoughts that led there "
+    "are unlearnt, right ones too: verdicts go on following the thought (99%), but 67% of the sums "
+    "thought are right, and 74% after training on all pairs. As a reward no stage is good enough: "
+    "the policy goes from .14 to .37 by the judge that knows, to .18 and .16 by those of stage 3, "
+    "with at most .21 on the way, and to .09 by the cold start's, with two of three seeds at 0. "
+    "Two passes in stage 2 and fewer pairs (one seed) gained nothing there, and stage 3 lost as "
+    "much.",
     arms={
         "1: cold start": arm("cold start"),
         "3: GRPO on its wrong verdicts": arm("wrong"),

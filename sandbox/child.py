@@ -80,4 +80,6 @@ class Child:
         """End it."""
         self._process.kill()
         self._process.wait()
-        self._errors.close()
+        # At exit two threads may close it at one time, and the slower one finds it closed.
+        with contextlib.suppress(ValueError):
+            self._errors.close()

@@ -52,7 +52,15 @@ STUDY = Study(
     "the group's standard deviation, advantages within 5, no KL penalty, AdamW at 3e-4: fixed "
     "beforehand; each arm changes what its name says. Judged by 4,000 samples of the ODE in 40 "
     "steps.",
-    verdict="",
+    verdict="Reproduced: from a reward of 0 or 1 the accuracy rises from .57 to .972 at least, "
+    "as far as from one that tells how near a sample is (which draws spots of half the width). "
+    "Six of ten steps, drawn at random, are almost enough: training on all of them ended .003 to "
+    ".009 higher, step for step it was ahead, and at equal network calls it was not. One noise "
+    "for a group changes accuracy by less than the seeds do; but four groups in ten then agree "
+    "from the start, so that they teach nothing, against none with a noise for each sample. The "
+    "larger noise of Flow-GRPO at the start of the path makes up for that: with it, all else the "
+    "same, fewer calls to 95 % in every seed (.56 million against .76). What the paper shares "
+    "the noise for, to keep a reward model from being exploited, a rule as reward cannot show.",
     arms={
         "DanceGRPO": arm(),
         "own noise each": arm(shared=False),

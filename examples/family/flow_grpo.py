@@ -49,7 +49,15 @@ STUDY = Study(
     "in 40 steps. Calls are network evaluations for a sample and a step: rollouts, updates and the "
     "reference. Width: the spread about a spot, 1 for the data's. The KL penalty is 0.04 times its "
     "closed form; in the unit of the paper's code, without dt, that is 0.4 with 10 steps.",
-    verdict="",
+    verdict="Reproduced for accuracy and cost, in every seed: from .57 to at least .993, and "
+    "training with 10 steps took 4.1 times fewer network calls than with 40 (to 95 %: 5.3"
+    " times fewer) and ended no worse. Ten steps of the SDE are a coarse sampler (base: "
+    ".50 where the ODE has .57); what they teach holds for the ODE all the same. On "
+    "variety it holds in part: all arms draw spots that are far too narrow. The penalty "
+    "leaves .38 of the data's width beside .25 without it, more in every seed, at half "
+    "again as many calls and .002 of accuracy. Both allowed spots stay in use without it "
+    "too. A tenth of the penalty, the paper's 0.04 in its code's unit, left .24 in one "
+    "exploratory run of 300 steps.",
     arms={
         "base": untrained,
         "T=10": arm(10),

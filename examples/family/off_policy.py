@@ -5,7 +5,7 @@ from assay.family_cli import run_script
 from assay.grpo import PRESETS, GRPOConfig
 from assay.study import Arm, Outcome, Study, Trial
 
-STEPS = 20
+STEPS = 10
 OTHERS = ("dapo", "dr_grpo", "gspo", "cispo", "rloo", "reinforce_pp_baseline")
 
 

@@ -7,7 +7,7 @@ from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, PPOConfig, PPOLearner
 from assay.study import Arm, Outcome, Study, Trial
 
-STEPS = 80
+STEPS = 60
 REPLIES = 512  # of a step
 
 

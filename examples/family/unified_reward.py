@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from assay.envs import (
     GroupRubric,
@@ -37,12 +38,12 @@ from assay.verifiers import Exact, Format, FunctionVerifier, Rubric, Verdict, Ve
 
 TEMPLATE = "{question} {first}A{second}B?"
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")  # a token each: a verdict has nine
-LONGEST = 10
+LONGEST, DIGITS = 10, 3  # tokens of a verdict and of a sum, with the one that ends it
 TAUGHT, SEEN = 300, 1500  # pairs with a written-out verdict, and with a label alone
-COLD, JUDGE_STEPS, STEPS = 200, 60, 200
+COLD, JUDGE_STEPS, STEPS = 200, 60, 120
 RIGHT = 0.3  # share of right answers that the first policy is taught
 ACCURACY, POLICY = "judge: held-out accuracy", "policy: right answers"
-Last = Literal["cold start", "rejection", "wrong", "all"]
+Last = Literal["cold start", "wrong", "all"]
 
 
 def wrong_sum(rng: np.random.Generator, right: int) -> int:
@@ -115,6 +116,7 @@ def teach(trial: Trial, name: str, examples: Sequence[Any], steps: int) -> None:
     small = tiny_model(folder, hidden_size=64, intermediate_size=192, seed=trial.seed)
     model, tokenizer = load_model(small)
     tokenizer.add_tokens(list(TAGS))
+    torch.manual_seed(trial.seed)  # the tags' embeddings are drawn
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     config = FitConfig(
         steps=25 if trial.short else steps, batch_size=64, learning_rate=2e-3, seed=trial.seed
@@ -151,9 +153,13 @@ def arm(last: Last | None) -> Arm:
     return train
 
 
-def policy_of(model: Any, tokenizer: Any, trial: Trial, **settings: Any) -> ModelPolicy:
+def policy_of(
+    model: Any, tokenizer: Any, trial: Trial, *, longest: int = LONGEST, temperature: float = 1.0
+) -> ModelPolicy:
     """A model as a policy, or as a judge."""
-    return ModelPolicy(model, tokenizer, max_new_tokens=LONGEST, seed=trial.seed, **settings)
+    return ModelPolicy(
+        model, tokenizer, max_new_tokens=longest, temperature=temperature, seed=trial.seed
+    )
 
 
 def stages(
@@ -171,9 +177,7 @@ def stages(
         config = FitConfig(epochs=8, batch_size=64, learning_rate=1e-3, seed=trial.seed)
         rft(model, tokenizer, right, config)
     look(2)
-    if last == "rejection":
-        return
-    config = settings(trial, JUDGE_STEPS, 5e-4)
+    config = settings(trial, JUDGE_STEPS, 5e-4, LONGEST)
     chosen = TextEnv(Rows(wrong if last == "wrong" else tasks), verdict_and_format())
     Learner(
         model,
@@ -192,13 +196,13 @@ def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -
     env = rejudged(sums(), FunctionVerifier(lambda reply, reference: 0.0))
     won = Tournament(judge, among="all", opponents=2)
     env.group_rubric = GroupRubric({"won": won}, gate=False)
-    config = settings(trial, STEPS, 1e-3)
+    config = settings(trial, STEPS, 1e-3, DIGITS)
     known = held_out_tasks(sums(), 100, group_size=1 if trial.short else 3)
     due = every(config.steps, 5)
 
     def note(row: dict[str, Any]) -> None:
         if due(row["step"]):
-            policy = policy_of(model, tokenizer, trial)
+            policy = policy_of(model, tokenizer, trial, longest=DIGITS)
             points.append((row["step"], evaluate(policy, known).pass_at_1))
 
     Learner(
@@ -212,13 +216,13 @@ def by_judge(trial: Trial, judge: Verifier, points: list[tuple[float, float]]) -
     ).train()
 
 
-def settings(trial: Trial, steps: int, learning_rate: float) -> GRPOConfig:
+def settings(trial: Trial, steps: int, learning_rate: float, longest: int) -> GRPOConfig:
     """The paper's group size and beta, for judge and policy."""
     return PRESETS["grpo"].config(
         steps=2 if trial.short else steps,
         prompts_per_step=12,
         group_size=8,
-        max_new_tokens=LONGEST,
+        max_new_tokens=longest,
         learning_rate=learning_rate,
         seed=trial.seed,
         alarm_patience=0,
@@ -252,11 +256,18 @@ STUDY = Study(
     f"was taught to be right in {RIGHT:.0%} of its answers, for {STEPS} steps of 12 x 8: a reply "
     "earns the share of two comparisons with others of its group that it wins, each asked in both "
     "orders. The policy's score is on the sums that it trains on, whose answers no reward knows.",
-    verdict="",
+    verdict="Stage 2 helps, from .76 to .79, with every seed. Stage 3 on what the judge got wrong "
+    "does not reproduce: .69, with every seed below its own cold start. On all pairs, with as many "
+    "steps, the judge keeps .78. Where all that is seen was judged wrong, thoughts that led there "
+    "are unlearnt, right ones too: verdicts go on following the thought (99%), but 67% of the sums "
+    "thought are right, and 74% after training on all pairs. As a reward no stage is good enough: "
+    "the policy goes from .14 to .37 by the judge that knows, to .18 and .16 by those of stage 3, "
+    "with at most .21 on the way, and to .09 by the cold start's, with two of three seeds at 0. "
+    "Two passes in stage 2 and fewer pairs (one seed) gained nothing there, and stage 3 lost as "
+    "much.",
     arms={
         "1: cold start": arm("cold start"),
-        "2: and its right verdicts": arm("rejection"),
-        "3: and GRPO on its wrong ones": arm("wrong"),
+        "3: GRPO on its wrong verdicts": arm("wrong"),
         "3, on all pairs": arm("all"),
         "a judge that knows": arm(None),
     },

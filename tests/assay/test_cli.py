@@ -269,15 +269,21 @@ def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) 
     assert (out / "checkpoints" / "step-000004" / "model.safetensors").exists()
 
 
-def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path, data) -> None:
+def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path) -> None:
     slow = r"\boxed{\sum_{k=1}^{10^9+%d} \frac{1}{k}}"  # each costs the slow path its time limit
     rows = [{"task": 0, "completion": "It is 2."}] * 256
     rows += [{"task": 0, "completion": slow % i} for i in range(64)]
     out = tmp_path / "out.jsonl"
+    (tmp_path / "patient.py").write_text(
+        "from assay import Math, Task, environment\n\n"
+        '@environment("me/Patient-v0", rubric=Math())\n'
+        "def patient(rng):\n"
+        '    return Task(f"{rng.integers(9)} + ...", reference="2")\n'
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "assay", "score", "assay/GSM8K-v0", write(tmp_path / "c", rows),
-         "--data", data, "--out", out],
-        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        [sys.executable, "-m", "assay", "score", "patient:me/Patient-v0",
+         write(tmp_path / "c", rows), "--out", out],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=tmp_path,
     )  # fmt: skip
     tasks = Path(f"/proc/{process.pid}/task")
     for _ in range(1200):  # workers start when the first batch, which needs none, is judged

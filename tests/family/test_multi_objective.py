@@ -48,4 +48,4 @@ def test_the_policy_is_the_same_in_all_units_where_rewards_are_compared_one_by_o
         assert ends["1"][0] == pytest.approx(ends["100"][0], abs=1e-3)
     ends = found["sum (Li et al.)"].data["ends"]
     assert ends["1"][0] != pytest.approx(ends["100"][0], abs=5e-3)
-    assert set(multi_objective.STUDY.columns) == set(found["GDPO"].values)
+    assert set(multi_objective.STUDY.columns) <= set(found["GDPO"].values)

@@ -27,7 +27,7 @@ def test_outcome_arms_differ_in_what_they_say(outcome: Run, metrics, tmp_path: P
         found = outcome(grpo_outcome.STUDY, arm)
         assert 0 <= found.values["pass@1"] <= 1
         assert [x for x, _ in found.curves["zero_variance"]] == [1, 2, 3]
-        configs.append(json.loads((tmp_path / f"{n}/run/config.json").read_text()))
+        configs.append(json.loads((tmp_path / f"{n}/run/config.json").read_text())["config"])
     assert [c["beta"] for c in configs] == [0.04, 0.0, 0.0]
     assert [c["advantage_std"] for c in configs] == ["population", "population", "none"]
     assert metrics(0)[0]["kl"] == pytest.approx(0, abs=1e-6)  # the reference is where it began
@@ -41,7 +41,7 @@ def test_a_rollout_is_used_sixteen_times_in_the_stress_and_once_beside_it(
     outcome(off_policy.STUDY, "GRPO")
     assert metrics(0)[0]["updates"] == 1
     assert metrics(0)[0]["drift"] == pytest.approx(0, abs=1e-6)
-    assert 8 < metrics(1)[0]["updates"] <= 16
+    assert 1 < metrics(1)[0]["updates"] <= 16  # those whose groups are all flat are left out
     assert metrics(1)[0]["drift"] > 1e-6
 
 

@@ -17,8 +17,10 @@ from assay.family.unified_reward import (
     Gold,
     pairs,
     start,
+    teach,
     verdict_and_format,
 )
+from assay.grpo import load_model
 from assay.study import Trial
 from assay.verifiers import Verdict
 
@@ -76,6 +78,22 @@ def test_a_judge_that_knows_agrees_with_one_that_is_told() -> None:
     assert Tournament(judge, among="all").rewards(task, said) == pytest.approx(won)
 
 
+def test_a_start_is_decided_by_its_seed(tmp_path) -> None:
+    examples = [pairs("train").task(i) for i in range(8)]
+
+    def taught(name: str, seed: int) -> torch.Tensor:
+        torch.rand(1)  # whatever else has drawn before
+        folder = tmp_path / name
+        folder.mkdir()
+        teach(Trial(seed, True, folder, folder), "judge", examples, steps=1)
+        model = load_model(folder / "judge")[0]
+        return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+    one = taught("one", 0)
+    assert torch.equal(taught("again", 0), one)
+    assert not torch.equal(taught("other", 1), one)
+
+
 @pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")
 def test_each_arm_goes_through_its_stages(begun, tmp_path) -> None:
     def played(arm: str) -> tuple[Path, list[float]]:
@@ -87,7 +105,7 @@ def test_each_arm_goes_through_its_stages(begun, tmp_path) -> None:
         return folder, [x for x, _ in outcome.curves[ACCURACY]]
 
     assert played("1: cold start")[1] == [1]
-    folder, at = played("3: and GRPO on its wrong ones")
+    folder, at = played("3: GRPO on its wrong verdicts")
     assert at == [1, 2, 3]
     assert played("a judge that knows")[1] == []
     # The policy is paid for comparisons alone: its rubric gives nothing, and gold is not asked.

@@ -15,7 +15,7 @@ from assay.study import Arm, Outcome, Study, Trial, every
 from assay.verifiers import Code, Status, Verdict
 
 LONGEST = 20  # tokens of a turn
-STEPS = 50
+STEPS = 25
 SEEN, HIDDEN = (0, 1), (2, 3, 7)  # arguments that the tests call the function with
 EASY = 0.95  # tasks that are solved more often than this are left out
 

@@ -15,7 +15,7 @@ from assay.study import Arm, Outcome, Study, Trial, every
 from assay.verifiers import Code, Status, Verdict
 
 LONGEST = 20  # tokens of a turn
-STEPS = 100
+STEPS = 50
 SEEN, HIDDEN = (0, 1), (2, 3, 7)  # arguments that the tests call the function with
 EASY = 0.95  # tasks that are solved more often than this are left out
 
@@ -190,7 +190,7 @@ def arm(*, max_turns: int = 3, choosy: bool = False) -> Arm:
         held_out = bugs("test")[: 10 if trial.short else 140]
         names = ("hidden tests passed", "turns taken", "format errors", "zero_variance")
         curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-        look = every(config.steps, 8)
+        look = every(config.steps, 5)
         with Sandbox() as box:
             env = OneLine(bugs("train"), box, max_turns=max_turns)
 

@@ -20,6 +20,8 @@ from assay.grpo import (
     warm_start,
 )
 from assay.study import Arm, Outcome, Study, Trial, every
+from assay.study.measured import Results
+from assay.study.picture import draw_curve
 
 STEPS = 100
 FILLER = 8  # dots before an answer, at most
@@ -116,6 +118,18 @@ def mean_length(episodes: Sequence[Episode]) -> float:
     return statistics.fmean(lengths) if lengths else float("nan")
 
 
+def draw(figure: Any, results: Results) -> None:
+    """Accuracy and length; of two lines that are one, the second is dashed."""
+    figure.set_size_inches(10, 4.6)
+    panels = figure.subplots(1, 2)
+    for axes, name in zip(panels, ("pass@1", "tokens of right replies"), strict=True):
+        draw_curve(axes, results, name)
+        axes.lines[0].set(linewidth=3)
+        axes.lines[1].set(linestyle="--")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+
+
 SAME = {"hard_weight": 1.0, "easy_weight": 1.0}  # no weights by difficulty
 
 STUDY = Study(
@@ -130,7 +144,17 @@ STUDY = Study(
     "those trained on: this is about length, not about generalisation. "
     "The official code applies the length reward only where the shortest replies take 4,000 "
     "tokens; here it always applies.",
-    verdict="",
+    verdict="Shorter replies are reproduced, better ones are not. With the length reward right "
+    "replies take 3.6 tokens in all nine runs, from 6.9 to 7.7, which is next to no dots; with "
+    "GRPO alone dots, which are worth nothing, drift either way (4.5, 4.4 and 8.9 tokens). pass@1 "
+    "is the same: 0.71 [0.58, 0.78] with all of LEAD, 0.71 [0.60, 0.78] with GRPO. The penalty "
+    "alone does nothing, by algebra: standardised advantages are the same for 1 and -1 as for 1 "
+    "and 0 (here, where rewards are in [0, 1], they are the same numbers). Beside the length "
+    "reward it halves what length counts for where some replies are wrong, which does not show "
+    "here: groups that are all right teach length alone, at full strength whatever alpha is. The "
+    "weights by difficulty made shortening a little slower (4.9 tokens in place of 4.7 after 24 "
+    "steps) and had no effect on products, which were meant to be hard and were not (0.74 right "
+    "in every arm).",
     arms={
         "GRPO, 1 or 0": arm(None, **SAME),
         "penalty alone": arm(LeadLength(alpha=0.0), **SAME),
@@ -140,6 +164,7 @@ STUDY = Study(
     },
     prepare=start,
     presets=("lead",),
+    draw=draw,
 )
 
 if __name__ == "__main__":

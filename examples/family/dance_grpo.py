@@ -59,8 +59,7 @@ STUDY = Study(
     "for a group changes accuracy by less than the seeds do; but four groups in ten then agree "
     "from the start, so that they teach nothing, against none with a noise for each sample. The "
     "larger noise of Flow-GRPO at the start of the path makes up for that: with it, all else the "
-    "same, fewer calls to 95 % in every seed (.56 million against .76). What the paper shares "
-    "the noise for, to keep a reward model from being exploited, a rule as reward cannot show.",
+    "same, fewer calls to 95 % in every seed (.56 million against .76).",
     arms={
         "DanceGRPO": arm(),
         "own noise each": arm(shared=False),

@@ -191,7 +191,12 @@ STUDY = Study(
     "3e-4, the same for all arms. Judged by 2,000 images of the ODE in 40 steps. Variety: "
     "in how many blocks two images to a prompt differ; blur: mean square distance of a "
     "pixel from the nearest clean image. KL .004 is the paper's code with 0.04.",
-    verdict="",
+    verdict="Accuracy rises as claimed, .38 to .92 without a penalty and .93 with KL .004; that "
+    "the penalty keeps quality and variety does not hold at once with that accuracy. "
+    "Without it every image to a prompt becomes the same one (variety 3.45 to .002) and "
+    "no clean one (blur .17): the reward, which overlooks how clean an image is, is "
+    "hacked. KL .004 halves neither for good (variety .24, blur .03, and falling still). "
+    "KL .04 keeps both (3.36, .0007) and stops at .53. No weight in between was tried.",
     arms={
         "base": untrained,
         "no KL": arm(),

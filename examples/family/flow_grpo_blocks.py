@@ -191,12 +191,15 @@ STUDY = Study(
     "3e-4, the same for all arms. Judged by 2,000 images of the ODE in 40 steps. Variety: "
     "in how many blocks two images to a prompt differ; blur: mean square distance of a "
     "pixel from the nearest clean image. KL .004 is the paper's code with 0.04.",
-    verdict="Accuracy rises as claimed, .38 to .92 without a penalty and .93 with KL .004; that "
-    "the penalty keeps quality and variety does not hold at once with that accuracy. "
-    "Without it every image to a prompt becomes the same one (variety 3.45 to .002) and "
-    "no clean one (blur .17): the reward, which overlooks how clean an image is, is "
-    "hacked. KL .004 halves neither for good (variety .24, blur .03, and falling still). "
-    "KL .04 keeps both (3.36, .0007) and stops at .53. No weight in between was tried.",
+    verdict="In part. Without a penalty accuracy rises from .38 to .75, 1.0 and 1.0, and what is "
+    "left is one image for each prompt (variety 3.45 to 0) with smeared blocks that the reward "
+    "counts all the same: reward hacking in all three seeds. A penalty of .04 keeps nearly all "
+    "variety and clean images in every seed, and reaches .53 in 200 steps, rising still. The one "
+    "of .004 is no middle way but a slower fall: .93, with variety at .24 and falling. So the "
+    "penalty does what the paper says, at a price in steps; none of the two gave both high "
+    "accuracy and variety, and no others were tried. The protocol was made after trials on one "
+    "seed: a base model that gives the velocity itself, not the clean image, hardly counted "
+    "(accuracy near chance, blurred images), and sixteen places were harder still.",
     arms={
         "base": untrained,
         "no KL": arm(),

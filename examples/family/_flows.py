@@ -29,7 +29,7 @@ def fit(
     for _ in range(steps):
         loss = matching_loss(net, *data(batch, generator), generator)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimizer.step()
         schedule.step()
 

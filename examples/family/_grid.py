@@ -24,8 +24,8 @@ class Grid(gymnasium.Env[int, int]):
     """
 
     def __init__(self) -> None:
-        self.observation_space = gymnasium.spaces.Discrete(STATES)
-        self.action_space = gymnasium.spaces.Discrete(len(MOVES))
+        self.observation_space = gymnasium.spaces.Discrete(STATES)  # type: ignore[assignment]  # numpy's int
+        self.action_space = gymnasium.spaces.Discrete(len(MOVES))  # type: ignore[assignment]  # likewise
         self._cell = 0
 
     def reset(

@@ -24,6 +24,8 @@ CENTRES = RADIUS * torch.stack([_ANGLES.cos(), _ANGLES.sin()], dim=1)  # [8, 2]
 class RingNet(nn.Module):
     """A velocity in the plane: a perceptron of 40 thousand parameters."""
 
+    waves: Tensor
+
     def __init__(self, width: int = 128) -> None:
         super().__init__()
         self.prompt = nn.Embedding(PROMPTS, 32)
@@ -35,7 +37,9 @@ class RingNet(nn.Module):
     def forward(self, x: Tensor, t: Tensor, prompts: Tensor) -> Tensor:
         """Velocities [N, 2] at x [N, 2] and t [N], for prompts [N]."""
         phase = t[:, None] * self.waves
-        return self.layers(torch.cat([x, phase.sin(), phase.cos(), self.prompt(prompts)], dim=1))
+        seen = torch.cat([x, phase.sin(), phase.cos(), self.prompt(prompts)], dim=1)
+        velocity: Tensor = self.layers(seen)
+        return velocity
 
 
 def captioned(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

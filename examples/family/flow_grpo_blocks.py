@@ -25,6 +25,8 @@ STEPS = 200
 class BlockNet(nn.Module):
     """A velocity of images: a perceptron of 0.2 million parameters guesses the clean image."""
 
+    waves: Tensor
+
     def __init__(self, width: int = 256) -> None:
         super().__init__()
         self.prompt = nn.Embedding(MOST + 1, 32)
@@ -41,7 +43,8 @@ class BlockNet(nn.Module):
         for layer in self.layers:
             hidden = hidden + nn.functional.silu(layer(hidden))
         clean = self.leave(hidden).tanh().view(x.shape)  # what it takes the image to be
-        return (x - clean) / t.clamp(min=SOONEST)[:, None, None]
+        velocity: Tensor = (x - clean) / t.clamp(min=SOONEST)[:, None, None]
+        return velocity
 
 
 def images(lit: Tensor) -> Tensor:

@@ -172,7 +172,7 @@ def written(kind: str, count: int, *, liked: float, seed: int) -> list[tuple[str
 def in_one_language(groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
     """Groups without the episodes whose thoughts mix languages."""
     return [
-        replace(group, episodes=[e for e in group.episodes if e.rewards["language"] == 1.0])
+        replace(group, episodes=tuple(e for e in group.episodes if e.rewards["language"] == 1.0))
         for group in groups
     ]
 

@@ -174,8 +174,8 @@ def stages(
     right = [g for g in groups if g.episodes[0].reward == 1.0]
     wrong = [g.task for g in groups if g.episodes[0].reward != 1.0]
     if right:
-        config = FitConfig(epochs=8, batch_size=64, learning_rate=1e-3, seed=trial.seed)
-        rft(model, tokenizer, right, config)
+        fit = FitConfig(epochs=8, batch_size=64, learning_rate=1e-3, seed=trial.seed)
+        rft(model, tokenizer, right, fit)
     look(2)
     config = settings(trial, JUDGE_STEPS, 5e-4, LONGEST)
     chosen = TextEnv(Rows(wrong if last == "wrong" else tasks), verdict_and_format())

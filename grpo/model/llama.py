@@ -74,7 +74,10 @@ def _window(attention: Any) -> int | None:
 
 
 def hidden_states(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
-    """Hidden states after the last norm, with their gradient.
+    """Hidden states after the last norm, with their gradient, of tokens that predict a reply's.
+
+    The last layer computes no more of a prompt's other tokens than their keys and values: one
+    part in L of a prompt's computation, of L layers, nearly falls away.
 
     Args:
         model: one that :func:`trains_by_weights`.
@@ -83,15 +86,17 @@ def hidden_states(model: Any, ids: Tensor, positions: Tensor, layout: Layout) ->
         layout: which token may look at which.
 
     Returns:
-        [N, D].
+        [M, D], in the order of :meth:`~assay.grpo.model.prefix_attention.Layout.predicting`.
     """
     body = causal_lm(model).model
     x: Tensor = body.embed_tokens(ids)
     cos, sin = (table[0, :, None] for table in body.rotary_emb(x, positions[None]))  # [N, 1, E]
     half = sin.shape[-1] // 2
     sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
+    last = body.layers[-1]
     for layer in body.layers:
-        run = partial(_through, layer, cos=cos, sin=sin, layout=layout)
+        asking = layout.predicting() if layer is last else None
+        run = partial(_through, layer, cos=cos, sin=sin, layout=layout, asking=asking)
         again = layer.gradient_checkpointing and torch.is_grad_enabled()
         x = checkpoint(run, x, use_reentrant=False) if again else run(x)
     layout.asked.append(True)
@@ -108,22 +113,34 @@ def _through(layer: Any, x: Tensor, **given: Any) -> Tensor:
     return found
 
 
-def _layer(layer: Any, x: Tensor, *, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
-    """[N, D] after a layer, from that before it."""
-    x = x + _look(layer.self_attn, _norm(layer.input_layernorm, x), cos, sin, layout)
+def _layer(
+    layer: Any, x: Tensor, *, cos: Tensor, sin: Tensor, layout: Layout, asking: Tensor | None
+) -> Tensor:
+    """[M, D] after a layer of the tokens [M] that ask, or all; from [N, D] before it."""
+    normed = _norm(layer.input_layernorm, x)
+    seen = _look(layer.self_attn, normed, cos, sin, layout, asking)
+    x = seen + (x if asking is None else x.index_select(0, asking))
     found: Tensor = x + layer.mlp(_norm(layer.post_attention_layernorm, x))
     return found
 
 
-def _look(attention: Any, x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
-    """What tokens [N, D] take from those that they may look at. [N, D]."""
-    query, key, value = (
-        project(x).view(len(x), -1, attention.head_dim)
-        for project in (attention.q_proj, attention.k_proj, attention.v_proj)
-    )
+def _look(
+    attention: Any, x: Tensor, cos: Tensor, sin: Tensor, layout: Layout, asking: Tensor | None
+) -> Tensor:
+    """What the tokens that ask take from those [N, D] that they may look at. [M, D]."""
+
+    def project(by: Any, x: Tensor) -> Tensor:
+        found: Tensor = by(x).view(len(x), -1, attention.head_dim)
+        return found
+
+    key, value = project(attention.k_proj, x), project(attention.v_proj, x)
+    angles = cos, sin
+    if asking is not None:
+        x, cos, sin = (part.index_select(0, asking) for part in (x, cos, sin))
+    query = project(attention.q_proj, x)
     if hasattr(attention, "q_norm"):
         query, key = _norm(attention.q_norm, query), _norm(attention.k_norm, key)
-    query, key = (_Rotated.apply(part, cos, sin) for part in (query, key))  # type: ignore[no-untyped-call]  # torch
+    query, key = _Rotated.apply(query, cos, sin), _Rotated.apply(key, *angles)  # type: ignore[no-untyped-call]  # torch
     groups = query.shape[1] // key.shape[1]
     if groups > 1:  # grouped-query attention
         key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))

@@ -50,26 +50,29 @@ def shared_hidden(model: Any, batch: Batch) -> Tensor:
         ]
     )
     layout = Layout(Table.of(in_prompt), Table.of(in_reply.flatten(0, 1)), replies=g)
-    hidden = _run(model, ids[None], positions[None], layout)[0]  # [N, D]
+    hidden = _run(model, ids, positions, layout)  # [P + fed tokens of replies, D]
     if not layout.asked:
         raise ValueError("the model's attention never asked for the layout: it has one of its own")
     # The prompt's last token predicts a reply's first one, and each token of it the next.
-    lasts = batch.prompt_lengths.cumsum(0) - 1
-    starts = int(batch.prompt_lengths.sum()) + fed.flatten().cumsum(0).view(p, g) - fed
+    starts = p + fed.flatten().cumsum(0).view(p, g) - fed
     sources = starts[..., None] + torch.arange(-1, t - 1, device=device)  # [P, G, T]
-    sources[..., 0] = lasts[:, None]
+    sources[..., 0] = torch.arange(p, device=device)[:, None]
     return hidden.index_select(0, sources[batch.mask])
 
 
 def _run(model: Any, ids: Tensor, positions: Tensor, layout: Layout) -> Tensor:
+    """The model's last hidden states of the tokens of :meth:`Layout.predicting`."""
     if trains_by_weights(model):
-        return hidden_states(model, ids[0], positions[0], layout)[None]
+        return hidden_states(model, ids, positions, layout)
     plain = causal_lm(model)
     with attention(plain.config.get_text_config(), NAME), checkpointed(model), computing(model):
         output = plain.base_model(
-            input_ids=ids, position_ids=positions, use_cache=False, shared_prefix=layout
+            input_ids=ids[None],
+            position_ids=positions[None],
+            use_cache=False,
+            shared_prefix=layout,
         )
-    hidden: Tensor = output.last_hidden_state
+    hidden: Tensor = output.last_hidden_state[0, layout.predicting()]
     return hidden
 
 

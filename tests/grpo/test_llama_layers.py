@@ -45,9 +45,9 @@ def batch() -> Batch:
     return Batch.of([[row((5, 6, 7), 8, 9, 10), row((5, 6, 7), 11)], [row((12,), 13, 14)]])
 
 
-def gradient(model: Any, forward: Any) -> torch.Tensor:
+def gradient(model: Any, forward: Any, given: Batch | None = None) -> torch.Tensor:
     model.zero_grad()
-    logprobs, entropy = forward(model, batch(), 1.0)
+    logprobs, entropy = forward(model, given or batch(), 1.0)
     (logprobs.pow(2).sum() + entropy.sum()).backward()
     return torch.cat([p.grad.flatten() for p in model.parameters()])
 
@@ -79,6 +79,13 @@ def test_the_gradient_is_that_of_the_modules(config: Any) -> None:
     model = build(config)
     assert trains_by_weights(model)
     found, wanted = gradient(model, shared_forward), gradient(model, full_forward)
+    assert float((found - wanted).norm() / wanted.norm()) < 1e-5
+
+
+def test_replies_of_one_token_need_the_prompts_last_alone() -> None:
+    model = build(LlamaConfig(**SIZES))
+    one = Batch.of([[Row((5, 6, 7), (8,), (True,), (0.0,), (0.0,))] * 2])
+    found, wanted = (gradient(model, f, one) for f in (shared_forward, full_forward))
     assert float((found - wanted).norm() / wanted.norm()) < 1e-5
 
 

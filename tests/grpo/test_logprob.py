@@ -230,7 +230,8 @@ def test_the_forward_is_chosen_by_what_is_right(config: Any, wanted: str) -> Non
     )
 
 
-def test_attention_to_a_shared_prompt_equals_that_with_copies() -> None:
+@pytest.mark.parametrize("asking", ["all", "predicting"])
+def test_attention_to_a_shared_prompt_equals_that_with_copies(asking: str) -> None:
     """Ragged prompts and replies, one reply of no fed tokens; values and gradients."""
     prompts = torch.arange(5) < torch.tensor([5, 2])[:, None]
     replies = torch.arange(4) < torch.tensor([4, 1, 0, 3, 2, 2])[:, None]
@@ -239,9 +240,17 @@ def test_attention_to_a_shared_prompt_equals_that_with_copies() -> None:
     rows = [torch.randn(7 + 12, 2, 8, generator=generator, requires_grad=True) for _ in range(3)]
     given = torch.randn(7 + 12, 2, 8, generator=generator)
     assert kernels_agree()
-    outs = [f(*rows, layout=layout, scale=0.3) for f in (attend, attend_by_copies)]
-    grads = [torch.autograd.grad(out, rows, given) for out in outs]
+    some = torch.arange(19)
+    if asking == "predicting":
+        some = layout.predicting()
+        assert some.tolist() == [4, 6, *range(7, 19)]
+    query, key, value = rows
+    ways = (attend, attend_by_copies)
+    outs = [f(query[some], key, value, layout=layout, scale=0.3) for f in ways]
+    grads = [torch.autograd.grad(out, rows, given[some]) for out in outs]
     assert torch.allclose(outs[0], outs[1], atol=1e-6)
+    whole = attend(*rows, layout=layout, scale=0.3)
+    assert torch.allclose(outs[0], whole[some], atol=1e-6)
     for a, b in zip(*grads, strict=True):
         assert float((a - b).norm() / b.norm()) < 1e-6
 

@@ -82,6 +82,6 @@ class GraphDecoder(SharedDecoder):
 
     def _write(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor | None]:
         """Put the newest token in its column, and give all columns, with those to hide."""
-        replies = self._replies[layer][:, :, : new.shape[2]]
+        replies = self._replies[layer][:, : new.shape[1]]
         replies.index_copy_(3, self._at, new[:, :, :, None])
         return replies.flatten(1, 2), self._hidden

@@ -62,8 +62,8 @@ class LlamaDecoder(SharedDecoder):
             cos, sin = self._cos_sin[:, positions, None]  # [B, 1, E]
             for i, layer in enumerate(self._layers):
                 query, new = layer.heads(x, cos, sin)
-                seen = self.attend(i, query, new)  # [K, B, R, E]
-                x = layer.rest(x, seen.transpose(0, 1).reshape(len(x), -1))
+                seen = self.attend(i, query, new)  # [B, K, R, E]
+                x = layer.rest(x, seen.view(len(x), -1))
             logits: Tensor = self._head(self._norm(x))
         return logits
 
@@ -97,7 +97,7 @@ class _Layer:
             sin: [B, 1, E], its first half negative.
 
         Returns:
-            Query [K, B, R, E], scaled; key and value [2, K, B, E].
+            Query [B, K, R, E], scaled; key and value [2, B, K, E].
         """
         b, k = len(x), self._key_values
         heads = self._project(self._before(x)).view(b, -1, self._size)  # [B, K * R + 2 * K, E]
@@ -105,9 +105,8 @@ class _Layer:
         if self._q_norm is not None and self._k_norm is not None:
             turned = torch.cat([self._q_norm(turned[:, :-k]), self._k_norm(turned[:, -k:])], dim=1)
         turned = torch.addcmul(turned * cos, turned.roll(self._size // 2, -1), sin)
-        query = (turned[:, :-k] * self._scale).view(b, k, -1, self._size).transpose(0, 1)
-        new = torch.stack([turned[:, -k:], heads[:, -k:]]).transpose(1, 2)
-        return query.contiguous(), new
+        query = (turned[:, :-k] * self._scale).view(b, k, -1, self._size)
+        return query, torch.stack([turned[:, -k:], heads[:, -k:]])
 
     def rest(self, x: Tensor, seen: Tensor) -> Tensor:
         """[B, D] after the layer, from that before it and what attention saw."""

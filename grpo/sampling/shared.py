@@ -5,8 +5,9 @@ group, so their products are one matrix product per prompt, and nothing is copie
 replies; the second grow in place, in buffers that double when they are full. The model's modules
 stay as they are: this is one more attention implementation given to transformers.
 
-Heads come before rows everywhere: rows in the order of their prompts are then a prompt's block by
-themselves, and nothing is moved for the products.
+For prompts, heads come before rows: rows in the order of their prompts are then a prompt's block
+by themselves, and nothing is moved for the products. For replies rows come first: those that have
+left then lie behind the others, and the buffers need not be copied without them.
 
 Shapes: Q prompts, B rows, S prompt tokens, T tokens of the replies so far, K key-value heads,
 R query heads to each, E head size, L layers, V vocabulary.
@@ -61,7 +62,7 @@ class SharedDecoder:
         every = torch.from_numpy(self._prompt_of).to(device)
         self.logits = start.logits[every]  # [B, V]
         self._positions = there.sum(1)[every]  # [B]
-        self._replies: list[Tensor] = []  # L of [2, K, at least B, room now, E]
+        self._replies: list[Tensor] = []  # L of [2, at least B, K, room now, E]
         self._length = 0
         self._layers_asked = 0
         self._seat()
@@ -78,7 +79,7 @@ class SharedDecoder:
         if moved.numel():
             for layer in self._replies:
                 written = layer[:, :, :, : self._length]
-                written[:, :, moved] = written[:, :, rows[moved]]
+                written[:, moved] = written[:, rows[moved]]
         self._drop_prompts()
         self._seat()
 
@@ -114,43 +115,39 @@ class SharedDecoder:
 
         Args:
             layer: number of the layer.
-            query: [K, B, R, E], scaled.
-            new: [2, K, B, E], key and value of the newest token, which are kept.
+            query: [B, K, R, E], scaled.
+            new: [2, B, K, E], key and value of the newest token, which are kept.
 
         Returns:
             As ``query``.
         """
         self._layers_asked += 1
-        k, b, r, e = query.shape
-        (keys, values), hidden = self._write(layer, new)  # [K * B, T, E]
+        b, k, r, e = query.shape
+        (keys, values), hidden = self._write(layer, new)  # [B * K, T, E]
         prompt_keys, prompt_values = self._prompts[layer].flatten(1, 2)  # [K * Q, S, E]
         s = prompt_keys.shape[1]
-        to_reply = torch.bmm(query.view(k * b, r, e), keys.mT)
+        to_reply = torch.bmm(query.view(b * k, r, e), keys.mT)
         if hidden is not None:
             to_reply = to_reply + hidden
-        seated = self._to_prompts(query)  # [K * Q, G * R, E]
-        if self._bias is None:
-            to_prompt = torch.bmm(seated, prompt_keys.mT)
-        else:
-            bias = self._bias.repeat(k, 1, 1)  # [K * Q, 1, S]
-            to_prompt = torch.baddbmm(bias, seated, prompt_keys.mT)
-        scores = torch.cat([self._to_rows(to_prompt, k), to_reply.view(k, b, r, -1)], dim=-1)
+        to_prompt = torch.bmm(self._to_prompts(query.transpose(0, 1)), prompt_keys.mT)
+        if self._bias is not None:
+            to_prompt.view(k, len(self._bias), -1, s).add_(self._bias)
+        own = to_reply.view(b, k, r, -1).transpose(0, 1)
+        scores = torch.cat([self._to_rows(to_prompt, k), own], dim=-1)
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
         weights = weights.to(values.dtype)  # [K, B, R, S + T]
-        own = torch.bmm(weights.view(k * b, r, -1)[..., s:], values).view(k, b, r, e)
-        near = self._to_prompts(weights)[..., :s]
-        if self._seat_of is None:
-            return torch.baddbmm(own.view(seated.shape), near, prompt_values).view(own.shape)
-        return own + self._to_rows(torch.bmm(near, prompt_values), k)
+        far = torch.bmm(self._to_prompts(weights[..., :s]), prompt_values)
+        near = torch.bmm(weights[..., s:].transpose(0, 1).reshape(b * k, r, -1), values)
+        return near.view(b, k, r, e).add_(self._to_rows(far, k).transpose(0, 1))
 
     def _write(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Put the newest token's key and value [2, K, B, E] into their column.
+        """Put the newest token's key and value [2, B, K, E] into their column.
 
         Returns:
-            Replies' keys and values [2, K * B, T, E], and what is added to the products with
+            Replies' keys and values [2, B * K, T, E], and what is added to the products with
             each column, where there is any.
         """
-        replies = self._replies[layer][:, :, : new.shape[2]]
+        replies = self._replies[layer][:, : new.shape[1]]
         replies[:, :, :, self._length] = new
         return replies[:, :, :, : self._length + 1].flatten(1, 2), None
 
@@ -158,9 +155,9 @@ class SharedDecoder:
         """[K, B, R, *] in the order of the rows to [K * Q, G * R, *], prompt by prompt."""
         k, _, r, n = x.shape
         q, g = self._seats
-        if self._seat_of is not None:
-            x = x.new_zeros(k, q * g, r, n).index_copy_(1, self._seat_of, x)
-        return x.view(k * q, g * r, n)
+        if self._row_in is not None:
+            x = x.index_select(1, self._row_in)
+        return x.reshape(k * q, g * r, n)
 
     def _to_rows(self, x: Tensor, k: int) -> Tensor:
         """[K * Q, G * R, *], prompt by prompt, to [K, B, R, *] in the order of the rows."""
@@ -169,7 +166,10 @@ class SharedDecoder:
         return x if self._seat_of is None else x.index_select(1, self._seat_of)
 
     def _seat(self) -> None:
-        """Give each row a seat at its prompt; where that is the rows' own order, none is needed."""
+        """Give each row a seat at its prompt; where that is the rows' own order, none is needed.
+
+        In a seat that is empty any row may sit: nobody looks at what it gets.
+        """
         counts = np.bincount(self._prompt_of, minlength=self._prompts[0].shape[2])
         order = np.argsort(self._prompt_of, kind="stable")
         firsts = np.cumsum(counts) - counts
@@ -177,8 +177,12 @@ class SharedDecoder:
         number[order] = np.arange(len(order)) - np.repeat(firsts, counts)
         self._seats = (len(counts), int(counts.max()))
         seats = self._prompt_of * self._seats[1] + number
-        same = len(seats) == counts.size * counts.max() and bool((np.diff(seats) == 1).all())
-        self._seat_of = None if same else torch.from_numpy(seats).to(self.logits.device)
+        self._seat_of = self._row_in = None
+        if len(seats) < counts.size * counts.max() or bool((np.diff(seats) != 1).any()):
+            row_in = np.zeros(counts.size * counts.max(), dtype=np.int64)
+            row_in[seats] = np.arange(len(seats))
+            self._seat_of = torch.from_numpy(seats).to(self.logits.device)
+            self._row_in = torch.from_numpy(row_in).to(self.logits.device)
 
     def _drop_prompts(self) -> None:
         """Forget prompts that no row needs, once they are a quarter of them."""
@@ -203,9 +207,9 @@ class SharedDecoder:
         b = len(self._positions)
         for i, prompts in enumerate(self._prompts):  # layer by layer: one old buffer at a time
             _, k, _, _, e = prompts.shape
-            wider = prompts.new_empty(2, k, b, room, e)
+            wider = prompts.new_empty(2, b, k, room, e)
             if self._length:
-                wider[:, :, :, : self._length] = self._replies[i][:, :, :b, : self._length]
+                wider[:, :, :, : self._length] = self._replies[i][:, :b, :, : self._length]
                 self._replies[i] = wider
             else:
                 self._replies.append(wider)
@@ -247,9 +251,9 @@ def _attend(
     query = query * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     layer: Any = module.layer_idx
     b, k, _, e = key.shape
-    new = torch.stack([key, value])[:, :, :, 0].transpose(1, 2)
-    by_head = query.view(b, k, -1, e).transpose(0, 1).contiguous()
-    return shared_prompts.attend(layer, by_head, new).transpose(0, 1).reshape(b, 1, -1, e), None
+    new = torch.stack([key, value])[:, :, :, 0]
+    seen = shared_prompts.attend(layer, query.reshape(b, k, -1, e), new)
+    return seen.view(b, 1, -1, e), None
 
 
 AttentionInterface.register(NAME, _attend)

@@ -141,6 +141,8 @@ def _look(
     if hasattr(attention, "q_norm"):
         query, key = _norm(attention.q_norm, query), _norm(attention.k_norm, key)
     query, key = _Rotated.apply(query, cos, sin), _Rotated.apply(key, *angles)  # type: ignore[no-untyped-call]  # torch
+    if layout.kept is not None:
+        layout.kept.append((key, value))
     groups = query.shape[1] // key.shape[1]
     if groups > 1:  # grouped-query attention
         key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))

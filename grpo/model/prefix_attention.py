@@ -77,12 +77,14 @@ class Layout:
         reply: of [R, T].
         replies: G.
         asked: grows when attention asks for the layout.
+        kept: where each layer puts its keys and values [N, K, E], where somebody wants them.
     """
 
     prompt: Table
     reply: Table
     replies: int
     asked: list[bool] = field(default_factory=list)
+    kept: list[tuple[Tensor, Tensor]] | None = None
 
     def predicting(self) -> Tensor:
         """The prompts' last tokens, and the replies' tokens: [P + reply tokens] of the row."""

@@ -26,6 +26,7 @@ class GraphDecoder(SharedDecoder):
     """
 
     patience = 0.5
+    tight = 0  # tokens: each wider buffer is another recording
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -56,7 +57,7 @@ class GraphDecoder(SharedDecoder):
     def _later(self) -> Tensor:
         """[room], -inf on the columns of replies that are not written yet."""
         room = torch.arange(self._replies[0].shape[3], device=self._tokens.device)
-        dtype = self._prompts[0].dtype
+        dtype = self._prompts[0][0].dtype
         return torch.zeros_like(room, dtype=dtype).masked_fill(room > self._length, -torch.inf)
 
     def _record(self, tokens: Tensor) -> None:

@@ -19,8 +19,9 @@ from torch import Tensor
 from torch.linalg import vector_norm
 from torch.nn.functional import linear, rms_norm
 
-from ..model.llama import changes, misfit
+from ..model.llama import changes, misfit, trains_by_weights
 from ..model.precision import computing
+from .prefill import PackedPrefill, Prefilled
 from .shared import SharedDecoder
 
 _Call = Callable[[Tensor], Tensor]
@@ -54,6 +55,12 @@ class LlamaDecoder(SharedDecoder):
         half = sin.shape[-1] // 2
         sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
         self._cos_sin = torch.stack([cos[0], sin[0]])  # [2, longest, E]
+
+    def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
+        """The state after the prompts: by the same arithmetic as in training, where it can be."""
+        if trains_by_weights(self._model):
+            return PackedPrefill(self._model, prompts)
+        return super()._prefill(prompts)
 
     def _step(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """The model's logits [B, V] after one more token [B] at these positions [B]."""

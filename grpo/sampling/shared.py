@@ -2,8 +2,8 @@
 
 A reply's token looks at its prompt and at the reply so far. The first are the same for a whole
 group, so their products are one matrix product per prompt, and nothing is copied to the group's
-replies; the second grow in place, in buffers that double when they are full. The model's modules
-stay as they are: this is one more attention implementation given to transformers.
+replies; the second grow in place, in buffers that wider ones replace when they are full. The
+model's modules stay as they are: this is one more attention implementation given to transformers.
 
 For prompts, heads come before rows: rows in the order of their prompts are then a prompt's block
 by themselves, and nothing is moved for the products. For replies rows come first: those that have
@@ -23,10 +23,11 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface
 
-from .prefill import Prefill
+from .prefill import Prefill, Prefilled
 
 NAME = "assay_shared_prompts"
-_FIRST_ROOM = 64  # tokens of reply that there is room for at first
+_FIRST_ROOM = 64  # tokens of reply that there is room for at first, where rooms double
+_SPARE = 4  # and where they do not: how many at a time
 
 
 class SharedDecoder:
@@ -44,16 +45,24 @@ class SharedDecoder:
     """
 
     patience = 0.0  # of rows that are done: one that leaves costs the move of one other
+    tight = 128
+    """Tokens of reply below which buffers are copied every few tokens rather than doubled.
+
+    A processor that reads rows which lie end to end looks ahead into the next; with unwritten
+    places between short rows it waits at each, and the products take three times as long.
+    """
 
     def __init__(
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
     ) -> None:
         self._model, self._room = model, max(1, room)
-        start = Prefill(model, prompts)
-        self._prompts = [x.transpose(1, 2).contiguous() for x in start.keys_values()]
-        # L of [2, K, Q, S, E]
+        start = self._prefill(prompts)
+        self._prompts = [
+            (keys.permute(1, 0, 3, 2).contiguous(), values.transpose(0, 1).contiguous())
+            for keys, values in start.keys_values()
+        ]  # L of [K, Q, E, S] and [K, Q, S, E]: products want keys so
         there = start.mask  # [Q, S]
-        dtype, device = self._prompts[0].dtype, model.device
+        dtype, device = self._prompts[0][0].dtype, model.device
         self._bias: Tensor | None = None  # [Q, 1, S], -inf on padding
         if not bool(there.all()):
             self._bias = torch.zeros(there.shape, dtype=dtype, device=device)[:, None]
@@ -66,6 +75,10 @@ class SharedDecoder:
         self._length = 0
         self._layers_asked = 0
         self._seat()
+
+    def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
+        """The state after the prompts."""
+        return Prefill(self._model, prompts)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; none is named twice.
@@ -124,12 +137,12 @@ class SharedDecoder:
         self._layers_asked += 1
         b, k, r, e = query.shape
         (keys, values), hidden = self._write(layer, new)  # [B * K, T, E]
-        prompt_keys, prompt_values = self._prompts[layer].flatten(1, 2)  # [K * Q, S, E]
-        s = prompt_keys.shape[1]
+        prompt_keys, prompt_values = (x.flatten(0, 1) for x in self._prompts[layer])
+        s = prompt_keys.shape[2]
         to_reply = torch.bmm(query.view(b * k, r, e), keys.mT)
         if hidden is not None:
             to_reply = to_reply + hidden
-        to_prompt = torch.bmm(self._to_prompts(query.transpose(0, 1)), prompt_keys.mT)
+        to_prompt = torch.bmm(self._to_prompts(query.transpose(0, 1)), prompt_keys)
         if self._bias is not None:
             to_prompt.view(k, len(self._bias), -1, s).add_(self._bias)
         own = to_reply.view(b, k, r, -1).transpose(0, 1)
@@ -170,7 +183,7 @@ class SharedDecoder:
 
         In a seat that is empty any row may sit: nobody looks at what it gets.
         """
-        counts = np.bincount(self._prompt_of, minlength=self._prompts[0].shape[2])
+        counts = np.bincount(self._prompt_of, minlength=self._prompts[0][0].shape[1])
         order = np.argsort(self._prompt_of, kind="stable")
         firsts = np.cumsum(counts) - counts
         number = np.empty_like(order)
@@ -187,27 +200,26 @@ class SharedDecoder:
     def _drop_prompts(self) -> None:
         """Forget prompts that no row needs, once they are a quarter of them."""
         used, renamed = np.unique(self._prompt_of, return_inverse=True)
-        if 4 * len(used) > 3 * self._prompts[0].shape[2]:
+        if 4 * len(used) > 3 * self._prompts[0][0].shape[1]:
             return
         kept = torch.from_numpy(used).to(self.logits.device)
-        for i, layer in enumerate(self._prompts):
-            self._prompts[i] = layer[:, :, kept]
+        for i, (keys, values) in enumerate(self._prompts):
+            self._prompts[i] = keys[:, kept], values[:, kept]
         self._prompt_of = renamed
         if self._bias is not None:
             self._bias = self._bias[kept]
 
     def _make_room(self) -> bool:
         """See to it that another token fits, for the rows there are now; whether it did not."""
-        if not self._replies:
-            room = min(_FIRST_ROOM, self._room)
-        elif self._length == self._replies[0].shape[3]:
-            room = min(2 * self._length, self._room)
-        else:
+        if self._replies and self._length < self._replies[0].shape[3]:
             return False
+        tight = self._length < self.tight
+        room = self._length + _SPARE if tight else max(_FIRST_ROOM, 2 * self._length)
+        room = min(room, self._room)
         b = len(self._positions)
-        for i, prompts in enumerate(self._prompts):  # layer by layer: one old buffer at a time
-            _, k, _, _, e = prompts.shape
-            wider = prompts.new_empty(2, b, k, room, e)
+        for i, (keys, _) in enumerate(self._prompts):  # layer by layer: one old buffer at a time
+            k, _, e, _ = keys.shape
+            wider = keys.new_empty(2, b, k, room, e)
             if self._length:
                 wider[:, :, :, : self._length] = self._replies[i][:, :b, :, : self._length]
                 self._replies[i] = wider

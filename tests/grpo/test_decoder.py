@@ -21,7 +21,9 @@ from assay.grpo.model.lora import LoRA, add_lora
 from assay.grpo.model.precision import set_autocast
 from assay.grpo.model.wrapped import causal_lm
 from assay.grpo.sampling.decoder import DECODERS, CopyDecoder, _chosen, _probe
+from assay.grpo.sampling.graph import GraphDecoder
 from assay.grpo.sampling.llama import LlamaDecoder
+from assay.grpo.sampling.prefill import PackedPrefill, Prefill
 from assay.grpo.sampling.sample import _STEPS_A_LOOK, _closed_up
 from assay.grpo.sampling.shared import SharedDecoder
 
@@ -203,9 +205,38 @@ def test_a_prompt_is_not_copied_to_its_replies() -> None:
     with torch.no_grad():
         decoder = SharedDecoder(model, [[1] * 50], [16], 8)
         decoder.feed(torch.zeros(16, dtype=torch.long))
-    kept = [*decoder._prompts, *decoder._replies]
-    # 2 layers, keys and values, 2 heads of 8: 50 tokens once, and 8 of reply for 16 rows
-    assert sum(x.numel() for x in kept) == 2 * 2 * 2 * 8 * (50 + 16 * 8)
+    kept = [*(x for layer in decoder._prompts for x in layer), *decoder._replies]
+    # 2 layers, keys and values, 2 heads of 8: 50 tokens once, and room for 4 of 16 replies
+    assert sum(x.numel() for x in kept) == 2 * 2 * 2 * 8 * (50 + 16 * 4)
+
+
+def test_buffers_grow_by_a_few_tokens_and_later_double() -> None:
+    """For a GPU's graph, which is recorded anew each time, from 64 tokens on; none past the end."""
+    model = build(LlamaConfig(**SIZES))
+    rooms = []
+    with torch.no_grad():
+        for kind in (SharedDecoder, GraphDecoder):
+            decoder = kind(model, [[1, 2]], [2], 300)
+            for _ in range(300):
+                decoder.feed(torch.zeros(2, dtype=torch.long))
+                rooms.append(decoder._replies[0].shape[3])
+    assert sorted(set(rooms[:300])) == [*range(4, 129, 4), 256, 300]
+    assert sorted(set(rooms[300:])) == [64, 128, 256, 300]
+
+
+@pytest.mark.parametrize("config", [LlamaConfig(**SIZES), Qwen3Config(**SIZES, head_dim=8)])
+def test_prompts_by_weights_are_those_of_the_modules(config: Any) -> None:
+    """Ragged ones, one of a single token: logits, and what is kept of each token."""
+    model = build(config)
+    prompts = [[5, 6, 7, 8], [9], [10, 11]]
+    with torch.no_grad():
+        ways = [make(model, prompts) for make in (Prefill, PackedPrefill)]
+    assert torch.allclose(ways[0].logits, ways[1].logits, atol=1e-5)
+    kept = [list(way.keys_values()) for way in ways]
+    for layers in zip(*kept, strict=True):
+        for wanted, found in zip(*layers, strict=True):
+            for row, n in enumerate(map(len, prompts)):  # padded on the left, and on the right
+                assert torch.allclose(wanted[row, :, -n:], found[row, :, :n], atol=1e-5)
 
 
 def test_the_choice_is_made_again_where_the_model_changes() -> None:

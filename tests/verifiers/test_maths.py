@@ -49,7 +49,7 @@ SAME = [
     (r"x<-2 \text{ and } x>3", r"x>3 \text{ and } x<-2"), ("-1<x<5", r"x>-1 \text{ and } x<5"),
     ("70000", r"\$70,000 profit"), ("5", r"\$5\text{ per hour}"), (r"\$5", r"\$5\text{ profit}"),
     ("5 dollars per hour", r"\$5\text{ per hour}"), ("5000000", r"\$5\text{ million profit}"),
-    ("1/3", r"\tfrac13\text{ of the cake}"),
+    ("1/3", r"\tfrac13\text{ of the cake}"), (r"$\$1,800$", "1800"), (r"\$1,800", r"$\$1,800$"),
     ("9", r"9 \pmod{10}"), ("x^2", "x**2"), ("2^{n}", "2**n"),
     ("B", "(B) Paris"), ("B", "B. 12"), ("B", "B: Paris"), (r"\phi", r"\varphi"),
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from ..envs.tools import ToolEnv
 from ..lone_replies import played
 from ..verifiers import Verdict
 from . import messages
+from .at_once import FEW, are_short, begun_at_once, judged_at_once
 from .held import Budget, HeldEpisode, Holder, earlier
 from .identity import PROTOCOL, identity
 from .judge import Judge, Taken
@@ -28,7 +29,6 @@ from .told import episodes_of, task_told, verdict_told
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
-_FEW = 64
 
 
 class Desk:
@@ -62,12 +62,7 @@ class Desk:
         self._judge = Judge(env, limits.episode_chars, self._verdict)
         self._turns = self.queue.batches(self._judge.take)
         self._scores = self.queue.batches(self._judge.score)
-        kind = type(env)
-        self._at_hand = (
-            isinstance(env.source, Rows)
-            and kind.begin is TextEnv.begin
-            and kind.task is TextEnv.task
-        )
+        self._begun_at_once, self._judged_at_once = begun_at_once(env), judged_at_once(env)
         self._ready: tuple[float, bool] | None = None
         self.metrics.watch(self)
 
@@ -110,8 +105,11 @@ class Desk:
             golds = await self._found(
                 len(keys), lambda: [task.reference for task, _ in self._find(keys)]
             )
-        self.queue.room_for(len(golds))
-        verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
+        if self._scores_at_once(asked):
+            verdicts = self._judge.score([(asked.replies, golds)])[0]
+        else:
+            self.queue.room_for(len(golds))
+            verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
         return {"verdicts": [self._verdict(v) for v in verdicts]}
 
     async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
@@ -155,7 +153,9 @@ class Desk:
         for step in asked:
             self._allow_reply(step.reply)
         self.budget.room_for(0, sum(len(step.reply) for step in asked))
+        at_once = self._judged_at_once and are_short(step.reply for step in asked)
         told: list[dict[str, Any]] = []
+        found: list[dict[str, Any]] = []
         taken: list[Taken] = []
         places: list[int] = []
         again: list[tuple[int, HeldEpisode]] = []
@@ -171,10 +171,14 @@ class Desk:
                 answered = {"episode": step.episode, **refused.to_json()}
             told.append(answered or {})
             if answered is None and episode is not None:
-                episode.begin(step.reply)
+                if not at_once:
+                    episode.begin(step.reply)
                 taken.append(Taken(episode, step.reply, step.truncated))
                 places.append(place)
-        if taken:
+        if taken and at_once:
+            found = self._judge.take([taken])[0]
+            _settle(taken, holder)
+        elif taken:
             try:
                 self.queue.room_for(len(taken))
             except Refused:
@@ -184,8 +188,8 @@ class Desk:
             turns = self._turns.put(taken)
             turns.add_done_callback(lambda _: _settle(taken, holder))
             found = await self.queue.do(len(taken), turns)
-            for place, outcome in zip(places, found, strict=True):
-                told[place] = outcome
+        for place, outcome in zip(places, found, strict=True):
+            told[place] = outcome
         for place, episode in again:
             told[place] = await self._once_taken(episode, asked[place])
         if owner:
@@ -207,7 +211,7 @@ class Desk:
                 for (task, _), group in zip(tasks, asked.groups, strict=True)
             ]
 
-        found = await self._found(max(weight, _FEW + 1), judge)
+        found = await self._found(max(weight, FEW + 1), judge)
         return {
             "groups": [[verdict_told(v, reasons=self.reasons) for v in group] for group in found]
         }
@@ -216,6 +220,17 @@ class Desk:
         """Forget episodes."""
         self._allow("episodes", len(asked.episodes))
         return {"closed": sum(holder.forget(id_, owner) for id_ in asked.episodes)}
+
+    def answers_at_once(self, asked: messages.SocketMessage) -> bool:
+        """Whether a message is answered sooner than it could wait for anything."""
+        if isinstance(asked, messages.SocketSteps):
+            begun = self._begun_at_once or asked.reset is None
+            return begun and self._judged_at_once and are_short(s.reply for s in asked.steps)
+        if isinstance(asked, messages.SocketScore):
+            return self._begun_at_once and self._scores_at_once(asked)
+        if isinstance(asked, messages.SocketReset | messages.SocketTasks):
+            return self._begun_at_once
+        return isinstance(asked, messages.SocketClose)
 
     def describe(self) -> dict[str, Any]:
         """What is served, and its limits."""
@@ -258,13 +273,17 @@ class Desk:
         self._probe_pool.shutdown(cancel_futures=True)
         self.env.close()
 
+    def _scores_at_once(self, asked: messages.Score) -> bool:
+        """References of a client's own may be of any length."""
+        return self._judged_at_once and asked.references is None and are_short(asked.replies)
+
     async def _found(self, weight: int, call: Callable[[], _Found]) -> _Found:
         """What the environment gives, asked in a thread.
 
         Raises:
             Refused: there is no such thing, or the environment raised.
         """
-        if self._at_hand and weight <= _FEW:  # a thread takes longer to begin than this takes
+        if self._begun_at_once and weight <= FEW:  # a thread takes longer to begin than this takes
             return call()
         return await self.queue.call(weight, call)
 

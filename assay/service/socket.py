@@ -22,6 +22,8 @@ from .refused import Refused
 
 _log = logging.getLogger("assay.service")
 encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_TURN_S = 0.005
+"""How long one socket's messages are answered before those of others have their turn."""
 
 
 async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
@@ -35,6 +37,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     owner = websocket.scope["assay.owner"]
     room = asyncio.Semaphore(desk.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()
+    busy_s = 0.0
     desk.metrics.sockets += 1
     try:
         await websocket.accept()
@@ -42,8 +45,17 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
             text = await _next(websocket, patience, holder)
             while wait := rates.wait_s(owner):
                 await asyncio.sleep(wait)
+            started = time.perf_counter()
+            asked = _read(text)
+            if not isinstance(asked, Refused) and desk.answers_at_once(asked):
+                await _answer(websocket, desk, holder, asked, started)
+                busy_s += time.perf_counter() - started
+                if busy_s > _TURN_S:  # let others have theirs
+                    busy_s = 0.0
+                    await asyncio.sleep(0)
+                continue
             await room.acquire()
-            task = asyncio.create_task(_answer(websocket, desk, holder, text))
+            task = asyncio.create_task(_answer(websocket, desk, holder, asked, started))
             answering.add(task)
             task.add_done_callback(answering.discard)
             task.add_done_callback(lambda _: room.release())
@@ -74,23 +86,33 @@ async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> str
     return message["bytes"] if text is None else text
 
 
-async def _answer(websocket: WebSocket, desk: Desk, holder: Holder, text: str | bytes) -> None:
-    """Answer one message; a client that has left is not told."""
-    started, route = time.perf_counter(), "ws:invalid"
-    status = 200
-    id_: int | str | None = None
+def _read(text: str | bytes) -> messages.SocketMessage | Refused:
+    """What a message asks for, or why it is none."""
     try:
-        asked = messages.SOCKET.validate_json(text)
-        id_, route = asked.id, f"ws:{asked.op}"
-        answer = encoded({"id": id_, **await _done(asked, desk, holder)})
+        return messages.SOCKET.validate_json(text)
     except ValidationError as error:
-        status = 422
         where = "; ".join(
             f"{'.'.join(str(part)[:50] for part in e['loc'])}: {e['msg'][:200]}"
             for e in error.errors(include_url=False, include_input=False)[:5]
         )
-        desk.metrics.refused["invalid"] += 1
-        answer = encoded({"id": id_, **Refused(status, "invalid", where).to_json()})
+        return Refused(422, "invalid", where)
+
+
+async def _answer(
+    websocket: WebSocket,
+    desk: Desk,
+    holder: Holder,
+    asked: messages.SocketMessage | Refused,
+    started: float,
+) -> None:
+    """Answer one message; a client that has left is not told."""
+    route, status = "ws:invalid", 200
+    id_: int | str | None = None
+    try:
+        if isinstance(asked, Refused):
+            raise asked
+        id_, route = asked.id, f"ws:{asked.op}"
+        answer = encoded({"id": id_, **await _done(asked, desk, holder)})
     except Refused as refused:
         status = refused.status
         desk.metrics.refused[refused.code] += 1

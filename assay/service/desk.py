@@ -17,7 +17,7 @@ from ..envs.tools import ToolEnv
 from ..lone_replies import played
 from ..verifiers import Verdict
 from . import messages
-from .at_once import FEW, are_short, begun_at_once, judged_at_once
+from .at_once import FEW, AtOnce, weight_of
 from .held import Budget, HeldEpisode, Holder, earlier
 from .identity import PROTOCOL, identity
 from .judge import Judge, Taken
@@ -62,7 +62,7 @@ class Desk:
         self._judge = Judge(env, limits.episode_chars, self._verdict)
         self._turns = self.queue.batches(self._judge.take)
         self._scores = self.queue.batches(self._judge.score)
-        self._begun_at_once, self._judged_at_once = begun_at_once(env), judged_at_once(env)
+        self.at_once = AtOnce(env)
         self._ready: tuple[float, bool] | None = None
         self.metrics.watch(self)
 
@@ -105,7 +105,7 @@ class Desk:
             golds = await self._found(
                 len(keys), lambda: [task.reference for task, _ in self._find(keys)]
             )
-        if self._scores_at_once(asked):
+        if self.at_once.scores(asked):
             verdicts = self._judge.score([(asked.replies, golds)])[0]
         else:
             self.queue.room_for(len(golds))
@@ -114,15 +114,15 @@ class Desk:
 
     async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
         """Begin episodes."""
-        groups = asked.count if asked.tasks is None else len(asked.tasks)
-        self._allow("episodes", groups * asked.group_size)
-        self.budget.room_for(groups * asked.group_size)
+        weight = weight_of(asked)
+        self._allow("episodes", weight)
+        self.budget.room_for(weight)
 
         def begin() -> tuple[list[tuple[Task, int | None]], list[State]]:
             found = self._find(asked.tasks if asked.tasks is not None else self._drawn(asked))
             return found, [self.env.begin(t) for t, _ in found for _ in range(asked.group_size)]
 
-        found, states = await self._found(groups * asked.group_size, begin)
+        found, states = await self._found(weight, begin)
         held = holder.add(states, owner)
         told = [task_told(s.task, found[i // asked.group_size][1]) for i, s in enumerate(states)]
         return {
@@ -153,7 +153,7 @@ class Desk:
         for step in asked:
             self._allow_reply(step.reply)
         self.budget.room_for(0, sum(len(step.reply) for step in asked))
-        at_once = self._judged_at_once and are_short(step.reply for step in asked)
+        at_once = self.at_once.takes(asked)
         told: list[dict[str, Any]] = []
         found: list[dict[str, Any]] = []
         taken: list[Taken] = []
@@ -171,13 +171,14 @@ class Desk:
                 answered = {"episode": step.episode, **refused.to_json()}
             told.append(answered or {})
             if answered is None and episode is not None:
-                if not at_once:
-                    episode.begin(step.reply)
+                episode.begin(step.reply)
                 taken.append(Taken(episode, step.reply, step.truncated))
                 places.append(place)
         if taken and at_once:
-            found = self._judge.take([taken])[0]
-            _settle(taken, holder)
+            try:
+                found = self._judge.take([taken])[0]
+            finally:
+                _settle(taken, holder)
         elif taken:
             try:
                 self.queue.room_for(len(taken))
@@ -221,17 +222,6 @@ class Desk:
         self._allow("episodes", len(asked.episodes))
         return {"closed": sum(holder.forget(id_, owner) for id_ in asked.episodes)}
 
-    def answers_at_once(self, asked: messages.SocketMessage) -> bool:
-        """Whether a message is answered sooner than it could wait for anything."""
-        if isinstance(asked, messages.SocketSteps):
-            begun = self._begun_at_once or asked.reset is None
-            return begun and self._judged_at_once and are_short(s.reply for s in asked.steps)
-        if isinstance(asked, messages.SocketScore):
-            return self._begun_at_once and self._scores_at_once(asked)
-        if isinstance(asked, messages.SocketReset | messages.SocketTasks):
-            return self._begun_at_once
-        return isinstance(asked, messages.SocketClose)
-
     def describe(self) -> dict[str, Any]:
         """What is served, and its limits."""
         from .. import __version__
@@ -273,26 +263,21 @@ class Desk:
         self._probe_pool.shutdown(cancel_futures=True)
         self.env.close()
 
-    def _scores_at_once(self, asked: messages.Score) -> bool:
-        """References of a client's own may be of any length."""
-        return self._judged_at_once and asked.references is None and are_short(asked.replies)
-
     async def _found(self, weight: int, call: Callable[[], _Found]) -> _Found:
         """What the environment gives, asked in a thread.
 
         Raises:
             Refused: there is no such thing, or the environment raised.
         """
-        if self._begun_at_once and weight <= FEW:  # a thread takes longer to begin than this takes
+        if self.at_once.found and weight <= FEW:  # a thread takes longer to begin than this takes
             return call()
         return await self.queue.call(weight, call)
 
     async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
         """The outcome of a step that was sent again while it was being taken."""
         try:
-            if episode.going is not None:
-                done = asyncio.shield(episode.going[1])
-                await asyncio.wait_for(done, self.limits.request_s)
+            if episode.busy:
+                await asyncio.wait_for(episode.till_end(), self.limits.request_s)
             answered = earlier(episode, step)
         except TimeoutError:
             late = Refused(504, "late", f"the step takes longer than {self.limits.request_s:g} s")

@@ -77,6 +77,7 @@ class Guard:
             size += len(message.get("body", b"")) + len(message.get("text") or "")
             await send(message)
 
+        scope["assay.told"] = 0  # what is answered past `sent`
         try:
             await self._let_in(scope, receive, sent)
         except Refused as refused:
@@ -91,7 +92,7 @@ class Guard:
             seconds = time.perf_counter() - started
             if scope["type"] == "http":
                 self.metrics.answered(self._route(scope), status, seconds)
-            self._note(scope, status, size, seconds)
+            self._note(scope, status, size + scope["assay.told"], seconds)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)

@@ -58,14 +58,25 @@ class HeldEpisode:
 
     Attributes:
         state: the episode; ``None`` when it is over.
-        going: the step that is being taken: its reply's digest, and what is done when it was.
+        going: the digest of the reply to the step that is being taken.
     """
 
-    __slots__ = ("chars", "going", "id", "outcome", "reply_hash", "state", "touched", "turn")
+    __slots__ = (
+        "_ended",
+        "chars",
+        "going",
+        "id",
+        "outcome",
+        "reply_hash",
+        "state",
+        "touched",
+        "turn",
+    )
 
     def __init__(self, id_: str, state: State) -> None:
         self.id = id_
-        self.going: tuple[bytes, asyncio.Future[None]] | None = None
+        self.going: bytes | None = None
+        self._ended: asyncio.Future[None] | None = None
         self.state: State | None = state
         self.turn, self.reply_hash = 0, b""
         self.outcome: dict[str, Any] | None = None
@@ -79,26 +90,33 @@ class HeldEpisode:
 
     def begin(self, reply: str) -> None:
         """A step is being taken from now on."""
-        self.going = digest(reply), asyncio.get_running_loop().create_future()
+        self.going = digest(reply)
 
     def is_taking(self, step: Step) -> bool:
         """Whether this very step is being taken: sent again after a broken connection, say."""
         return (
-            self.going is not None
-            and step.turn == self.turn
-            and digest(step.reply) == self.going[0]
+            self.going is not None and step.turn == self.turn and digest(step.reply) == self.going
         )
 
     def end(self) -> None:
         """None is any more, whether it was taken or not."""
-        if self.going is not None:
-            self.going[1].set_result(None)
-            self.going = None
+        self.going = None
+        if self._ended is not None:
+            self._ended.set_result(None)
+            self._ended = None
 
-    def took(self, reply: str, outcome: dict[str, Any], *, over: bool) -> None:
-        """Note what a step came to."""
+    async def till_end(self) -> None:
+        """Wait until none is being taken."""
+        if self.going is not None:
+            if self._ended is None:  # as a rule nobody waits for it
+                self._ended = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._ended)
+
+    def took(self, outcome: dict[str, Any], *, over: bool) -> None:
+        """Note what the step that was being taken came to."""
+        assert self.going is not None  # noqa: S101  # for the type
         self.turn += 1
-        self.reply_hash, self.outcome = digest(reply), outcome
+        self.reply_hash, self.outcome = self.going, outcome
         if over:
             self.state = None
 

@@ -8,6 +8,7 @@ import itertools
 import json
 import logging
 import time
+from collections.abc import Coroutine
 from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
@@ -22,8 +23,6 @@ from .refused import Refused
 
 _log = logging.getLogger("assay.service")
 encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-_TURN_S = 0.005
-"""How long one socket's messages are answered before those of others have their turn."""
 
 
 async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
@@ -37,31 +36,39 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     owner = websocket.scope["assay.owner"]
     room = asyncio.Semaphore(desk.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()
-    busy_s = 0.0
+
+    def at_once(text: str) -> str | None:
+        if answering:  # it may be for an episode of which a step is being taken
+            return None
+        started, asked = time.perf_counter(), _read(text)
+        if isinstance(asked, Refused) or not desk.at_once.answers(asked) or rates.wait_s(owner):
+            return None
+        patience.heard()
+        holder.forget_idle()
+        answer = _finished(_answer(desk, holder, asked, started))
+        websocket.scope["assay.told"] += len(answer)
+        return answer
+
+    connection = websocket.scope.get("assay.connection")
     desk.metrics.sockets += 1
     try:
         await websocket.accept()
+        if connection is not None:
+            connection.at_once = at_once
         while True:
             text = await _next(websocket, patience, holder)
             while wait := rates.wait_s(owner):
                 await asyncio.sleep(wait)
-            started = time.perf_counter()
-            asked = _read(text)
-            if not isinstance(asked, Refused) and desk.answers_at_once(asked):
-                await _answer(websocket, desk, holder, asked, started)
-                busy_s += time.perf_counter() - started
-                if busy_s > _TURN_S:  # let others have theirs
-                    busy_s = 0.0
-                    await asyncio.sleep(0)
-                continue
             await room.acquire()
-            task = asyncio.create_task(_answer(websocket, desk, holder, asked, started))
+            task = asyncio.create_task(_tell(websocket, desk, holder, text))
             answering.add(task)
             task.add_done_callback(answering.discard)
             task.add_done_callback(lambda _: room.release())
     except (WebSocketDisconnect, TimeoutError):
         pass
     finally:
+        if connection is not None:
+            connection.at_once = None
         patience.end()
         desk.metrics.sockets -= 1
         for task in answering:
@@ -98,14 +105,28 @@ def _read(text: str | bytes) -> messages.SocketMessage | Refused:
         return Refused(422, "invalid", where)
 
 
-async def _answer(
-    websocket: WebSocket,
-    desk: Desk,
-    holder: Holder,
-    asked: messages.SocketMessage | Refused,
-    started: float,
-) -> None:
+async def _tell(websocket: WebSocket, desk: Desk, holder: Holder, text: str | bytes) -> None:
     """Answer one message; a client that has left is not told."""
+    started = time.perf_counter()
+    answer = await _answer(desk, holder, _read(text), started)
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await websocket.send_text(answer)
+
+
+def _finished(answer: Coroutine[Any, Any, str]) -> str:
+    """What needs not wait for anything."""
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return str(done.value)
+    answer.close()
+    raise RuntimeError("an answer at once had to wait")
+
+
+async def _answer(
+    desk: Desk, holder: Holder, asked: messages.SocketMessage | Refused, started: float
+) -> str:
+    """The answer to one message."""
     route, status = "ws:invalid", 200
     id_: int | str | None = None
     try:
@@ -122,8 +143,7 @@ async def _answer(
         status = 500
         answer = encoded({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})
     desk.metrics.answered(route, status, time.perf_counter() - started)
-    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        await websocket.send_text(answer)
+    return answer
 
 
 async def _done(asked: messages.SocketMessage, desk: Desk, holder: Holder) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from .metrics import Metrics
 from .queue import Queue
 from .refused import Refused
 from .told import episodes_of, task_told, verdict_told
+from .under_way import UnderWay
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
@@ -55,6 +56,7 @@ class Desk:
         self.references, self.reasons = references, reasons
         self.identity = identity(env)
         self.budget = Budget(limits)
+        self.under_way = UnderWay(limits.under_way_mib * 2**20)
         self.metrics = metrics or Metrics()
         self.over_http = Holder(self.budget, lambda: secrets.token_urlsafe(16))
         self.queue = Queue(limits)

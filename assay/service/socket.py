@@ -9,10 +9,12 @@ import json
 import logging
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
+from starlette.types import Message
 
 from . import messages
 from .desk import Desk
@@ -49,26 +51,32 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
         websocket.scope["assay.told"] += len(answer)
         return answer
 
-    connection = websocket.scope.get("assay.connection")
+    def over(size: int, task: asyncio.Task[None]) -> None:
+        answering.discard(task)
+        room.release()
+        if connection is not None:
+            connection.answered(size)
+
+    connection = websocket.scope.get("assay.connection")  # of our own server, not of others
     desk.metrics.sockets += 1
     try:
         await websocket.accept()
         if connection is not None:
-            connection.at_once = at_once
+            connection.at_once, connection.share = at_once, desk.under_way.share()
         while True:
-            text = await _next(websocket, patience, holder)
+            message = await _next(websocket, patience, holder)
             while wait := rates.wait_s(owner):
                 await asyncio.sleep(wait)
             await room.acquire()
-            task = asyncio.create_task(_tell(websocket, desk, holder, text))
+            task = asyncio.create_task(_tell(websocket, desk, holder, message))
             answering.add(task)
-            task.add_done_callback(answering.discard)
-            task.add_done_callback(lambda _: room.release())
+            task.add_done_callback(partial(over, message.get("assay.bytes", 0)))
     except (WebSocketDisconnect, TimeoutError):
         pass
     finally:
         if connection is not None:
             connection.at_once = None
+            desk.metrics.closed(connection.refused)
         patience.end()
         desk.metrics.sockets -= 1
         for task in answering:
@@ -78,7 +86,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
             await websocket.close()
 
 
-async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> str | bytes:
+async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> Message:
     """The next message; a socket on which nothing comes for too long is closed.
 
     Raises:
@@ -89,8 +97,7 @@ async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> str
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     holder.forget_idle()
-    text: str | None = message.get("text")
-    return message["bytes"] if text is None else text
+    return message
 
 
 def _read(text: str | bytes) -> messages.SocketMessage | Refused:
@@ -105,10 +112,11 @@ def _read(text: str | bytes) -> messages.SocketMessage | Refused:
         return Refused(422, "invalid", where)
 
 
-async def _tell(websocket: WebSocket, desk: Desk, holder: Holder, text: str | bytes) -> None:
+async def _tell(websocket: WebSocket, desk: Desk, holder: Holder, message: Message) -> None:
     """Answer one message; a client that has left is not told."""
     started = time.perf_counter()
-    answer = await _answer(desk, holder, _read(text), started)
+    text: str | None = message.get("text")
+    answer = await _answer(desk, holder, _read(message["bytes"] if text is None else text), started)
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(answer)
 

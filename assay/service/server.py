@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -92,7 +96,29 @@ def serve(
         listener.bind((host, port))
         listener.listen(2048)
         name = f"[{host}]" if family == socket.AF_INET6 else host
-        if listening is not None:
-            scheme = "https" if certificate else "http"
-            listening(f"{scheme}://{name}:{listener.getsockname()[1]}")
-        asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+        server = uvicorn.Server(config)
+        with _ended_by_sigterm(server):
+            if listening is not None:
+                scheme = "https" if certificate else "http"
+                listening(f"{scheme}://{name}:{listener.getsockname()[1]}")
+            asyncio.run(server.serve(sockets=[listener]))
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm(server: uvicorn.Server) -> Iterator[None]:
+    """Have a server end that is told so before it hears signals itself, which takes it a while.
+
+    An exception would do, but for those places in asyncio that it leaves half made.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: Any) -> None:
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

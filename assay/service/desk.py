@@ -137,15 +137,23 @@ class Desk:
     async def step_and_reset(
         self, asked: messages.Steps, holder: Holder, owner: str = ""
     ) -> dict[str, Any]:
-        """Take steps, then begin episodes where that is asked for; no refusal costs an outcome."""
+        """Take steps, then begin episodes where that is asked for; no refusal costs an outcome.
+
+        Over HTTP, where steps say their turns, a message may be sent again, and begins none twice.
+        """
         told = await self.step(asked.steps, holder, owner)
-        if asked.reset is not None:
-            try:
-                told |= await self.reset(asked.reset, holder, owner)
-            except Refused as refused:
-                self.metrics.refused[refused.code] += 1
-                told["not_begun"] = refused.to_json()["error"]
-        return told
+        if asked.reset is None:
+            return told
+        reset = asked.reset
+        return told | await holder.once(asked, owner, lambda: self._next(reset, holder, owner))
+
+    async def _next(self, asked: messages.Reset, holder: Holder, owner: str) -> dict[str, Any]:
+        """Episodes that have begun, or why there are none."""
+        try:
+            return await self.reset(asked, holder, owner)
+        except Refused as refused:
+            self.metrics.refused[refused.code] += 1
+            return {"not_begun": refused.to_json()["error"]}
 
     async def step(
         self, asked: Sequence[messages.Step], holder: Holder, owner: str = ""

@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from ..envs import State
 from .limits import ServiceLimits
-from .messages import Step
+from .messages import Step, Steps
 from .refused import Refused
 
 
@@ -59,6 +59,8 @@ class HeldEpisode:
     Attributes:
         state: the episode; ``None`` when it is over.
         going: the digest of the reply to the step that is being taken.
+        next: what a message with this episode's step has begun, and that message's digest.
+        next_chars: of the prompts in it.
     """
 
     __slots__ = (
@@ -66,6 +68,8 @@ class HeldEpisode:
         "chars",
         "going",
         "id",
+        "next",
+        "next_chars",
         "outcome",
         "reply_hash",
         "state",
@@ -80,6 +84,8 @@ class HeldEpisode:
         self.state: State | None = state
         self.turn, self.reply_hash = 0, b""
         self.outcome: dict[str, Any] | None = None
+        self.next: tuple[bytes, asyncio.Future[dict[str, Any]]] | None = None
+        self.next_chars = 0
         self.chars = sum(len(m["content"]) for m in state.task.messages)
         self.touched = 0.0
 
@@ -211,6 +217,36 @@ class Holder:
             self._held.move_to_end(episode.id)
         return episode
 
+    async def once(
+        self, asked: Steps, owner: str, begin: Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """What a message begins after its steps; what it began, where it is sent again.
+
+        Its first episode remembers that, for as long as it is held when it is over. A message with
+        a step that does not say its turn is a new one each time.
+        """
+        again = self.keep and asked.steps and all(s.turn is not None for s in asked.steps)
+        episode = self.get(asked.steps[0].episode, owner) if again else None
+        if episode is None:
+            return await begin()
+        key = digest(asked.model_dump_json())
+        if episode.next is None or episode.next[0] != key:
+            begun = asyncio.ensure_future(begin())
+            episode.next = key, begun
+            begun.add_done_callback(lambda _: self._note(episode, begun))
+        return await asyncio.shield(episode.next[1])
+
+    def _note(self, episode: HeldEpisode, begun: asyncio.Future[dict[str, Any]]) -> None:
+        """Episodes were begun; where there are none, the message may be tried again."""
+        failed = begun.cancelled() or begun.exception() is not None
+        told = [] if failed else begun.result().get("episodes", [])
+        if episode.next is None or episode.next[1] is not begun:
+            return  # another message has come meanwhile
+        if not told:
+            episode.next = None
+        episode.next_chars = sum(len(m["content"]) for e in told for m in e["task"]["messages"])
+        self.grew(episode)
+
     def grew(self, episode: HeldEpisode) -> None:
         """Count an episode's text anew, when a step was taken; it may be over."""
         if episode.id not in self._held:  # forgotten meanwhile
@@ -225,6 +261,7 @@ class Holder:
         elif episode.outcome is not None:
             self._over[episode.id] = None
             now = sum(len(m["content"]) for m in episode.outcome["messages"])
+        now += episode.next_chars
         self._budget.chars += now - episode.chars
         episode.chars = now
 

@@ -11,7 +11,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -95,9 +94,9 @@ def serve(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(2048)
-        name = f"[{host}]" if family == socket.AF_INET6 else host
         server = uvicorn.Server(config)
-        with _ended_by_sigterm(server):
+        name = f"[{host}]" if family == socket.AF_INET6 else host
+        with _hears_sigterm(server):
             if listening is not None:
                 scheme = "https" if certificate else "http"
                 listening(f"{scheme}://{name}:{listener.getsockname()[1]}")
@@ -105,19 +104,12 @@ def serve(
 
 
 @contextlib.contextmanager
-def _ended_by_sigterm(server: uvicorn.Server) -> Iterator[None]:
-    """Have a server end that is told so before it hears signals itself, which takes it a while.
-
-    An exception would do, but for those places in asyncio that it leaves half made.
-    """
+def _hears_sigterm(server: uvicorn.Server) -> Iterator[None]:
+    """Let SIGTERM end it from now on: its own handler comes only when it serves."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield  # signals are the main thread's
         return
-
-    def end(*_: Any) -> None:
-        server.should_exit = True
-
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, server.handle_exit)
     try:
         yield
     finally:

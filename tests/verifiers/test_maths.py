@@ -47,11 +47,16 @@ SAME = [
     (r"(-\infty,3]", r"\{x \mid x \le 3\}"), (r"(-\infty,3]", r"\{x : x \le 3\}"),
     (r"(-\infty,\infty)", r"\text{all real numbers}"), ("x>3", r"\{x \in \mathbb{R} : x > 3\}"),
     (r"x<-2 \text{ and } x>3", r"x>3 \text{ and } x<-2"), ("-1<x<5", r"x>-1 \text{ and } x<5"),
+    ("70000", r"\$70,000 profit"), ("5", r"\$5\text{ per hour}"), (r"\$5", r"\$5\text{ profit}"),
+    ("5 dollars per hour", r"\$5\text{ per hour}"), ("5000000", r"\$5\text{ million profit}"),
+    ("1/3", r"\tfrac13\text{ of the cake}"), (r"$\$1,800$", "1800"), (r"\$1,800", r"$\$1,800$"),
     ("9", r"9 \pmod{10}"), ("x^2", "x**2"), ("2^{n}", "2**n"),
     ("B", "(B) Paris"), ("B", "B. 12"), ("B", "B: Paris"), (r"\phi", r"\varphi"),
 ]  # fmt: skip
 
 DIFFERENT = [
+    ("5", r"\$5\text{ cents}"), ("5", r"\$5\text{ or } \$6"), ("5", r"\$5\text{ million}"),
+    ("5", r"\$5^\circ"), (r"\$5", r"\$5\text{ per hour}"), ("5", r"5\text{ of the other}"),
     ("23", r"23\text{ or more}"), ("23", r"23\text{ or so}"), ("23", "24_{10}"), ("23", "23_{8}"),
     ("23", r"23\text{ and change}"), ("23", "[ABC]=24"), ("23", "f^{-1}(23)=3"),
     (r"(-\infty,-2)\cup(3,\infty)", r"x<-2 \text{ and } x>3"), ("9", r"9 \bmod 5"), ("9", "9**2"),

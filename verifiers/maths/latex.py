@@ -151,7 +151,8 @@ def undelimited(text: str) -> str:
             len(text) > len(left) + len(right)
             and text.startswith(left)
             and text.endswith(right)
-            and left not in inside
+            and left not in inside.replace("\\$", "")  # \$ is money
+            and not (right[0] == "$" and inside.endswith("\\"))
         ):
             return inside.strip()
     return text

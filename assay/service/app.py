@@ -104,6 +104,7 @@ def create_app(
             metrics=desk.metrics,
             routes=routes,
             serves=desk.identity,
+            under_way=desk.under_way,
         )
         app.state.guard = guard
         return guard

@@ -69,6 +69,8 @@ def audit_command(
     prompts: Annotated[
         int, typer.Option(help="How many of a generator's prompts are compared for the splits.")
     ] = 1000,
+    longest: Annotated[int, typer.Option(help="Characters of the longest reply that is tried.")] = 1
+    << 20,
     budget: Annotated[
         float | None, typer.Option(help="Seconds after which no further check is begun.")
     ] = None,
@@ -109,6 +111,7 @@ def audit_command(
                 sibling=found.sibling,
                 other=twin,
                 prompts=prompts,
+                longest=longest,
                 progress=note,
             )
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .envs import TextEnv
 
-_PLAYED = ("begin", "respond", "respond_many", "answer", "advance", "verdicts")
+OWN = ("begin", "respond", "respond_many", "answer", "advance", "verdicts")
 
 
 def played(env: TextEnv) -> list[str]:
@@ -17,7 +17,7 @@ def played(env: TextEnv) -> list[str]:
         The environment's own methods, or its number of turns.
     """
     kind = type(env)
-    own = [name for name in _PLAYED if getattr(kind, name) is not getattr(TextEnv, name)]
+    own = [name for name in OWN if getattr(kind, name) is not getattr(TextEnv, name)]
     if own or env.max_turns == 1:
         return own
     return [f"{env.max_turns} turns"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,13 +83,6 @@ def serve_command(
     app = create_app(made, limits, tokens, references=allow_references, reasons=tell_reasons)
     _log_to_stderr(access=access_log)
     guarded = f"{len(tokens)} tokens" if tokens else "no token: this machine alone"
-
-    # Once it serves, uvicorn hears SIGTERM, drains, and hands it on: then there is nothing to do.
-    def end(*_: Any) -> None:
-        if not app.state.begun:
-            sys.exit(0)
-
-    signal.signal(signal.SIGTERM, end)
     serve(
         app,
         host=host,

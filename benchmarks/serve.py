@@ -1,10 +1,17 @@
 """Episodes a second over WebSocket: ``assay serve`` and OpenEnv's server, in turn, in one run.
 
-    python benchmarks/serve.py --openenv PYTHON [--clients 8] [--seconds 3] [--rounds 5]
+    python benchmarks/serve.py --openenv PYTHON [--clients 8] [--seconds 3] [--rounds 5] [--thread]
     python benchmarks/serve.py --load [--seconds 60]
 
 ``PYTHON`` is an interpreter that has ``pip install openenv``; without it ours is measured alone.
-Both serve the same rows, and every reward is checked. ``--load`` measures no peer: 64 clients, of
+Both serve the same rows, and every reward is checked. Who plays is a process of its own, all its
+clients in one event loop, over ``websockets``: OpenEnv's ``GenericEnvClient``, and for us a client
+of a few lines that sends and reads JSON. Since that costs less than OpenEnv's, it plays on
+OpenEnv's server, too ("the same client"): so both servers are compared by one client, too.
+An episode is one message to ours (its step, with the next one's reset), and two to OpenEnv's,
+which has no such message; "reset apart" sends two to ours as well. The rubric, ``Exact``, is one
+that our server judges without a thread; ``--thread`` has it judge by one that is not.
+``--load`` measures no peer: 64 clients, of
 which 40 mean ill, for a bounded time (see ``serve_load.py``).
 """
 
@@ -37,9 +44,9 @@ console = Console()
 
 
 @contextmanager
-def ours(*args: str, token: str = "") -> Iterator[tuple[str, int]]:
+def ours(*args: str, token: str = "", env: str = "bench/Sums-v0") -> Iterator[tuple[str, int]]:
     """``assay serve`` as a process; its address and process id."""
-    command = [sys.executable, "-m", "assay", "serve", "serve_sums:bench/Sums-v0"]
+    command = [sys.executable, "-m", "assay", "serve", f"serve_sums:{env}"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--no-access-log", *args],
         cwd=HERE,
@@ -127,6 +134,34 @@ async def play(
     return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
 
 
+async def play_theirs(url: str, clients: int, seconds: float) -> dict[str, Any]:
+    """The same client with OpenEnv's messages: one episode at a time, every reward is checked."""
+    counts, wrong = [0] * clients, 0
+    until = 0.0
+
+    async def one(me: int, ws: Any) -> None:
+        nonlocal wrong
+        row = me * ROWS // clients
+        while time.perf_counter() < until:
+            row = (row + 1) % ROWS
+            await ws.send(json.dumps({"type": "reset", "data": {"task": row}}))
+            json.loads(await ws.recv())
+            await ws.send(json.dumps({"type": "step", "data": {"reply": reply(row)}}))
+            told = json.loads(await ws.recv())["data"]
+            wrong += told["reward"] != float(row % 2 == 0)
+            counts[me] += 1
+
+    address = url.replace("http", "ws") + "/ws"
+    sockets = [await connect(address, compression=None) for _ in range(clients)]
+    started = time.perf_counter()
+    until = started + seconds
+    await asyncio.gather(*(one(i, ws) for i, ws in enumerate(sockets)))
+    spent = time.perf_counter() - started
+    for ws in sockets:
+        await ws.close()
+    return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
+
+
 def compare(options: argparse.Namespace) -> None:
     """Measure in turn, and print medians and ratios."""
     rates: dict[str, list[float]] = {}
@@ -137,11 +172,12 @@ def compare(options: argparse.Namespace) -> None:
             {"question": question(i), "answer": answer(i), "reply": reply(i)} for i in range(ROWS)
         ]
         rows.write_text(json.dumps(told))
-        url, _ = stack.enter_context(ours("--limit", "rate=0"))
+        env = "bench/ThreadedSums-v0" if options.thread else "bench/Sums-v0"
+        url, _ = stack.enter_context(ours("--limit", "rate=0", env=env))
 
-        def own(abreast: int, *more: str) -> Callable[[], dict[str, Any]]:
+        def own(abreast: int, *more: str, at: str = url) -> Callable[[], dict[str, Any]]:
             # In a process of its own, as the peer's client is.
-            command = [sys.executable, __file__, "--play", url, "--clients", str(options.clients)]
+            command = [sys.executable, __file__, "--play", at, "--clients", str(options.clients)]
             command += ["--seconds", str(options.seconds), "--abreast", str(abreast), *more]
             return lambda: _answer(command)
 
@@ -157,6 +193,10 @@ def compare(options: argparse.Namespace) -> None:
         }
         if options.openenv:
             address = stack.enter_context(theirs(options.openenv, rows))
+            contenders["OpenEnv's messages, the same client, our server"] = own(
+                1, "--theirs", at=f"{url}/openenv"
+            )
+            contenders["OpenEnv's server, the same client"] = own(1, "--theirs", at=address)
             contenders["OpenEnv's client, our server"] = peers(f"{url}/openenv")
             contenders["OpenEnv's client and server"] = peers(address)
         for turn in range(options.rounds):
@@ -189,9 +229,11 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--thread", action="store_true", help="judge by a rubric that needs one")
     parser.add_argument("--load", action="store_true")
     parser.add_argument("--play", help=argparse.SUPPRESS)
     parser.add_argument("--abreast", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.load:
@@ -201,9 +243,11 @@ def main() -> None:
         return
     options.seconds = options.seconds or 3.0
     if options.play:
-        playing = play(
-            options.play, options.clients, options.seconds, options.abreast, apart=options.apart
-        )
+        where = options.play, options.clients, options.seconds
+        if options.theirs:
+            playing = play_theirs(*where)
+        else:
+            playing = play(*where, options.abreast, apart=options.apart)
         print(json.dumps(asyncio.run(playing)))
         return
     compare(options)

@@ -131,6 +131,7 @@ def audit(
     sibling: Sibling | None = None,
     other: TextEnv | None = None,
     prompts: int = 1000,
+    longest: int = 1 << 20,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Try everything on the panel.
@@ -149,6 +150,7 @@ def audit(
         sibling: makes another split and seed of the environment; found out where it can be.
         other: the environment over the other split, where it has data of its own.
         prompts: how many of a generator's prompts are compared for the splits.
+        longest: characters of the longest reply that is tried.
         progress: called with a check's name, its place and how many there are, before each.
 
     Raises:
@@ -161,6 +163,8 @@ def audit(
     """
     if prompts < 20:
         raise ValueError(f"prompts must be at least 20, got {prompts}")
+    if longest < 1 << 14:
+        raise ValueError(f"longest must be at least {1 << 14} characters, got {longest}")
     chosen = _chosen(checks, skip)
     found = _subject(subject, samples, tasks, seed, sibling)
     bounds = Bounds(cpu_s=seconds)
@@ -182,6 +186,7 @@ def audit(
         min(5.0, seconds),
         other=there,
         prompts=prompts,
+        longest=longest,
         measure=audit_bounds.long_replies,
     )
     try:

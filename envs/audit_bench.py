@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import os
 import pickle
-import subprocess
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,16 @@ import cloudpickle  # type: ignore[import-untyped]  # ships no types; Gymnasium 
 
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.maths.worker import cpu_seconds
+from .audit_nursery import forked, nursery
 from .audit_report import Failure
 from .task import Task
 
 _START_S = 120.0
-"""Wall-clock seconds that a twin may take to start; the usual figure is below one."""
+"""Wall-clock seconds that a copy may take to be made."""
 _CHUNK = 32
 """Replies judged together: what is lost when one of them never ends."""
+_SEED, _OTHER_SEED = 1, 2
+"""Python's hash seeds, of the twin and of the one that should judge the same."""
 _ENOUGH = 8
 """Twins killed, after which it is plain that replies do not end."""
 
@@ -86,22 +89,19 @@ class Twin:
         frozen: the verifier, as :func:`frozen` makes it.
         hash_seed: Python's; another one gives sets and dicts of text another order.
 
-    It starts while its maker goes on; the first request waits for it.
+    Raises:
+        CannotCopy: no process can be had.
     """
 
     def __init__(self, frozen: bytes, hash_seed: int) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "assay.envs.audit_twin", str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C is for us; the twin ends with our pipe
-        )
-        theirs.close()
+        try:
+            self._nursery, self._pid = forked(hash_seed, theirs)
+        except (EOFError, OSError) as error:
+            self._pipe.close()
+            raise CannotCopy(f"there is no process for the copy: {error}") from error
+        finally:
+            theirs.close()
         self._frozen, self._idle_mib = frozen, 0.0
 
     def wait(self) -> None:
@@ -124,7 +124,7 @@ class Twin:
         if not ready["ready"]:
             self.kill()
             raise CannotCopy(ready["reason"])
-        self._idle_mib = _resident_mib(self._process.pid)
+        self._idle_mib = _resident_mib(self._pid)
 
     def ask(self, request: tuple[Any, ...], bounds: Bounds, rows: int = 1) -> dict[str, Any]:
         """Put a request about so many rows.
@@ -135,19 +135,19 @@ class Twin:
         self.wait()
         cpu_s = bounds.cpu_s * (1 + rows / _CHUNK)
         wall_s = bounds.wall_s + rows * bounds.cpu_s
-        before, started = cpu_seconds(self._process.pid) or 0.0, time.monotonic()
+        before, started = cpu_seconds(self._pid) or 0.0, time.monotonic()
         try:
             self._pipe.send_bytes(pickle.dumps(request))
             while not self._pipe.poll(0.05):
-                if (cpu_seconds(self._process.pid) or 0.0) - before > cpu_s:
+                if (cpu_seconds(self._pid) or 0.0) - before > cpu_s:
                     raise _Overrun(f"did not end within {cpu_s:g} s of CPU time")
                 if time.monotonic() - started > wall_s:
                     raise _Overrun(f"did not end within {wall_s:g} s")
-                if _resident_mib(self._process.pid) - self._idle_mib > bounds.memory_mib:
+                if _resident_mib(self._pid) - self._idle_mib > bounds.memory_mib:
                     raise _Overrun(f"took more than {bounds.memory_mib:g} MiB of memory")
             return dict(json.loads(self._pipe.recv_bytes()))
         except (EOFError, OSError) as error:
-            code = self.kill()
+            code = self._end(1.0)
             raise _Overrun(f"ended the verifier's process, exit code {code}") from error
         except BaseException:  # its answer would be taken for that to the next request
             self.kill()
@@ -159,20 +159,22 @@ class Twin:
         return not self._pipe.closed
 
     def kill(self) -> int:
-        """End it at once."""
-        self._process.kill()
-        self._pipe.close()
-        return self._process.wait()
+        """End it at once, and say how it ended."""
+        return self._end(0.0)
 
     def close(self) -> None:
         """End it, and give it a moment to give back its sandboxes."""
         if self.alive:
-            self._pipe.close()
+            self._end(10.0)
+
+    def _end(self, within_s: float) -> int:
+        self._pipe.close()
         try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            return self._nursery.reap(self._pid, within_s)
+        except (EOFError, OSError):  # the nursery is gone, and with it whoever could tell
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            return -signal.SIGKILL
 
 
 class Bench:
@@ -193,7 +195,6 @@ class Bench:
         self.tried = 0
         self._frozen = frozen(verifier)
         self._twin: Twin | None = None
-        self._coming: Twin | None = None
         self._control: Trial | None = None
         self._endless: set[tuple[str, str]] = set()
         self._kills = 0
@@ -235,14 +236,13 @@ class Bench:
         return list(self._ready().ask(("check", list(references)), bounds)["faults"])
 
     def expect_fresh(self) -> None:
-        """Start the process of :meth:`fresh` beforehand."""
-        self._coming = self._coming or Twin(self._frozen, 2)
+        """Start what :meth:`fresh` needs beforehand."""
+        nursery(_OTHER_SEED)
 
     @contextlib.contextmanager
     def fresh(self) -> Iterator[None]:
         """Judge in another new process for a while, one with another hash seed."""
-        self.expect_fresh()
-        kept, self._twin, self._coming = self._twin, self._coming, None
+        kept, self._twin = self._twin, Twin(self._frozen, _OTHER_SEED)
         try:
             yield
         finally:
@@ -251,10 +251,9 @@ class Bench:
             self._twin = kept
 
     def close(self) -> None:
-        """End the twins."""
-        for twin in (self._twin, self._coming):
-            if twin is not None:
-                twin.close()
+        """End the twin."""
+        if self._twin is not None:
+            self._twin.close()
 
     def _asked(self, trials: Sequence[Trial]) -> dict[str, Any]:
         request = ("judge", [t.reply for t in trials], [t.task.reference for t in trials])
@@ -268,7 +267,7 @@ class Bench:
 
     def _ready(self) -> Twin:
         if self._twin is None or not self._twin.alive:
-            self._twin = Twin(self._frozen, 1)
+            self._twin = Twin(self._frozen, _SEED)
         return self._twin
 
     def _chunk(self, trials: Sequence[Trial]) -> list[Verdict | None]:

@@ -9,8 +9,9 @@ from .audit_bench import Trial
 from .audit_panel import Panel, Tried
 from .audit_replies import PATHOLOGICAL, growing
 
-SIZES = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20)
-"""Characters, each four times the one before: linear work takes 4 times as long, quadratic 16."""
+_STEPS = 5
+"""Sizes, each four times the one before: linear work takes 4 times as long, quadratic 16."""
+_MEGABYTE = 1 << 20
 
 _NOISE_S = 0.25
 """CPU seconds below which no growth is judged."""
@@ -44,7 +45,7 @@ def memory(panel: Panel) -> Tried:
     for kind in panel.long_replies.values():
         for size, trial, (_, mib) in kind[-1:]:
             worst = max(worst, mib)
-            allowed = panel.growth_mib * size / SIZES[-1]
+            allowed = panel.growth_mib * size / _MEGABYTE
             if mib > max(allowed, _NOISE_MIB):
                 failures.append(trial.failure(f"takes {mib:.0f} MiB; {allowed:.0f} are allowed"))
     cases = len(panel.long_replies)
@@ -75,7 +76,7 @@ def _growth_fault(costs: list[tuple[int, float]], most_s: float) -> str:
         if after > _NOISE_S and after > _RATIO * max(before, _NOISE_S / 100):
             return f"takes {after:.2f} s of CPU time, a quarter of its length {before:.3f} s"
     size, spent = costs[-1]
-    allowed = max(_NOISE_S, most_s * size / SIZES[-1])
+    allowed = max(_NOISE_S, most_s * size / _MEGABYTE)
     return f"takes {spent:.2f} s of CPU time; {allowed:.2f} are allowed" if spent > allowed else ""
 
 
@@ -90,7 +91,8 @@ def _cost(panel: Panel, trial: Trial) -> tuple[float, float] | None:
 
 def _sizes(panel: Panel) -> tuple[int, ...]:
     """A program is run for each, so there are fewer where there are programs."""
-    return SIZES if panel.subject.code is None else SIZES[1:4]
+    sizes = tuple(panel.longest // 4**step for step in reversed(range(_STEPS)))
+    return sizes if panel.subject.code is None else sizes[1:4]
 
 
 def _kinds(panel: Panel) -> dict[str, Callable[[int], str]]:

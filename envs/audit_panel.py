@@ -67,6 +67,7 @@ class Panel:
         floor: the most that a reply without the answer may earn.
         growth_mib: by how much memory may grow for a reply of a megabyte.
         growth_s: CPU seconds that a reply of a megabyte may take.
+        longest: characters of the longest reply.
         measure: takes the measures of long replies.
         other: the other split's prompts, where the caller gave them.
         prompts: how many prompts of a generator are compared.
@@ -81,6 +82,7 @@ class Panel:
     growth_mib: float = 128.0
     other: Sequence[str] | None = None
     prompts: int = 1000
+    longest: int = 1 << 20
     measure: Callable[[Panel], LongReplies] | None = None
 
     @cached_property

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import sys
 import time
 from multiprocessing.connection import Connection
 from typing import Any
@@ -84,7 +83,3 @@ def _memory(name: str) -> float:
             return next(float(x.split()[1]) / 1024 for x in file if x.startswith(f"{name}:"))
     except (OSError, StopIteration):
         return 0.0
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]))

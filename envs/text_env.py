@@ -78,7 +78,10 @@ class TextEnv(gym.Env[str, str]):
         self.observation_space, self.action_space = Unicode(), Unicode()
         self._state: State | None = None
         self._verdict: Verdict | None = None
-        self._responds_alone = type(self).respond_many is TextEnv.respond_many
+        kind = type(self)
+        self._responds_alone = kind.respond_many is TextEnv.respond_many
+        self._over_at_once = self._responds_alone and kind.respond is TextEnv.respond
+        self._judges_the_reply = kind.answer is TextEnv.answer
         if isinstance(source, Rows):
             refuse_bad_golds(self.name, source, rubric, self.row_name)
 
@@ -108,7 +111,10 @@ class TextEnv(gym.Env[str, str]):
             IndexError: there is no such task.
             ValueError: there is another option.
         """
-        named = None if options is None else known_options(options, ("task",)).get("task")
+        if type(options) is dict and options.keys() == _TASK:  # nearly always
+            named = options["task"]
+        else:
+            named = known_options(options, ("task",)).get("task")
         if seed is not None:
             super().reset(seed=seed)
         index = self.source.draw(self.np_random) if named is None else named
@@ -130,18 +136,19 @@ class TextEnv(gym.Env[str, str]):
         if type(action) is not str:
             _refuse_no_text(action)
         state.hear_text(action)  # as advance_text does, without its loops
-        turn = (
-            self.respond(state, action)
-            if self._responds_alone
-            else self.respond_many([state], [action])[0]
-        )
-        self._take(state, turn)
+        if self._over_at_once:
+            state.take(_OVER)
+        elif self._responds_alone:
+            self._take(state, self.respond(state, action))
+        else:
+            self._take(state, self.respond_many([state], [action])[0])
         ended: str = state.ended
         told, reward = describe(state), state.step_rewards[-1] or 0.0
         if ended:
             verdict = state.verdict
             if verdict is None:
-                verdict = self.rubric.verify(self.answer(state), state.task.reference)
+                answer = action if self._judges_the_reply else self.answer(state)
+                verdict = self.rubric.verify(answer, state.task.reference)
             self._verdict = verdict
             told |= findings(verdict)
             reward += math.nan if verdict.score is None else verdict.score
@@ -213,6 +220,10 @@ class TextEnv(gym.Env[str, str]):
 
     def _respond(self, states: Sequence[State], replies: Sequence[str]) -> None:
         """The environment's part of a turn in each episode."""
+        if self._over_at_once:
+            for state in states:
+                state.take(_OVER)
+            return
         turns = self.respond_many(states, replies)
         for state, turn in zip(states, turns, strict=True):
             self._take(state, turn)
@@ -225,9 +236,12 @@ class TextEnv(gym.Env[str, str]):
     def verdicts(self, states: Sequence[State]) -> list[Verdict]:
         """What episodes that are over are worth, judged in one batch."""
         asked = [state for state in states if state.verdict is None]
-        found = self.rubric.verify_many(
-            [self.answer(state) for state in asked], [state.task.reference for state in asked]
+        answers = (
+            [state.reply for state in asked]
+            if self._judges_the_reply
+            else [self.answer(state) for state in asked]
         )
+        found = self.rubric.verify_many(answers, [state.task.reference for state in asked])
         if len(asked) == len(states):
             return found
         rest = iter(found)
@@ -265,6 +279,7 @@ class TextEnv(gym.Env[str, str]):
 
 
 _OVER = Turn(done=True)
+_TASK = {"task"}
 
 
 def _refuse_no_text(reply: Any) -> None:

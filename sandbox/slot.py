@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -128,6 +129,7 @@ class Slot:
         start_s: float = 60.0,
     ) -> None:
         self._stream = stream
+        self._talking = threading.RLock()
         self._multiplexed = multiplexed
         self._end = end
         self._said = said
@@ -160,6 +162,10 @@ class Slot:
         Raises:
             SlotBroken: no reply, or none that makes sense.
         """
+        with self._talking:
+            return self._run(request)
+
+    def _run(self, request: Request) -> Reply:
         self.runs += 1
         self._number += 1
         if self._data or self._header or self._frame_left:
@@ -224,7 +230,8 @@ class Slot:
         """End the agent. Its end of the stream closes, and the sandbox with it."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for a reply
-        with contextlib.suppress(OSError):
+        # Not before it has left: the next file gets our number, and it would wait on that one.
+        with self._talking, contextlib.suppress(OSError):
             self._stream.close()
         self._end()
 

@@ -30,6 +30,8 @@ class Exact(Verifier):
         1.0
     """
 
+    quick = True
+
     def __init__(
         self,
         *,

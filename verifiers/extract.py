@@ -114,9 +114,11 @@ def final_answer(
         found = find(text)
         if found is None:
             continue
-        given, _, reason = found
+        given, named, reason = found
         if given is None:
             return Answer(None, rule, reason)
+        if named and len(given) <= longest:  # the rule has made sure of the rest
+            return found
         answer = given.strip()
         if answer and len(given) > longest:
             return Answer(None, rule, f"the answer is longer than {longest} characters")
@@ -262,7 +264,7 @@ def _hashed(text: str) -> Answer | None:
         return None
     line = text[at + 4 :].partition("\n")[0].strip()
     if line.isdecimal():  # nearly always
-        return Answer(line)
+        return Answer(line, "hash")
     line = line.lstrip("#").strip()
     heading = _WORD.search(line[:MAX_ANSWER]) and not _NUMBER_WITH_UNIT.fullmatch(line)
     return None if heading or not line else Answer(line.strip("*` "))

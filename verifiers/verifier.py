@@ -29,10 +29,14 @@ class Verifier:
         judges_form: whether only the form of a reply counts, whatever it says in that form. An
             audit does not expect it to see through a hedge.
         many_answers: whether one answer may be right for several tasks, as of many.
+        quick: whether judging takes a time in proportion to the reply's length, microseconds a
+            hundred characters, in this process, and waits for nothing. A server then judges short
+            replies without a thread. It is not inherited: each class says so of its own code.
     """
 
     judges_form: bool = False
     many_answers: bool = False
+    quick: bool = False
     _one_by_one: ClassVar[bool] = True
 
     def judge(self, reply: str, reference: Any) -> Verdict:

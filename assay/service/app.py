@@ -65,7 +65,6 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        app.state.begun = True
         sweeping = asyncio.create_task(_sweep(desk))
         try:
             yield
@@ -82,7 +81,7 @@ def create_app(
         lifespan=life,
         redoc_url=None,
     )
-    app.state.desk, app.state.begun = desk, False
+    app.state.desk = desk
     _answer_refusals(app)
     _add_v1(app, desk)
     _add_operations(app, desk)
@@ -105,6 +104,7 @@ def create_app(
             metrics=desk.metrics,
             routes=routes,
             serves=desk.identity,
+            under_way=desk.under_way,
         )
         app.state.guard = guard
         return guard

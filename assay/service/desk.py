@@ -17,6 +17,7 @@ from ..envs.tools import ToolEnv
 from ..lone_replies import played
 from ..verifiers import Verdict
 from . import messages
+from .at_once import FEW, AtOnce, weight_of
 from .held import Budget, HeldEpisode, Holder, earlier
 from .identity import PROTOCOL, identity
 from .judge import Judge, Taken
@@ -25,10 +26,10 @@ from .metrics import Metrics
 from .queue import Queue
 from .refused import Refused
 from .told import episodes_of, task_told, verdict_told
+from .under_way import UnderWay
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
-_FEW = 64
 
 
 class Desk:
@@ -55,6 +56,7 @@ class Desk:
         self.references, self.reasons = references, reasons
         self.identity = identity(env)
         self.budget = Budget(limits)
+        self.under_way = UnderWay(limits.under_way_mib * 2**20)
         self.metrics = metrics or Metrics()
         self.over_http = Holder(self.budget, lambda: secrets.token_urlsafe(16))
         self.queue = Queue(limits)
@@ -62,12 +64,7 @@ class Desk:
         self._judge = Judge(env, limits.episode_chars, self._verdict)
         self._turns = self.queue.batches(self._judge.take)
         self._scores = self.queue.batches(self._judge.score)
-        kind = type(env)
-        self._at_hand = (
-            isinstance(env.source, Rows)
-            and kind.begin is TextEnv.begin
-            and kind.task is TextEnv.task
-        )
+        self.at_once = AtOnce(env)
         self._ready: tuple[float, bool] | None = None
         self.metrics.watch(self)
 
@@ -110,21 +107,24 @@ class Desk:
             golds = await self._found(
                 len(keys), lambda: [task.reference for task, _ in self._find(keys)]
             )
-        self.queue.room_for(len(golds))
-        verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
+        if self.at_once.scores(asked):
+            verdicts = self._judge.score([(asked.replies, golds)])[0]
+        else:
+            self.queue.room_for(len(golds))
+            verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
         return {"verdicts": [self._verdict(v) for v in verdicts]}
 
     async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
         """Begin episodes."""
-        groups = asked.count if asked.tasks is None else len(asked.tasks)
-        self._allow("episodes", groups * asked.group_size)
-        self.budget.room_for(groups * asked.group_size)
+        weight = weight_of(asked)
+        self._allow("episodes", weight)
+        self.budget.room_for(weight)
 
         def begin() -> tuple[list[tuple[Task, int | None]], list[State]]:
             found = self._find(asked.tasks if asked.tasks is not None else self._drawn(asked))
             return found, [self.env.begin(t) for t, _ in found for _ in range(asked.group_size)]
 
-        found, states = await self._found(groups * asked.group_size, begin)
+        found, states = await self._found(weight, begin)
         held = holder.add(states, owner)
         told = [task_told(s.task, found[i // asked.group_size][1]) for i, s in enumerate(states)]
         return {
@@ -137,15 +137,23 @@ class Desk:
     async def step_and_reset(
         self, asked: messages.Steps, holder: Holder, owner: str = ""
     ) -> dict[str, Any]:
-        """Take steps, then begin episodes where that is asked for; no refusal costs an outcome."""
+        """Take steps, then begin episodes where that is asked for; no refusal costs an outcome.
+
+        Over HTTP, where steps say their turns, a message may be sent again, and begins none twice.
+        """
         told = await self.step(asked.steps, holder, owner)
-        if asked.reset is not None:
-            try:
-                told |= await self.reset(asked.reset, holder, owner)
-            except Refused as refused:
-                self.metrics.refused[refused.code] += 1
-                told["not_begun"] = refused.to_json()["error"]
-        return told
+        if asked.reset is None:
+            return told
+        reset = asked.reset
+        return told | await holder.once(asked, owner, lambda: self._next(reset, holder, owner))
+
+    async def _next(self, asked: messages.Reset, holder: Holder, owner: str) -> dict[str, Any]:
+        """Episodes that have begun, or why there are none."""
+        try:
+            return await self.reset(asked, holder, owner)
+        except Refused as refused:
+            self.metrics.refused[refused.code] += 1
+            return {"not_begun": refused.to_json()["error"]}
 
     async def step(
         self, asked: Sequence[messages.Step], holder: Holder, owner: str = ""
@@ -155,7 +163,9 @@ class Desk:
         for step in asked:
             self._allow_reply(step.reply)
         self.budget.room_for(0, sum(len(step.reply) for step in asked))
+        at_once = self.at_once.takes(asked)
         told: list[dict[str, Any]] = []
+        found: list[dict[str, Any]] = []
         taken: list[Taken] = []
         places: list[int] = []
         again: list[tuple[int, HeldEpisode]] = []
@@ -174,7 +184,12 @@ class Desk:
                 episode.begin(step.reply)
                 taken.append(Taken(episode, step.reply, step.truncated))
                 places.append(place)
-        if taken:
+        if taken and at_once:
+            try:
+                found = self._judge.take([taken])[0]
+            finally:
+                _settle(taken, holder)
+        elif taken:
             try:
                 self.queue.room_for(len(taken))
             except Refused:
@@ -184,8 +199,8 @@ class Desk:
             turns = self._turns.put(taken)
             turns.add_done_callback(lambda _: _settle(taken, holder))
             found = await self.queue.do(len(taken), turns)
-            for place, outcome in zip(places, found, strict=True):
-                told[place] = outcome
+        for place, outcome in zip(places, found, strict=True):
+            told[place] = outcome
         for place, episode in again:
             told[place] = await self._once_taken(episode, asked[place])
         if owner:
@@ -207,7 +222,7 @@ class Desk:
                 for (task, _), group in zip(tasks, asked.groups, strict=True)
             ]
 
-        found = await self._found(max(weight, _FEW + 1), judge)
+        found = await self._found(max(weight, FEW + 1), judge)
         return {
             "groups": [[verdict_told(v, reasons=self.reasons) for v in group] for group in found]
         }
@@ -264,16 +279,15 @@ class Desk:
         Raises:
             Refused: there is no such thing, or the environment raised.
         """
-        if self._at_hand and weight <= _FEW:  # a thread takes longer to begin than this takes
+        if self.at_once.found and weight <= FEW:  # a thread takes longer to begin than this takes
             return call()
         return await self.queue.call(weight, call)
 
     async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
         """The outcome of a step that was sent again while it was being taken."""
         try:
-            if episode.going is not None:
-                done = asyncio.shield(episode.going[1])
-                await asyncio.wait_for(done, self.limits.request_s)
+            if episode.busy:
+                await asyncio.wait_for(episode.till_end(), self.limits.request_s)
             answered = earlier(episode, step)
         except TimeoutError:
             late = Refused(504, "late", f"the step takes longer than {self.limits.request_s:g} s")

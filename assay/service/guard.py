@@ -17,6 +17,7 @@ from .metrics import Metrics
 from .rate import Rates
 from .refused import Refused
 from .tokens import Tokens
+from .under_way import Share, UnderWay
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -44,6 +45,7 @@ class Guard:
         tokens: who may ask.
         metrics: where it counts.
         routes: paths that are counted by their own name; the rest is ``other``.
+        under_way: bounds the bytes of all bodies together.
         serves: the hash of what is served; who expects another is refused.
     """
 
@@ -55,10 +57,11 @@ class Guard:
         tokens: Tokens,
         metrics: Metrics,
         routes: frozenset[str],
+        under_way: UnderWay,
         serves: str = "",
     ) -> None:
         self.app, self.limits, self.tokens, self.metrics = app, limits, tokens, metrics
-        self.routes, self.serves = routes, serves.encode()
+        self.routes, self.under_way, self.serves = routes, under_way, serves.encode()
         self.rates = Rates(limits.rate, limits.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,6 +80,7 @@ class Guard:
             size += len(message.get("body", b"")) + len(message.get("text") or "")
             await send(message)
 
+        scope["assay.told"] = 0  # what is answered past `sent`
         try:
             await self._let_in(scope, receive, sent)
         except Refused as refused:
@@ -91,7 +95,7 @@ class Guard:
             seconds = time.perf_counter() - started
             if scope["type"] == "http":
                 self.metrics.answered(self._route(scope), status, seconds)
-            self._note(scope, status, size, seconds)
+            self._note(scope, status, size + scope["assay.told"], seconds)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)
@@ -123,8 +127,10 @@ class Guard:
                     "verifiers or version differ, and so may its scores. Begin anew with it",
                 )
         if scope["type"] == "http":
-            receive = await self._whole_body(headers, receive)
-        elif self.metrics.sockets >= self.limits.sockets:
+            with self.under_way.share() as share:
+                await self.app(scope, await self._whole_body(headers, receive, share), send)
+            return
+        if self.metrics.sockets >= self.limits.sockets:
             raise Refused(
                 503, "sockets", f"{self.limits.sockets} WebSockets are open already", retry_s=1
             )
@@ -149,7 +155,9 @@ class Guard:
         if not same:
             raise Refused(403, "origin", "requests of other web pages are not answered")
 
-    async def _whole_body(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+    async def _whole_body(
+        self, headers: dict[bytes, bytes], receive: Receive, share: Share
+    ) -> Receive:
         """The body, once it is all there, as a route receives it."""
         limit = self.limits.body_bytes
         too_large = Refused(
@@ -173,6 +181,7 @@ class Guard:
                     size += len(part)
                     if size > limit:
                         raise too_large
+                    share.hold(size)
                     if part:
                         parts.append(part)
                     if len(parts) > 1000:  # a small part costs far more than its bytes

@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from ..envs import State
 from .limits import ServiceLimits
-from .messages import Step
+from .messages import Step, Steps
 from .refused import Refused
 
 
@@ -58,17 +58,34 @@ class HeldEpisode:
 
     Attributes:
         state: the episode; ``None`` when it is over.
-        going: the step that is being taken: its reply's digest, and what is done when it was.
+        going: the digest of the reply to the step that is being taken.
+        next: what a message with this episode's step has begun, and that message's digest.
+        next_chars: of the prompts in it.
     """
 
-    __slots__ = ("chars", "going", "id", "outcome", "reply_hash", "state", "touched", "turn")
+    __slots__ = (
+        "_ended",
+        "chars",
+        "going",
+        "id",
+        "next",
+        "next_chars",
+        "outcome",
+        "reply_hash",
+        "state",
+        "touched",
+        "turn",
+    )
 
     def __init__(self, id_: str, state: State) -> None:
         self.id = id_
-        self.going: tuple[bytes, asyncio.Future[None]] | None = None
+        self.going: bytes | None = None
+        self._ended: asyncio.Future[None] | None = None
         self.state: State | None = state
         self.turn, self.reply_hash = 0, b""
         self.outcome: dict[str, Any] | None = None
+        self.next: tuple[bytes, asyncio.Future[dict[str, Any]]] | None = None
+        self.next_chars = 0
         self.chars = sum(len(m["content"]) for m in state.task.messages)
         self.touched = 0.0
 
@@ -79,26 +96,33 @@ class HeldEpisode:
 
     def begin(self, reply: str) -> None:
         """A step is being taken from now on."""
-        self.going = digest(reply), asyncio.get_running_loop().create_future()
+        self.going = digest(reply)
 
     def is_taking(self, step: Step) -> bool:
         """Whether this very step is being taken: sent again after a broken connection, say."""
         return (
-            self.going is not None
-            and step.turn == self.turn
-            and digest(step.reply) == self.going[0]
+            self.going is not None and step.turn == self.turn and digest(step.reply) == self.going
         )
 
     def end(self) -> None:
         """None is any more, whether it was taken or not."""
-        if self.going is not None:
-            self.going[1].set_result(None)
-            self.going = None
+        self.going = None
+        if self._ended is not None:
+            self._ended.set_result(None)
+            self._ended = None
 
-    def took(self, reply: str, outcome: dict[str, Any], *, over: bool) -> None:
-        """Note what a step came to."""
+    async def till_end(self) -> None:
+        """Wait until none is being taken."""
+        if self.going is not None:
+            if self._ended is None:  # as a rule nobody waits for it
+                self._ended = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._ended)
+
+    def took(self, outcome: dict[str, Any], *, over: bool) -> None:
+        """Note what the step that was being taken came to."""
+        assert self.going is not None  # noqa: S101  # for the type
         self.turn += 1
-        self.reply_hash, self.outcome = digest(reply), outcome
+        self.reply_hash, self.outcome = self.going, outcome
         if over:
             self.state = None
 
@@ -193,6 +217,36 @@ class Holder:
             self._held.move_to_end(episode.id)
         return episode
 
+    async def once(
+        self, asked: Steps, owner: str, begin: Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """What a message begins after its steps; what it began, where it is sent again.
+
+        Its first episode remembers that, for as long as it is held when it is over. A message with
+        a step that does not say its turn is a new one each time.
+        """
+        again = self.keep and asked.steps and all(s.turn is not None for s in asked.steps)
+        episode = self.get(asked.steps[0].episode, owner) if again else None
+        if episode is None:
+            return await begin()
+        key = digest(asked.model_dump_json())
+        if episode.next is None or episode.next[0] != key:
+            begun = asyncio.ensure_future(begin())
+            episode.next = key, begun
+            begun.add_done_callback(lambda _: self._note(episode, begun))
+        return await asyncio.shield(episode.next[1])
+
+    def _note(self, episode: HeldEpisode, begun: asyncio.Future[dict[str, Any]]) -> None:
+        """Episodes were begun; where there are none, the message may be tried again."""
+        failed = begun.cancelled() or begun.exception() is not None
+        told = [] if failed else begun.result().get("episodes", [])
+        if episode.next is None or episode.next[1] is not begun:
+            return  # another message has come meanwhile
+        if not told:
+            episode.next = None
+        episode.next_chars = sum(len(m["content"]) for e in told for m in e["task"]["messages"])
+        self.grew(episode)
+
     def grew(self, episode: HeldEpisode) -> None:
         """Count an episode's text anew, when a step was taken; it may be over."""
         if episode.id not in self._held:  # forgotten meanwhile
@@ -207,6 +261,7 @@ class Holder:
         elif episode.outcome is not None:
             self._over[episode.id] = None
             now = sum(len(m["content"]) for m in episode.outcome["messages"])
+        now += episode.next_chars
         self._budget.chars += now - episode.chars
         episode.chars = now
 

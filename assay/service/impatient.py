@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
+from websockets.http11 import Request
+from websockets.protocol import State
+
+from .refused import Refused
+from .under_way import Share
 
 ENOUGH = 32 * 2**10
 """Bytes of messages that wait; with more a WebSocket is not read."""
 
 _EACH = 256
 """What a message costs beside its bytes."""
+
+SMALL = 16 * 2**10
+"""Bytes of a message that may be answered at once."""
+
+_TURN_S = 0.005
+"""How long messages of one packet are answered before other sockets have their turn."""
 
 FRAGMENTS = 4096
 """Of one WebSocket message: a fragment of one byte costs the server sixty."""
@@ -99,7 +112,85 @@ class ImpatientWebSocket(_Impatient, WebSocketsSansIOProtocol):
     that nobody reads would pile up.
     """
 
+    at_once: Callable[[str], str | None] | None = None
+    """Answers a short message where it is read; ``None`` for one that must wait for something."""
+
+    share: Share | None = None
+    """Of the bytes that all connections hold: of what is incomplete, waits or is being answered."""
+
+    refused = ""
+    """Why it was closed, where there was no room."""
+
     _waiting = 0
+    _open = 0
+    _listening = False
+    _till = 0.0
+    _got = 0
+    _incomplete: asyncio.TimerHandle | None = None
+
+    def handle_connect(self, event: Request) -> None:
+        """Begin, and let what answers know of this connection."""
+        super().handle_connect(event)
+        self._sizes: deque[int] = deque()
+        if not self.close_sent:
+            self.scope["assay.connection"] = self  # type: ignore[typeddict-unknown-key]  # ASGI lets servers add their own
+
+    def data_received(self, data: bytes) -> None:
+        """Take some, and answer what can be for a while, before others have their turn."""
+        self._till = self.loop.time() + _TURN_S
+        super().data_received(data)
+        self._count()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Hold nothing any more."""
+        super().connection_lost(exc)
+        self._complete()
+        if self.share is not None:
+            self.share.hold(0)
+        self.share = None
+
+    def answered(self, size: int) -> None:
+        """A message of so many bytes, as its :meth:`receive` told, is no longer held."""
+        self._open -= size
+        self._count()
+
+    def _count(self) -> None:
+        """Hold what is held; there must be room for it, and messages must become complete."""
+        if self.disconnected:
+            return
+        incomplete = len(self.conn.reader.buffer) + sum(map(len, self.frames))
+        if not incomplete:
+            self._complete()
+        elif self._incomplete is None:
+            self._incomplete = self.loop.call_later(self.read_s, self._end_if_incomplete, self._got)
+        if self.share is not None and incomplete + self._open != self.share.bytes:
+            try:
+                self.share.hold(incomplete + self._open)
+            except Refused as refused:
+                self._refuse(refused)
+
+    def _complete(self) -> None:
+        if self._incomplete is not None:
+            self._incomplete.cancel()
+            self._incomplete = None
+
+    def _end_if_incomplete(self, got: int) -> None:
+        """End it where no message has come whole for so long; but not where it was not read."""
+        self._incomplete = None
+        if got == self._got and self._waiting <= ENOUGH and self.writable.is_set():
+            self.transport.abort()
+        else:
+            self._count()
+
+    def _refuse(self, refused: Refused) -> None:
+        """Close with "try again later"."""
+        if self.close_sent or self.transport.is_closing():
+            return
+        self.refused = refused.code
+        self.conn.fail(1013, refused.code)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent, self.frames = True, []
+        self.transport.close()
 
     def pause_writing(self) -> None:
         """The client does not read: neither is it read."""
@@ -114,21 +205,56 @@ class ImpatientWebSocket(_Impatient, WebSocketsSansIOProtocol):
     def send_receive_event_to_app(self) -> None:
         """Hand a message on. Unlike uvicorn's it does not stop reading at each: two calls less."""
         size = sum(map(len, self.frames))
+        self._got += 1
+        if size <= SMALL and self._is_free() and self._answered():
+            return
         self.read_paused = True  # then uvicorn leaves the transport as it is
         super().send_receive_event_to_app()
         if self.close_sent:  # it was let go of: what is to come is the client's goodbye
             return
         self._waiting += size + _EACH
+        self._open += size + _EACH
+        self._sizes.append(size + _EACH)
         if self._waiting > ENOUGH:
             self.transport.pause_reading()
 
     async def receive(self) -> Any:
         """The next message."""
+        self._listening = True
         message = await self.queue.get()
+        self._listening = False
+        if message["type"] == "websocket.receive":
+            message["assay.bytes"] = self._sizes.popleft()  # type: ignore[typeddict-unknown-key]  # as above
         if self.queue.empty():
             self._waiting = 0
             self._read_on()
         return message
+
+    def _is_free(self) -> bool:
+        """Whether nothing is before a message, and its answer can be written."""
+        return (
+            self._listening
+            and self.at_once is not None
+            and self.curr_msg_data_type == "text"
+            and self.queue.empty()
+            and self.writable.is_set()
+            and self.conn.state is State.OPEN
+            and self.loop.time() < self._till
+        )
+
+    def _answered(self) -> bool:
+        """Answer a message here and now, if that can be: a task costs as much again."""
+        try:
+            text = b"".join(self.frames).decode()
+        except UnicodeDecodeError:
+            return False
+        answer = self.at_once(text) if self.at_once is not None else None
+        if answer is None:
+            return False
+        self.frames = []
+        self.conn.send_text(answer.encode())
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        return True
 
     def _read_on(self) -> None:
         if self._waiting <= ENOUGH and self.writable.is_set():

@@ -144,5 +144,5 @@ class Judge:
             "truncated": state.ended == "truncated",
             "verdict": None if verdict is None else self._told(verdict),
         }
-        episode.took(step.reply, outcome, over=bool(state.ended))
+        episode.took(outcome, over=bool(state.ended))
         return outcome

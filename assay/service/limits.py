@@ -11,6 +11,8 @@ class ServiceLimits:
 
     Attributes:
         body_bytes: of one request's body, or of one WebSocket message.
+        under_way_mib: bodies and messages that are coming in, wait or are being answered, over all
+            connections; more are told 503, and a WebSocket is closed with 1013.
         batch: replies, episodes or steps in one request.
         reply_chars: of one reply.
         episode_chars: of one episode's conversation; one that grows past it is cut off there.
@@ -23,7 +25,8 @@ class ServiceLimits:
         queue: replies that wait to be judged or answered; more are told 503.
         threads: for environments and verifiers.
         request_s: a request that takes longer is told 504.
-        read_s: for a request's headers, for its body, and for a client to read its answer.
+        read_s: for a request's headers, for its body or a WebSocket message to be complete, and for
+            a client to read its answer.
         rate: requests and WebSocket messages a second of one token (of one address where there
             are no tokens); 0 for no limit.
         burst: how many may come at once before ``rate`` counts.
@@ -33,6 +36,7 @@ class ServiceLimits:
     """
 
     body_bytes: int = 8 * 2**20
+    under_way_mib: int = 256
     batch: int = 1024
     reply_chars: int = 200_000
     episode_chars: int = 2_000_000

@@ -58,6 +58,11 @@ class Metrics(Collector):
             found = self._by_route[route] = self._seconds.labels(route)
         found.observe(seconds)
 
+    def closed(self, code: str) -> None:
+        """Count a WebSocket that was closed because there was no room for what it sent."""
+        if code:
+            self.refused[code] += 1
+
     def collect(self) -> Iterator[Metric]:
         """Prometheus's question."""
         requests = CounterMetricFamily(
@@ -82,6 +87,7 @@ class Metrics(Collector):
             for name, what, value in (
                 ("episodes", "Episodes that are held.", budget.episodes),
                 ("held_bytes", "Text of episodes, at 4 bytes a character.", 4 * budget.chars),
+                ("under_way_bytes", "Requests not answered yet.", self._desk.under_way.bytes),
                 ("queue", "Replies that wait, or are worked on.", self._desk.queue.waiting),
             ):
                 yield GaugeMetricFamily(f"assay_{name}", what, value=value)

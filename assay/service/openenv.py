@@ -117,9 +117,12 @@ class _Session:
     async def run(self) -> None:
         """Answer until the client leaves."""
         owner = self.websocket.scope["assay.owner"]
+        connection = self.websocket.scope.get("assay.connection")
         self.desk.metrics.sockets += 1
         try:
             await self.websocket.accept()
+            if connection is not None:
+                connection.share = self.desk.under_way.share()
             while True:
                 raw = await self.patience.till(self.websocket.receive())
                 if raw["type"] == "websocket.disconnect":
@@ -130,9 +133,13 @@ class _Session:
                 if answer is None:
                     return
                 await self.websocket.send_text(encoded(answer))
+                if connection is not None:
+                    connection.answered(raw["assay.bytes"])
         except (WebSocketDisconnect, TimeoutError):
             pass
         finally:
+            if connection is not None:
+                self.desk.metrics.closed(connection.refused)
             self.patience.end()
             self.desk.metrics.sockets -= 1
             self.holder.end()

@@ -45,6 +45,10 @@ class Patience:
         finally:
             self._waiting = False
 
+    def heard(self) -> None:
+        """Something came another way."""
+        self._waits += 1
+
     def end(self) -> None:
         """Look no more."""
         self._timer.cancel()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import uvicorn
@@ -91,8 +94,23 @@ def serve(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(2048)
+        server = uvicorn.Server(config)
         name = f"[{host}]" if family == socket.AF_INET6 else host
-        if listening is not None:
-            scheme = "https" if certificate else "http"
-            listening(f"{scheme}://{name}:{listener.getsockname()[1]}")
-        asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+        with _hears_sigterm(server):
+            if listening is not None:
+                scheme = "https" if certificate else "http"
+                listening(f"{scheme}://{name}:{listener.getsockname()[1]}")
+            asyncio.run(server.serve(sockets=[listener]))
+
+
+@contextlib.contextmanager
+def _hears_sigterm(server: uvicorn.Server) -> Iterator[None]:
+    """Let SIGTERM end it from now on: its own handler comes only when it serves."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    before = signal.signal(signal.SIGTERM, server.handle_exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -8,10 +8,13 @@ import itertools
 import json
 import logging
 import time
+from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
+from starlette.types import Message
 
 from . import messages
 from .desk import Desk
@@ -35,21 +38,45 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     owner = websocket.scope["assay.owner"]
     room = asyncio.Semaphore(desk.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()
+
+    def at_once(text: str) -> str | None:
+        if answering:  # it may be for an episode of which a step is being taken
+            return None
+        started, asked = time.perf_counter(), _read(text)
+        if isinstance(asked, Refused) or not desk.at_once.answers(asked) or rates.wait_s(owner):
+            return None
+        patience.heard()
+        holder.forget_idle()
+        answer = _finished(_answer(desk, holder, asked, started))
+        websocket.scope["assay.told"] += len(answer)
+        return answer
+
+    def over(size: int, task: asyncio.Task[None]) -> None:
+        answering.discard(task)
+        room.release()
+        if connection is not None:
+            connection.answered(size)
+
+    connection = websocket.scope.get("assay.connection")  # of our own server, not of others
     desk.metrics.sockets += 1
     try:
         await websocket.accept()
+        if connection is not None:
+            connection.at_once, connection.share = at_once, desk.under_way.share()
         while True:
-            text = await _next(websocket, patience, holder)
+            message = await _next(websocket, patience, holder)
             while wait := rates.wait_s(owner):
                 await asyncio.sleep(wait)
             await room.acquire()
-            task = asyncio.create_task(_answer(websocket, desk, holder, text))
+            task = asyncio.create_task(_tell(websocket, desk, holder, message))
             answering.add(task)
-            task.add_done_callback(answering.discard)
-            task.add_done_callback(lambda _: room.release())
+            task.add_done_callback(partial(over, message.get("assay.bytes", 0)))
     except (WebSocketDisconnect, TimeoutError):
         pass
     finally:
+        if connection is not None:
+            connection.at_once = None
+            desk.metrics.closed(connection.refused)
         patience.end()
         desk.metrics.sockets -= 1
         for task in answering:
@@ -59,7 +86,7 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
             await websocket.close()
 
 
-async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> str | bytes:
+async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> Message:
     """The next message; a socket on which nothing comes for too long is closed.
 
     Raises:
@@ -70,27 +97,51 @@ async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> str
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     holder.forget_idle()
-    text: str | None = message.get("text")
-    return message["bytes"] if text is None else text
+    return message
 
 
-async def _answer(websocket: WebSocket, desk: Desk, holder: Holder, text: str | bytes) -> None:
-    """Answer one message; a client that has left is not told."""
-    started, route = time.perf_counter(), "ws:invalid"
-    status = 200
-    id_: int | str | None = None
+def _read(text: str | bytes) -> messages.SocketMessage | Refused:
+    """What a message asks for, or why it is none."""
     try:
-        asked = messages.SOCKET.validate_json(text)
-        id_, route = asked.id, f"ws:{asked.op}"
-        answer = encoded({"id": id_, **await _done(asked, desk, holder)})
+        return messages.SOCKET.validate_json(text)
     except ValidationError as error:
-        status = 422
         where = "; ".join(
             f"{'.'.join(str(part)[:50] for part in e['loc'])}: {e['msg'][:200]}"
             for e in error.errors(include_url=False, include_input=False)[:5]
         )
-        desk.metrics.refused["invalid"] += 1
-        answer = encoded({"id": id_, **Refused(status, "invalid", where).to_json()})
+        return Refused(422, "invalid", where)
+
+
+async def _tell(websocket: WebSocket, desk: Desk, holder: Holder, message: Message) -> None:
+    """Answer one message; a client that has left is not told."""
+    started = time.perf_counter()
+    text: str | None = message.get("text")
+    answer = await _answer(desk, holder, _read(message["bytes"] if text is None else text), started)
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await websocket.send_text(answer)
+
+
+def _finished(answer: Coroutine[Any, Any, str]) -> str:
+    """What needs not wait for anything."""
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return str(done.value)
+    answer.close()
+    raise RuntimeError("an answer at once had to wait")
+
+
+async def _answer(
+    desk: Desk, holder: Holder, asked: messages.SocketMessage | Refused, started: float
+) -> str:
+    """The answer to one message."""
+    route, status = "ws:invalid", 200
+    id_: int | str | None = None
+    try:
+        if isinstance(asked, Refused):
+            raise asked
+        id_, route = asked.id, f"ws:{asked.op}"
+        answer = encoded({"id": id_, **await _done(asked, desk, holder)})
     except Refused as refused:
         status = refused.status
         desk.metrics.refused[refused.code] += 1
@@ -100,8 +151,7 @@ async def _answer(websocket: WebSocket, desk: Desk, holder: Holder, text: str | 
         status = 500
         answer = encoded({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})
     desk.metrics.answered(route, status, time.perf_counter() - started)
-    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        await websocket.send_text(answer)
+    return answer
 
 
 async def _done(asked: messages.SocketMessage, desk: Desk, holder: Holder) -> dict[str, Any]:

@@ -204,6 +204,7 @@ def test_names_that_stand_for_nothing_are_told(run, name, words) -> None:
     [
         (["audit", "Exact", "--check", "nul"], "there is no check 'nul'"),
         (["audit", "Exact", "--prompts", "1"], "prompts must be at least 20, got 1"),
+        (["audit", "Exact", "--longest", "9"], "longest must be at least 16384 characters, got 9"),
         (["audit", "Exact", "--other", "x"], "--other goes with an environment"),
         (["audit", "Exact", "--data", "none.jsonl"], "no such file: none.jsonl"),
         (["audit", "mine_for_audit:Shout"], "Shout needs references to be audited with"),

@@ -28,7 +28,7 @@ def data(tmp_path):
 @pytest.fixture
 def run(capsys, monkeypatch):
     """Run a command line; gives exit code, stdout and stderr."""
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "1000")
 
     def run_one(*args):
         monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])

@@ -150,7 +150,7 @@ def test_the_page_is_what_was_measured() -> None:
 
 
 def test_a_script_runs_its_study_and_the_command_line_knows_it(tmp_path: Path) -> None:
-    name = "grpo_outcome"
+    name = "multi_objective"
     script = ROOT / "examples/family" / f"{name}.py"
     done = subprocess.run(
         [sys.executable, script, "--short", "--out", tmp_path], capture_output=True, text=True

@@ -47,11 +47,17 @@ SAME = [
     (r"(-\infty,3]", r"\{x \mid x \le 3\}"), (r"(-\infty,3]", r"\{x : x \le 3\}"),
     (r"(-\infty,\infty)", r"\text{all real numbers}"), ("x>3", r"\{x \in \mathbb{R} : x > 3\}"),
     (r"x<-2 \text{ and } x>3", r"x>3 \text{ and } x<-2"), ("-1<x<5", r"x>-1 \text{ and } x<5"),
+    ("70000", r"\$70,000 profit"), ("5", r"\$5\text{ per hour}"), (r"\$5", r"\$5\text{ profit}"),
+    ("5 dollars per hour", r"\$5\text{ per hour}"), ("5000000", r"\$5\text{ million profit}"),
+    ("1/3", r"\tfrac13\text{ of the cake}"), (r"$\$1,800$", "1800"), (r"\$1,800", r"$\$1,800$"),
     ("9", r"9 \pmod{10}"), ("x^2", "x**2"), ("2^{n}", "2**n"),
     ("B", "(B) Paris"), ("B", "B. 12"), ("B", "B: Paris"), (r"\phi", r"\varphi"),
 ]  # fmt: skip
 
 DIFFERENT = [
+    ("(3,-5)", "(y=3, x=-5)"), ("(3,-5)", "(x=3, x=-5)"),
+    ("5", r"\$5\text{ cents}"), ("5", r"\$5\text{ or } \$6"), ("5", r"\$5\text{ million}"),
+    ("5", r"\$5^\circ"), (r"\$5", r"\$5\text{ per hour}"), ("5", r"5\text{ of the other}"),
     ("23", r"23\text{ or more}"), ("23", r"23\text{ or so}"), ("23", "24_{10}"), ("23", "23_{8}"),
     ("23", r"23\text{ and change}"), ("23", "[ABC]=24"), ("23", "f^{-1}(23)=3"),
     (r"(-\infty,-2)\cup(3,\infty)", r"x<-2 \text{ and } x>3"), ("9", r"9 \bmod 5"), ("9", "9**2"),
@@ -101,6 +107,25 @@ def test_every_gold_wins_against_its_own_echo(gold: str, answer: str) -> None:
     assert math.check_reference(gold) is None
     assert math.verify(boxed(gold), gold).score == 1.0
     assert math.verify(boxed(answer), f"${gold}$").score == 1.0
+
+
+DRESSES = [
+    "$%s$", "$$%s$$", r"\(%s\)", r"\[%s\]", "$%s$.", "  %s  ", "~%s~", "\n%s\n", "{%s}", "= %s",
+    r"\displaystyle %s", r"\Large %s", r"{\bf %s}", r"\boldsymbol{%s}", r"\mathbf{%s}",
+    r"\underline{%s}", r"\color{red}{%s}", r"\textcolor{blue}{%s}", r"\, %s \,", r"\quad %s", "%s;",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_what_is_around_an_answer_changes_nothing(dress: str) -> None:
+    for pairs, score in ((SAME, 1.0), (DIFFERENT, 0.0)):
+        plain = [(g, a) for g, a in pairs if r"\text{12" not in a and "$" not in g + a]
+        golds, answers = zip(*plain, strict=True)
+        dressed = [dress % gold for gold in golds]
+        found = math.verify_many([boxed(answer) for answer in answers], dressed)
+        found += math.verify_many([boxed(dress % answer) for answer in answers], list(golds))
+        # A wrong answer may be one that cannot be read, and so may a reference be.
+        assert [v.score or 0.0 for v in found] == [score] * len(found)
 
 
 def test_a_reference_may_be_a_number() -> None:

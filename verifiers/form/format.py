@@ -57,6 +57,7 @@ class Format(Verifier):
     """
 
     judges_form = True
+    quick = True
 
     def __init__(
         self,

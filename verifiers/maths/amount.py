@@ -51,6 +51,9 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
     right, other_unit = without_unit(answer)
     if unit != other_unit and ((unit and other_unit) or not on.how.units):
         return False
+    inner = read_respelled(right) if other_unit else None
+    if inner is not None and inner.unit:
+        return False  # $5 cents is neither
     if (left, right) != (gold, answer):
         same = on.same(left, right, depth + 1)
         return on.note("a unit is left out") if same and unit != other_unit else same

@@ -33,12 +33,22 @@ def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
         return None if expression.kind is Kind.EXPRESSION and "matrix" in expression.text else False
     if not same_frame or len(a.parts) != len(b.parts):
         return False
+    if _misnamed(a, b) or _misnamed(b, a):
+        return False
     pairs = list(zip(a.parts, b.parts, strict=True))
     if on.how.worked_out and (bare := _without_factor(b)) is not None:
         if any(to_be_worked_out(x, y, on) for x, y in zip(a.parts, bare.parts, strict=True)):
             return False
         on = on.by_value()  # it is read_shape that has multiplied each cell by the factor
     return all_of(on.same(x, y, depth + 1) for x, y in pairs)
+
+
+def _misnamed(one: Shape, other: Shape) -> bool:
+    """Whether one alone names its members, and in no order of names: ``(y=3, x=-5)``."""
+    named = [assignment(read_shape(part)) is not None for part in one.parts if "=" in part]
+    if sum(named) < 2 or any("=" in part for part in other.parts):
+        return False
+    return _coordinates(one) is None
 
 
 def _without_factor(matrix: Shape) -> Shape | None:

@@ -37,7 +37,12 @@ _TEXT = re.compile(
     r"boldsymbol|bm|underline)"
     r"\s*\{([^{}]*)\}"
 )
-_WORDED = re.compile(r"\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}")  # \text{12 apples}
+_COLOR = re.compile(r"\\(?:text)?color\s*\{[A-Za-z0-9!]{1,30}\}\s*")
+_SWITCH = re.compile(r"\\(?:[lL]arge|LARGE|[hH]uge|small|bf|bfseries|rm)(?![A-Za-z])\s*|=\s*(?==)?")
+_MEANT = re.compile(r",|\\(?:choose|over|atop|brace)(?![A-Za-z])")  # braces that say something
+_STYLE = re.compile(r"\\(?:boldsymbol|bm|pmb|mathbf|mathit|underline)\s*\{(?=.)")
+_FORMULA = re.compile(r"(?<!\\)\$(?=\S)((?:[^$\\]|\\.){1,500}?)(?<=\S)\$(?!\d)")
+_WORDED = re.compile(r"\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}[ .]*")  # \text{12 apples}
 _UNIT_LETTERS = frozenset("mghlLsNJWV")
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
@@ -116,7 +121,9 @@ def respell(text: str) -> str:
         return text
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
-    text = undelimited(text.translate(_CHARACTERS).strip())
+    text = _unstyled(undelimited(text.translate(_CHARACTERS).strip()))
+    if "$" in text:  # $12$ cm
+        text = _FORMULA.sub(r"\1", text)
     text = _commanded(text) if "\\" in text or "{" in text else text
     text = text.replace("~", " ")
     grouped = _GROUPED_FACTOR.match(text) if "," in text else None
@@ -151,9 +158,27 @@ def undelimited(text: str) -> str:
             len(text) > len(left) + len(right)
             and text.startswith(left)
             and text.endswith(right)
-            and left not in inside
+            and left not in inside.replace("\\$", "")  # \$ is money
+            and not (right[0] == "$" and (len(inside) - len(inside.rstrip("\\"))) % 2)
         ):
             return inside.strip()
+    return text
+
+
+def _unstyled(text: str) -> str:
+    r"""Without colour, size, a leading ``=``, and the ``\boldsymbol{...}`` around all of it."""
+    text = _COLOR.sub("", text) if "color" in text else text
+    while text[:1] in {"\\", "{", "="}:
+        switched, styled = _SWITCH.match(text), _STYLE.match(text)
+        if switched:
+            text = text[switched.end() :]
+            continue
+        inside = text[styled.end() if styled else 1 : -1]
+        # A vector's name stays as it is.
+        kept = inside.isalpha() if styled else _MEANT.search(inside) and not _SWITCH.match(inside)
+        if text[-1] != "}" or kept or not (styled or text[0] == "{") or not balanced(inside):
+            break
+        text = undelimited(inside.strip())
     return text
 
 

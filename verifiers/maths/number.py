@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from .conventions import Conventions
 from .latex import spelled
-from .unit import MAGNITUDES, currency, read_unit, same_unit
+from .unit import MAGNITUDES, currency, priced, read_unit, same_unit
 
 MAX_EXPONENT = 1000
 """Powers of ten beyond this are left unread: "1e999999999" would take the day to write out."""
@@ -104,7 +104,10 @@ def read_respelled(text: str) -> Number | None:
     unit = f"{unit} {after['scale'].lower()}" if after["scale"] else unit
     money = currency(body["currency"])
     if money and unit and money != unit:
-        return None
+        priced_in = None if after["degree"] else priced(money, unit)
+        if priced_in is None:
+            return None
+        money, unit = priced_in, ""
     digits = len(body["decimal"].partition(".")[2]) if body["decimal"] and not magnitude else 0
     return Number(-value if body["sign"] == "-" else value, percent, unit or money, digits)
 

@@ -41,6 +41,20 @@ _SAME_PHRASE = {
     "mph": "mi per hour", "kph": "km per hour", "km/h": "km per hour", "m/s": "m per second",
 }  # fmt: skip
 _POWERS = {"square": "2", "cubic": "3"}
+_MONEY = frozenset(
+    (*_CURRENCIES.values(), "cent", "penny", "pennie", "pence", "rupee", "peso", "franc")
+)
+_SHARE = re.compile(r"of (?:the|a|an|his|her|its|their|my|your|our) (?=[a-z])")
+
+
+def priced(money: str, words: str) -> str | None:
+    """The unit of an amount with a sign and with words: ``$5 per hour``, ``$5 profit``.
+
+    ``None`` where the words are other money, as in ``$5 cents``.
+    """
+    if not _MONEY.isdisjoint(words.split()):
+        return None
+    return f"{money} {words}" if words.startswith("per ") else money
 
 
 def currency(sign: str) -> str:
@@ -61,7 +75,7 @@ def read_unit(text: str) -> str | None:
     power = text[found.end(2 if bare else 1) :].strip("^{} ")
     if name[-1:] in {"2", "3"}:
         name, power = name[:-1], name[-1]
-    words = name.split()
+    words = _SHARE.sub("", name, count=1).split() if name.startswith("of ") else name.split()
     if not bare and found.group(1).lstrip().startswith(","):
         return None  # what "\\text{ or more}" became: its comma joins
     if not words or len(words) > 4 or not _NO_UNIT.isdisjoint(words):

@@ -249,3 +249,69 @@ def test_many_messages_in_one_packet_all_have_their_answers(host, served) -> Non
             found = [json.loads(ws.recv(timeout=60)) for _ in range(3000)]
     assert sorted(f["id"] for f in found) == list(range(3000))
     assert {f["verdicts"][0]["score"] for f in found} == {1.0}
+
+
+def test_a_message_that_is_sent_again_begins_no_episode_twice(served) -> None:
+    app = create_app(served.Guess())
+    budget = app.state.desk.budget
+    with TestClient(app) as client:
+
+        def ask(steps, **reset):
+            body = {"steps": steps, "reset": reset}
+            return client.post("/v1/episodes/step", json=body).json()
+
+        first = client.post("/v1/episodes", json={"tasks": [40]}).json()["episodes"][0]["episode"]
+        step = {"episode": first, "reply": "40", "turn": 0}
+        one = ask([step], tasks=[1, 2])
+        chars = budget.chars
+        assert ask([step], tasks=[1, 2]) == one
+        assert (budget.episodes, budget.chars) == (3, chars)
+        other = ask([step], tasks=[1])["episodes"]
+        assert other[0]["episode"] not in {e["episode"] for e in one["episodes"]}
+        assert budget.episodes == 4
+        del step["turn"]
+        steps = [{**step, "episode": other[0]["episode"], "reply": "5"}]
+        assert ask(steps, tasks=[1])["episodes"] != ask(steps, tasks=[1])["episodes"]
+        assert budget.episodes == 6
+
+
+def test_a_message_that_could_begin_none_may_be_tried_again(served) -> None:
+    app = create_app(served.Guess(), ServiceLimits(episodes=1))
+    with TestClient(app) as client:
+        id_ = client.post("/v1/episodes", json={"tasks": [40]}).json()["episodes"][0]["episode"]
+        step = {"episode": id_, "reply": "50", "turn": 0}
+        body = {"steps": [step], "reset": {"tasks": [1]}}
+        told = client.post("/v1/episodes/step", json=body).json()
+        assert told["not_begun"]["code"] == "episodes"
+        app.state.desk.budget.limits = ServiceLimits(episodes=2)
+        again = client.post("/v1/episodes/step", json=body).json()
+        assert again["outcomes"] == told["outcomes"]
+        assert len(again["episodes"]) == 1
+
+
+def test_what_is_begun_while_a_message_is_sent_again_is_begun_once() -> None:
+    class SlowToBegin(TextEnv):
+        """Begins when the test lets it."""
+
+        def __init__(self) -> None:
+            super().__init__(Rows([Task("?", "x")]), Exact())
+            self.free, self.second, self.begun = threading.Event(), threading.Event(), 0
+
+        def begin(self, task):
+            self.begun += 1
+            if self.begun > 1:
+                self.second.set()
+                self.free.wait(30)
+            return super().begin(task)
+
+    env = SlowToBegin()
+    with TestClient(create_app(env)) as client, ThreadPoolExecutor(2) as pool:
+        id_ = client.post("/v1/episodes", json={"tasks": [0]}).json()["episodes"][0]["episode"]
+        step = {"episode": id_, "reply": "x", "turn": 0}
+        body = {"steps": [step], "reset": {"tasks": [0]}}
+        asked = [pool.submit(client.post, "/v1/episodes/step", json=body) for _ in range(2)]
+        assert env.second.wait(30)
+        env.free.set()
+        one, two = (found.result().json() for found in asked)
+    assert one == two
+    assert env.begun == 2

@@ -1,0 +1,60 @@
+"""One slot over a pair of sockets, its agent played by the test."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+
+import pytest
+
+from assay.sandbox.limits import Limits
+from assay.sandbox.slot import Origin, Request, Slot, SlotBroken
+
+GREETING = json.dumps({"ready": 1, "python": "3.11", "switches": False}).encode()
+ASKED = Request("program", b"", b"", Limits(cpu_s=60.0))
+
+
+def test_closing_ends_a_run_however_early_it_comes() -> None:
+    """A run that was about to wait could wait on the file that had got the slot's number.
+
+    Threads that never sleep take the processor from it at just that moment, now and then.
+    """
+    ended = threading.Event()
+
+    def spin() -> None:
+        while not ended.is_set():
+            pass
+
+    spinning = [threading.Thread(target=spin, daemon=True) for _ in range(3)]
+    for thread in spinning:
+        thread.start()
+    try:
+        for _ in range(40):
+            _close_while_it_begins()
+    finally:
+        ended.set()
+        for thread in spinning:
+            thread.join()
+
+
+def _close_while_it_begins() -> None:
+    near, far = socket.socketpair()
+    far.sendall(struct.pack(">I", len(GREETING)) + GREETING)
+    slot = Slot(near, Origin(), multiplexed=False, end=lambda: None)
+    broken = []
+
+    def run() -> None:
+        with pytest.raises(SlotBroken) as found:
+            slot.run(ASKED)
+        broken.append(found.value)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    slot.close()
+    others = socket.socketpair()  # gets the number of the stream that was closed
+    thread.join(timeout=20)
+    for end in (far, *others):
+        end.close()
+    assert broken, "the run waits still, though its slot was closed"

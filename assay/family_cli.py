@@ -198,5 +198,7 @@ the section says so, and what was tried.
 
 `assay family list` names them with their cost; `assay family run NAME` repeats one, and
 `examples/family/NAME.py` is the whole of it. A cell is the mean over the seeds, with the least and
-the most in brackets. "CPU s" and "peak MiB" are of an arm's process, with its imports.
+the most in brackets. "CPU s" and "peak MiB" are of an arm's process, with its imports. A seed gives
+the same numbers again on one version and one processor; with other rounding, which training
+amplifies, a repeated run agrees with the verdict and not with the digits.
 """

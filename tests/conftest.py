@@ -1,10 +1,16 @@
 """What all tests share."""
 
+import os
 import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+
+# The command line's console keeps the width that it finds when it is first imported: not that of
+# whichever test happens to be the first.
+os.environ.pop("COLUMNS", None)
+import assay.console  # noqa: F401  # as above
 
 # A shell without job control starts background jobs with SIGINT ignored, and children inherit it:
 # then no test of Ctrl-C could work, whatever the code does.

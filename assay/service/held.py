@@ -58,7 +58,7 @@ class HeldEpisode:
 
     Attributes:
         state: the episode; ``None`` when it is over.
-        going: the digest of the reply to the step that is being taken.
+        going: turn and digest of the reply of the step that is being taken.
         next: what a message with this episode's step has begun, and that message's digest.
         next_chars: of the prompts in it.
     """
@@ -79,7 +79,7 @@ class HeldEpisode:
 
     def __init__(self, id_: str, state: State) -> None:
         self.id = id_
-        self.going: bytes | None = None
+        self.going: tuple[int, bytes] | None = None
         self._ended: asyncio.Future[None] | None = None
         self.state: State | None = state
         self.turn, self.reply_hash = 0, b""
@@ -96,13 +96,11 @@ class HeldEpisode:
 
     def begin(self, reply: str) -> None:
         """A step is being taken from now on."""
-        self.going = digest(reply)
+        self.going = self.turn, digest(reply)  # a thread counts the turn before it is over
 
     def is_taking(self, step: Step) -> bool:
         """Whether this very step is being taken: sent again after a broken connection, say."""
-        return (
-            self.going is not None and step.turn == self.turn and digest(step.reply) == self.going
-        )
+        return self.going is not None and self.going == (step.turn, digest(step.reply))
 
     def end(self) -> None:
         """None is any more, whether it was taken or not."""
@@ -122,7 +120,7 @@ class HeldEpisode:
         """Note what the step that was being taken came to."""
         assert self.going is not None  # noqa: S101  # for the type
         self.turn += 1
-        self.reply_hash, self.outcome = self.going, outcome
+        self.reply_hash, self.outcome = self.going[1], outcome
         if over:
             self.state = None
 

@@ -150,7 +150,7 @@ class TextEnv(gym.Env[str, str]):
                 answer = action if self._judges_the_reply else self.answer(state)
                 verdict = self.rubric.verify(answer, state.task.reference)
             self._verdict = verdict
-            told |= findings(verdict)
+            _tell(told, verdict)
             reward += math.nan if verdict.score is None else verdict.score
         return said(state), reward, ended == "done", ended == "truncated", told
 
@@ -299,14 +299,12 @@ def said(state: State) -> str:
     return "\n\n".join(reversed(new)) or state.task.text
 
 
-def findings(verdict: Verdict) -> dict[str, Any]:
-    """What ``info`` tells of a verdict: no timings, since everything in it is deterministic."""
-    return {
-        "status": str(verdict.status),
-        "rewards": {**verdict.parts},
-        "reason": verdict.reason,
-        "extracted": verdict.extracted,
-    }
+def _tell(told: dict[str, Any], verdict: Verdict) -> None:
+    """Add what ``info`` tells of a verdict: no timings, since all of it is deterministic."""
+    told["status"] = str(verdict.status)
+    told["rewards"] = {**verdict.parts}
+    told["reason"] = verdict.reason
+    told["extracted"] = verdict.extracted
 
 
 def reward_of(verdict: Verdict) -> float:

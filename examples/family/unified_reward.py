@@ -256,15 +256,17 @@ STUDY = Study(
     f"was taught to be right in {RIGHT:.0%} of its answers, for {STEPS} steps of 12 x 8: a reply "
     "earns the share of two comparisons with others of its group that it wins, each asked in both "
     "orders. The policy's score is on the sums that it trains on, whose answers no reward knows.",
-    verdict="Stage 2 helps, from .76 to .79, with every seed. Stage 3 on what the judge got wrong "
-    "does not reproduce: .69, with every seed below its own cold start. On all pairs, with as many "
-    "steps, the judge keeps .78. Where all that is seen was judged wrong, thoughts that led there "
-    "are unlearnt, right ones too: verdicts go on following the thought (99%), but 67% of the sums "
-    "thought are right, and 74% after training on all pairs. As a reward no stage is good enough: "
-    "the policy goes from .14 to .37 by the judge that knows, to .18 and .16 by those of stage 3, "
-    "with at most .21 on the way, and to .09 by the cold start's, with two of three seeds at 0. "
-    "Two passes in stage 2 and fewer pairs (one seed) gained nothing there, and stage 3 lost as "
-    "much.",
+    verdict="Stage 2 helps with two seeds of three, from .74 to .76. Stage 3 on what the judge "
+    "got wrong does not reproduce: .70, below its own cold start with two seeds of three "
+    "(.59 and .68), and .83 with the third. On all pairs, with as many steps, the judge "
+    "keeps .76. An earlier run from three other starts gave .76, then .79, then .69, "
+    "below the cold start each time, and .78 on all pairs: over both, training on wrong "
+    "verdicts alone loses with five starts of six. Where all that is seen was judged "
+    "wrong, thoughts that led there are unlearnt, right ones too. As a reward no stage is"
+    " good enough: the policy goes from .15 to .30 by the judge that knows, to .15 and "
+    ".14 by those of stage 3, and to .14 by the cold start's (0 with two of the three "
+    "earlier starts). Two passes in stage 2 and fewer pairs (one seed) gained nothing "
+    "there, and stage 3 lost as much.",
     arms={
         "1: cold start": arm("cold start"),
         "3: GRPO on its wrong verdicts": arm("wrong"),

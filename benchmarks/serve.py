@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,9 +96,8 @@ async def play(
     The next ones begin with the steps of those before, or ``apart``, in a message of their own.
     """
     counts, wrong = [0] * clients, 0
-    until = 0.0
 
-    async def one(me: int, ws: Any) -> None:
+    async def one(me: int, ws: Any, until: float) -> None:
         nonlocal wrong
         row = me * ROWS // clients
         begun = None
@@ -123,23 +122,15 @@ async def play(
                 wrong += outcome["verdict"]["score"] != float(task % 2 == 0)
             counts[me] += abreast
 
-    address = url.replace("http", "ws") + "/v1/ws"
-    sockets = [await connect(address, compression=None) for _ in range(clients)]
-    started = time.perf_counter()
-    until = started + seconds
-    await asyncio.gather(*(one(i, ws) for i, ws in enumerate(sockets)))
-    spent = time.perf_counter() - started
-    for ws in sockets:
-        await ws.close()
+    spent = await _together(url, "/v1/ws", one, clients, seconds)
     return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
 
 
 async def play_theirs(url: str, clients: int, seconds: float) -> dict[str, Any]:
     """The same client with OpenEnv's messages: one episode at a time, every reward is checked."""
     counts, wrong = [0] * clients, 0
-    until = 0.0
 
-    async def one(me: int, ws: Any) -> None:
+    async def one(me: int, ws: Any, until: float) -> None:
         nonlocal wrong
         row = me * ROWS // clients
         while time.perf_counter() < until:
@@ -151,15 +142,22 @@ async def play_theirs(url: str, clients: int, seconds: float) -> dict[str, Any]:
             wrong += told["reward"] != float(row % 2 == 0)
             counts[me] += 1
 
-    address = url.replace("http", "ws") + "/ws"
+    spent = await _together(url, "/ws", one, clients, seconds)
+    return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
+
+
+async def _together(
+    url: str, route: str, one: Callable[..., Awaitable[None]], clients: int, seconds: float
+) -> float:
+    """Let so many clients play side by side for a while; how long it took them."""
+    address = url.replace("http", "ws") + route
     sockets = [await connect(address, compression=None) for _ in range(clients)]
     started = time.perf_counter()
-    until = started + seconds
-    await asyncio.gather(*(one(i, ws) for i, ws in enumerate(sockets)))
+    await asyncio.gather(*(one(i, ws, started + seconds) for i, ws in enumerate(sockets)))
     spent = time.perf_counter() - started
     for ws in sockets:
         await ws.close()
-    return {"episodes": sum(counts), "seconds": spent, "wrong": wrong}
+    return spent
 
 
 def compare(options: argparse.Namespace) -> None:

@@ -18,7 +18,6 @@ import threading
 import time
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
-from typing import Any
 
 _START_S = 120.0
 """Wall-clock seconds that it may take to start; the usual figure is below one."""
@@ -35,7 +34,7 @@ class Nursery:
 
     def __init__(self, hash_seed: int) -> None:
         self._lock = threading.Lock()
-        self._env = {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.pathsep.join(_path())}
+        self._hash_seed = hash_seed
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
@@ -43,7 +42,7 @@ class Nursery:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
-            env={**os.environ, **self._env},
+            env=self._environment(),
             start_new_session=True,  # Ctrl-C is for us
         )
         theirs.close()
@@ -57,9 +56,9 @@ class Nursery:
         Raises:
             OSError, EOFError: this nursery is gone.
         """
-        env = {**os.environ, **self._env, "PYTHONPATH": os.pathsep.join(_path())}
+        place = {"path": _path(), "folder": os.getcwd(), "env": self._environment()}
         with self._lock:
-            self._send({"path": _path(), "folder": os.getcwd(), "env": env})
+            self._send(place)
             send_handle(self._pipe, pipe.fileno(), self._process.pid)
             return self._answer(_START_S)
 
@@ -78,6 +77,11 @@ class Nursery:
         self._pipe.close()
         self._process.kill()
         self._process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        """Ours as it is now, with what a process here needs."""
+        needed = {"PYTHONHASHSEED": str(self._hash_seed), "PYTHONPATH": os.pathsep.join(_path())}
+        return {**os.environ, **needed}
 
     def _send(self, what: object) -> None:
         self._pipe.send_bytes(json.dumps(what).encode("ascii"))
@@ -157,7 +161,7 @@ def _serve(descriptor: int) -> None:
         pipe.send_bytes(b"%d" % pid)
 
 
-def _settle(path: list[str], folder: str, env: dict[str, Any]) -> None:
+def _settle(path: list[str], folder: str, env: dict[str, str]) -> None:
     os.setsid()
     os.chdir(folder)
     os.environ.clear()

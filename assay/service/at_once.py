@@ -44,8 +44,12 @@ class AtOnce:
         if isinstance(asked, messages.SocketScore):
             return self.found and self.scores(asked)
         if isinstance(asked, messages.SocketTasks):
-            return self.found and len(asked.tasks) <= FEW
+            return self.finds(len(asked.tasks))
         return isinstance(asked, messages.SocketClose)
+
+    def finds(self, weight: int) -> bool:
+        """Whether so many tasks are looked up, or episodes begun."""
+        return self.found and weight <= FEW
 
     def takes(self, steps: Sequence[messages.Step]) -> bool:
         """Whether steps are."""
@@ -56,7 +60,7 @@ class AtOnce:
         return self.judged and asked.references is None and _are_short(asked.replies)
 
     def _begins(self, asked: messages.Reset) -> bool:
-        return self.found and weight_of(asked) <= FEW
+        return self.finds(weight_of(asked))
 
 
 def weight_of(asked: messages.Reset) -> int:

@@ -279,7 +279,7 @@ class Desk:
         Raises:
             Refused: there is no such thing, or the environment raised.
         """
-        if self.at_once.found and weight <= FEW:  # a thread takes longer to begin than this takes
+        if self.at_once.finds(weight):  # a thread takes longer to begin than this takes
             return call()
         return await self.queue.call(weight, call)
 

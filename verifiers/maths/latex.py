@@ -38,7 +38,7 @@ _TEXT = re.compile(
     r"\s*\{([^{}]*)\}"
 )
 _COLOR = re.compile(r"\\(?:text)?color\s*\{[A-Za-z0-9!]{1,30}\}\s*")
-_SWITCH = re.compile(r"\\(?:[lL]arge|LARGE|[hH]uge|small|bf|bfseries|rm)(?![A-Za-z])\s*|=\s*(?==)?")
+_SWITCH = re.compile(r"\\(?:[lL]arge|LARGE|[hH]uge|small|bf|bfseries|rm)(?![A-Za-z])\s*|=\s*")
 _MEANT = re.compile(r",|\\(?:choose|over|atop|brace)(?![A-Za-z])")  # braces that say something
 _STYLE = re.compile(r"\\(?:boldsymbol|bm|pmb|mathbf|mathit|underline)\s*\{(?=.)")
 _FORMULA = re.compile(r"(?<!\\)\$(?=\S)((?:[^$\\]|\\.){1,500}?)(?<=\S)\$(?!\d)")

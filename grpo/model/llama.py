@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 from .precision import computed_dtype
 from .prefix_attention import Layout, attend
+from .product import product
 from .wrapped import causal_lm
 
 _MODELS = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
@@ -51,6 +52,11 @@ def changes(module: Any) -> int:
     """How often a module was told to do something else than its class does: hooks and the like."""
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return sum(len(getattr(module, kind)) for kind in kinds) + ("forward" in vars(module))
+
+
+def is_plain(module: Any) -> bool:
+    """Whether calling a linear layer is nothing but a product and a sum."""
+    return type(module) is torch.nn.Linear and not changes(module)
 
 
 def trains_by_weights(model: Any) -> bool:
@@ -120,7 +126,19 @@ def _layer(
     normed = _norm(layer.input_layernorm, x)
     seen = _look(layer.self_attn, normed, cos, sin, layout, asking)
     x = seen + (x if asking is None else x.index_select(0, asking))
-    found: Tensor = x + layer.mlp(_norm(layer.post_attention_layernorm, x))
+    return x + _gated(layer.mlp, _norm(layer.post_attention_layernorm, x))
+
+
+def _gated(mlp: Any, x: Tensor) -> Tensor:
+    if changes(mlp):
+        found: Tensor = mlp(x)
+        return found
+    gate = mlp.act_fn(_linear(mlp.gate_proj, x))
+    return _linear(mlp.down_proj, gate * _linear(mlp.up_proj, x))
+
+
+def _linear(module: Any, x: Tensor) -> Tensor:
+    found: Tensor = product(x, module.weight, module.bias) if is_plain(module) else module(x)
     return found
 
 
@@ -130,8 +148,7 @@ def _look(
     """What the tokens that ask take from those [N, D] that they may look at. [M, D]."""
 
     def project(by: Any, x: Tensor) -> Tensor:
-        found: Tensor = by(x).view(len(x), -1, attention.head_dim)
-        return found
+        return _linear(by, x).view(len(x), -1, attention.head_dim)
 
     key, value = project(attention.k_proj, x), project(attention.v_proj, x)
     angles = cos, sin
@@ -147,8 +164,7 @@ def _look(
     if groups > 1:  # grouped-query attention
         key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
     seen = attend(query, key, value, layout=layout, scale=attention.scaling)
-    found: Tensor = attention.o_proj(seen.flatten(1))
-    return found
+    return _linear(attention.o_proj, seen.flatten(1))
 
 
 def _norm(module: Any, x: Tensor) -> Tensor:

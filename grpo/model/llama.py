@@ -99,6 +99,8 @@ def hidden_states(model: Any, ids: Tensor, positions: Tensor, layout: Layout) ->
     cos, sin = (table[0, :, None] for table in body.rotary_emb(x, positions[None]))  # [N, 1, E]
     half = sin.shape[-1] // 2
     sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
+    # [N, H, E]: products of tensors of one shape take half as long.
+    cos, sin = (table.repeat(1, body.config.num_attention_heads, 1) for table in (cos, sin))
     last = body.layers[-1]
     for layer in body.layers:
         asking = layout.predicting() if layer is last else None
@@ -151,12 +153,13 @@ def _look(
         return _linear(by, x).view(len(x), -1, attention.head_dim)
 
     key, value = project(attention.k_proj, x), project(attention.v_proj, x)
-    angles = cos, sin
+    angles = [cos, sin]
     if asking is not None:
         x, cos, sin = (part.index_select(0, asking) for part in (x, cos, sin))
     query = project(attention.q_proj, x)
     if hasattr(attention, "q_norm"):
         query, key = _norm(attention.q_norm, query), _norm(attention.k_norm, key)
+    angles = [table[:, : key.shape[1]] for table in angles]
     query, key = _Rotated.apply(query, cos, sin), _Rotated.apply(key, *angles)  # type: ignore[no-untyped-call]  # torch
     if layout.kept is not None:
         layout.kept.append((key, value))
@@ -175,7 +178,7 @@ def _norm(module: Any, x: Tensor) -> Tensor:
 class _Normed(torch.autograd.Function):
     """RMS norm: y = w u with u = x r and r = 1 / sqrt(mean(x^2) + eps).
 
-    Backward dx = r (w dy - u mean(w dy u)), dw = sum(dy u).
+    Backward dx = r (w dy - x r^2 mean(w dy x)), dw = sum(dy x r).
     """
 
     @staticmethod
@@ -190,30 +193,30 @@ class _Normed(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, r = ctx.saved_tensors
         (d_y,) = gradients
-        u = x * r
-        along = d_y * u
-        d_weight = along.flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
-        mean = (along @ weight).div_(x.shape[-1])[..., None]
-        return (d_y * weight).addcmul_(u, mean, value=-1).mul_(r), d_weight, None
+        along = d_y * x
+        d_weight = r.flatten() @ along.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        mean = (along @ weight)[..., None].mul_(r).mul_(r).div_(x.shape[-1])
+        d_x = torch.mul(d_y, weight, out=along)  # whose values are used up
+        return d_x.addcmul_(x, mean, value=-1).mul_(r), d_weight, None
 
 
 class _Rotated(torch.autograd.Function):
     """Rotary positions: each pair of numbers, half a head apart, turned by its token's angle.
 
-    Backward turns the other way. Of ``sin`` the first half is negative.
+    Backward turns the other way. Of ``sin`` the first half is negative: what is rolled after the
+    product has the signs of the other way.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         ctx.save_for_backward(cos, sin)
-        return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+        return x.roll(x.shape[-1] // 2, -1).mul_(sin).addcmul_(x, cos)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         cos, sin = ctx.saved_tensors
         (d,) = gradients
-        turned = torch.addcmul(d * cos, d.roll(d.shape[-1] // 2, -1), sin, value=-1)
-        return turned, None, None
+        return (d * sin).roll(d.shape[-1] // 2, -1).addcmul_(d, cos), None, None
 
 
 def _norms(body: Any) -> list[Any]:

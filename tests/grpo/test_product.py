@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.nn.functional import linear
+from transformers import LlamaConfig, LlamaForCausalLM
 
+from assay.grpo import Batch, Row
+from assay.grpo.model import product as kernels
+from assay.grpo.model.forward import shared_forward
 from assay.grpo.model.product import kernel_agrees, product
+from assay.grpo.model.recompute import set_checkpointing
 
 torch.set_num_threads(1)
 
@@ -46,3 +51,22 @@ def test_weights_that_are_frozen_get_no_gradient() -> None:
 def test_other_numbers_stay_with_torchs_own_kernel(dtype: torch.dtype) -> None:
     x, weight = leaf(2048, 64).to(dtype), leaf(128, 64, seed=1).to(dtype)
     assert torch.equal(product(x, weight), linear(x, weight))
+
+
+def test_layers_learn_the_same_by_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every product of a model by oneDNN, with layers computed again backward and without."""
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=50, num_attention_heads=4, **sizes)).eval()
+    row = Row((5, 6, 7), (8, 9), (True,) * 2, (0.0,) * 2, (0.0,) * 2)
+
+    def gradient() -> torch.Tensor:
+        model.zero_grad()
+        shared_forward(model, Batch.of([[row, row]]), 1.0)[0].pow(2).sum().backward()
+        return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+    wanted = gradient()
+    monkeypatch.setattr(kernels, "_LEAST", 0)
+    assert float((gradient() - wanted).norm() / wanted.norm()) < 1e-6
+    set_checkpointing(model, enabled=True)
+    assert float((gradient() - wanted).norm() / wanted.norm()) < 1e-6

@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .product import product
-
 CHUNK_ELEMENTS = 1 << 22
 """Logits that exist at a time: 16 MiB of float32."""
 
@@ -111,7 +109,7 @@ class _ChosenLogprobs(torch.autograd.Function):
             if d_bias is not None:
                 d_bias += d_z.sum(0)
             if d_hidden is not None:
-                d_hidden[part] = product(d_z.to(hidden.dtype), cast.t())
+                d_hidden[part] = d_z.to(hidden.dtype) @ cast
             if d_weight is not None:
                 d_weight.addmm_(d_z.t(), hidden[part].to(wide))
         d_bias = None if d_bias is None else d_bias.to(bias.dtype)
@@ -127,5 +125,5 @@ def _finite(log_p: Tensor) -> Tensor:
 def _logits(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, dtype: torch.dtype
 ) -> Tensor:
-    z = product(hidden, weight, bias).to(dtype)
+    z = torch.nn.functional.linear(hidden, weight, bias).to(dtype)
     return z if temperature == 1.0 else z / temperature

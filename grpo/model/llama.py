@@ -128,19 +128,21 @@ def _layer(
     normed = _norm(layer.input_layernorm, x)
     seen = _look(layer.self_attn, normed, cos, sin, layout, asking)
     x = seen + (x if asking is None else x.index_select(0, asking))
-    return x + _gated(layer.mlp, _norm(layer.post_attention_layernorm, x))
+    return x + _gated(layer.mlp, _norm(layer.post_attention_layernorm, x), layout)
 
 
-def _gated(mlp: Any, x: Tensor) -> Tensor:
+def _gated(mlp: Any, x: Tensor, layout: Layout) -> Tensor:
     if changes(mlp):
         found: Tensor = mlp(x)
         return found
-    gate = mlp.act_fn(_linear(mlp.gate_proj, x))
-    return _linear(mlp.down_proj, gate * _linear(mlp.up_proj, x))
+    gate = mlp.act_fn(_linear(mlp.gate_proj, x, layout))
+    return _linear(mlp.down_proj, gate * _linear(mlp.up_proj, x, layout), layout)
 
 
-def _linear(module: Any, x: Tensor) -> Tensor:
-    found: Tensor = product(x, module.weight, module.bias) if is_plain(module) else module(x)
+def _linear(module: Any, x: Tensor, layout: Layout) -> Tensor:
+    if layout.regular and is_plain(module):
+        return product(x, module.weight, module.bias)
+    found: Tensor = module(x)
     return found
 
 
@@ -150,7 +152,7 @@ def _look(
     """What the tokens that ask take from those [N, D] that they may look at. [M, D]."""
 
     def project(by: Any, x: Tensor) -> Tensor:
-        return _linear(by, x).view(len(x), -1, attention.head_dim)
+        return _linear(by, x, layout).view(len(x), -1, attention.head_dim)
 
     key, value = project(attention.k_proj, x), project(attention.v_proj, x)
     angles = [cos, sin]
@@ -167,7 +169,7 @@ def _look(
     if groups > 1:  # grouped-query attention
         key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
     seen = attend(query, key, value, layout=layout, scale=attention.scaling)
-    return _linear(attention.o_proj, seen.flatten(1))
+    return _linear(attention.o_proj, seen.flatten(1), layout)
 
 
 def _norm(module: Any, x: Tensor) -> Tensor:

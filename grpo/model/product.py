@@ -2,7 +2,8 @@
 
 torch multiplies matrices of float32 by MKL, which keeps to shorter vectors on processors that
 are not Intel's; oneDNN, which torch brings too, uses AVX-512 on all that have it. For each new
-shape it compiles a kernel, in some half a millisecond, which pays for large products alone.
+shape it compiles a kernel, in some half a millisecond and most of a MiB which stays: that pays
+for large products of shapes that come again, as where all replies are of one length.
 What is used depends on shapes and on the processor, and never on a measured time: a run that is
 resumed must compute what the unbroken one would have.
 

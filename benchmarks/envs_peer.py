@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 Play = Callable[[int], bool]
@@ -81,6 +82,38 @@ def _reasoning_gym(rows: list[dict[str, Any]], replies: int) -> Play:
             entry = data[next(at)]
         reply = entry["answer"] if rows[row]["right"] else str(int(entry["answer"]) + 1)
         return bool(data.score_answer(reply, entry) == 1.0)
+
+    return play
+
+
+PUZZLES: dict[str, dict[str, int | float]] = {
+    "countdown": {"min_numbers": 4, "max_numbers": 4, "min_target": 1},
+    "puzzle24": {"max_value": 10},
+    "sudoku": {"min_empty": 30, "max_empty": 36},
+    "mini_sudoku": {"min_empty": 8, "max_empty": 10},
+    "zebra_puzzles": {"num_people": 4, "num_characteristics": 4},
+    "knights_knaves": {"n_people": 3},
+    "n_queens": {"min_remove": 5, "max_remove": 5},
+    "tower_of_hanoi": {"max_disks": 3, "max_pegs": 3},
+    "jugs": {"num_jugs": 3, "difficulty": 4},
+    "number_sorting": {"min_numbers": 8, "max_numbers": 8, "max_decimals": 0},
+    "graph_color": {"edge_probability": 0.38},
+    "simple_integration": {},
+}
+"""Tasks of reasoning-gym that we have, too, and the options that make them as large as ours."""
+
+
+def _puzzle(name: str, _: list[dict[str, Any]]) -> Play:
+    """Puzzles made one by one, and a right reply to each."""
+    import reasoning_gym
+
+    data = reasoning_gym.create_dataset(name, seed=0, size=10**9, **PUZZLES[name])
+    at = iter(range(10**9))
+
+    def play(row: int) -> bool:
+        entry = data[next(at)]
+        known = entry["answer"] or json.dumps(entry["metadata"]["possible_answer"])
+        return bool(data.score_answer(known, entry) == 1.0)
 
     return play
 
@@ -260,6 +293,7 @@ PEERS: dict[str, Callable[[list[dict[str, Any]]], Play]] = {
     "openenv": openenv,
     "textarena": textarena,
     "textarena, ten lines": textarena_sums,
+    **{f"reasoning-gym, {name}": partial(_puzzle, name) for name in PUZZLES},
 }
 
 

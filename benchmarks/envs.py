@@ -101,8 +101,8 @@ def kinds(rows: list[Row]) -> list[Kind]:
             "a sum made anew, no episode",
             judged_only(),
             [
-                Peer("reasoning-gym", "text =", "one reply", ""),
-                Peer("reasoning-gym, 8 replies", "text =", "8 replies", ""),
+                Peer("reasoning-gym", "text =", "verify", ""),
+                Peer("reasoning-gym, 8 replies", "text =", "verify_many, 8 replies", ""),
             ],
         ),
         Kind(
@@ -113,7 +113,10 @@ def kinds(rows: list[Row]) -> list[Kind]:
         Kind(
             "a game, 1 of 31",
             games(),
-            [Peer("textarena", "the game", vector="vector, 64 x 1")],
+            [
+                Peer("textarena", "the game", vector="vector, 64 x 1"),
+                Peer("textarena, without words", "the game", vector="vector, 64 x 1"),
+            ],
         ),
     ]
 

@@ -166,8 +166,8 @@ def judged_only() -> list[Contender]:
     """What a data set with a scorer does: the same sums, judged, without an episode."""
     env = TextEnv(make("assay/Arithmetic-v0").source, Exact())
     return [
-        Contender("one reply", "text =", timed(partial(_verified, env, 1))),
-        Contender("8 replies", "text =", timed(partial(_verified, env, 8))),
+        Contender("verify", "text =", timed(partial(_verified, env))),
+        Contender("verify_many, 8 replies", "text =", timed(partial(_verified_many, env))),
     ]
 
 
@@ -196,13 +196,19 @@ def _reply(known: str, k: int) -> str:
     return str(int(known) + 1) if k % 2 else known
 
 
-def _verified(env: TextEnv, replies: int, k: int) -> int:
-    """A task, and ``verify_many`` of so many replies to it."""
+def _verified(env: TextEnv, k: int) -> int:
     task = env.task(k)
-    given = [_reply(task.reference, k + i) for i in range(replies)]
-    for i, verdict in enumerate(env.rubric.verify_many(given, [task.reference] * replies)):
-        assert (verdict.score == 1.0) == ((k + i) % 2 == 0)
-    return replies
+    reply = _reply(task.reference, k)
+    assert (env.rubric.verify(reply, task.reference).score == 1.0) == (k % 2 == 0)
+    return 1
+
+
+def _verified_many(env: TextEnv, k: int) -> int:
+    task = env.task(k)
+    replies = [_reply(task.reference, i) for i in range(8)]
+    verdicts = env.rubric.verify_many(replies, [task.reference] * 8)
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0] * 4
+    return 8
 
 
 # -- puzzles -----------------------------------------------------------------------------------

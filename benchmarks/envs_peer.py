@@ -258,11 +258,30 @@ def textarena_sums(rows: list[dict[str, Any]]) -> Play:
 
 
 def textarena(rows: list[dict[str, Any]]) -> Play:
-    """Whole games of GuessTheNumber from 1 to 31, found by halving; all of them are."""
-    import textarena as ta
-    from textarena.envs.GuessTheNumber.env import GuessTheNumberEnv
+    """Games of GuessTheNumber as ``make`` gives it: it is told as text for a language model."""
+    return _textarena(rows, "GuessTheNumber-bench")
 
-    env = GuessTheNumberEnv(min_number=1, max_number=31, max_turns=5)
+
+def textarena_raw(rows: list[dict[str, Any]]) -> Play:
+    """The same game without the wrapper that puts it into words: lists of events."""
+    return _textarena(rows, "GuessTheNumber-bench-raw")
+
+
+def _textarena(rows: list[dict[str, Any]], name: str) -> Play:
+    """Whole games from 1 to 31, found by halving; all of them are."""
+    import textarena as ta
+    from textarena.envs.registration import register_with_versions
+    from textarena.wrappers import LLMObservationWrapper
+
+    register_with_versions(
+        id="GuessTheNumber-bench",
+        entry_point="textarena.envs.GuessTheNumber.env:GuessTheNumberEnv",
+        wrappers={"default": [LLMObservationWrapper]},
+        min_number=1,
+        max_number=31,
+        max_turns=5,
+    )
+    env = ta.make(env_id=name)
 
     def play(row: int) -> bool:
         env.reset(num_players=1, seed=row)
@@ -271,10 +290,9 @@ def textarena(rows: list[dict[str, Any]]) -> Play:
             guess = (low + high) // 2
             done, _ = env.step(f"[{guess}]")
             _, seen = env.get_observation()
-            said = " ".join(
-                text for _, text, kind in seen if kind == ta.ObservationType.GAME_MESSAGE
-            )
-            low, high = (guess + 1, high) if "higher" in said else (low, guess - 1)
+            said = seen if isinstance(seen, str) else " ".join(text for _, text, _ in seen)
+            higher = said.rfind("higher") > said.rfind("lower")
+            low, high = (guess + 1, high) if higher else (low, guess - 1)
         solved = env.close()[0][0] == 1
         return bool(rows[row]["right"] if solved else not rows[row]["right"])
 
@@ -292,6 +310,7 @@ PEERS: dict[str, Callable[[list[dict[str, Any]]], Play]] = {
     "verifiers, math": verifiers_math,
     "openenv": openenv,
     "textarena": textarena,
+    "textarena, without words": textarena_raw,
     "textarena, ten lines": textarena_sums,
     **{f"reasoning-gym, {name}": partial(_puzzle, name) for name in PUZZLES},
 }

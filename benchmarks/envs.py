@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envs_ours import Contender, Row, by_size, games, made, strict, sums
+from envs_ours import Contender, Row, by_size, games, judged_only, made, puzzle, strict, sums
+from envs_peer import PUZZLES
 from rich.console import Console
 from rich.table import Table
 
@@ -97,17 +98,25 @@ def kinds(rows: list[Row]) -> list[Kind]:
             ],
         ),
         Kind(
+            "a sum made anew, no episode",
+            judged_only(),
+            [
+                Peer("reasoning-gym", "text =", "verify", ""),
+                Peer("reasoning-gym, 8 replies", "text =", "verify_many, 8 replies", ""),
+            ],
+        ),
+        Kind(
             "a sum made anew",
             made(),
-            [
-                Peer("reasoning-gym", "text =, no episode", vector="vector, 64 x 1"),
-                Peer("reasoning-gym, 8 replies", "text =, no episode", scalar=""),
-            ],
+            [Peer("reasoning-gym", "text =, no episode", vector="vector, 64 x 1")],
         ),
         Kind(
             "a game, 1 of 31",
             games(),
-            [Peer("textarena", "the game", vector="vector, 64 x 1")],
+            [
+                Peer("textarena", "the game", vector="vector, 64 x 1"),
+                Peer("textarena, without words", "the game", vector="vector, 64 x 1"),
+            ],
         ),
     ]
 
@@ -179,7 +188,8 @@ def peer(one: Peer, python: str, rows: Path) -> Iterator[Contender]:
 
 def show(title: str, headings: list[str], lines: list[list[str]], *, markdown: bool) -> None:
     """Print a table; columns after the words are numbers."""
-    words = sum(heading in ("work", "who", "judged by", "tasks") for heading in headings)
+    worded = ("work", "who", "judged by", "tasks", "ours", "reasoning-gym")
+    words = sum(heading in worded for heading in headings)
     if markdown:
         marks = ["---"] * words + ["--:"] * (len(headings) - words)
         cells = [headings, marks, *lines]
@@ -212,6 +222,43 @@ def speeds(options: argparse.Namespace) -> list[dict[str, Any]]:
                 records.append({"work": kind.work, **who})
     headings = ["work", "who", "judged by", "episodes/s", "us each", "scalar / it", "vector / it"]
     show("Episodes a second, one core", headings, lines, markdown=options.markdown)
+    return records
+
+
+def puzzles(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What a puzzle costs to make, with a right reply judged; and print a table."""
+    ours = {
+        "countdown": puzzle("Countdown", numbers=4, largest=100),
+        "puzzle24": puzzle("TwentyFour", level=2),
+        "sudoku": puzzle("Sudoku", level=4),
+        "mini_sudoku": puzzle("Sudoku", level=2),
+        "zebra_puzzles": puzzle("Zebra", level=4),
+        "knights_knaves": puzzle("KnightsAndKnaves", level=2),
+        "n_queens": puzzle("Queens", level=2),
+        "tower_of_hanoi": puzzle("Hanoi", level=1),
+        "jugs": puzzle("WaterJugs", level=3),
+        "number_sorting": puzzle("Sorting", level=2),
+        "graph_color": puzzle("Colouring", level=3),
+        "simple_integration": puzzle("Integral", level=1),
+    }
+    lines, records = [], []
+    spent = argparse.Namespace(rounds=min(options.rounds, 5), seconds=max(options.seconds, 0.2))
+    for name, mine in ours.items():
+        kind = Kind(name, [mine], [Peer(f"reasoning-gym, {name}", "")])
+        with contextlib.ExitStack() as stack:
+            rows = Path(stack.enter_context(tempfile.TemporaryDirectory()), "work.json")
+            rows.write_text(json.dumps([{"right": True}]))
+            theirs = _workers(kind, options, rows, stack)
+            rounds([mine, *theirs], spent)
+        told = ", ".join(f"{key} {value}" for key, value in PUZZLES[name].items())
+        cells = [f"{1e6 / one.rate:,.0f}" for one in (mine, *theirs)]
+        ratio = f"{mine.rate / theirs[0].rate:.2f}" if theirs else ""
+        lines.append([mine.name, f"{name}: {told}", *(*cells, "")[:2], ratio])
+        records.append(
+            {"ours": mine.name, "rates": mine.rates, "theirs": [t.rates for t in theirs]}
+        )
+    headings = ["ours", "reasoning-gym", "ours, us", "its, us", "ours / it"]
+    show("A puzzle made and one reply judged", headings, lines, markdown=options.markdown)
     return records
 
 
@@ -310,6 +357,7 @@ def main() -> None:
     record: dict[str, Any] = {"load": load}
     if not options.only_sizes:
         record["speeds"] = speeds(options)
+        record["puzzles"] = puzzles(options)
     if options.sizes:
         record["sizes"] = sizes(options)
     if options.json:

@@ -56,14 +56,16 @@ class Contender:
         return statistics.median(self.rates)
 
 
-def timed(one: Callable[[int], int]) -> Run:
+def timed(one: Callable[[int], int], turn: int = TURN) -> Run:
     """Call ``one`` with 0, 1, ... for some seconds; each call says how many episodes it played."""
+    calls = 0
 
     def run(seconds: float) -> tuple[int, float]:
-        episodes = calls = 0
+        nonlocal calls
+        episodes = 0
         started = time.process_time()
         while True:
-            least = episodes + TURN
+            least = episodes + turn
             while episodes < least:
                 episodes += one(calls)
                 calls += 1
@@ -157,10 +159,16 @@ def made() -> list[Contender]:
             Contender("vector, 64 x 1", judged, _fresh_vector(env, 1)),
             Contender("vector, 8 x 8", judged, _fresh_vector(env, 8)),
         ]
-        if env is same:
-            bare = timed(partial(_unplayed, env))
-            contenders.append(Contender("task and verify, no episode", judged, bare))
     return contenders
+
+
+def judged_only() -> list[Contender]:
+    """What a data set with a scorer does: the same sums, judged, without an episode."""
+    env = TextEnv(make("assay/Arithmetic-v0").source, Exact())
+    return [
+        Contender("verify", "text =", timed(partial(_verified, env))),
+        Contender("verify_many, 8 replies", "text =", timed(partial(_verified_many, env))),
+    ]
 
 
 def _fresh(env: TextEnv, k: int) -> int:
@@ -188,11 +196,35 @@ def _reply(known: str, k: int) -> str:
     return str(int(known) + 1) if k % 2 else known
 
 
-def _unplayed(env: TextEnv, k: int) -> int:
-    """What a data set with a scorer does: no episode, no infos."""
+def _verified(env: TextEnv, k: int) -> int:
     task = env.task(k)
     reply = _reply(task.reference, k)
     assert (env.rubric.verify(reply, task.reference).score == 1.0) == (k % 2 == 0)
+    return 1
+
+
+def _verified_many(env: TextEnv, k: int) -> int:
+    task = env.task(k)
+    replies = [_reply(task.reference, i) for i in range(8)]
+    verdicts = env.rubric.verify_many(replies, [task.reference] * 8)
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0] * 4
+    return 8
+
+
+# -- puzzles -----------------------------------------------------------------------------------
+
+
+def puzzle(name: str, **options: Any) -> Contender:
+    """Puzzles of a family, each made anew, and one right reply to each."""
+    env = make(f"assay/{name}-v0", **options)
+    told = ", ".join(f"{option} {value}" for option, value in options.items())
+    return Contender(f"{name}, {told}", "", timed(partial(_solved, env), turn=4))
+
+
+def _solved(env: TextEnv, k: int) -> int:
+    env.reset(options={"task": k})
+    assert env._state is not None
+    assert env.step(env.solve(env._state) or "")[1] == 1.0
     return 1
 
 

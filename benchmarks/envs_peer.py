@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 Play = Callable[[int], bool]
@@ -81,6 +82,38 @@ def _reasoning_gym(rows: list[dict[str, Any]], replies: int) -> Play:
             entry = data[next(at)]
         reply = entry["answer"] if rows[row]["right"] else str(int(entry["answer"]) + 1)
         return bool(data.score_answer(reply, entry) == 1.0)
+
+    return play
+
+
+PUZZLES: dict[str, dict[str, int | float]] = {
+    "countdown": {"min_numbers": 4, "max_numbers": 4, "min_target": 1},
+    "puzzle24": {"max_value": 10},
+    "sudoku": {"min_empty": 30, "max_empty": 36},
+    "mini_sudoku": {"min_empty": 8, "max_empty": 10},
+    "zebra_puzzles": {"num_people": 4, "num_characteristics": 4},
+    "knights_knaves": {"n_people": 3},
+    "n_queens": {"min_remove": 5, "max_remove": 5},
+    "tower_of_hanoi": {"max_disks": 3, "max_pegs": 3},
+    "jugs": {"num_jugs": 3, "difficulty": 4},
+    "number_sorting": {"min_numbers": 8, "max_numbers": 8, "max_decimals": 0},
+    "graph_color": {"edge_probability": 0.38},
+    "simple_integration": {},
+}
+"""Tasks of reasoning-gym that we have, too, and the options that make them as large as ours."""
+
+
+def _puzzle(name: str, _: list[dict[str, Any]]) -> Play:
+    """Puzzles made one by one, and a right reply to each."""
+    import reasoning_gym
+
+    data = reasoning_gym.create_dataset(name, seed=0, size=10**9, **PUZZLES[name])
+    at = iter(range(10**9))
+
+    def play(row: int) -> bool:
+        entry = data[next(at)]
+        known = entry["answer"] or json.dumps(entry["metadata"]["possible_answer"])
+        return bool(data.score_answer(known, entry) == 1.0)
 
     return play
 
@@ -225,11 +258,30 @@ def textarena_sums(rows: list[dict[str, Any]]) -> Play:
 
 
 def textarena(rows: list[dict[str, Any]]) -> Play:
-    """Whole games of GuessTheNumber from 1 to 31, found by halving; all of them are."""
-    import textarena as ta
-    from textarena.envs.GuessTheNumber.env import GuessTheNumberEnv
+    """Games of GuessTheNumber as ``make`` gives it: it is told as text for a language model."""
+    return _textarena(rows, "GuessTheNumber-bench")
 
-    env = GuessTheNumberEnv(min_number=1, max_number=31, max_turns=5)
+
+def textarena_raw(rows: list[dict[str, Any]]) -> Play:
+    """The same game without the wrapper that puts it into words: lists of events."""
+    return _textarena(rows, "GuessTheNumber-bench-raw")
+
+
+def _textarena(rows: list[dict[str, Any]], name: str) -> Play:
+    """Whole games from 1 to 31, found by halving; all of them are."""
+    import textarena as ta
+    from textarena.envs.registration import register_with_versions
+    from textarena.wrappers import LLMObservationWrapper
+
+    register_with_versions(
+        id="GuessTheNumber-bench",
+        entry_point="textarena.envs.GuessTheNumber.env:GuessTheNumberEnv",
+        wrappers={"default": [LLMObservationWrapper]},
+        min_number=1,
+        max_number=31,
+        max_turns=5,
+    )
+    env = ta.make(env_id=name)
 
     def play(row: int) -> bool:
         env.reset(num_players=1, seed=row)
@@ -238,10 +290,9 @@ def textarena(rows: list[dict[str, Any]]) -> Play:
             guess = (low + high) // 2
             done, _ = env.step(f"[{guess}]")
             _, seen = env.get_observation()
-            said = " ".join(
-                text for _, text, kind in seen if kind == ta.ObservationType.GAME_MESSAGE
-            )
-            low, high = (guess + 1, high) if "higher" in said else (low, guess - 1)
+            said = seen if isinstance(seen, str) else " ".join(text for _, text, _ in seen)
+            higher = said.rfind("higher") > said.rfind("lower")
+            low, high = (guess + 1, high) if higher else (low, guess - 1)
         solved = env.close()[0][0] == 1
         return bool(rows[row]["right"] if solved else not rows[row]["right"])
 
@@ -259,7 +310,9 @@ PEERS: dict[str, Callable[[list[dict[str, Any]]], Play]] = {
     "verifiers, math": verifiers_math,
     "openenv": openenv,
     "textarena": textarena,
+    "textarena, without words": textarena_raw,
     "textarena, ten lines": textarena_sums,
+    **{f"reasoning-gym, {name}": partial(_puzzle, name) for name in PUZZLES},
 }
 
 

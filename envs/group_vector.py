@@ -17,7 +17,7 @@ from .episode import EpisodeGroup
 from .reset_options import known_options
 from .rollout import recorded
 from .state import State, copied
-from .text_env import TextEnv, reward_of, said
+from .text_env import TextEnv, said
 from .vector_infos import put
 
 
@@ -147,8 +147,11 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         begun = {i for p in over for i in self._places(p)}
         states = self._flat()
         asked = [i for i, state in enumerate(states) if not state.ended and i not in begun]
-        rewards = np.zeros(self.num_envs, dtype=np.float64)
-        rewards[asked] = self._advance([states[i] for i in asked], [actions[i] for i in asked])
+        if len(asked) == self.num_envs:
+            rewards = np.array(self._advance(states, actions), dtype=np.float64)
+        else:
+            rewards = np.zeros(self.num_envs, dtype=np.float64)
+            rewards[asked] = self._advance([states[i] for i in asked], [actions[i] for i in asked])
         self._over = [all([s.ended for s in group]) for group in self._states]  # noqa: C419  # half the time of a generator
         return self._told(rewards, [p for p, is_over in enumerate(self._over) if is_over])
 
@@ -156,7 +159,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         """Give back what the rubric holds."""
         self.env.close()
 
-    def _advance(self, states: list[State], replies: list[str]) -> list[float]:
+    def _advance(self, states: Sequence[State], replies: Sequence[str]) -> list[float]:
         """One turn in these episodes, and its rewards."""
         self.env.advance_text(states, replies)
         limit = self.max_episode_steps
@@ -184,29 +187,33 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
     ) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """What a step gives back; with ``SAME_STEP``, after it has put the new tasks."""
         states = self._flat()
-        places = [i for p in ended for i in self._places(p)]
-        waiting = [i for i in set(range(len(states))).difference(places) if states[i].ended]
+        where, waiting = self._where(ended), []
+        if where is not None:
+            still = set(range(len(states))).difference(where)
+            waiting = [i for i in still if states[i].ended]
+            states = [states[i] for i in where]
+        judged: Any = slice(None) if where is None else where
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
-        terminated[places] = [states[i].ended == "done" for i in places]
-        truncated[places] = [states[i].ended == "truncated" for i in places]
+        ends = [state.ended for state in states]
+        terminated[judged] = [end == "done" for end in ends]
+        if "truncated" in ends:
+            truncated[judged] = [end == "truncated" for end in ends]
         verdicts = self._judged(ended)
-        rewards[places] += [reward_of(verdict) for verdict in verdicts]
-        infos = self._ends(ended, places, verdicts) if ended else self._described()
+        rewards[judged] += np.array([v.score for v in verdicts], dtype=np.float64)  # None: NaN
+        infos = self._ends(ended, verdicts) if ended else self._described()
         if waiting:
             put(infos, self.num_envs, waiting, {"waiting": [True] * len(waiting)})
         return self._observations(), rewards, terminated, truncated, infos
 
-    def _ends(
-        self, ended: list[int], places: list[int], verdicts: Sequence[Verdict]
-    ) -> dict[str, Any]:
+    def _ends(self, ended: list[int], verdicts: Sequence[Verdict]) -> dict[str, Any]:
         """The infos of a step in which groups have ended."""
+        where = self._where(ended)
         found: dict[str, list[Any]] = {
             "status": [str(verdict.status) for verdict in verdicts],
             "rewards": [{**verdict.parts} for verdict in verdicts],
             "reason": [verdict.reason for verdict in verdicts],
             "extracted": [verdict.extracted for verdict in verdicts],
         }
-        where = None if len(places) == self.num_envs else places
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             told = self._described()
             put(told, self.num_envs, where, found)
@@ -223,18 +230,17 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
 
     def _described(self, groups: Sequence[int] | None = None) -> dict[str, Any]:
         """What the copies of some groups tell of their episodes, or those of all."""
-        places = None
         states = self._flat()
-        if groups is not None and len(groups) < len(self._states):
-            places = [i for p in groups for i in self._places(p)]
-            states = [states[i] for i in places]
+        where = None if groups is None else self._where(groups)
+        if where is not None:
+            states = [states[i] for i in where]
         infos: dict[str, Any] = {}
         columns: dict[str, list[Any]] = {
             "task": [state.task.id for state in states],
             "messages": [copied(state) for state in states],
             "metadata": [state.task.metadata for state in states],
         }
-        put(infos, self.num_envs, places, columns)
+        put(infos, self.num_envs, where, columns)
         return infos
 
     def _begin(self, p: int, named: int | None = None) -> None:
@@ -251,6 +257,12 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         if rng is None or seed is not None:
             rng = self._rngs[p] = seeding.np_random(seed)[0]
         return rng
+
+    def _where(self, groups: Sequence[int]) -> list[int] | None:
+        """Where the copies of some groups are among all; ``None`` where these are all."""
+        if len(groups) == len(self._states):
+            return None
+        return [i for p in groups for i in self._places(p)]
 
     def _places(self, p: int) -> range:
         """Where the copies of a group are among all."""

@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from json.encoder import encode_basestring_ascii
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -22,7 +22,7 @@ def rng_at(*address: str | int) -> np.random.Generator:
     Args:
         address: such as an environment's id, a seed, and a counter.
     """
-    return _generator(_spelled(address))
+    return _generator(_digest(_spelled(address)))
 
 
 def share(*address: str | int) -> float:
@@ -31,18 +31,21 @@ def share(*address: str | int) -> float:
 
 
 class Addresses:
-    """Addresses that begin alike; their beginning is spelled out once.
+    """Addresses that begin alike; their beginning is spelled out and hashed once.
 
     Args:
         beginning: what they have in common, such as an environment's id and a seed.
     """
 
     def __init__(self, *beginning: str | int) -> None:
-        self._start = f"{_spelled(beginning)[:-1]}, "
+        self._beginning = beginning
+        self._hashed = _hashed(f"{_spelled(beginning)[:-1]}, ")
 
     def rng(self, at: int, attempt: int) -> np.random.Generator:
         """What :func:`rng_at` gives at the beginning, ``at`` and ``attempt``."""
-        return _generator(f"{self._start}{at}, {attempt}]")
+        hashed = self._hashed.copy()
+        hashed.update(f"{at}, {attempt}]".encode())
+        return _generator(hashed.digest())
 
     def is_below(self, share: bytes, text: str) -> bool:
         """Whether what :func:`share` gives at the beginning and ``text`` is below a share.
@@ -51,7 +54,13 @@ class Addresses:
             share: as :func:`edge` gives it.
             text: the rest of the address.
         """
-        return _digest(f"{self._start}{encode_basestring_ascii(text)}]") < share
+        hashed = self._hashed.copy()
+        hashed.update(f"{encode_basestring_ascii(text)}]".encode())
+        return hashed.digest() < share
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str | int, ...]]:
+        """The beginning alone: a hash that has begun can be neither pickled nor copied."""
+        return type(self), self._beginning
 
 
 def edge(share: float) -> bytes:
@@ -59,8 +68,8 @@ def edge(share: float) -> bytes:
     return (math.ceil(share * 2**53) << _UNUSED).to_bytes(16, "big")
 
 
-def _generator(address: str) -> np.random.Generator:
-    key: Any = _Key(_digest(address))
+def _generator(digest: bytes) -> np.random.Generator:
+    key: Any = _Key(digest)
     return np.random.Generator(np.random.Philox(key, counter=_FIRST))
 
 
@@ -102,4 +111,8 @@ def _spelled(address: tuple[str | int, ...]) -> str:
 
 
 def _digest(address: str) -> bytes:
-    return hashlib.blake2b(address.encode(), digest_size=16).digest()
+    return _hashed(address).digest()
+
+
+def _hashed(text: str) -> hashlib.blake2b:
+    return hashlib.blake2b(text.encode(), digest_size=16)

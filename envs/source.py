@@ -117,6 +117,7 @@ class Generated(Source):
             raise ValueError(f"test_share must be between 0 and 1, got {test_share}")
         self.make, self.name, self.split, self.seed = make, name, split, seed
         self.test_share = test_share
+        self._ids = f"{split}-{seed}-"
         self._is_test, self._test_edge = split == "test", edge(test_share)
         self._draws, self._splits = Addresses(name, seed), Addresses("split", name)
 
@@ -132,7 +133,7 @@ class Generated(Source):
         for attempt in range(_DRAWS):
             task = self.make(self._draws.rng(index, attempt))
             if self._splits.is_below(self._test_edge, task.text) is self._is_test:
-                return task if task.id else task.named(f"{self.split}-{self.seed}-{index}")
+                return task if task.id else task.named(f"{self._ids}{index}")
         raise RuntimeError(
             f"{self.name} made no {self.split} task in {_DRAWS} draws: "
             "its generator makes too few different prompts"

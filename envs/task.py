@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -63,14 +64,20 @@ class Task:
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
         """The same task with another id. It shares the rest, and nothing is checked again."""
-        new = object.__new__(type(self))
-        _set_prompt(new, self.prompt)
-        _set_reference(new, self.reference)
-        _set_id(new, id)
-        _set_metadata(new, self.metadata)
-        _set_solution(new, self.solution)
-        _set_text(new, self.text)
-        return new
+        if type(self) is not Task:
+            other = copy(self)
+            _set_id(other, id)
+            return other
+        new: Any = _Open()
+        new.prompt = self.prompt
+        new.reference = self.reference
+        new.id = id
+        new.metadata = self.metadata
+        new.solution = self.solution
+        new.text = self.text
+        new.__class__ = Task
+        task: Self = new
+        return task
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -104,6 +111,12 @@ _set_prompt, _set_reference, _set_id, _set_metadata, _set_solution, _set_text = 
 )
 
 
+class _Open:
+    """A Task that is being made: the same slots, not frozen yet, set in half the time."""
+
+    __slots__ = tuple(field.name for field in fields(Task))
+
+
 def _chat(messages: Conversation) -> tuple[Message, ...]:
     """A copy of chat messages, once they are known to be some."""
     if not messages:
@@ -130,4 +143,6 @@ def _plain(value: Any) -> Any:
                 raise ValueError(f"keys must be strings, as in JSON, got {key!r}: use str({key!r})")
             copy[key] = item if type(item) in _ATOMS else _plain(item)
         return copy
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [item if type(item) in _ATOMS else _plain(item) for item in value]
+    return value

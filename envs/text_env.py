@@ -307,11 +307,6 @@ def _tell(told: dict[str, Any], verdict: Verdict) -> None:
     told["extracted"] = verdict.extracted
 
 
-def reward_of(verdict: Verdict) -> float:
-    """A verdict's score where Gymnasium wants a float; NaN where there is none."""
-    return math.nan if verdict.score is None else verdict.score
-
-
 def refuse_bad_golds(
     name: str, source: Rows, rubric: Verifier, row_name: Callable[[int], str], shown: int = 5
 ) -> None:

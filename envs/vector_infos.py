@@ -49,8 +49,10 @@ def put(
         mask[:] = False
         mask[places] = True
     for key, values in columns.items():
-        kinds = set(map(type, values))
-        if all(issubclass(kind, dict) for kind in kinds):
+        kinds = frozenset(map(type, values))
+        if kinds == _DICT and not any(values):
+            infos[key] = {}
+        elif kinds == _DICT or all([issubclass(kind, dict) for kind in kinds]):  # noqa: C419  # half the time of a generator
             rows = values if places is None else [{} for _ in range(size)]
             for place, value in zip(places or (), values, strict=places is not None):
                 rows[place] = value
@@ -61,7 +63,7 @@ def put(
 
 
 def _array(
-    values: list[Any], kinds: set[type], places: Sequence[int] | None, size: int
+    values: list[Any], kinds: frozenset[type], places: Sequence[int] | None, size: int
 ) -> NDArray[Any]:
     kind = _kind(values, kinds)
     found: NDArray[Any] = (
@@ -76,8 +78,10 @@ def _array(
     return array
 
 
-def _kind(values: list[Any], kinds: set[type]) -> Any:
+def _kind(values: list[Any], kinds: frozenset[type]) -> Any:
     """The dtype that holds all values; ``None`` where only objects do."""
+    if kinds in _OBJECTS:
+        return None
     if kinds == {float, NoneType} or kinds == {int, float}:
         return float
     if len(kinds) > 1:
@@ -89,3 +93,8 @@ def _kind(values: list[Any], kinds: set[type]) -> Any:
     if kind is int and (max(values) >= 2**63 or min(values) <= -(2**63)):
         return None
     return kind if kind in (int, float, bool) or issubclass(kind, np.number) else None
+
+
+_DICT = frozenset({dict})
+_OBJECTS = frozenset({frozenset({str}), frozenset({list}), frozenset({NoneType})})
+"""What most columns are of."""

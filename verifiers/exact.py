@@ -42,6 +42,7 @@ class Exact(Verifier):
         if extract is not None:
             check_rules(extract)
         self.case, self.whitespace = case, whitespace
+        self._loose = not (case and whitespace)
         self.extract = None if extract is None else tuple(extract)
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -55,7 +56,8 @@ class Exact(Verifier):
         given = given.strip()
         if not given:
             return Verdict.wrong("the answer is empty", status=Status.UNPARSEABLE)
-        if given == reference or self._plain(given) == self._plain(reference):
+        known = reference.strip()
+        if given == known or (self._loose and self._plain(given) == self._plain(known)):
             return unchecked(Status.CORRECT, 1.0, "equal", given)
         return unchecked(Status.INCORRECT, 0.0, "not the expected text", given)
 
@@ -70,5 +72,5 @@ class Exact(Verifier):
         return given_as(str(reference), self.extract)
 
     def _plain(self, text: str) -> str:
-        text = text.strip() if self.whitespace else " ".join(text.split())
+        text = text if self.whitespace else " ".join(text.split())
         return text if self.case else text.casefold()

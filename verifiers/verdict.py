@@ -86,7 +86,7 @@ class Verdict:
         _set_reason(self, reason)
         _set_extracted(self, extracted)
         _set_parts(self, {n: _share(n, s) for n, s in parts.items()} if parts else {})
-        _set_seconds(self, seconds)
+        set_seconds(self, seconds)
 
     @classmethod
     def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
@@ -139,9 +139,10 @@ class Verdict:
         )
 
 
-_set_status, _set_score, _set_reason, _set_extracted, _set_parts, _set_seconds = (
+_set_status, _set_score, _set_reason, _set_extracted, _set_parts, set_seconds = (
     vars(Verdict)[field.name].__set__ for field in fields(Verdict)
 )
+"""``set_seconds`` is also for whoever judges: of a verdict that nobody has seen yet."""
 
 
 class _Open:
@@ -172,12 +173,6 @@ def unchecked(
     new.seconds = seconds
     new.__class__ = Verdict
     verdict: Verdict = new
-    return verdict
-
-
-def timed(verdict: Verdict, seconds: float) -> Verdict:
-    """A verdict that nobody has seen yet, with what it cost."""
-    _set_seconds(verdict, seconds)
     return verdict
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from .verdict import Status, Verdict, timed
+from .verdict import Status, Verdict, set_seconds
 
 _KINDS: dict[Any, type[Verifier]] = {}
 
@@ -153,7 +153,8 @@ class Verifier:
         seconds = time.perf_counter() - started
         if sys.getrefcount(verdict) > _ALONE:
             return replace(verdict, seconds=seconds)
-        return timed(verdict, seconds)
+        set_seconds(verdict, seconds)
+        return verdict
 
 
 class FunctionVerifier(Verifier):

@@ -41,7 +41,7 @@ class Hanoi(Family):
 
 
 def _arranged(rng: np.random.Generator, disks: int, pegs: int) -> list[list[int]]:
-    at = rng.integers(pegs, size=disks)
+    at = rng.integers(pegs, size=disks).tolist()
     return [[disk for disk in range(disks, 0, -1) if at[disk - 1] == peg] for peg in range(pegs)]
 
 

@@ -64,3 +64,19 @@ def test_indices_outside_the_rows_name_the_range() -> None:
         Rows([Task("a", 1), Task("b", 2)]).task(2)
     with pytest.raises(IndexError, match="from 0 to 1, got -1"):
         Rows([Task("a", 1), Task("b", 2)]).task(-1)
+
+
+class Rated(Task):
+    """A user's own kind of task, with room for more."""
+
+
+def test_a_task_that_makes_no_id_gets_one_and_stays_what_it_is() -> None:
+    shared = Rated("2+2=", "4", metadata={"digits": 1}, solution="4")
+    found = Rows([shared]).task(0)
+    assert (type(found), found.id, shared.id) == (Rated, "0", "")
+    plain = Task("2+2=", "4", metadata={"digits": 1}, solution="4")
+    named = plain.named("x")
+    assert named == Task("2+2=", "4", "x", {"digits": 1}, "4")
+    assert (type(named), named.text) == (Task, "2+2=")
+    with pytest.raises(AttributeError):
+        named.id = "y"

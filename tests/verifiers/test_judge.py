@@ -537,7 +537,7 @@ def test_copies_ask_the_same(judge_server) -> None:
             assert copy == judge
             assert copy.usage.requests == 0
             assert scores(copy, ["Paris", "Rome"]) == [1.0, 0.0]
-    assert server.bodies[0] == server.bodies[1]
+    assert server.bodies.count(server.bodies[0]) == 3  # requests of one batch come in any order
 
 
 def test_it_judges_in_loops_threads_and_rubrics(judge_server) -> None:

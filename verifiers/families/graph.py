@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import heapq
+import math
 import re
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
 from .answer import Unreadable
+from .exactly import Number, exactly
 
-Neighbours = dict[str, dict[str, Fraction]]
+Neighbours = dict[str, dict[str, Number]]
 """For each vertex, where its edges lead and the least weight of each."""
 
 MAX_EDGES = 5_000
@@ -73,11 +74,13 @@ def vertices_of(reference: Any) -> list[str]:
 def neighbours_of(reference: Any) -> Neighbours:
     """Where each vertex leads; an edge without a weight weighs 1, 0.1 weighs a tenth exactly."""
     found: Neighbours = {name: {} for name in vertices_of(reference)}
+    one_way = reference.get("directed", False)
     for a, b, *weights in reference["edges"]:
-        weight = Fraction(str(weights[0])) if weights else Fraction(1)
-        pairs = [(str(a), str(b))] + [(str(b), str(a))] * (not reference.get("directed", False))
-        for left, right in pairs:
-            found[left][right] = min(weight, found[left].get(right, weight))
+        weight = exactly(weights[0]) if weights else 1
+        ends = str(a), str(b)
+        for left, right in (ends,) if one_way else (ends, ends[::-1]):
+            if weight < found[left].get(right, math.inf):
+                found[left][right] = weight
     return found
 
 
@@ -126,8 +129,8 @@ def repeated(names: list[str]) -> str | None:
 
 def lightest_path(graph: Neighbours, start: str, goal: str) -> list[str] | None:
     """A path of the least weight, or ``None`` where there is none; Dijkstra (1959)."""
-    distance, came = {start: Fraction(0)}, {start: start}
-    queue = [(Fraction(0), start)]
+    distance: dict[str, Number] = {start: 0}
+    came, queue = {start: start}, [(distance[start], start)]
     done: set[str] = set()
     while queue:
         far, at = heapq.heappop(queue)
@@ -148,6 +151,6 @@ def lightest_path(graph: Neighbours, start: str, goal: str) -> list[str] | None:
     return path[::-1]
 
 
-def weight_of(graph: Neighbours, path: list[str]) -> Fraction:
+def weight_of(graph: Neighbours, path: list[str]) -> Number:
     """The weight of a path that is there."""
-    return sum((graph[a][b] for a, b in pairwise(path)), Fraction(0))
+    return sum(graph[a][b] for a, b in pairwise(path))

@@ -6,15 +6,15 @@ import re
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 from ..shown import shown
 from ..verdict import Verdict
 from .answer import Unreadable
 from .any_answer import ARROW, AnyAnswer, items
+from .exactly import Number, exactly
 
-Item = Fraction | str
+Item = Number | str
 
 MAX_ITEMS = 1_000
 _NUMBER = re.compile(r"[-+−]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?", re.ASCII)
@@ -120,14 +120,14 @@ def _is_word(item: Any) -> bool:
     return type(item) is str and _WORD.fullmatch(item) is not None
 
 
-def _number(text: str) -> Fraction:
+def _number(text: str) -> Number:
     if not _NUMBER.fullmatch(text):
         raise Unreadable(f"{shown(text, 40)} is no number")
-    return Fraction(text.replace("−", "-"))
+    return exactly(text.replace("−", "-"))
 
 
 def _given(reference: Any) -> list[Item]:
-    return [item if type(item) is str else Fraction(str(item)) for item in reference["items"]]
+    return [item if type(item) is str else exactly(item) for item in reference["items"]]
 
 
 def _keys(values: Sequence[Item], reference: Any) -> list[int]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from typing import Any
 
 from .answer import Unreadable
 from .any_answer import ARROW, AnyAnswer, unbracketed
+from .exactly import Number
 from .graph import graph_fault, neighbours_of, resolved
 
 _EDGE = re.compile(
@@ -57,7 +57,8 @@ class SpanningTree(AnyAnswer):
         graph = neighbours_of(reference)
         given = _edges(text)
         ends = resolved([name for edge in given for name in edge], list(graph))
-        group, weight = _Groups(), Fraction(0)
+        group = _Groups()
+        weight: Number = 0
         for a, b in zip(ends[::2], ends[1::2], strict=True):
             if b not in graph[a]:
                 return f"there is no edge between {a} and {b}"
@@ -66,7 +67,7 @@ class SpanningTree(AnyAnswer):
             weight += graph[a][b]
         if len(given) < len(graph) - 1:
             return f"{len(given)} edges do not join {len(graph)} vertices"
-        least = sum((w for w, _, _ in _least(reference)), Fraction(0))
+        least = sum(w for w, _, _ in _least(reference))
         return f"weighs {weight} where {least} is enough" if weight > least else None
 
 
@@ -107,7 +108,7 @@ class _Groups:
         return name
 
 
-def _least(reference: Any) -> list[tuple[Fraction, str, str]]:
+def _least(reference: Any) -> list[tuple[Number, str, str]]:
     """Weight and ends of the edges of a lightest tree, or forest: Kruskal (1956)."""
     graph, group = neighbours_of(reference), _Groups()
     edges = sorted((w, a, b) for a in graph for b, w in graph[a].items() if a < b)

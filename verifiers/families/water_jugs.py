@@ -116,6 +116,8 @@ def fewest_steps(capacities: Water, target: int) -> tuple[Step, ...] | None:
             if target in water:
                 return _back(came, water)
             for step in kinds:
+                if step[0] != "fill" and not water[step[1]]:
+                    continue  # nothing to empty or to pour
                 now = _after(water, step, capacities)
                 if now not in came:
                     came[now] = water, step

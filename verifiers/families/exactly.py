@@ -1,0 +1,27 @@
+"""Numbers without rounding."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+Number = int | Fraction
+"""Both compare and hash by value: ``2`` and ``Fraction(2)`` are one key of a dict."""
+
+
+def exactly(written: float | str) -> Number:
+    """A number as it is written: ``0.1`` is a tenth, not the float next to it.
+
+    Whole numbers stay ints, with which all is done in a tenth of the time.
+
+    Raises:
+        ValueError: a text is no number.
+
+    Example:
+        >>> exactly(3), exactly("-4"), exactly(0.1)
+        (3, -4, Fraction(1, 10))
+    """
+    if type(written) is int:
+        return written
+    text = str(written)
+    whole = text.isascii() and text.removeprefix("-").isdecimal()
+    return int(text) if whole else Fraction(text)

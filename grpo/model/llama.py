@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 from .precision import computed_dtype
 from .prefix_attention import Layout, attend
+from .product import product
 from .wrapped import causal_lm
 
 _MODELS = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
@@ -51,6 +52,11 @@ def changes(module: Any) -> int:
     """How often a module was told to do something else than its class does: hooks and the like."""
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return sum(len(getattr(module, kind)) for kind in kinds) + ("forward" in vars(module))
+
+
+def is_plain(module: Any) -> bool:
+    """Whether calling a linear layer is nothing but a product and a sum."""
+    return type(module) is torch.nn.Linear and not changes(module)
 
 
 def trains_by_weights(model: Any) -> bool:
@@ -93,6 +99,8 @@ def hidden_states(model: Any, ids: Tensor, positions: Tensor, layout: Layout) ->
     cos, sin = (table[0, :, None] for table in body.rotary_emb(x, positions[None]))  # [N, 1, E]
     half = sin.shape[-1] // 2
     sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
+    # [N, H, E]: products of tensors of one shape take half as long.
+    cos, sin = (table.repeat(1, body.config.num_attention_heads, 1) for table in (cos, sin))
     last = body.layers[-1]
     for layer in body.layers:
         asking = layout.predicting() if layer is last else None
@@ -120,7 +128,21 @@ def _layer(
     normed = _norm(layer.input_layernorm, x)
     seen = _look(layer.self_attn, normed, cos, sin, layout, asking)
     x = seen + (x if asking is None else x.index_select(0, asking))
-    found: Tensor = x + layer.mlp(_norm(layer.post_attention_layernorm, x))
+    return x + _gated(layer.mlp, _norm(layer.post_attention_layernorm, x), layout)
+
+
+def _gated(mlp: Any, x: Tensor, layout: Layout) -> Tensor:
+    if changes(mlp):
+        found: Tensor = mlp(x)
+        return found
+    gate = mlp.act_fn(_linear(mlp.gate_proj, x, layout))
+    return _linear(mlp.down_proj, gate * _linear(mlp.up_proj, x, layout), layout)
+
+
+def _linear(module: Any, x: Tensor, layout: Layout) -> Tensor:
+    if layout.regular and is_plain(module):
+        return product(x, module.weight, module.bias)
+    found: Tensor = module(x)
     return found
 
 
@@ -130,16 +152,16 @@ def _look(
     """What the tokens that ask take from those [N, D] that they may look at. [M, D]."""
 
     def project(by: Any, x: Tensor) -> Tensor:
-        found: Tensor = by(x).view(len(x), -1, attention.head_dim)
-        return found
+        return _linear(by, x, layout).view(len(x), -1, attention.head_dim)
 
     key, value = project(attention.k_proj, x), project(attention.v_proj, x)
-    angles = cos, sin
+    angles = [cos, sin]
     if asking is not None:
         x, cos, sin = (part.index_select(0, asking) for part in (x, cos, sin))
     query = project(attention.q_proj, x)
     if hasattr(attention, "q_norm"):
         query, key = _norm(attention.q_norm, query), _norm(attention.k_norm, key)
+    angles = [table[:, : key.shape[1]] for table in angles]
     query, key = _Rotated.apply(query, cos, sin), _Rotated.apply(key, *angles)  # type: ignore[no-untyped-call]  # torch
     if layout.kept is not None:
         layout.kept.append((key, value))
@@ -147,8 +169,7 @@ def _look(
     if groups > 1:  # grouped-query attention
         key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
     seen = attend(query, key, value, layout=layout, scale=attention.scaling)
-    found: Tensor = attention.o_proj(seen.flatten(1))
-    return found
+    return _linear(attention.o_proj, seen.flatten(1), layout)
 
 
 def _norm(module: Any, x: Tensor) -> Tensor:
@@ -159,7 +180,7 @@ def _norm(module: Any, x: Tensor) -> Tensor:
 class _Normed(torch.autograd.Function):
     """RMS norm: y = w u with u = x r and r = 1 / sqrt(mean(x^2) + eps).
 
-    Backward dx = r (w dy - u mean(w dy u)), dw = sum(dy u).
+    Backward dx = r (w dy - x r^2 mean(w dy x)), dw = sum(dy x r).
     """
 
     @staticmethod
@@ -174,30 +195,30 @@ class _Normed(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, r = ctx.saved_tensors
         (d_y,) = gradients
-        u = x * r
-        along = d_y * u
-        d_weight = along.flatten(0, -2).sum(0) if ctx.needs_input_grad[1] else None
-        mean = (along @ weight).div_(x.shape[-1])[..., None]
-        return (d_y * weight).addcmul_(u, mean, value=-1).mul_(r), d_weight, None
+        along = d_y * x
+        d_weight = r.flatten() @ along.flatten(0, -2) if ctx.needs_input_grad[1] else None
+        mean = (along @ weight)[..., None].mul_(r).mul_(r).div_(x.shape[-1])
+        d_x = torch.mul(d_y, weight, out=along)  # whose values are used up
+        return d_x.addcmul_(x, mean, value=-1).mul_(r), d_weight, None
 
 
 class _Rotated(torch.autograd.Function):
     """Rotary positions: each pair of numbers, half a head apart, turned by its token's angle.
 
-    Backward turns the other way. Of ``sin`` the first half is negative.
+    Backward turns the other way. Of ``sin`` the first half is negative: what is rolled after the
+    product has the signs of the other way.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         ctx.save_for_backward(cos, sin)
-        return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+        return x.roll(x.shape[-1] // 2, -1).mul_(sin).addcmul_(x, cos)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         cos, sin = ctx.saved_tensors
         (d,) = gradients
-        turned = torch.addcmul(d * cos, d.roll(d.shape[-1] // 2, -1), sin, value=-1)
-        return turned, None, None
+        return (d * sin).roll(d.shape[-1] // 2, -1).addcmul_(d, cos), None, None
 
 
 def _norms(body: Any) -> list[Any]:

@@ -86,6 +86,11 @@ class Layout:
     asked: list[bool] = field(default_factory=list)
     kept: list[tuple[Tensor, Tensor]] | None = None
 
+    @property
+    def regular(self) -> bool:
+        """Whether prompts are of one length and replies are: then batches have few sizes."""
+        return self.prompt.full and self.reply.full
+
     def predicting(self) -> Tensor:
         """The prompts' last tokens, and the replies' tokens: [P + reply tokens] of the row."""
         device = self.prompt.there.device

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 from torch.nn.functional import linear, rms_norm
 
-from ..model.llama import changes, misfit, trains_by_weights
+from ..model.llama import changes, is_plain, misfit, trains_by_weights
 from ..model.precision import computing
 from .prefill import PackedPrefill, Prefilled
 from .shared import SharedDecoder
@@ -133,7 +133,7 @@ def _norm(module: Any) -> _Call:
 
 
 def _linear(module: Any) -> _Call:
-    if not _is_plain(module):
+    if not is_plain(module):
         return lambda x: module(x)
     weight, bias = module.weight, module.bias
     return lambda x: linear(x, weight, bias)
@@ -145,14 +145,9 @@ def _joined(*modules: Any) -> _Call:
     As one matrix product where they are plain, of a copy of their weights, which lives as long as
     the decoder: less than a sixth of the model's.
     """
-    if not all(map(_is_plain, modules)) or len({module.bias is None for module in modules}) > 1:
+    if not all(map(is_plain, modules)) or len({module.bias is None for module in modules}) > 1:
         calls = [_linear(module) for module in modules]
         return lambda x: torch.cat([call(x) for call in calls], dim=-1)
     weight = torch.cat([module.weight for module in modules])
     bias = None if modules[0].bias is None else torch.cat([module.bias for module in modules])
     return lambda x: linear(x, weight, bias)
-
-
-def _is_plain(module: Any) -> bool:
-    """Whether calling it is nothing but a product and a sum."""
-    return type(module) is torch.nn.Linear and not changes(module)

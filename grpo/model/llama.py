@@ -41,6 +41,9 @@ def misfit(model: Any) -> str | None:
         return f"no hand-written layer fits {kind.__name__}"
     if model.training:
         return "hand-written layers drop nothing out: call model.eval()"
+    for part in (part for layer in model.model.layers for part in (layer.self_attn, layer.mlp)):
+        if not type(part).__module__.startswith("transformers."):
+            return f"hand-written layers would pass {type(part).__name__} by"
     if any(map(changes, (model.model, *_norms(model.model), *_attentions(model.model)))):
         return "hand-written layers would pass hooks by"
     if model.model.rotary_emb.rope_type not in _FIXED_ROTATIONS:

@@ -44,7 +44,8 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def _is_large(x: Tensor, weight: Tensor) -> bool:
     wide = x.dtype == weight.dtype == torch.float32 and x.device.type == "cpu"
-    return wide and len(x) * weight.numel() >= _LEAST and kernel_agrees()
+    large = wide and len(x) * weight.numel() >= _LEAST
+    return large and not torch.is_autocast_enabled("cpu") and kernel_agrees()
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen3Config
+from transformers.models.llama.modeling_llama import LlamaMLP
 
 from assay.grpo import Batch, Row
 from assay.grpo.model.forward import full_forward, shared_forward
@@ -102,6 +103,25 @@ def test_hooks_are_run() -> None:
     assert not trains_by_weights(model)
     shared_forward(model, batch(), 1.0)
     assert seen[2:] == ["layer", "linear", "norm"]
+
+
+class Doubled(LlamaMLP):
+    """A user's own: the same parts, put together otherwise."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+def test_a_layer_with_a_part_of_ones_own_goes_through_its_modules() -> None:
+    model = build(LlamaConfig(**SIZES))
+    before = gradient(model, full_forward)
+    own = Doubled(model.config)
+    own.load_state_dict(model.model.layers[1].mlp.state_dict())
+    model.model.layers[1].mlp = own
+    assert not trains_by_weights(model)
+    found, wanted = gradient(model, shared_forward), gradient(model, full_forward)
+    assert float((found - wanted).norm() / wanted.norm()) < 1e-5
+    assert float((wanted - before).norm() / wanted.norm()) > 0.1
 
 
 @pytest.mark.parametrize(

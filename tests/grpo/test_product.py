@@ -8,6 +8,7 @@ from torch.nn.functional import linear
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from assay.grpo import Batch, Row
+from assay.grpo.model import llama
 from assay.grpo.model import product as kernels
 from assay.grpo.model.forward import shared_forward
 from assay.grpo.model.product import kernel_agrees, product
@@ -51,6 +52,36 @@ def test_weights_that_are_frozen_get_no_gradient() -> None:
 def test_other_numbers_stay_with_torchs_own_kernel(dtype: torch.dtype) -> None:
     x, weight = leaf(2048, 64).to(dtype), leaf(128, 64, seed=1).to(dtype)
     assert torch.equal(product(x, weight), linear(x, weight))
+
+
+def test_autocast_is_obeyed() -> None:
+    x, weight = leaf(2048, 64), leaf(128, 64, seed=1)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, wanted = product(x, weight), linear(x, weight)
+    assert found.dtype == torch.bfloat16
+    assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "regular"),
+    [((2, 2), (2, 2), True), ((2, 2), (3, 3), False), ((2, 2), (2, 3), False)],
+    ids=["one length", "two lengths of prompts", "two lengths of replies"],
+)
+def test_kernels_are_compiled_for_batches_of_one_length(
+    monkeypatch: pytest.MonkeyPatch, first: tuple[int, int], second: tuple[int, int], regular: bool
+) -> None:
+    """Of prompt and reply; otherwise each batch would have sizes of its own."""
+    used: list[int] = []
+    monkeypatch.setattr(llama, "product", lambda x, *rest: used.append(len(x)) or product(x, *rest))
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=50, num_attention_heads=4, **sizes)).eval()
+    rows = [
+        Row((5,) * prompt, (8,) * reply, (True,) * reply, (0.0,) * reply, (0.0,) * reply)
+        for prompt, reply in (first, second)
+    ]
+    shared_forward(model, Batch.of([[row] for row in rows]), 1.0)
+    assert bool(used) == regular
 
 
 def test_layers_learn_the_same_by_either(monkeypatch: pytest.MonkeyPatch) -> None:

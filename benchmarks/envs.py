@@ -237,7 +237,7 @@ def puzzles(options: argparse.Namespace) -> list[dict[str, Any]]:
         "n_queens": puzzle("Queens", level=2),
         "tower_of_hanoi": puzzle("Hanoi", level=1),
         "jugs": puzzle("WaterJugs", level=3),
-        "number_sorting": puzzle("Sorting", level=2),
+        "number_sorting": puzzle("Sorting", level=1),
         "graph_color": puzzle("Colouring", level=3),
         "simple_integration": puzzle("Integral", level=1),
     }
@@ -253,7 +253,8 @@ def puzzles(options: argparse.Namespace) -> list[dict[str, Any]]:
         told = ", ".join(f"{key} {value}" for key, value in PUZZLES[name].items())
         cells = [f"{1e6 / one.rate:,.0f}" for one in (mine, *theirs)]
         ratio = f"{mine.rate / theirs[0].rate:.2f}" if theirs else ""
-        lines.append([mine.name, f"{name}: {told}", *(*cells, "")[:2], ratio])
+        its = f"{name}: {told}" if told else name
+        lines.append([mine.name, its, *(*cells, "")[:2], ratio])
         records.append(
             {"ours": mine.name, "rates": mine.rates, "theirs": [t.rates for t in theirs]}
         )

@@ -96,7 +96,7 @@ PUZZLES: dict[str, dict[str, int | float]] = {
     "n_queens": {"min_remove": 5, "max_remove": 5},
     "tower_of_hanoi": {"max_disks": 3, "max_pegs": 3},
     "jugs": {"num_jugs": 3, "difficulty": 4},
-    "number_sorting": {"min_numbers": 8, "max_numbers": 8, "max_decimals": 0},
+    "number_sorting": {"min_numbers": 5, "max_numbers": 5, "max_decimals": 0},
     "graph_color": {"edge_probability": 0.38},
     "simple_integration": {},
 }

@@ -5,8 +5,9 @@ sides. TRL is set up as it is fastest on a CPU: float32, no checkpointing, one m
 that is faster. Each measurement is a process of its own, on one thread: process CPU seconds,
 which another load on the machine hardly changes, the parts they went to, and the highest
 resident memory above that with the model built. The sides run several times, in turn, and
-medians are compared. The floor is the time that the update's matrix products alone would take,
-at the speed of a plain product of their size in the same process.
+medians are compared, and the least of both, which others on the machine disturb less. The
+floor is the time that the update's matrix products alone would take, at the speed of a plain
+product of their size in the same process.
 
     python benchmarks/grpo.py [--rounds 3] [--steps 3] [--only S-64 ...]
     python benchmarks/grpo.py --gpu      # 0.5B shapes in bfloat16, wall seconds
@@ -427,9 +428,11 @@ def report(name: str, found: dict[str, list[dict[str, Any]]]) -> None:
         how = runs[0].get("how", "")
         print(f"{name:9} {side:5}  {cells}  {more}  {how}")
     a, b = median["assay"], median["TRL"]
+    least = {side: min(run["step"] for run in runs) for side, runs in found.items()}
     update_a, update_b = (x["forward"] + x["backward"] for x in (a, b))
     print(
-        f"{name:9} TRL / assay: step {b['step'] / a['step']:.2f}, generate "
+        f"{name:9} TRL / assay: step {b['step'] / a['step']:.2f} (least of all rounds "
+        f"{least['TRL'] / least['assay']:.2f}), generate "
         f"{b['generate'] / a['generate']:.2f}, forward + backward {update_b / update_a:.2f}; "
         f"memory assay / TRL {a['memory'] / b['memory']:.2f}; products alone "
         f"{a['floor']:.3f} s, {a['floor'] / update_a:.0%} of forward + backward",

@@ -211,6 +211,7 @@ _ORDERS = (
     "\\boxed{\\text{any}}", "\\boxed{?}", "\\boxed{nan}", "\\boxed{\\infty - \\infty}",
     "\\boxed{\\ldots}", "\\boxed{\\text{the answer}}",
 )  # fmt: skip
+# Replies, which nothing of ours runs: a verifier that does leaves a file at {path}.
 _HARM = (
     "__import__('os').system('touch {path}')",
     "open({path!r}, 'w').write('7')",

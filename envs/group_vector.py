@@ -130,7 +130,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             self._rng(p, seeds[p])
             self._begin(p, named[p])
         self._records = list
-        return self._observations(), self._described(marked)
+        return self._observations(), self._described(self._where(marked))
 
     def step(self, actions: Sequence[str]) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """Take a turn in each episode; judge the groups that end with it.
@@ -200,14 +200,15 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             truncated[judged] = [end == "truncated" for end in ends]
         verdicts = self._judged(ended)
         rewards[judged] += np.array([v.score for v in verdicts], dtype=np.float64)  # None: NaN
-        infos = self._ends(ended, verdicts) if ended else self._described()
+        infos = self._ends(ended, where, verdicts) if ended else self._described()
         if waiting:
             put(infos, self.num_envs, waiting, {"waiting": [True] * len(waiting)})
         return self._observations(), rewards, terminated, truncated, infos
 
-    def _ends(self, ended: list[int], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-        """The infos of a step in which groups have ended."""
-        where = self._where(ended)
+    def _ends(
+        self, ended: list[int], where: list[int] | None, verdicts: Sequence[Verdict]
+    ) -> dict[str, Any]:
+        """The infos of a step in which groups have ended, whose copies are ``where``."""
         found: dict[str, list[Any]] = {
             "status": [str(verdict.status) for verdict in verdicts],
             "rewards": [{**verdict.parts} for verdict in verdicts],
@@ -218,7 +219,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             told = self._described()
             put(told, self.num_envs, where, found)
             return told
-        final = self._described(ended)
+        final = self._described(where)
         put(final, self.num_envs, where, found)
         last = [said(state) for p in ended for state in self._states[p]]
         for p in ended:
@@ -228,10 +229,9 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         infos["final_info"], infos["_final_info"] = final, infos["_final_obs"].copy()
         return infos | self._described()
 
-    def _described(self, groups: Sequence[int] | None = None) -> dict[str, Any]:
-        """What the copies of some groups tell of their episodes, or those of all."""
+    def _described(self, where: list[int] | None = None) -> dict[str, Any]:
+        """What copies tell of their episodes; ``None`` for all."""
         states = self._flat()
-        where = None if groups is None else self._where(groups)
         if where is not None:
             states = [states[i] for i in where]
         infos: dict[str, Any] = {}

@@ -52,7 +52,7 @@ def put(
         kinds = frozenset(map(type, values))
         if kinds == _DICT and not any(values):
             infos[key] = {}
-        elif kinds == _DICT or all([issubclass(kind, dict) for kind in kinds]):  # noqa: C419  # half the time of a generator
+        elif all([issubclass(kind, dict) for kind in kinds]):  # noqa: C419  # half the time of a generator
             rows = values if places is None else [{} for _ in range(size)]
             for place, value in zip(places or (), values, strict=places is not None):
                 rows[place] = value

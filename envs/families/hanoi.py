@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...verifiers import Hanoi as HanoiVerifier
+from ...verifiers.families.hanoi import fewest_moves, written
+from .draws import below, several
 from .family import Family, Puzzle
 
 _LEVELS = ((3, 3, False), (4, 3, False), (4, 3, True), (5, 4, True), (7, 3, True))
@@ -24,35 +26,31 @@ class Hanoi(Family):
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
         """Two arrangements, each disk on a peg at random; the largest has to move."""
         disks, pegs, optimal = _LEVELS[level - 1]
-        start, goal = _arranged(rng, disks, pegs), _arranged(rng, disks, pegs)
-        while _peg_of(start, disks) == _peg_of(goal, disks):
-            goal = _arranged(rng, disks, pegs)
-        reference = {"start": start, "goal": goal, "optimal": optimal}
+        before, after = several(rng, pegs, disks), several(rng, pegs, disks)
+        after[-1] = (before[-1] + 1 + below(rng, pegs - 1)) % pegs
+        start, goal = _arranged(before, pegs), _arranged(after, pegs)
         fewest = " with as few moves as possible" if optimal else ""
         return Puzzle(
-            f"Disks 1 to {disks}, 1 the smallest, lie on the pegs {_named(pegs)}. A move takes the "
+            f"Disks 1 to {disks}, 1 the smallest, lie on the pegs {_NAMED[pegs]}. A move takes the "
             "top disk of one peg to another peg, never onto a smaller disk.\n\n"
             f"Start, from the bottom up:\n{_told(start)}\n\nGoal:\n{_told(goal)}\n\n"
             f"Bring the disks from start to goal{fewest}. "
             "Give all moves as pairs of pegs, parted by commas, like X->Y, Y->Z.",
-            reference,
-            HanoiVerifier().winning_reply(reference) or "",
+            {"start": start, "goal": goal, "optimal": optimal},
+            written(fewest_moves(tuple(before), tuple(after), pegs)),
         )
 
 
-def _arranged(rng: np.random.Generator, disks: int, pegs: int) -> list[list[int]]:
-    at = rng.integers(pegs, size=disks).tolist()
-    return [[disk for disk in range(disks, 0, -1) if at[disk - 1] == peg] for peg in range(pegs)]
+_NAMED = {3: "A, B and C", 4: "A, B, C and D"}
 
 
-def _peg_of(pegs: list[list[int]], disk: int) -> int:
-    return next(number for number, peg in enumerate(pegs) if disk in peg)
-
-
-def _named(pegs: int) -> str:
-    return ", ".join("ABCDEF"[: pegs - 1]) + f" and {'ABCDEF'[pegs - 1]}"
+def _arranged(at: list[int], pegs: int) -> list[list[int]]:
+    arranged: list[list[int]] = [[] for _ in range(pegs)]
+    for disk in range(len(at), 0, -1):
+        arranged[at[disk - 1]].append(disk)
+    return arranged
 
 
 def _told(pegs: list[list[int]]) -> str:
-    told = (" ".join(map(str, peg)) or "empty" for peg in pegs)
-    return "\n".join(f"{name}: {disks}" for name, disks in zip("ABCDEF", told, strict=False))
+    told = [" ".join(map(str, peg)) if peg else "empty" for peg in pegs]
+    return "\n".join(map(": ".join, zip("ABCDEF", told, strict=False)))

@@ -37,8 +37,10 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
         >>> read_answer("I try.\n**Final answer:** (3+5)*3").text
         '(3+5)*3'
     """
-    if (rules is ONE_LINE or rules is BLOCK) and reply.isalnum() and len(reply) <= longest:
-        return Answer(reply, rules[-1])  # one word or number: no other mark, and no dress
+    if (rules is BLOCK or rules is ONE_LINE) and len(reply) <= longest:
+        bare = _undressed(reply)
+        if bare and (rules is BLOCK or "\n" not in bare):
+            return Answer(bare, rules[-1])
     found = final_answer(reply, rules, longest=longest)
     if found.text is None:
         return found
@@ -50,6 +52,24 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
         text = text if inner.text is None or not text.startswith(("```", "~~~")) else inner.text
     text = _bare(unboxed(text))
     return found._replace(text=_bare(unboxed(unlabelled(text))))
+
+
+_MARK = re.compile(r"[<\\`~$*#]")
+_BREAK = re.compile(r"\n\s*\n")
+
+
+def _undressed(reply: str) -> str:
+    """A reply that has no mark, no label and one paragraph; empty where it might have more.
+
+    Most replies to a task that asks for nothing but the answer are of this kind, and the rules
+    would find each of them as it stands.
+    """
+    if not reply.isascii() or _MARK.search(reply):
+        return ""
+    text, small = reply.strip(), reply.lower()
+    if "answer" in small or "solution" in small or ("\n" in text and _BREAK.search(text)):
+        return ""
+    return text
 
 
 def unlabelled(text: str) -> str:

@@ -114,7 +114,11 @@ def unmarked(text: str) -> str:
         text = _LATEX.sub(_sign, text)
     for mark in ("**", "`", "$", "\ufe0f"):  # the last makes an emoji of an arrow
         text = text.replace(mark, "")
-    text = _LIST_MARK.sub("", text.strip()).strip()
+    text = text.strip()
+    if "\n" in text:
+        text = _LIST_MARK.sub("", text).strip()
+    elif mark := _LIST_MARK.match(text):
+        text = text[mark.end() :].lstrip()
     return text.removesuffix(".").rstrip()
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, ClassVar
 
 from ..shown import shown
@@ -66,16 +67,17 @@ class Hanoi(AnyAnswer):
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The least number of moves, where the states are few; else any."""
+        """The least number of moves, where the pegs are three or the states few; else any."""
         start, goal = _placed(reference["start"]), _placed(reference["goal"])
-        few = len(reference["start"]) ** len(start) <= MAX_STATES
-        moves = fewest_moves(start, goal, len(reference["start"])) if few else _any(start, goal)
-        return ", ".join(f"{PEGS[a]}->{PEGS[b]}" for a, b in moves)
+        pegs = len(reference["start"])
+        known = pegs == 3 or pegs ** len(start) <= MAX_STATES
+        moves = fewest_moves(start, goal, pegs) if known else _any(start, goal)
+        return written(moves)
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Play the moves."""
         pegs = [list(peg) for peg in reference["start"]]
-        moves = list(_moves(text, PEGS[: len(pegs)]))
+        moves = _moves(text, PEGS[: len(pegs)])
         disks = sum(map(len, pegs))
         if len(moves) > 4 * 2**disks:
             return f"{len(moves)} moves are more than {4 * 2**disks}"
@@ -108,14 +110,17 @@ def _arrangement_fault(name: str, pegs: Any) -> str | None:
         return f"{name} must be a list of 3 to {len(PEGS)} pegs, got {shown(pegs)}"
     if not all(isinstance(peg, list) and len(peg) <= MAX_DISKS for peg in pegs):
         return f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {shown(pegs)}"
-    disks = [disk for peg in pegs for disk in peg]
-    if any(type(disk) is not int for disk in disks) or not 1 <= len(disks) <= MAX_DISKS:
+    disks = list(chain.from_iterable(pegs))
+    if set(map(type, disks)) != {int} or len(disks) > MAX_DISKS:
         return f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {shown(pegs)}"
-    if sorted(disks) != list(range(1, len(disks) + 1)):
+    if sorted(disks) != _DISKS[: len(disks)]:
         return f"the disks of {name} must be 1 to {len(disks)}, each once, got {shown(pegs)}"
-    if any(peg != sorted(peg, reverse=True) for peg in pegs):
+    if pegs != [sorted(peg, reverse=True) for peg in pegs]:
         return f"no disk of {name} may lie on a smaller one: each peg is told from the bottom"
     return None
+
+
+_DISKS = list(range(1, MAX_DISKS + 1))
 
 
 def _placed(pegs: list[list[int]]) -> Disks:
@@ -123,8 +128,59 @@ def _placed(pegs: list[list[int]]) -> Disks:
     return tuple(at[disk] for disk in sorted(at))
 
 
+def written(moves: Sequence[Move]) -> str:
+    """Moves as a reply may give them."""
+    return ", ".join([_WRITTEN[move] for move in moves])
+
+
+_WRITTEN = {(a, b): f"{PEGS[a]}->{PEGS[b]}" for a in range(len(PEGS)) for b in range(len(PEGS))}
+
+
+def fewest_moves(start: Disks, goal: Disks, pegs: int) -> Sequence[Move]:
+    """A shortest sequence of moves between two arrangements.
+
+    With three pegs it is known which to compare. The largest disk that has to move does so once,
+    the smaller ones waiting on the third peg; or twice, by way of the third peg, the smaller ones
+    going to where it ends and then to where it was: Hinz, The Tower of Hanoi (1989).
+    """
+    return _searched(start, goal, pegs) if pegs > 3 else _between(list(start), list(goal))
+
+
+def _between(start: list[int], goal: list[int]) -> list[Move]:
+    """A shortest sequence of moves on three pegs."""
+    disk = len(start) - 1
+    while disk >= 0 and start[disk] == goal[disk]:
+        disk -= 1
+    if disk < 0:
+        return []
+    here, there = start[disk], goal[disk]
+    aside = 3 - here - there
+    smaller, wanted = start[:disk], goal[:disk]
+    once = _distance(smaller, aside) + _distance(wanted, aside) + 1
+    twice = _distance(smaller, there) + _distance(wanted, here) + 2 + (1 << disk) - 1
+    if once <= twice:
+        return [*_gathered(smaller, aside), (here, there), *_scattered(aside, wanted)]
+    return [
+        *_gathered(smaller, there),
+        (here, aside),
+        *_gathered([there] * disk, here),
+        (aside, there),
+        *_scattered(here, wanted),
+    ]
+
+
+def _distance(state: list[int], peg: int) -> int:
+    """How many moves bring all disks to one of three pegs."""
+    moves = 0
+    for disk in range(len(state) - 1, -1, -1):
+        if state[disk] != peg:
+            moves += 1 << disk
+            peg = 3 - peg - state[disk]
+    return moves
+
+
 @lru_cache(maxsize=256)
-def fewest_moves(start: Disks, goal: Disks, pegs: int) -> tuple[Move, ...]:
+def _searched(start: Disks, goal: Disks, pegs: int) -> tuple[Move, ...]:
     """A shortest sequence of moves, found by breadth-first search over all arrangements."""
     came: dict[Disks, tuple[Disks, Move]] = {goal: (goal, (0, 0))}
     layer = [goal]
@@ -155,25 +211,37 @@ def _next(state: Disks, pegs: int) -> Iterator[tuple[Disks, Move]]:
 
 def _any(start: Disks, goal: Disks) -> list[Move]:
     """Moves by way of all disks on the first peg; three pegs are enough."""
-    back = [(b, a) for a, b in reversed(_gathered(list(goal), 0))]
-    return _gathered(list(start), 0) + back
+    return [*_gathered(list(start), 0), *_scattered(0, list(goal))]
+
+
+def _scattered(peg: int, goal: list[int]) -> list[Move]:
+    """The moves that bring all disks from one peg to where they should be."""
+    return [(b, a) for a, b in reversed(_gathered(goal, peg))]
 
 
 def _gathered(state: list[int], peg: int) -> list[Move]:
     """The moves that bring all disks to one peg, the largest first."""
-    moves: list[Move] = []
+    state, moves = state[:], []
 
     def bring(disk: int, to: int) -> None:
-        if disk < 0:
-            return
-        if state[disk] != to:
-            bring(disk - 1, next(p for p in range(3) if p not in (state[disk], to)))
-            moves.append((state[disk], to))
-            state[disk] = to
-        bring(disk - 1, to)
+        while disk >= 0:
+            at = state[disk]
+            if at != to:
+                if disk:
+                    bring(disk - 1, _THIRD[at, to])
+                moves.append((at, to))
+                state[disk] = to
+            disk -= 1
 
     bring(len(state) - 1, peg)
     return moves
+
+
+_THIRD = {
+    (a, b): next(p for p in range(3) if p not in (a, b))
+    for a in range(len(PEGS))
+    for b in range(len(PEGS))
+}
 
 
 _TOKEN = re.compile(
@@ -186,8 +254,23 @@ _NOISE_WORDS = "move the disk disc ring from to into onto peg rod pole tower top
 _NOISE = frozenset(_NOISE_WORDS.split())
 
 
-def _moves(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:
+_BARE = re.compile(r"[A-F]->[A-F](?:, [A-F]->[A-F])*")
+
+
+def _moves(text: str, pegs: str) -> list[tuple[int, int, int]]:
     """For each move the disk it names, 0 for none, and its two pegs."""
+    if _BARE.fullmatch(text):  # as tasks ask for it
+        places = [_PLACE[peg] for peg in text[::3]]
+        if max(places) < len(pegs):
+            return [(0, a, b) for a, b in zip(places[::2], places[1::2], strict=True)]
+    return list(_read(text, pegs))
+
+
+_PLACE = {peg: place for place, peg in enumerate(PEGS)}
+
+
+def _read(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:
+    """Moves in any of the ways in which they are written."""
     disk, taken = 0, ""
     for token in _TOKEN.finditer(text):
         named, bare, word, odd = token.groups()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from ..task import Task
 from ..text_env import TextEnv
 
 
-@dataclass(frozen=True)
-class Puzzle:
+class Puzzle(NamedTuple):
     """One problem of a family.
 
     Attributes:
@@ -82,12 +80,8 @@ class Family(TextEnv):
 
 
 def _task(rng: np.random.Generator, /, family: type[Family], *, level: int, think: bool) -> Task:
-    puzzle = family.puzzle(rng, level)
-    how = THINK if think else "Write only the answer."
-    thought = f"<think>I work it out step by step.</think><answer>{puzzle.answer}</answer>"
-    return Task(
-        prompt=f"{puzzle.text}\n{how}",
-        reference=puzzle.reference,
-        metadata={"level": level},
-        solution=thought if think else puzzle.answer,
-    )
+    text, reference, answer = family.puzzle(rng, level)
+    if not think:
+        return Task(f"{text}\nWrite only the answer.", reference, "", {"level": level}, answer)
+    solution = f"<think>I work it out step by step.</think><answer>{answer}</answer>"
+    return Task(f"{text}\n{THINK}", reference, "", {"level": level}, solution)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from ..extract import Answer
-from ..verdict import Status, Verdict
+from ..verdict import Status, Verdict, unchecked
 from ..verifier import Verifier
 from .answer import BLOCK, Unreadable, read_answer
 
@@ -48,8 +48,8 @@ class AnyAnswer(Verifier):
                 first = first or str(error)
                 continue
             if fault is None:
-                return Verdict.correct("holds to every rule", extracted=text)
-            return Verdict.wrong(fault, extracted=text)
+                return unchecked(Status.CORRECT, 1.0, "holds to every rule", text)
+            return unchecked(Status.INCORRECT, 0.0, fault, text)
         return Verdict.wrong(first, status=Status.UNPARSEABLE, extracted=found.text)
 
     def readings(self, reply: str, found: Answer) -> Iterator[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from operator import methodcaller
 from typing import Any
 
 from ..shown import shown
 from .answer import Unreadable
-from .any_answer import ARROW, AnyAnswer, unbracketed
-from .graph import graph_fault, neighbours_of, resolved, vertices_of
+from .any_answer import ARROW, unbracketed
+from .graph import Neighbours, graph_fault, neighbours_of, resolved, vertices_of
+from .searched import Searched
 
 MAX_VERTICES = 200
 _SEARCH = 500
@@ -18,7 +20,7 @@ _SEARCH = 500
 _COLOUR = re.compile(r"\w{1,30}")
 
 
-class Colouring(AnyAnswer):
+class Colouring(Searched):
     r"""Accept any colouring of all vertices in which no edge joins two of one colour.
 
     The colouring is pairs, ``A: red, B: blue``, a JSON object, or one pair on each line; ``=``,
@@ -38,13 +40,17 @@ class Colouring(AnyAnswer):
         'B and C are both red'
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A graph that is not known to need more colours than there are."""
+    def malformed(self, reference: Any) -> str | None:
+        """A graph that is not too large, and colours."""
         fault = graph_fault(reference, "colours") or _colours_fault(reference["colours"])
         if fault is not None:
             return fault
         if len(vertices_of(reference)) > MAX_VERTICES:
             return f"the graph must have at most {MAX_VERTICES} vertices"
+        return None
+
+    def unsolvable(self, reference: Any) -> str | None:
+        """Whether the graph is known to need more colours than there are."""
         if _solved(reference) == ():
             return f"the graph cannot be coloured with {len(_colours(reference))} colours"
         return None
@@ -60,23 +66,22 @@ class Colouring(AnyAnswer):
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Hold the colours to the edges."""
-        graph, colours = neighbours_of(reference), _colours(reference)
+        every, colours = vertices_of(reference), _colours(reference)
         colour: dict[str, str] = {}
         named = {name.casefold(): name for name in colours}
         pairs = _pairs(text)
-        vertices = resolved([left for left, _ in pairs], list(graph))
+        vertices = resolved([left for left, _ in pairs], every)
         for vertex, (_, right) in zip(vertices, pairs, strict=True):
             given = named.get(right.casefold())
             if given is None:
                 return f"{shown(right, 40)} is not one of {', '.join(colours)}"
             if colour.setdefault(vertex, given) != given:
                 return f"{vertex} has two colours"
-        if missing := graph.keys() - colour.keys():
-            return f"{min(missing)} has no colour"
-        for a in graph:
-            for b in graph[a]:
-                if colour[a] == colour[b]:
-                    return f"{a} and {b} are both {colour[a]}"
+        if len(colour) < len(every):
+            return f"{min(set(every) - colour.keys())} has no colour"
+        for a, b in reference["edges"]:
+            if colour[str(a)] == colour[str(b)]:
+                return _clash(neighbours_of(reference), colour)
         return None
 
 
@@ -98,6 +103,13 @@ def _colours(reference: Any) -> list[str]:
     return [str(n + 1) for n in range(colours)] if type(colours) is int else list(colours)
 
 
+def _clash(graph: Neighbours, colour: dict[str, str]) -> str:
+    """The first neighbours that are of one colour, in words."""
+    a, b = next((a, b) for a in graph for b in graph[a] if colour[a] == colour[b])
+    return f"{a} and {b} are both {colour[a]}"
+
+
+_BARE = re.compile(r"\w{1,30}: \w{1,30}(?:, \w{1,30}: \w{1,30})*")
 _PAIR = re.compile(
     rf"(\w{{1,30}})\s{{0,3}}(?:(?::|{ARROW}|=|[-–—]|\bis\b)\s{{0,3}}(\w{{1,30}})|\((\w{{1,30}})\))"
 )
@@ -106,6 +118,8 @@ _BETWEEN = re.compile(r"[\s,;.]+(?:and\s{1,3})?")
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Vertices and colours as they are written."""
+    if _BARE.fullmatch(text):  # as tasks ask for it
+        return [(left, right) for left, _, right in map(_SPLIT, text.split(", "))]
     text = unbracketed(text).translate(_NO_QUOTES)
     pairs, at = [], 0
     while at < len(text):
@@ -122,15 +136,19 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return pairs
 
 
+_SPLIT = methodcaller("partition", ": ")
 _NO_QUOTES = str.maketrans("", "", "\"'“”‘’")
 
 
 def _solved(reference: Any) -> tuple[int, ...] | None:
     vertices = vertices_of(reference)
     number = {name: i for i, name in enumerate(vertices)}
-    graph = neighbours_of({**reference, "directed": False})
-    edges = tuple(tuple(number[b] for b in graph[a]) for a in vertices)
-    return coloured(edges, len(_colours(reference)))
+    near: list[set[int]] = [set() for _ in vertices]
+    for a, b in reference["edges"]:
+        left, right = number[str(a)], number[str(b)]
+        near[left].add(right)
+        near[right].add(left)
+    return coloured(tuple(map(tuple, map(sorted, near))), len(_colours(reference)))
 
 
 @lru_cache(maxsize=256)
@@ -143,29 +161,37 @@ def coloured(edges: tuple[tuple[int, ...], ...], colours: int) -> tuple[int, ...
         edges: for each vertex, its neighbours.
         colours: how many there are.
     """
-    colour = [-1] * len(edges)
-    steps = 0
+    size = len(edges)
+    colour, taken = [-1] * size, [0] * size  # taken: the colours of the neighbours, as bits
+    rank = [len(near) * size + size - v for v, near in enumerate(edges)]
+    steps, above = 0, size * size + 1
 
-    def fill(left: int, used: int) -> bool | None:
+    def urgency(v: int) -> int:
+        return taken[v].bit_count() * above + rank[v]
+
+    def fill(left: set[int], used: int) -> bool | None:
         nonlocal steps
         if not left:
             return True
         steps += 1
-        if steps > _SEARCH + 2 * len(edges):
+        if steps > _SEARCH + 2 * size:
             return None
-        at = max(
-            (v for v in range(len(edges)) if colour[v] < 0),
-            key=lambda v: (len({colour[n] for n in edges[v]} - {-1}), len(edges[v]), -v),
-        )
-        taken = {colour[n] for n in edges[at]}
+        at = max(left, key=urgency)
+        left.discard(at)
         for choice in range(min(used + 1, colours)):  # colours not used yet are all alike
-            if choice not in taken:
+            bit = 1 << choice
+            if not taken[at] & bit:
                 colour[at] = choice
-                found = fill(left - 1, max(used, choice + 1))
+                changed = [v for v in edges[at] if not taken[v] & bit]
+                for v in changed:
+                    taken[v] |= bit
+                found = fill(left, max(used, choice + 1))
                 if found is not False:
                     return found
-        colour[at] = -1
+                for v in changed:
+                    taken[v] ^= bit
+        left.add(at)
         return False
 
-    found = fill(len(edges), 0)
+    found = fill(set(range(size)), 0)
     return tuple(colour) if found else None if found is None else ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import eq
 from typing import Any
 
 from ..shown import shown
@@ -46,7 +47,8 @@ def graph_fault(reference: Any, *needs: str, weighted: bool = False) -> str | No
         return f"edges must be a list of 1 to {MAX_EDGES} edges, got {shown(edges)}"
     if not isinstance(vertices, list) or len(vertices) > 2 * MAX_EDGES:
         return f"vertices must be a list of at most {2 * MAX_EDGES} names, got {shown(vertices)}"
-    for edge in edges:
+    plain = not weighted and _plain_edges(edges)
+    for edge in () if plain else edges:
         if not isinstance(edge, list) or len(edge) not in ((2, 3) if weighted else (2,)):
             third = " or [a, b, weight]" if weighted else ""
             return f"an edge must be [a, b]{third}, got {shown(edge)}"
@@ -55,7 +57,21 @@ def graph_fault(reference: Any, *needs: str, weighted: bool = False) -> str | No
             return fault
         if str(edge[0]) == str(edge[1]):
             return f"an edge must join two vertices, got {shown(edge)}"
+    if set(map(type, vertices)) == {str} and all(map(_NAME.fullmatch, vertices)):
+        return None
     return next((fault for name in vertices if (fault := name_fault(name))), None)
+
+
+def _plain_edges(edges: list[Any]) -> bool:
+    """Whether all edges are pairs of two names that are words: nearly always, and soon told."""
+    if set(map(type, edges)) != {list} or set(map(len, edges)) != {2}:
+        return False
+    ends = list(chain.from_iterable(edges))
+    return (
+        set(map(type, ends)) == {str}
+        and all(map(_NAME.fullmatch, set(ends)))
+        and not any(map(eq, ends[::2], ends[1::2]))
+    )
 
 
 def _weight_fault(weights: list[Any]) -> str | None:
@@ -95,6 +111,8 @@ def resolved(given: list[str], vertices: list[str], *, run: bool = False) -> lis
     Raises:
         Unreadable: there is none, or one that is no vertex.
     """
+    if given and set(vertices).issuperset(given):  # as they are called
+        return given
     known = {name: name for name in vertices}
     folded = {name.casefold(): name for name in vertices}
     if len(folded) == len(known):

@@ -49,7 +49,7 @@ class Hanoi(AnyAnswer):
 
     def check_reference(self, reference: Any) -> str | None:
         """Two different arrangements of the same disks on the same pegs."""
-        if not isinstance(reference, dict) or {"start", "goal"} - set(reference):
+        if not isinstance(reference, dict) or not reference.keys() >= {"start", "goal"}:
             return f"expected start and goal, got {shown(reference)}"
         if type(reference.get("optimal", False)) is not bool:
             return f"optimal must be true or false, got {shown(reference['optimal'])}"
@@ -57,12 +57,12 @@ class Hanoi(AnyAnswer):
         fault = _arrangement_fault("start", start) or _arrangement_fault("goal", goal)
         if fault is not None:
             return fault
-        if len(start) != len(goal) or sum(map(len, start)) != sum(map(len, goal)):
+        disks = sum(map(len, start))
+        if len(start) != len(goal) or disks != sum(map(len, goal)):
             return "start and goal must have the same pegs and disks"
         if start == goal:
             return "start and goal must differ, or nothing is to be done"
-        states = len(start) ** sum(map(len, start))
-        if self._optimal(reference) and states > MAX_STATES:
+        if self._optimal(reference) and (states := len(start) ** disks) > MAX_STATES:
             return f"the least number of moves is known up to {MAX_STATES} states, got {states}"
         return None
 
@@ -78,20 +78,21 @@ class Hanoi(AnyAnswer):
         """Play the moves."""
         pegs = [list(peg) for peg in reference["start"]]
         moves = _moves(text, PEGS[: len(pegs)])
-        disks = sum(map(len, pegs))
-        if len(moves) > 4 * 2**disks:
-            return f"{len(moves)} moves are more than {4 * 2**disks}"
+        most = 4 << sum(map(len, pegs))
+        if len(moves) > most:
+            return f"{len(moves)} moves are more than {most}"
         for number, (named, a, b) in enumerate(moves, 1):
-            if not pegs[a]:
+            taken, put = pegs[a], pegs[b]
+            if not taken:
                 return f"move {number} takes a disk from {PEGS[a]}, which is empty"
-            disk = pegs[a][-1]
-            if named not in (0, disk):
+            disk = taken[-1]
+            if named and named != disk:
                 return f"move {number} names disk {named} where disk {disk} lies on top"
             if a == b:
                 return f"move {number} goes nowhere"
-            if pegs[b] and pegs[b][-1] < disk:
-                return f"move {number} puts disk {disk} on disk {pegs[b][-1]}"
-            pegs[b].append(pegs[a].pop())
+            if put and put[-1] < disk:
+                return f"move {number} puts disk {disk} on disk {put[-1]}"
+            put.append(taken.pop())
         if pegs != reference["goal"]:
             return f"ends with {pegs}, not with {reference['goal']}"
         if self._optimal(reference):
@@ -108,15 +109,16 @@ class Hanoi(AnyAnswer):
 def _arrangement_fault(name: str, pegs: Any) -> str | None:
     if not isinstance(pegs, list) or not 3 <= len(pegs) <= len(PEGS):
         return f"{name} must be a list of 3 to {len(PEGS)} pegs, got {shown(pegs)}"
-    if not all(isinstance(peg, list) and len(peg) <= MAX_DISKS for peg in pegs):
+    if set(map(type, pegs)) != {list} or max(map(len, pegs)) > MAX_DISKS:
         return f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {shown(pegs)}"
     disks = list(chain.from_iterable(pegs))
     if set(map(type, disks)) != {int} or len(disks) > MAX_DISKS:
         return f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {shown(pegs)}"
     if sorted(disks) != _DISKS[: len(disks)]:
         return f"the disks of {name} must be 1 to {len(disks)}, each once, got {shown(pegs)}"
-    if pegs != [sorted(peg, reverse=True) for peg in pegs]:
-        return f"no disk of {name} may lie on a smaller one: each peg is told from the bottom"
+    for peg in pegs:
+        if len(peg) > 1 and peg != sorted(peg, reverse=True):
+            return f"no disk of {name} may lie on a smaller one: each peg is told from the bottom"
     return None
 
 
@@ -163,7 +165,7 @@ def _between(start: list[int], goal: list[int]) -> list[Move]:
     return [
         *_gathered(smaller, there),
         (here, aside),
-        *_gathered([there] * disk, here),
+        *_tower(disk, there, here),
         (aside, there),
         *_scattered(here, wanted),
     ]
@@ -220,21 +222,29 @@ def _scattered(peg: int, goal: list[int]) -> list[Move]:
 
 
 def _gathered(state: list[int], peg: int) -> list[Move]:
-    """The moves that bring all disks to one peg, the largest first."""
-    state, moves = state[:], []
-
-    def bring(disk: int, to: int) -> None:
-        while disk >= 0:
-            at = state[disk]
-            if at != to:
-                if disk:
-                    bring(disk - 1, _THIRD[at, to])
-                moves.append((at, to))
-                state[disk] = to
-            disk -= 1
-
-    bring(len(state) - 1, peg)
+    """The moves that bring all disks to one peg."""
+    steps = []
+    for disk in range(len(state) - 1, -1, -1):
+        at = state[disk]
+        if at != peg:
+            third = _THIRD[at, peg]
+            steps.append((disk, at, peg, third))
+            peg = third  # there the smaller ones wait
+    moves: list[Move] = []
+    for disk, at, to, third in reversed(steps):
+        moves.append((at, to))
+        if disk:
+            moves += _tower(disk, third, to)
     return moves
+
+
+@lru_cache(maxsize=None)
+def _tower(disks: int, a: int, b: int) -> tuple[Move, ...]:
+    """The moves that bring the so many smallest disks together from a peg to another."""
+    if not disks:
+        return ()
+    third = _THIRD[a, b]
+    return (*_tower(disks - 1, a, third), (a, b), *_tower(disks - 1, third, b))
 
 
 _THIRD = {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import cycle
+from string import ascii_uppercase
+
 import numpy as np
 
 from ...verifiers import Colouring as ColouringVerifier
@@ -10,6 +14,7 @@ from .family import Family, Puzzle
 _LEVELS = ((5, 3, 6), (7, 3, 10), (10, 3, 17), (14, 3, 26), (18, 4, 50))
 """Vertices, colours, edges."""
 _COLOURS = ("red", "green", "blue", "yellow")
+_NAMES = tuple(ascii_uppercase[: max(_LEVELS)[0]])
 
 
 class Colouring(Family):
@@ -26,18 +31,29 @@ class Colouring(Family):
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
         """Edges between vertices that a hidden colouring tells apart."""
         size, number, most = _LEVELS[level - 1]
+        names = _NAMES[:size]
+        placed = rng.permutation(size).tolist()  # the vertices, place by place
+        pairs = _pairs(size, number)
+        chosen = [pairs[n] for n in rng.permutation(len(pairs))[:most].tolist()]
+        # The order of places would tell colours, that of the alphabet tells nothing.
+        edges = [
+            [names[a], names[b]] if a < b else [names[b], names[a]]
+            for a, b in [(placed[i], placed[j]) for i, j in chosen]
+        ]
+        told = ", ".join(map("-".join, edges))
         colours = _COLOURS[:number]
-        names = [chr(ord("A") + n) for n in range(size)]
-        hidden = [int(n) for n in rng.permutation(np.arange(size) % number)]
-        pairs = [(a, b) for a in range(size) for b in range(a + 1, size) if hidden[a] != hidden[b]]
-        chosen = [pairs[int(n)] for n in rng.permutation(len(pairs))[:most]]
-        edges = [[names[a], names[b]] for a, b in chosen]
-        told = ", ".join(f"{a}-{b}" for a, b in edges)
+        hidden = dict(zip(placed, cycle(colours), strict=False))
         return Puzzle(
             f"Colour the vertices {', '.join(names)} of a graph with the colours "
             f"{', '.join(colours)}, so that no edge joins two vertices of one colour. "
             f"The edges are {told}.\n"
             "Give every vertex and its colour, as in vertex: colour, parted by commas.",
-            {"vertices": names, "edges": edges, "colours": list(colours)},
-            ", ".join(f"{name}: {colours[c]}" for name, c in zip(names, hidden, strict=True)),
+            {"vertices": list(names), "edges": edges, "colours": list(colours)},
+            ", ".join([f"{name}: {hidden[v]}" for v, name in enumerate(names)]),
         )
+
+
+@lru_cache
+def _pairs(size: int, number: int) -> list[tuple[int, int]]:
+    """The pairs of places whose colours differ, where colours take turns."""
+    return [(a, b) for b in range(size) for a in range(b) if (b - a) % number]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from operator import methodcaller
+from itertools import chain
+from operator import eq, methodcaller
 from typing import Any
 
 from ..shown import shown
@@ -45,7 +46,8 @@ class Colouring(Searched):
         fault = graph_fault(reference, "colours") or _colours_fault(reference["colours"])
         if fault is not None:
             return fault
-        if len(vertices_of(reference)) > MAX_VERTICES:
+        named = len(reference.get("vertices", ())) + 2 * len(reference["edges"])
+        if named > MAX_VERTICES and len(vertices_of(reference)) > MAX_VERTICES:
             return f"the graph must have at most {MAX_VERTICES} vertices"
         return None
 
@@ -67,21 +69,23 @@ class Colouring(Searched):
     def fault(self, text: str, reference: Any) -> str | None:
         """Hold the colours to the edges."""
         every, colours = vertices_of(reference), _colours(reference)
-        colour: dict[str, str] = {}
         named = {name.casefold(): name for name in colours}
         pairs = _pairs(text)
         vertices = resolved([left for left, _ in pairs], every)
-        for vertex, (_, right) in zip(vertices, pairs, strict=True):
-            given = named.get(right.casefold())
-            if given is None:
-                return f"{shown(right, 40)} is not one of {', '.join(colours)}"
-            if colour.setdefault(vertex, given) != given:
-                return f"{vertex} has two colours"
+        given = [named.get(right.casefold()) for _, right in pairs]
+        colour = dict(zip(vertices, given, strict=True))
+        if None in given or len(colour) < len(given):
+            seen: dict[str, str] = {}
+            for vertex, (_, right), name in zip(vertices, pairs, given, strict=True):
+                if name is None:
+                    return f"{shown(right, 40)} is not one of {', '.join(colours)}"
+                if seen.setdefault(vertex, name) != name:
+                    return f"{vertex} has two colours"
         if len(colour) < len(every):
             return f"{min(set(every) - colour.keys())} has no colour"
-        for a, b in reference["edges"]:
-            if colour[str(a)] == colour[str(b)]:
-                return _clash(neighbours_of(reference), colour)
+        ends = [colour[name] for name in map(str, chain.from_iterable(reference["edges"]))]
+        if any(map(eq, ends[::2], ends[1::2])):
+            return _clash(neighbours_of(reference), colour)
         return None
 
 
@@ -103,7 +107,7 @@ def _colours(reference: Any) -> list[str]:
     return [str(n + 1) for n in range(colours)] if type(colours) is int else list(colours)
 
 
-def _clash(graph: Neighbours, colour: dict[str, str]) -> str:
+def _clash(graph: Neighbours, colour: dict[str, str | None]) -> str:
     """The first neighbours that are of one colour, in words."""
     a, b = next((a, b) for a in graph for b in graph[a] if colour[a] == colour[b])
     return f"{a} and {b} are both {colour[a]}"

@@ -17,7 +17,8 @@ Neighbours = dict[str, dict[str, Number]]
 """For each vertex, where its edges lead and the least weight of each."""
 
 MAX_EDGES = 5_000
-_NAME = re.compile(r"\w{1,30}")
+LONGEST_NAME = 30
+_NAME = re.compile(rf"\w{{1,{LONGEST_NAME}}}")
 
 
 def name_fault(name: Any) -> str | None:
@@ -47,8 +48,9 @@ def graph_fault(reference: Any, *needs: str, weighted: bool = False) -> str | No
         return f"edges must be a list of 1 to {MAX_EDGES} edges, got {shown(edges)}"
     if not isinstance(vertices, list) or len(vertices) > 2 * MAX_EDGES:
         return f"vertices must be a list of at most {2 * MAX_EDGES} names, got {shown(vertices)}"
-    plain = not weighted and _plain_edges(edges)
-    for edge in () if plain else edges:
+    if _plain(edges, vertices):
+        return None
+    for edge in edges:
         if not isinstance(edge, list) or len(edge) not in ((2, 3) if weighted else (2,)):
             third = " or [a, b, weight]" if weighted else ""
             return f"an edge must be [a, b]{third}, got {shown(edge)}"
@@ -57,19 +59,21 @@ def graph_fault(reference: Any, *needs: str, weighted: bool = False) -> str | No
             return fault
         if str(edge[0]) == str(edge[1]):
             return f"an edge must join two vertices, got {shown(edge)}"
-    if set(map(type, vertices)) == {str} and all(map(_NAME.fullmatch, vertices)):
-        return None
     return next((fault for name in vertices if (fault := name_fault(name))), None)
 
 
-def _plain_edges(edges: list[Any]) -> bool:
-    """Whether all edges are pairs of two names that are words: nearly always, and soon told."""
+def _plain(edges: list[Any], vertices: list[Any]) -> bool:
+    """Whether all is pairs of words and words: nearly always, and sooner told than one by one."""
     if set(map(type, edges)) != {list} or set(map(len, edges)) != {2}:
         return False
     ends = list(chain.from_iterable(edges))
+    if set(map(type, ends)) != {str} or not {str}.issuperset(map(type, vertices)):
+        return False
+    names = {*vertices, *ends}
     return (
-        set(map(type, ends)) == {str}
-        and all(map(_NAME.fullmatch, set(ends)))
+        "" not in names
+        and "".join(names).isalnum()
+        and max(map(len, names)) <= LONGEST_NAME
         and not any(map(eq, ends[::2], ends[1::2]))
     )
 
@@ -83,8 +87,10 @@ def _weight_fault(weights: list[Any]) -> str | None:
 
 def vertices_of(reference: Any) -> list[str]:
     """All vertices, in the order in which the reference names them."""
-    ends = [name for edge in reference["edges"] for name in edge[:2]]
-    return list(dict.fromkeys(map(str, [*reference.get("vertices", []), *ends])))
+    edges = reference["edges"]
+    pairs = edges if max(map(len, edges)) == 2 else [edge[:2] for edge in edges]
+    names = dict.fromkeys([*reference.get("vertices", ()), *chain.from_iterable(pairs)])
+    return list(dict.fromkeys(map(str, names)))
 
 
 def neighbours_of(reference: Any) -> Neighbours:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...verifiers import Queens as QueensVerifier
+from ...verifiers.families.queens import rows
+from .draws import several
 from .family import Family, Puzzle
 
 _LEVELS = ((8, 3), (8, 5), (9, 6), (10, 7), (12, 9))
@@ -31,7 +33,8 @@ class Queens(Family):
         columns = _solution(rng, n)
         kept = sorted(rng.permutation(n)[: n - missing].tolist())
         placed = [[r + 1, columns[r] + 1] for r in kept]
-        stand = "; ".join(f"row {r}, column {c}" for r, c in placed)
+        stand = "; ".join([f"row {r}, column {c}" for r, c in placed])
+        lines = list(rows(n))
         text = (
             f"Complete this {n} x {n} board so that it holds {n} queens and no two of them share a "
             f"row, a column or a diagonal. Queens stand already at: {stand}. Rows are counted from "
@@ -39,25 +42,25 @@ class Queens(Family):
             f"Answer with the whole board: {n} lines of {n} signs with blanks between them, Q for "
             "a queen and . for an empty square."
         )
-        return Puzzle(text, {"n": n, "placed": placed}, _board(columns))
-
-
-def _board(columns: list[int]) -> str:
-    every = range(len(columns))
-    return "\n".join(" ".join("Q" if c == queen else "." for c in every) for queen in columns)
+        return Puzzle(text, {"n": n, "placed": placed}, "\n".join([lines[c] for c in columns]))
 
 
 def _solution(rng: np.random.Generator, n: int) -> list[int]:
-    """The columns of a random solution, by search through rows with columns in random order."""
-    order = [rng.permutation(n).tolist() for _ in range(n)]
+    """The columns of a random solution, by search through rows.
+
+    All rows try the columns in one random order, each from a place of its own.
+    """
+    order = 2 * rng.permutation(n).tolist()
+    tried = [order[at : at + n] for at in several(rng, n, n)]
     columns: list[int] = []
 
     def place(row: int, taken: int, rising: int, falling: int) -> bool:
         if row == n:
             return True
-        for c in order[row]:
+        attacked = taken | rising | falling
+        for c in tried[row]:
             bit = 1 << c
-            if not bit & (taken | rising | falling):
+            if not bit & attacked:
                 columns.append(c)
                 if place(row + 1, taken | bit, (rising | bit) >> 1, (falling | bit) << 1):
                     return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...verifiers import WaterJugs as WaterJugsVerifier
-from ...verifiers.families.water_jugs import fewest_steps
+from ...verifiers.families.water_jugs import Step, fewest_steps, written
+from .draws import between, several
 from .family import Family, Puzzle
 
 _LEVELS = (
@@ -32,10 +33,10 @@ class WaterJugs(Family):
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
         """Capacities and an amount at random, until it takes enough steps."""
         jugs, largest, least, optimal = _LEVELS[level - 1]
-        steps: tuple[object, ...] = ()
+        steps: tuple[Step, ...] = ()
         while len(steps) < least:
-            capacities = [int(n) for n in rng.integers(2, largest + 1, size=jugs)]
-            target = int(rng.integers(1, max(capacities) + 1))
+            capacities = [2 + n for n in several(rng, largest - 1, jugs)]
+            target = between(rng, 1, max(capacities))
             steps = fewest_steps(tuple(capacities), target) or ()
         reference = {"capacities": capacities, "target": target, "optimal": optimal}
         told = ", ".join(f"{'ABC'[n]} holds {litres}" for n, litres in enumerate(capacities))
@@ -47,5 +48,5 @@ class WaterJugs(Family):
             f"the jugs{fewest}. Give the steps, parted by commas, in words such as fill X, empty X "
             "and pour X into Y.",
             reference,
-            WaterJugsVerifier().winning_reply(reference) or "",
+            written(steps),
         )

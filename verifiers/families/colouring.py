@@ -9,10 +9,10 @@ from operator import eq, methodcaller
 from typing import Any
 
 from ..shown import shown
+from ..verdict import Status, Verdict
 from .answer import Unreadable
-from .any_answer import ARROW, unbracketed
+from .any_answer import ARROW, AnyAnswer, unbracketed
 from .graph import Neighbours, graph_fault, neighbours_of, resolved, vertices_of
-from .searched import Searched
 
 MAX_VERTICES = 200
 _SEARCH = 500
@@ -21,7 +21,7 @@ _SEARCH = 500
 _COLOUR = re.compile(r"\w{1,30}")
 
 
-class Colouring(Searched):
+class Colouring(AnyAnswer):
     r"""Accept any colouring of all vertices in which no edge joins two of one colour.
 
     The colouring is pairs, ``A: red, B: blue``, a JSON object, or one pair on each line; ``=``,
@@ -41,21 +41,23 @@ class Colouring(Searched):
         'B and C are both red'
     """
 
-    def malformed(self, reference: Any) -> str | None:
-        """A graph that is not too large, and colours."""
-        fault = graph_fault(reference, "colours") or _colours_fault(reference["colours"])
-        if fault is not None:
-            return fault
-        named = len(reference.get("vertices", ())) + 2 * len(reference["edges"])
-        if named > MAX_VERTICES and len(vertices_of(reference)) > MAX_VERTICES:
-            return f"the graph must have at most {MAX_VERTICES} vertices"
-        return None
+    def check_reference(self, reference: Any) -> str | None:
+        """A graph that is not known to need more colours than there are."""
+        return _malformed(reference) or _unsolvable(reference)
 
-    def unsolvable(self, reference: Any) -> str | None:
-        """Whether the graph is known to need more colours than there are."""
-        if _solved(reference) == ():
-            return f"the graph cannot be coloured with {len(_colours(reference))} colours"
-        return None
+    def _held(self, reply: str, reference: Any) -> Verdict:
+        """As ever; but a right reply shows by itself that there is a colouring."""
+        if type(self).check_reference is not Colouring.check_reference:
+            return super()._held(reply, reference)
+        fault = _malformed(reference)
+        if fault is None:
+            verdict = self.judge(reply, reference)
+            if verdict.status is Status.CORRECT:
+                return verdict
+            fault = _unsolvable(reference)
+            if fault is None:
+                return verdict
+        return Verdict.fault(Status.BAD_GOLD, fault)
 
     def winning_reply(self, reference: Any) -> str | None:
         """A colouring, where a search finds one soon."""
@@ -87,6 +89,22 @@ class Colouring(Searched):
         if any(map(eq, ends[::2], ends[1::2])):
             return _clash(neighbours_of(reference), colour)
         return None
+
+
+def _malformed(reference: Any) -> str | None:
+    fault = graph_fault(reference, "colours") or _colours_fault(reference["colours"])
+    if fault is not None:
+        return fault
+    named = len(reference.get("vertices", ())) + 2 * len(reference["edges"])
+    if named > MAX_VERTICES and len(vertices_of(reference)) > MAX_VERTICES:
+        return f"the graph must have at most {MAX_VERTICES} vertices"
+    return None
+
+
+def _unsolvable(reference: Any) -> str | None:
+    if _solved(reference) == ():
+        return f"the graph cannot be coloured with {len(_colours(reference))} colours"
+    return None
 
 
 def _colours_fault(colours: Any) -> str | None:

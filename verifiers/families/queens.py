@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from ..shown import shown
@@ -55,6 +57,8 @@ class Queens(Solution):
             return f"n must be a whole number from 4 to {LARGEST}, got {shown(n)}"
         if not isinstance(placed, list) or len(placed) >= n:
             return f"placed must be a list of fewer than {n} squares, got {shown(placed)}"
+        if _squares(placed, n) and _apart(placed):
+            return None
         for square in placed:
             if not isinstance(square, list) or len(square) != 2:
                 return f"a square must be [row, column], got {shown(square)}"
@@ -72,14 +76,33 @@ class Queens(Solution):
         queens, n = set(solution), reference["n"]
         if len(queens) != n:
             return f"has {len(queens)} queens, not {n}"
-        gone = next((s for s in reference["placed"] if tuple(s) not in queens), None)
-        if gone is not None:
-            return f"the queen at row {gone[0]}, column {gone[1]} is gone"
-        return _attack(solution)
+        for r, c in reference["placed"]:
+            if (r, c) not in queens:
+                return f"the queen at row {r}, column {c} is gone"
+        return None if _apart(queens) else _attack(solution)
+
+
+def _squares(placed: list[Any], n: int) -> bool:
+    """Whether all are pairs of numbers on the board: nearly always, and soon told."""
+    if not {list}.issuperset(map(type, placed)) or not {2}.issuperset(map(len, placed)):
+        return False
+    numbers = list(chain.from_iterable(placed))
+    return {int}.issuperset(map(type, numbers)) and (
+        not numbers or (min(numbers) >= 1 and max(numbers) <= n)
+    )
+
+
+@lru_cache
+def rows(n: int) -> dict[str, int]:
+    """Each row with one queen, as a task asks for it, and the column of its queen."""
+    return {" ".join("Q" if c == queen else "." for c in range(n)): queen + 1 for queen in range(n)}
 
 
 def _read(text: str, n: int) -> list[Place]:
     """The squares with a queen."""
+    columns = list(map(rows(n).get, text.split("\n")))
+    if len(columns) == n and None not in columns:
+        return list(enumerate(columns, start=1))
     numbers = _numbers(text)
     if len(numbers) == n:
         squares = list(enumerate(numbers, start=1))
@@ -104,6 +127,17 @@ def _numbers(text: str) -> list[int]:
     if not _BESIDE.fullmatch(_NUMBER.sub(" ", bare)) or any(len(d) > 2 for d in found):
         return []
     return [int(digits) for digits in found]
+
+
+def _apart(queens: Collection[Sequence[int]]) -> bool:
+    """Whether all queens differ in their rows, columns and diagonals."""
+    size = len(queens)
+    return (
+        len({r for r, _ in queens}) == size
+        and len({c for _, c in queens}) == size
+        and len({r + c for r, c in queens}) == size
+        and len({r - c for r, c in queens}) == size
+    )
 
 
 def _attack(queens: Iterable[Place]) -> str | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import permutations
+from math import gcd
 from typing import Any
 
 from ..shown import shown
@@ -45,7 +47,7 @@ class WaterJugs(AnyAnswer):
 
     def check_reference(self, reference: Any) -> str | None:
         """Jugs, and an amount that can be measured with them."""
-        if not isinstance(reference, dict) or {"capacities", "target"} - set(reference):
+        if not isinstance(reference, dict) or not reference.keys() >= {"capacities", "target"}:
             return f"expected capacities and target, got {shown(reference)}"
         if type(reference.get("optimal", False)) is not bool:
             return f"optimal must be true or false, got {shown(reference['optimal'])}"
@@ -60,18 +62,19 @@ class WaterJugs(AnyAnswer):
             states *= number + 1
         if states > MAX_STATES:
             return f"the jugs must have at most {MAX_STATES} states together, got {states}"
-        measured = fewest_steps(tuple(capacities), target)
-        return None if measured else f"{target} cannot be measured with {capacities}"
+        if _measurable(capacities, target):
+            return None
+        return f"{target} cannot be measured with {capacities}"
 
     def winning_reply(self, reference: Any) -> str | None:
         """The least number of steps."""
         steps = fewest_steps(tuple(reference["capacities"]), reference["target"]) or ()
-        return ", ".join(_told(step) for step in steps)
+        return written(steps)
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Do the steps."""
         capacities, target = tuple(reference["capacities"]), reference["target"]
-        steps = list(_steps(text, JUGS[: len(capacities)]))
+        steps = _steps(text, len(capacities))
         if len(steps) > MAX_STEPS:
             return f"{len(steps)} steps are more than {MAX_STEPS}"
         water: Water = (0,) * len(capacities)
@@ -79,15 +82,26 @@ class WaterJugs(AnyAnswer):
             water = _after(water, step, capacities)
         if target not in water:
             return f"ends with {', '.join(map(str, water))}, not with {target} in a jug"
-        least = len(fewest_steps(capacities, target) or ())
-        if (self.optimal or reference.get("optimal", False)) and len(steps) > least:
-            return f"takes {len(steps)} steps where {least} are enough"
+        if self.optimal or reference.get("optimal", False):
+            least = len(fewest_steps(capacities, target) or ())
+            if len(steps) > least:
+                return f"takes {len(steps)} steps where {least} are enough"
         return None
 
 
-def _told(step: Step) -> str:
-    kind, a, b = step
-    return f"{kind} {JUGS[a]}" + (f" into {JUGS[b]}" if kind == "pour" else "")
+def written(steps: Iterable[Step]) -> str:
+    """Steps as a reply may give them."""
+    return ", ".join([_WRITTEN[step] for step in steps])
+
+
+_WRITTEN: dict[Step, str] = {
+    **{(kind, a, a): f"{kind} {jug}" for a, jug in enumerate(JUGS) for kind in ("fill", "empty")},
+    **{
+        ("pour", a, b): f"pour {JUGS[a]} into {JUGS[b]}"
+        for a, b in permutations(range(len(JUGS)), 2)
+    },
+}
+_READ = {told: step for step, told in _WRITTEN.items()}
 
 
 def _after(water: Water, step: Step, capacities: Water) -> Water:
@@ -101,29 +115,63 @@ def _after(water: Water, step: Step, capacities: Water) -> Water:
     return tuple(now)
 
 
+def _measurable(capacities: Sequence[int], target: int) -> bool:
+    """Whether some steps lead to an amount.
+
+    No step leads away from the multiples of the greatest common divisor. Each of them that the
+    largest jug holds can be reached: the others are filled and poured into it, and it is emptied
+    whenever it is full, until what it holds is right modulo its size (Bezout).
+    """
+    return target <= max(capacities) and target % gcd(*capacities) == 0
+
+
 @lru_cache(maxsize=256)
 def fewest_steps(capacities: Water, target: int) -> tuple[Step, ...] | None:
     """The least number of steps by breadth-first search, ``None`` where there are none."""
-    every = range(len(capacities))
-    kinds: list[Step] = [(kind, a, a) for a in every for kind in ("fill", "empty")]
-    kinds += [("pour", a, b) for a in every for b in every if a != b]
+    if not _measurable(capacities, target):
+        return None
     start = (0,) * len(capacities)
-    came: dict[Water, tuple[Water, Step]] = {start: (start, kinds[0])}
+    came: dict[Water, tuple[Water, Step]] = {start: (start, ("fill", 0, 0))}
     layer = [start]
-    while layer:
-        following = []
+    while True:
+        following: list[Water] = []
         for water in layer:
-            if target in water:
-                return _back(came, water)
-            for step in kinds:
-                if step[0] != "fill" and not water[step[1]]:
-                    continue  # nothing to empty or to pour
-                now = _after(water, step, capacities)
+            for step, now in _next(water, capacities):
                 if now not in came:
                     came[now] = water, step
+                    if target in now:
+                        return _back(came, now)
                     following.append(now)
         layer = following
-    return None
+
+
+def _next(water: Water, capacities: Water) -> list[tuple[Step, Water]]:
+    """The steps that may change something, and what they lead to."""
+    found: list[tuple[Step, Water]] = []
+    for a, step_in, step_out, pours in _STEPS[len(water)]:
+        held = water[a]
+        if held < capacities[a]:
+            found.append((step_in, (*water[:a], capacities[a], *water[a + 1 :])))
+        if held:
+            found.append((step_out, (*water[:a], 0, *water[a + 1 :])))
+            for b, step in pours:
+                room = capacities[b] - water[b]
+                if room:
+                    flow = min(held, room)
+                    now = list(water)
+                    now[a], now[b] = held - flow, water[b] + flow
+                    found.append((step, tuple(now)))
+    return found
+
+
+_STEPS = {
+    jugs: [
+        (a, ("fill", a, a), ("empty", a, a), [(b, ("pour", a, b)) for b in range(jugs) if b != a])
+        for a in range(jugs)
+    ]
+    for jugs in range(2, len(JUGS) + 1)
+}
+"""By number of jugs, for each jug: its number, and the steps that fill, empty and pour it out."""
 
 
 def _back(came: dict[Water, tuple[Water, Step]], water: Water) -> tuple[Step, ...]:
@@ -142,7 +190,14 @@ _VERBS = {
 _NOISE = frozenset({"jug", "the", "from", "to", "into", "in", "out", "up", "then", "water"})
 
 
-def _steps(text: str, jugs: str) -> Iterator[Step]:
+def _steps(text: str, jugs: int) -> list[Step]:
+    """The steps as they are written."""
+    steps = list(map(_READ.get, text.split(", ")))  # as tasks ask for it
+    known = [step for step in steps if step and step[1] < jugs and step[2] < jugs]
+    return known if len(known) == len(steps) else list(_read(text, JUGS[:jugs]))
+
+
+def _read(text: str, jugs: str) -> Iterator[Step]:
     """The steps as they are written; a verb may be missing where water is poured."""
     verb, taken = "", ""
     for token in _TOKEN.finditer(text):

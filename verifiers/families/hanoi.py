@@ -77,7 +77,7 @@ class Hanoi(AnyAnswer):
     def fault(self, text: str, reference: Any) -> str | None:
         """Play the moves."""
         pegs = [list(peg) for peg in reference["start"]]
-        moves = _moves(text, PEGS[: len(pegs)])
+        moves = _moves(text, len(pegs))
         most = 4 << sum(map(len, pegs))
         if len(moves) > most:
             return f"{len(moves)} moves are more than {most}"
@@ -145,40 +145,25 @@ def fewest_moves(start: Disks, goal: Disks, pegs: int) -> Sequence[Move]:
     the smaller ones waiting on the third peg; or twice, by way of the third peg, the smaller ones
     going to where it ends and then to where it was: Hinz, The Tower of Hanoi (1989).
     """
-    return _searched(start, goal, pegs) if pegs > 3 else _between(list(start), list(goal))
-
-
-def _between(start: list[int], goal: list[int]) -> list[Move]:
-    """A shortest sequence of moves on three pegs."""
+    if pegs > 3:
+        return _searched(start, goal, pegs)
     disk = len(start) - 1
     while disk >= 0 and start[disk] == goal[disk]:
         disk -= 1
     if disk < 0:
-        return []
+        return ()
     here, there = start[disk], goal[disk]
     aside = 3 - here - there
     smaller, wanted = start[:disk], goal[:disk]
-    once = _distance(smaller, aside) + _distance(wanted, aside) + 1
-    twice = _distance(smaller, there) + _distance(wanted, here) + 2 + (1 << disk) - 1
-    if once <= twice:
-        return [*_gathered(smaller, aside), (here, there), *_scattered(aside, wanted)]
-    return [
-        *_gathered(smaller, there),
-        (here, aside),
-        *_tower(disk, there, here),
-        (aside, there),
-        *_scattered(here, wanted),
-    ]
-
-
-def _distance(state: list[int], peg: int) -> int:
-    """How many moves bring all disks to one of three pegs."""
-    moves = 0
-    for disk in range(len(state) - 1, -1, -1):
-        if state[disk] != peg:
-            moves += 1 << disk
-            peg = 3 - peg - state[disk]
-    return moves
+    before, after = _gathered(smaller, aside), _scattered(aside, wanted)
+    once = len(before) + 1 + len(after)
+    tower = 1 << disk  # what a detour takes at least, less one
+    if once > tower + 1:
+        first, last = _gathered(smaller, there), _scattered(here, wanted)
+        if len(first) + tower + 1 + len(last) < once:
+            moved = (here, aside), *_tower(disk, there, here), (aside, there)
+            return (*first, *moved, *last)
+    return (*before, (here, there), *after)
 
 
 @lru_cache(maxsize=256)
@@ -211,17 +196,19 @@ def _next(state: Disks, pegs: int) -> Iterator[tuple[Disks, Move]]:
                 yield (*state[:disk], b, *state[disk + 1 :]), (a, b)
 
 
-def _any(start: Disks, goal: Disks) -> list[Move]:
+def _any(start: Disks, goal: Disks) -> Sequence[Move]:
     """Moves by way of all disks on the first peg; three pegs are enough."""
-    return [*_gathered(list(start), 0), *_scattered(0, list(goal))]
+    return (*_gathered(start, 0), *_scattered(0, goal))
 
 
-def _scattered(peg: int, goal: list[int]) -> list[Move]:
+@lru_cache(maxsize=1024)
+def _scattered(peg: int, goal: Disks) -> tuple[Move, ...]:
     """The moves that bring all disks from one peg to where they should be."""
-    return [(b, a) for a, b in reversed(_gathered(goal, peg))]
+    return tuple([(b, a) for a, b in reversed(_gathered(goal, peg))])
 
 
-def _gathered(state: list[int], peg: int) -> list[Move]:
+@lru_cache(maxsize=1024)
+def _gathered(state: Disks, peg: int) -> tuple[Move, ...]:
     """The moves that bring all disks to one peg."""
     steps = []
     for disk in range(len(state) - 1, -1, -1):
@@ -232,10 +219,8 @@ def _gathered(state: list[int], peg: int) -> list[Move]:
             peg = third  # there the smaller ones wait
     moves: list[Move] = []
     for disk, at, to, third in reversed(steps):
-        moves.append((at, to))
-        if disk:
-            moves += _tower(disk, third, to)
-    return moves
+        moves += ((at, to), *_tower(disk, third, to))
+    return tuple(moves)
 
 
 @lru_cache(maxsize=None)
@@ -264,19 +249,18 @@ _NOISE_WORDS = "move the disk disc ring from to into onto peg rod pole tower top
 _NOISE = frozenset(_NOISE_WORDS.split())
 
 
-_BARE = re.compile(r"[A-F]->[A-F](?:, [A-F]->[A-F])*")
+_BARE = {
+    pegs: {f"{PEGS[a]}->{PEGS[b]}": (0, a, b) for a in range(pegs) for b in range(pegs)}
+    for pegs in range(3, len(PEGS) + 1)
+}
+"""By number of pegs: the moves as tasks ask for them."""
 
 
-def _moves(text: str, pegs: str) -> list[tuple[int, int, int]]:
+def _moves(text: str, pegs: int) -> list[tuple[int, int, int]]:
     """For each move the disk it names, 0 for none, and its two pegs."""
-    if _BARE.fullmatch(text):  # as tasks ask for it
-        places = [_PLACE[peg] for peg in text[::3]]
-        if max(places) < len(pegs):
-            return [(0, a, b) for a, b in zip(places[::2], places[1::2], strict=True)]
-    return list(_read(text, pegs))
-
-
-_PLACE = {peg: place for place, peg in enumerate(PEGS)}
+    moves = list(map(_BARE[pegs].get, text.split(", ")))
+    known = [move for move in moves if move]
+    return known if len(known) == len(moves) else list(_read(text, PEGS[:pegs]))
 
 
 def _read(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:

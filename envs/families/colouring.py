@@ -31,25 +31,22 @@ class Colouring(Family):
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
         """Edges between vertices that a hidden colouring tells apart."""
         size, number, most = _LEVELS[level - 1]
-        names = _NAMES[:size]
-        placed = rng.permutation(size).tolist()  # the vertices, place by place
-        pairs = _pairs(size, number)
-        chosen = [pairs[n] for n in rng.permutation(len(pairs))[:most].tolist()]
-        # The order of places would tell colours, that of the alphabet tells nothing.
-        edges = [
-            [names[a], names[b]] if a < b else [names[b], names[a]]
-            for a, b in [(placed[i], placed[j]) for i, j in chosen]
-        ]
+        names, colours = _NAMES[:size], _COLOURS[:number]
+        placed = [names[place] for place in rng.permutation(size).tolist()]
+        pairs, edges = _pairs(size, number), []
+        for drawn in rng.permutation(len(pairs))[:most].tolist():
+            i, j = pairs[drawn]
+            a, b = placed[i], placed[j]
+            edges.append([a, b] if a < b else [b, a])  # the order of places would tell colours
         told = ", ".join(map("-".join, edges))
-        colours = _COLOURS[:number]
-        hidden = dict(zip(placed, cycle(colours), strict=False))
+        hidden = sorted(map(": ".join, zip(placed, cycle(colours), strict=False)))
         return Puzzle(
             f"Colour the vertices {', '.join(names)} of a graph with the colours "
             f"{', '.join(colours)}, so that no edge joins two vertices of one colour. "
             f"The edges are {told}.\n"
             "Give every vertex and its colour, as in vertex: colour, parted by commas.",
             {"vertices": list(names), "edges": edges, "colours": list(colours)},
-            ", ".join([f"{name}: {hidden[v]}" for v, name in enumerate(names)]),
+            ", ".join(hidden),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import chain
-from operator import eq, methodcaller
+from operator import eq
 from typing import Any
 
 from ..shown import shown
@@ -71,24 +71,42 @@ class Colouring(AnyAnswer):
     def fault(self, text: str, reference: Any) -> str | None:
         """Hold the colours to the edges."""
         every, colours = vertices_of(reference), _colours(reference)
-        named = {name.casefold(): name for name in colours}
-        pairs = _pairs(text)
-        vertices = resolved([left for left, _ in pairs], every)
-        given = [named.get(right.casefold()) for _, right in pairs]
-        colour = dict(zip(vertices, given, strict=True))
-        if None in given or len(colour) < len(given):
-            seen: dict[str, str] = {}
-            for vertex, (_, right), name in zip(vertices, pairs, given, strict=True):
-                if name is None:
-                    return f"{shown(right, 40)} is not one of {', '.join(colours)}"
-                if seen.setdefault(vertex, name) != name:
-                    return f"{vertex} has two colours"
-        if len(colour) < len(every):
-            return f"{min(set(every) - colour.keys())} has no colour"
+        colour = _plainly(text)
+        if colour.keys() != set(every) or not set(colours).issuperset(colour.values()):
+            colour, fault = _coloured(_pairs(text), every, colours)
+            if fault is not None:
+                return fault
         ends = [colour[name] for name in map(str, chain.from_iterable(reference["edges"]))]
         if any(map(eq, ends[::2], ends[1::2])):
             return _clash(neighbours_of(reference), colour)
         return None
+
+
+def _plainly(text: str) -> dict[str, str]:
+    """The colours of vertices as tasks ask for them; empty where they are written otherwise."""
+    pairs = [part.split(": ") for part in text.split(", ")]
+    if set(map(len, pairs)) != {2}:
+        return {}
+    colour: dict[str, str] = dict(pairs)
+    return colour if len(colour) == len(pairs) else {}
+
+
+def _coloured(
+    pairs: list[tuple[str, str]], every: list[str], colours: list[str]
+) -> tuple[dict[str, str], str | None]:
+    """The colour of each vertex, and what is wrong with it."""
+    colour: dict[str, str] = {}
+    named = {name.casefold(): name for name in colours}
+    vertices = resolved([left for left, _ in pairs], every)
+    for vertex, (_, right) in zip(vertices, pairs, strict=True):
+        given = named.get(right.casefold())
+        if given is None:
+            return colour, f"{shown(right, 40)} is not one of {', '.join(colours)}"
+        if colour.setdefault(vertex, given) != given:
+            return colour, f"{vertex} has two colours"
+    if missing := set(every) - colour.keys():
+        return colour, f"{min(missing)} has no colour"
+    return colour, None
 
 
 def _malformed(reference: Any) -> str | None:
@@ -125,13 +143,12 @@ def _colours(reference: Any) -> list[str]:
     return [str(n + 1) for n in range(colours)] if type(colours) is int else list(colours)
 
 
-def _clash(graph: Neighbours, colour: dict[str, str | None]) -> str:
+def _clash(graph: Neighbours, colour: dict[str, str]) -> str:
     """The first neighbours that are of one colour, in words."""
     a, b = next((a, b) for a in graph for b in graph[a] if colour[a] == colour[b])
     return f"{a} and {b} are both {colour[a]}"
 
 
-_BARE = re.compile(r"\w{1,30}: \w{1,30}(?:, \w{1,30}: \w{1,30})*")
 _PAIR = re.compile(
     rf"(\w{{1,30}})\s{{0,3}}(?:(?::|{ARROW}|=|[-–—]|\bis\b)\s{{0,3}}(\w{{1,30}})|\((\w{{1,30}})\))"
 )
@@ -140,8 +157,6 @@ _BETWEEN = re.compile(r"[\s,;.]+(?:and\s{1,3})?")
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Vertices and colours as they are written."""
-    if _BARE.fullmatch(text):  # as tasks ask for it
-        return [(left, right) for left, _, right in map(_SPLIT, text.split(", "))]
     text = unbracketed(text).translate(_NO_QUOTES)
     pairs, at = [], 0
     while at < len(text):
@@ -158,7 +173,6 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return pairs
 
 
-_SPLIT = methodcaller("partition", ": ")
 _NO_QUOTES = str.maketrans("", "", "\"'“”‘’")
 
 

@@ -89,8 +89,8 @@ def vertices_of(reference: Any) -> list[str]:
     """All vertices, in the order in which the reference names them."""
     edges = reference["edges"]
     pairs = edges if max(map(len, edges)) == 2 else [edge[:2] for edge in edges]
-    names = dict.fromkeys([*reference.get("vertices", ()), *chain.from_iterable(pairs)])
-    return list(dict.fromkeys(map(str, names)))
+    names = dict.fromkeys(chain(reference.get("vertices", ()), *pairs))
+    return list(names if {str}.issuperset(map(type, names)) else dict.fromkeys(map(str, names)))
 
 
 def neighbours_of(reference: Any) -> Neighbours:

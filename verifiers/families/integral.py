@@ -75,7 +75,7 @@ class Integral(Verifier):
         tree = _read(integrand) if isinstance(integrand, str) else None
         if tree is None:
             return f"the integrand cannot be read: {shown(integrand)}"
-        values = list(_values(tree, variable).values())
+        values = _values_of(integrand, variable).values()
         if len(values) < _ENOUGH:
             return f"the integrand {shown(integrand)} has too few real values near {variable} = 0"
         return None if any(values) else "the integrand is 0, so that any constant would win"
@@ -98,7 +98,7 @@ class Integral(Verifier):
             )
         if self.constant and not free:
             return Verdict.wrong("the constant of integration is missing", extracted=found.text)
-        reason = _difference(answer, integrand, variable)
+        reason = _difference(answer, _values_of(reference["integrand"], variable), variable)
         if reason:
             return Verdict.wrong(reason, extracted=found.text)
         return Verdict.correct("its derivative is the integrand", extracted=found.text)
@@ -127,19 +127,26 @@ def _read(text: str) -> Node | None:
         return None
 
 
-def _difference(answer: Node, integrand: Node, variable: str) -> str:
+def _difference(answer: Node, wanted: dict[float, Any], variable: str) -> str:
     """Why the derivative of an answer is not the integrand; empty where it is."""
     try:
         slope = derivative(answer, variable)
     except (UnreadError, ZeroDivisionError):
         return "its derivative cannot be worked out"
-    wanted, given = _values(integrand, variable), _values(slope, variable)
+    given = _values(slope, variable)
     both = [at for at in wanted if at in given]
     for at in both:
         gap, size = abs(wanted[at] - given[at]), max(abs(wanted[at]), abs(given[at]))
         if gap > (_CLOSE * size if wanted[at] else _CLOSE):
             return f"its derivative is not the integrand at {variable} = {at:.2f}"
     return "" if len(both) >= _ENOUGH else "its derivative has too few values"
+
+
+@functools.lru_cache(maxsize=256)
+def _values_of(integrand: str, variable: str) -> dict[float, Any]:
+    """The values of an integrand: it is checked, and held to each of a group's replies."""
+    tree = _read(integrand)
+    return {} if tree is None else _values(tree, variable)
 
 
 def _values(tree: Node, variable: str) -> dict[float, Any]:

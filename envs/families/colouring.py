@@ -47,6 +47,7 @@ class Colouring(Family):
             "Give every vertex and its colour, as in vertex: colour, parted by commas.",
             {"vertices": list(names), "edges": edges, "colours": list(colours)},
             ", ".join(hidden),
+            own=True,
         )
 
 

@@ -23,11 +23,14 @@ class Puzzle(NamedTuple):
         text: what is asked, and the form of the answer.
         reference: what the verifier judges against.
         answer: a right answer; others may be right as well.
+        own: whether the reference is lists, dicts, text and numbers, made for this puzzle alone.
+            Then the task keeps it as it is, without a copy.
     """
 
     text: str
     reference: Any
     answer: str
+    own: bool = False
 
 
 class Family(TextEnv):
@@ -80,8 +83,15 @@ class Family(TextEnv):
 
 
 def _task(rng: np.random.Generator, /, family: type[Family], *, level: int, think: bool) -> Task:
-    text, reference, answer = family.puzzle(rng, level)
-    if not think:
-        return Task(f"{text}\nWrite only the answer.", reference, "", {"level": level}, answer)
-    solution = f"<think>I work it out step by step.</think><answer>{answer}</answer>"
-    return Task(f"{text}\n{THINK}", reference, "", {"level": level}, solution)
+    text, reference, answer, own = family.puzzle(rng, level)
+    how, solution = "Write only the answer.", answer
+    if think:
+        how = THINK
+        solution = f"<think>I work it out step by step.</think><answer>{answer}</answer>"
+    task = Task(f"{text}\n{how}", "" if own else reference, "", {"level": level}, solution)
+    if own:
+        _keep(task, reference)
+    return task
+
+
+_keep = vars(Task)["reference"].__set__

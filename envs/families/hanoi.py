@@ -43,8 +43,9 @@ class Hanoi(Family):
             f"Start, from the bottom up:\n{start_told}\n\nGoal:\n{goal_told}\n\n"
             f"Bring the disks from start to goal{fewest}. "
             "Give all moves as pairs of pegs, parted by commas, like X->Y, Y->Z.",
-            {"start": start, "goal": goal, "optimal": optimal},
+            {"start": list(map(list, start)), "goal": list(map(list, goal)), "optimal": optimal},
             written(fewest_moves(before, after, pegs)),
+            own=True,
         )
 
 

@@ -51,6 +51,7 @@ class Sorting(Family):
             "Give all of them, parted by commas.",
             {"items": items, "order": order, "by": by},
             ", ".join(map(str, ordered)),
+            own=True,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
@@ -85,22 +85,25 @@ def _given(grid: Any) -> Grid | str:
     return rows
 
 
-def units(size: int) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+@lru_cache
+def units(size: int) -> list[tuple[str, list[tuple[int, int]]]]:
     """Rows, columns and boxes by name, each with the places of its cells."""
     high, wide = BOXES[size]
+    found = []
     for k in range(size):
-        yield f"row {k + 1}", [(k, c) for c in range(size)]
-        yield f"column {k + 1}", [(r, k) for r in range(size)]
+        found.append((f"row {k + 1}", [(k, c) for c in range(size)]))
+        found.append((f"column {k + 1}", [(r, k) for r in range(size)]))
         top, left = k // (size // wide) * high, k % (size // wide) * wide
         box = [(top + r, left + c) for r in range(high) for c in range(wide)]
-        yield f"the box at row {top + 1}, column {left + 1}", box
+        found.append((f"the box at row {top + 1}, column {left + 1}", box))
+    return found
 
 
 def _clash(grid: Grid) -> str | None:
     """A digit that stands twice in a unit, in words."""
     for name, places in units(len(grid)):
-        digits = [grid[r][c] for r, c in places if grid[r][c]]
-        twice = next((d for d in digits if digits.count(d) > 1), None)
-        if twice is not None:
+        digits = [digit for r, c in places if (digit := grid[r][c])]
+        if len(set(digits)) < len(digits):
+            twice = next(d for d in digits if digits.count(d) > 1)
             return f"{name} has {twice} twice"
     return None

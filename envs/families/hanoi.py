@@ -32,8 +32,8 @@ class Hanoi(Family):
         disks, pegs, optimal = _LEVELS[level - 1]
         every = _arrangements(disks, pegs)
         alike = len(every) // pegs  # in turn: those with the largest disk on the same peg
-        first = below(rng, len(every))
-        then = (first // alike + 1) * alike + below(rng, len(every) - alike)
+        first, further = divmod(below(rng, len(every) * (len(every) - alike)), len(every) - alike)
+        then = (first // alike + 1) * alike + further
         before, start, start_told = every[first]
         after, goal, goal_told = every[then % len(every)]
         fewest = " with as few moves as possible" if optimal else ""

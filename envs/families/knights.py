@@ -8,6 +8,7 @@ import numpy as np
 
 from ...verifiers import KnightsAndKnaves as KnightsVerifier
 from ...verifiers.families.statements import knights, worlds
+from .draws import below
 from .family import Family, Puzzle
 
 _LEVELS = ((2, 1), (3, 1), (4, 1), (5, 2), (7, 2))
@@ -37,8 +38,8 @@ class KnightsAndKnaves(Family):
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
         """Statements that fit a random assignment, drawn until they fit no other."""
         n, depth = _LEVELS[level - 1]
-        people = [_NAMES[i] for i in rng.permutation(len(_NAMES))[:n]]
-        world = int(rng.integers(2**n))
+        people = [_NAMES[i] for i in rng.permutation(len(_NAMES))[:n].tolist()]
+        world = below(rng, 2**n)
         says = _statements(rng, n, depth, world)
         lines = [f"{people[i]} says: {_spoken(what, people, i, first=True)}." for i, what in says]
         text = (
@@ -72,16 +73,16 @@ def _statements(
 
 
 def _formula(rng: np.random.Generator, n: int, depth: int, *, speaker: int) -> Formula:
-    kind = int(rng.integers(7))
+    kind = below(rng, 7)
     if depth == 0 or kind == 0:
-        return [("knight", "knave")[int(rng.integers(2))], int(rng.integers(n))]
+        return [("knight", "knave")[below(rng, 2)], below(rng, n)]
     if kind == 1:
-        return ["exactly", int(rng.integers(n + 1))]
+        return ["exactly", below(rng, n + 1)]
     word = ("and", "or", "if", "iff", "or")[kind - 2]
-    first, second = (int(i) for i in rng.permutation(n)[:2])
     left, right = (_formula(rng, n, depth - 1, speaker=speaker) for _ in range(2))
     if depth == 1:  # of two different people
-        left[1], right[1] = first, second
+        first, further = divmod(below(rng, n * (n - 1)), n - 1)
+        left[1], right[1] = first, (first + 1 + further) % n
     return [word, left, right]
 
 

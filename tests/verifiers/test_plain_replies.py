@@ -68,8 +68,8 @@ ODD = [
 
 PARTS = [
     "a", "7", " ", "\n", "\n\n", "\n \n", ".", ", ", "Answer: ", "the solution is ", "**", "$", "`",
-    "```", "<answer>", "</answer>", "</think>", "<think>", r"\boxed{", "}", "#", "~~~", "<|im_end|>",
-    "é", "\ufeff", "\t", "\r\n", "\x0c", "\u2028", "\u017folution: ", "1. ", "- ",
+    "```", "<answer>", "</answer>", "</think>", "<think>", r"\boxed{", "}", "#", "~~~",
+    "<|im_end|>", "é", "\ufeff", "\t", "\r\n", "\x0c", "\u2028", "\u017folution: ", "1. ", "- ",
 ]  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def test_plain_moves_and_steps_are_read_as_in_words() -> None:
                     lambda t, n=pegs: list(hanoi._read(t, hanoi.PEGS[:n])), f"{a}->{b}, A->B"
                 )
     for jugs in range(2, 6):
-        for told in water_jugs._READ:
+        for told in water_jugs._BARE[5]:
             read = outcome(lambda t, n=jugs: water_jugs._steps(t, n), f"{told}, fill A")
             assert read == outcome(
                 lambda t, n=jugs: list(water_jugs._read(t, water_jugs.JUGS[:n])), f"{told}, fill A"

@@ -49,7 +49,7 @@ class Hanoi(AnyAnswer):
 
     def check_reference(self, reference: Any) -> str | None:
         """Two different arrangements of the same disks on the same pegs."""
-        if not isinstance(reference, dict) or not reference.keys() >= {"start", "goal"}:
+        if not isinstance(reference, dict) or "start" not in reference or "goal" not in reference:
             return f"expected start and goal, got {shown(reference)}"
         if type(reference.get("optimal", False)) is not bool:
             return f"optimal must be true or false, got {shown(reference['optimal'])}"
@@ -258,9 +258,11 @@ _BARE = {
 
 def _moves(text: str, pegs: int) -> list[tuple[int, int, int]]:
     """For each move the disk it names, 0 for none, and its two pegs."""
-    moves = list(map(_BARE[pegs].get, text.split(", ")))
-    known = [move for move in moves if move]
-    return known if len(known) == len(moves) else list(_read(text, PEGS[:pegs]))
+    bare = _BARE[pegs]
+    try:
+        return [bare[move] for move in text.split(", ")]
+    except KeyError:
+        return list(_read(text, PEGS[:pegs]))
 
 
 def _read(text: str, pegs: str) -> Iterator[tuple[int, int, int]]:

@@ -101,7 +101,11 @@ _WRITTEN: dict[Step, str] = {
         for a, b in permutations(range(len(JUGS)), 2)
     },
 }
-_READ = {told: step for step, told in _WRITTEN.items()}
+_BARE = {
+    jugs: {told: step for step, told in _WRITTEN.items() if max(step[1:]) < jugs}
+    for jugs in range(2, len(JUGS) + 1)
+}
+"""By number of jugs: the steps as tasks ask for them."""
 
 
 def _after(water: Water, step: Step, capacities: Water) -> Water:
@@ -192,9 +196,11 @@ _NOISE = frozenset({"jug", "the", "from", "to", "into", "in", "out", "up", "then
 
 def _steps(text: str, jugs: int) -> list[Step]:
     """The steps as they are written."""
-    steps = list(map(_READ.get, text.split(", ")))  # as tasks ask for it
-    known = [step for step in steps if step and step[1] < jugs and step[2] < jugs]
-    return known if len(known) == len(steps) else list(_read(text, JUGS[:jugs]))
+    bare = _BARE[jugs]
+    try:
+        return [bare[step] for step in text.split(", ")]
+    except KeyError:
+        return list(_read(text, JUGS[:jugs]))
 
 
 def _read(text: str, jugs: str) -> Iterator[Step]:

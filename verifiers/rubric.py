@@ -72,6 +72,8 @@ class Rubric(Verifier):
         self.gate = gate
         self._weighing = [name for name in parts if self._counts(name)]
         self._total_weight = math.fsum(self.weights.values())
+        lone = len(self.parts) == 1 and self._total_weight == 1.0
+        self._lone = next(iter(self.parts)) if lone else None  # there is nothing to weigh
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge the batch with each part in turn, then weigh."""
@@ -87,6 +89,13 @@ class Rubric(Verifier):
         """Judge one reply: as a batch of one, without its columns."""
         if type(self).verify_many is not Rubric.verify_many:
             return super().verify(reply, reference)
+        if self._lone is not None:
+            name = self._lone
+            found = _judged_alone(self.parts[name], reply, reference)
+            score = found.score
+            reason = found.reason if score is not None else f"{name}: {found.reason}"
+            shares = {name: score}
+            return unchecked(found.status, score, reason, found.extracted, shares, found.seconds)
         return self._weighed(
             {name: _judged_alone(part, reply, reference) for name, part in self.parts.items()}
         )

@@ -19,6 +19,8 @@ Disks = tuple[int, ...]
 PEGS = "ABCDEF"
 MAX_DISKS = 10
 MAX_STATES = 20_000
+_FEW = 8
+"""Moves that are not too many for a single disk."""
 
 
 class Hanoi(AnyAnswer):
@@ -54,16 +56,18 @@ class Hanoi(AnyAnswer):
         if type(reference.get("optimal", False)) is not bool:
             return f"optimal must be true or false, got {shown(reference['optimal'])}"
         start, goal = reference["start"], reference["goal"]
-        fault = _arrangement_fault("start", start) or _arrangement_fault("goal", goal)
-        if fault is not None:
-            return fault
-        disks = sum(map(len, start))
-        if len(start) != len(goal) or disks != sum(map(len, goal)):
-            return "start and goal must have the same pegs and disks"
-        if start == goal:
-            return "start and goal must differ, or nothing is to be done"
-        if self._optimal(reference) and (states := len(start) ** disks) > MAX_STATES:
-            return f"the least number of moves is known up to {MAX_STATES} states, got {states}"
+        if not _fit(start, goal):
+            fault = _arrangement_fault("start", start) or _arrangement_fault("goal", goal)
+            if fault is not None:
+                return fault
+            if len(start) != len(goal) or sum(map(len, start)) != sum(map(len, goal)):
+                return "start and goal must have the same pegs and disks"
+            if start == goal:
+                return "start and goal must differ, or nothing is to be done"
+        if self._optimal(reference):
+            states = len(start) ** sum(map(len, start))
+            if states > MAX_STATES:
+                return f"the least number of moves is known up to {MAX_STATES} states, got {states}"
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
@@ -78,21 +82,22 @@ class Hanoi(AnyAnswer):
         """Play the moves."""
         pegs = [list(peg) for peg in reference["start"]]
         moves = _moves(text, len(pegs))
-        most = 4 << sum(map(len, pegs))
-        if len(moves) > most:
+        if len(moves) > _FEW and len(moves) > (most := 4 << sum(map(len, pegs))):
             return f"{len(moves)} moves are more than {most}"
-        for number, (named, a, b) in enumerate(moves, 1):
+        number = 0
+        for named, a, b in moves:
+            number += 1
             taken, put = pegs[a], pegs[b]
             if not taken:
                 return f"move {number} takes a disk from {PEGS[a]}, which is empty"
-            disk = taken[-1]
+            disk = taken.pop()
             if named and named != disk:
                 return f"move {number} names disk {named} where disk {disk} lies on top"
             if a == b:
                 return f"move {number} goes nowhere"
             if put and put[-1] < disk:
                 return f"move {number} puts disk {disk} on disk {put[-1]}"
-            put.append(taken.pop())
+            put.append(disk)
         if pegs != reference["goal"]:
             return f"ends with {pegs}, not with {reference['goal']}"
         if self._optimal(reference):
@@ -106,19 +111,39 @@ class Hanoi(AnyAnswer):
         return self.optimal or bool(reference.get("optimal", False))
 
 
+def _fit(start: Any, goal: Any) -> bool:
+    """Whether all is well with both arrangements: nearly always, and told in half the time."""
+    if not type(start) is type(goal) is list or not 3 <= len(start) == len(goal) <= len(PEGS):
+        return False
+    pegs = start + goal
+    if set(map(type, pegs)) != _LIST or max(map(len, pegs)) > MAX_DISKS:
+        return False
+    before, after = list(chain.from_iterable(start)), list(chain.from_iterable(goal))
+    if set(map(type, before + after)) != _INT:
+        return False
+    if not sorted(before) == sorted(after) == _DISKS[: len(before)]:
+        return False
+    for peg in pegs:
+        if len(peg) > 1 and peg != sorted(peg, reverse=True):
+            return False
+    return bool(start != goal)
+
+
+_LIST, _INT = {list}, {int}
+
+
 def _arrangement_fault(name: str, pegs: Any) -> str | None:
     if not isinstance(pegs, list) or not 3 <= len(pegs) <= len(PEGS):
         return f"{name} must be a list of 3 to {len(PEGS)} pegs, got {shown(pegs)}"
-    if set(map(type, pegs)) != {list} or max(map(len, pegs)) > MAX_DISKS:
+    if not all(isinstance(peg, list) and len(peg) <= MAX_DISKS for peg in pegs):
         return f"each peg of {name} must be a list of at most {MAX_DISKS} disks, got {shown(pegs)}"
-    disks = list(chain.from_iterable(pegs))
-    if set(map(type, disks)) != {int} or len(disks) > MAX_DISKS:
+    disks = [disk for peg in pegs for disk in peg]
+    if any(type(disk) is not int for disk in disks) or not 1 <= len(disks) <= MAX_DISKS:
         return f"{name} must have 1 to {MAX_DISKS} disks, whole numbers all, got {shown(pegs)}"
-    if sorted(disks) != _DISKS[: len(disks)]:
+    if sorted(disks) != list(range(1, len(disks) + 1)):
         return f"the disks of {name} must be 1 to {len(disks)}, each once, got {shown(pegs)}"
-    for peg in pegs:
-        if len(peg) > 1 and peg != sorted(peg, reverse=True):
-            return f"no disk of {name} may lie on a smaller one: each peg is told from the bottom"
+    if any(peg != sorted(peg, reverse=True) for peg in pegs):
+        return f"no disk of {name} may lie on a smaller one: each peg is told from the bottom"
     return None
 
 

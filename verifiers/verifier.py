@@ -139,7 +139,7 @@ class Verifier:
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
 
-    def _held(self, reply: str, reference: Any) -> Verdict:
+    def _judge_checked(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply, where the reference can be used."""
         fault = self.check_reference(reference)
         if fault is not None:
@@ -149,7 +149,7 @@ class Verifier:
     def _guarded(self, reply: str, reference: Any) -> Verdict:
         started = time.perf_counter()
         try:
-            verdict = self._held(reply, reference)
+            verdict = self._judge_checked(reply, reference)
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         seconds = time.perf_counter() - started

@@ -6,12 +6,7 @@ one part in ``2**53 / n``: far below what any number of tasks could show.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
-
 import numpy as np
-
-T = TypeVar("T")
 
 
 def below(rng: np.random.Generator, n: int) -> int:
@@ -27,13 +22,3 @@ def between(rng: np.random.Generator, low: int, high: int) -> int:
 def several(rng: np.random.Generator, n: int, size: int) -> list[int]:
     """So many whole numbers from 0 to ``n - 1``."""
     return [int(part * n) for part in rng.random(size).tolist()]
-
-
-def pick(rng: np.random.Generator, options: Sequence[T]) -> T:
-    """One of some options."""
-    return options[int(rng.random() * len(options))]
-
-
-def shuffled(rng: np.random.Generator, items: Sequence[T]) -> list[T]:
-    """All items in a random order."""
-    return [items[place] for place in rng.permutation(len(items)).tolist()]

@@ -56,7 +56,8 @@ class Sorting(Family):
 
 
 def _number(rng: np.random.Generator, level: int) -> int | float:
-    number = below(rng, 2 * 10**level) - 10**level
+    largest: int = 10**level
+    number = below(rng, 2 * largest) - largest
     return number / 10 if level >= 4 and rng.random() < 0.5 else number
 
 

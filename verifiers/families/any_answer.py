@@ -117,8 +117,8 @@ def unmarked(text: str) -> str:
     text = text.strip()
     if "\n" in text:
         text = _LIST_MARK.sub("", text).strip()
-    elif mark := _LIST_MARK.match(text):
-        text = text[mark.end() :].lstrip()
+    elif found := _LIST_MARK.match(text):
+        text = text[found.end() :].lstrip()
     return text.removesuffix(".").rstrip()
 
 

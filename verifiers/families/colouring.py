@@ -45,10 +45,10 @@ class Colouring(AnyAnswer):
         """A graph that is not known to need more colours than there are."""
         return _malformed(reference) or _unsolvable(reference)
 
-    def _held(self, reply: str, reference: Any) -> Verdict:
+    def _judge_checked(self, reply: str, reference: Any) -> Verdict:
         """As ever; but a right reply shows by itself that there is a colouring."""
         if type(self).check_reference is not Colouring.check_reference:
-            return super()._held(reply, reference)
+            return super()._judge_checked(reply, reference)
         fault = _malformed(reference)
         if fault is None:
             verdict = self.judge(reply, reference)

@@ -84,9 +84,7 @@ class Hanoi(AnyAnswer):
         moves = _moves(text, len(pegs))
         if len(moves) > _FEW and len(moves) > (most := 4 << sum(map(len, pegs))):
             return f"{len(moves)} moves are more than {most}"
-        number = 0
-        for named, a, b in moves:
-            number += 1
+        for number, (named, a, b) in enumerate(moves, 1):
             taken, put = pegs[a], pegs[b]
             if not taken:
                 return f"move {number} takes a disk from {PEGS[a]}, which is empty"

@@ -131,7 +131,7 @@ def _plain(given: list[Any]) -> bool:
     """Whether all items are whole numbers, or all words of letters: told at once."""
     kinds = set(map(type, given))
     if kinds == {int}:
-        return max(max(given), -min(given)) < 10**30
+        return bool(max(max(given), -min(given)) < 10**30)
     return (
         kinds == {str}
         and "" not in given

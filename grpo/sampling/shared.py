@@ -58,9 +58,9 @@ class SharedDecoder:
         self._model, self._room = model, max(1, room)
         start = self._prefill(prompts)
         self._prompts = [
-            (keys.permute(1, 0, 3, 2).contiguous(), values.transpose(0, 1).contiguous())
+            (self._products_want(keys), values.transpose(0, 1).contiguous())
             for keys, values in start.keys_values()
-        ]  # L of [K, Q, E, S] and [K, Q, S, E]: products want keys so
+        ]  # L of [K, Q, E, S] and [K, Q, S, E]
         there = start.mask  # [Q, S]
         dtype, device = self._prompts[0][0].dtype, model.device
         self._bias: Tensor | None = None  # [Q, 1, S], -inf on padding
@@ -79,6 +79,10 @@ class SharedDecoder:
     def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
         """The state after the prompts."""
         return Prefill(self._model, prompts)
+
+    def _products_want(self, keys: Tensor) -> Tensor:
+        """A prompt's keys [Q, K, S, E] as [K, Q, E, S]."""
+        return keys.permute(1, 0, 3, 2).contiguous()
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; none is named twice.
@@ -139,7 +143,7 @@ class SharedDecoder:
         (keys, values), hidden = self._write(layer, new)  # [B * K, T, E]
         prompt_keys, prompt_values = (x.flatten(0, 1) for x in self._prompts[layer])
         s = prompt_keys.shape[2]
-        to_reply = torch.bmm(query.view(b * k, r, e), keys.mT)
+        to_reply = torch.bmm(query.reshape(b * k, r, e), keys.mT)
         if hidden is not None:
             to_reply = to_reply + hidden
         to_prompt = torch.bmm(self._to_prompts(query.transpose(0, 1)), prompt_keys)

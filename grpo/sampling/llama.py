@@ -12,6 +12,7 @@ Shapes: B rows, D hidden size, K key-value heads, R query heads to each, E head 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -53,6 +54,7 @@ class LlamaDecoder(SharedDecoder):
         places = torch.arange(longest, device=model.device)[None]
         cos, sin = (_wide(x[0]).chunk(2, -1)[0] for x in body.rotary_emb(body.norm.weight, places))
         self._angles = torch.complex(cos, sin)[:, None]  # [longest, 1, E / 2]
+        self._plain = all(layer.plain for layer in self._layers)
         scales = {layer.scales for layer in self._layers}
         if len(scales) > 1:
             raise ValueError("the layers' heads differ in number or scale")
@@ -69,15 +71,26 @@ class LlamaDecoder(SharedDecoder):
         pairs = keys.unflatten(-1, (2, -1)).permute(1, 0, 4, 3, 2)  # [K, Q, E / 2, 2, S]
         return pairs.flatten(2, 3).contiguous()
 
+    def _bare(self, x: Tensor) -> AbstractContextManager[Any]:
+        """Where only torch's own functions are called: inference mode, in less time a call.
+
+        A module of somebody else's, or autocast, could keep a tensor of it, which no later
+        training may use.
+        """
+        if not self._plain or torch.is_autocast_enabled(x.device.type):
+            return nullcontext()
+        return torch.inference_mode()
+
     def _step(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """The model's logits [B, V] after one more token [B] at these positions [B]."""
         with computing(self._model):
             x = self._embed(tokens)  # [B, D]
             turn = self._angles[positions] * self._scales  # [B, K * R + K, E / 2]
-            for i, layer in enumerate(self._layers):
-                query, new = layer.heads(x, turn)
-                seen = self.attend(i, query, new)  # [B, K, R, E]
-                x = layer.rest(x, seen.view(len(x), -1))
+            with self._bare(x):
+                for i, layer in enumerate(self._layers):
+                    query, new = layer.heads(x, turn)
+                    seen = self.attend(i, query, new)  # [B, K, R, E]
+                    x = layer.rest(x, seen.view(len(x), -1))
             logits: Tensor = self._head(self._norm(x))
         return logits
 
@@ -90,6 +103,7 @@ class _Layer:
 
     Attributes:
         scales: what the products of each query head are scaled by, and 1.0 for each key head.
+        plain: no layer in it is more than a weight and a bias.
     """
 
     def __init__(self, layer: Any) -> None:
@@ -101,9 +115,9 @@ class _Layer:
         self._project = _joined(attention)
         norms = (getattr(attention, name, None) for name in ("q_norm", "k_norm"))
         self._head_norms = [_norm(norm, size=self._size) for norm in norms if norm is not None]
-        self._out, self._gate, self._up, self._down = map(
-            _linear, (attention.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj)
-        )
+        others = attention.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj
+        self._out, self._gate, self._up, self._down = map(_linear, others)
+        self.plain = all(map(is_plain, (*_projections(attention), *others)))
         self._act = mlp.act_fn
         config = attention.config
         queries, self._key_values = config.num_attention_heads, config.num_key_value_heads
@@ -167,7 +181,7 @@ def _joined(attention: Any) -> _Call:
     As one matrix product where the layers are plain, of a copy of their weights, which lives as
     long as the decoder: less than a sixth of the model's.
     """
-    modules, size = (attention.q_proj, attention.k_proj, attention.v_proj), attention.head_dim
+    modules, size = _projections(attention), attention.head_dim
 
     def joined(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return torch.cat([_in_pairs(query, size), _in_pairs(key, size), value], dim=-1)
@@ -178,6 +192,10 @@ def _joined(attention: Any) -> _Call:
     weight = joined(*(module.weight.t() for module in modules)).t().contiguous()
     bias = None if modules[0].bias is None else joined(*(module.bias for module in modules))
     return lambda x: linear(x, weight, bias)
+
+
+def _projections(attention: Any) -> tuple[Any, Any, Any]:
+    return attention.q_proj, attention.k_proj, attention.v_proj
 
 
 def _in_pairs(x: Tensor, size: int) -> Tensor:

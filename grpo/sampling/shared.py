@@ -28,6 +28,7 @@ from .prefill import Prefill, Prefilled
 NAME = "assay_shared_prompts"
 _FIRST_ROOM = 64  # tokens of reply that there is room for at first, where rooms double
 _SPARE = 4  # and where they do not: how many at a time
+_FEW = 400  # multiplications of a product that torch does one by one, in four times the time
 
 
 class SharedDecoder:
@@ -154,7 +155,7 @@ class SharedDecoder:
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
         weights = weights.to(values.dtype)  # [K, B, R, S + T]
         far = torch.bmm(self._to_prompts(weights[..., :s]), prompt_values)
-        near = torch.bmm(weights[..., s:].transpose(0, 1).reshape(b * k, r, -1), values)
+        near = _mixed(weights[..., s:].transpose(0, 1).reshape(b * k, r, -1), values)
         return near.view(b, k, r, e).add_(self._to_rows(far, k).transpose(0, 1))
 
     def _write(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -230,6 +231,12 @@ class SharedDecoder:
             else:
                 self._replies.append(wider)
         return True
+
+
+def _mixed(weights: Tensor, values: Tensor) -> Tensor:
+    """``weights @ values``, [N, R, E]; as sums over T where matrices are small."""
+    few = weights.shape[1] == 1 and values.shape[1] * values.shape[2] < _FEW
+    return (values * weights.mT).sum(1, keepdim=True) if few else torch.bmm(weights, values)
 
 
 def _attend(

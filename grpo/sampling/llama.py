@@ -27,6 +27,9 @@ from .shared import SharedDecoder
 
 _Call = Callable[[Tensor], Tensor]
 
+_SMALL = 1 << 24
+"""Numbers in the layers of a model of which all weights are copied: 64 MiB of float32."""
+
 
 class LlamaDecoder(SharedDecoder):
     """As :class:`SharedDecoder`, for Llama, Mistral, Qwen 2 and Qwen 3.
@@ -49,7 +52,8 @@ class LlamaDecoder(SharedDecoder):
             raise ValueError("hand-written layers would pass hooks by")
         super().__init__(model, prompts, copies, room)
         self._embed, self._norm, self._head = body.embed_tokens, _norm(body.norm), model.lm_head
-        self._layers = [_Layer(layer) for layer in body.layers]
+        copied = sum(x.numel() for x in body.layers.parameters()) <= _SMALL
+        self._layers = [_Layer(layer, copied=copied) for layer in body.layers]
         longest = int(self._positions.max()) + max(1, room)
         places = torch.arange(longest, device=model.device)[None]
         cos, sin = (_wide(x[0]).chunk(2, -1)[0] for x in body.rotary_emb(body.norm.weight, places))
@@ -101,12 +105,16 @@ class _Layer:
     Rotary positions turn pairs of numbers, which the model keeps half a head apart. Here they are
     side by side in queries and keys, so that a pair is a complex number and its turn one product.
 
+    Args:
+        layer: one of transformers'.
+        copied: take a copy of all weights, not of those to queries, keys and values alone.
+
     Attributes:
         scales: what the products of each query head are scaled by, and 1.0 for each key head.
         plain: no layer in it is more than a weight and a bias.
     """
 
-    def __init__(self, layer: Any) -> None:
+    def __init__(self, layer: Any, *, copied: bool) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         self._size = attention.head_dim
         self._before, self._between = map(
@@ -116,7 +124,7 @@ class _Layer:
         norms = (getattr(attention, name, None) for name in ("q_norm", "k_norm"))
         self._head_norms = [_norm(norm, size=self._size) for norm in norms if norm is not None]
         others = attention.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj
-        self._out, self._gate, self._up, self._down = map(_linear, others)
+        self._out, self._gate, self._up, self._down = (_linear(x, copied=copied) for x in others)
         self.plain = all(map(is_plain, (*_projections(attention), *others)))
         self._act = mlp.act_fn
         config = attention.config
@@ -168,11 +176,18 @@ def _norm(module: Any, size: int | None = None) -> _Call:
     return lambda x: (x / vector_norm(x, dim=-1, keepdim=True).hypot_(least)).mul_(scaled)
 
 
-def _linear(module: Any) -> _Call:
+def _linear(module: Any, *, copied: bool = False) -> _Call:
     if not is_plain(module):
         return lambda x: module(x)
     weight, bias = module.weight, module.bias
-    return lambda x: linear(x, weight, bias)
+    return _product(weight.t().contiguous(), bias) if copied else lambda x: linear(x, weight, bias)
+
+
+def _product(weight: Tensor, bias: Tensor | None) -> _Call:
+    """By weights [I, O]: read from memory, not from a cache, they take a third less time so."""
+    if bias is None:
+        return lambda x: x @ weight
+    return lambda x: torch.addmm(bias, x, weight)
 
 
 def _joined(attention: Any) -> _Call:
@@ -189,9 +204,9 @@ def _joined(attention: Any) -> _Call:
     if not all(map(is_plain, modules)) or len({module.bias is None for module in modules}) > 1:
         calls = [_linear(module) for module in modules]
         return lambda x: joined(*(call(x) for call in calls))
-    weight = joined(*(module.weight.t() for module in modules)).t().contiguous()
+    weight = joined(*(module.weight.t() for module in modules))
     bias = None if modules[0].bias is None else joined(*(module.bias for module in modules))
-    return lambda x: linear(x, weight, bias)
+    return _product(weight, bias)
 
 
 def _projections(attention: Any) -> tuple[Any, Any, Any]:

@@ -62,7 +62,7 @@ class LlamaDecoder(SharedDecoder):
         scales = {layer.scales for layer in self._layers}
         if len(scales) > 1:
             raise ValueError("the layers' heads differ in number or scale")
-        self._scales = torch.tensor(*scales, device=model.device)[:, None]  # [K * R + K, 1]
+        self._scales = torch.tensor(scales.pop(), device=model.device)[:, None]  # [K * R + K, 1]
 
     def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
         """The state after the prompts: by the same arithmetic as in training, where it can be."""
@@ -72,7 +72,7 @@ class LlamaDecoder(SharedDecoder):
 
     def _products_want(self, keys: Tensor) -> Tensor:
         """As there, and numbers that turn together side by side, as in the queries."""
-        pairs = keys.unflatten(-1, (2, -1)).permute(1, 0, 4, 3, 2)  # [K, Q, E / 2, 2, S]
+        pairs = torch.unflatten(keys, -1, (2, -1)).permute(1, 0, 4, 3, 2)  # [K, Q, E / 2, 2, S]
         return pairs.flatten(2, 3).contiguous()
 
     def _bare(self, x: Tensor) -> AbstractContextManager[Any]:
@@ -142,17 +142,18 @@ class _Layer:
             Query [B, K, R, E], scaled; key and value [2, B, K, E].
         """
         k, turned = self._key_values, turn.shape[1]
-        heads = self._project(self._before(x)).unflatten(-1, (-1, self._size))
+        heads = torch.unflatten(self._project(self._before(x)), -1, (-1, self._size))
         if self._head_norms:
             q_norm, k_norm = self._head_norms
-            query, key, value = heads.split([turned - k, k, k], dim=1)
+            query, key, value = torch.split(heads, [turned - k, k, k], dim=1)
             heads = torch.cat([q_norm(query), k_norm(key), value], dim=1)
         rotary = _wide(heads[:, :turned])  # in float32 and float64 the same memory
-        torch.view_as_complex(rotary.unflatten(-1, (-1, 2))).mul_(turn)
+        torch.view_as_complex(torch.unflatten(rotary, -1, (-1, 2))).mul_(turn)
         if rotary.dtype != heads.dtype:
             heads[:, :turned] = rotary
         query, new = heads[:, : turned - k], heads[:, turned - k :]
-        return query.unflatten(1, (k, -1)), new.unflatten(1, (2, k)).transpose(0, 1)
+        new = torch.unflatten(new, 1, (2, k)).transpose(0, 1)
+        return torch.unflatten(query, 1, (k, -1)), new
 
     def rest(self, x: Tensor, seen: Tensor) -> Tensor:
         """[B, D] after the layer, from that before it and what attention saw."""
@@ -215,7 +216,7 @@ def _projections(attention: Any) -> tuple[Any, Any, Any]:
 
 def _in_pairs(x: Tensor, size: int) -> Tensor:
     """[*, heads of a size], with numbers that are half a head apart side by side."""
-    return x.unflatten(-1, (-1, 2, size // 2)).transpose(-1, -2).flatten(-3)
+    return torch.unflatten(x, -1, (-1, 2, size // 2)).transpose(-1, -2).flatten(-3)
 
 
 def _wide(x: Tensor) -> Tensor:

@@ -50,7 +50,16 @@ class Verifier:
             ValueError: there are not as many references as replies.
         """
         same_length(replies, references)
-        return list(map(self._guarded, replies, references))
+        verdicts: list[Verdict] = []
+        good: Any = _NOTHING
+        for reply, reference in zip(replies, references, strict=True):
+            if reference is good:  # as in a group, whose replies share it
+                verdicts.append(self._guarded(reply, reference, checked=True))
+                continue
+            verdict = self._guarded(reply, reference)
+            good = _NOTHING if verdict.score is None else reference
+            verdicts.append(verdict)
+        return verdicts
 
     def verify(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply: a batch of one."""
@@ -139,10 +148,10 @@ class Verifier:
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
 
-    def _guarded(self, reply: str, reference: Any) -> Verdict:
+    def _guarded(self, reply: str, reference: Any, *, checked: bool = False) -> Verdict:
         started = time.perf_counter()
         try:
-            fault = self.check_reference(reference)
+            fault = None if checked else self.check_reference(reference)
             verdict = (
                 Verdict.fault(Status.BAD_GOLD, fault)
                 if fault is not None
@@ -216,6 +225,7 @@ def _alone() -> int:
 
 
 _ALONE = _alone()
+_NOTHING = object()
 
 
 def _plain(value: Any) -> Any:

@@ -111,6 +111,11 @@ def kinds(rows: list[Row]) -> list[Kind]:
             [Peer("reasoning-gym", "text =, no episode", vector="vector, 64 x 1")],
         ),
         Kind(
+            "four terms made anew",
+            made(terms=4, operators="+-*"),
+            [Peer("reasoning-gym, four terms", "text =, no episode", vector="vector, 64 x 1")],
+        ),
+        Kind(
             "a game, 1 of 31",
             games(),
             [

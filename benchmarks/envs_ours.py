@@ -148,9 +148,9 @@ def check(rewards: Sequence[Any], rows: Sequence[Row]) -> None:
 # -- made anew ---------------------------------------------------------------------------------
 
 
-def made() -> list[Contender]:
+def made(**options: Any) -> list[Contender]:
     """Sums that are made for each episode, or for each group of eight."""
-    default = make("assay/Arithmetic-v0")
+    default = make("assay/Arithmetic-v0", **options)
     same = TextEnv(default.source, Exact())
     contenders = []
     for env, judged in ((same, "text ="), (default, "Math, as the id has it")):

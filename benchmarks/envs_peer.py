@@ -59,17 +59,29 @@ def reasoning_gym_group(rows: list[dict[str, Any]]) -> Play:
     return _reasoning_gym(rows, 8)
 
 
-def _reasoning_gym(rows: list[dict[str, Any]], replies: int) -> Play:
+def reasoning_gym_terms(rows: list[dict[str, Any]]) -> Play:
+    """Expressions of four numbers, with parentheses."""
+    return _reasoning_gym(rows, 1, terms=4, operators="+-*", parentheses=True)
+
+
+def _reasoning_gym(
+    rows: list[dict[str, Any]],
+    replies: int,
+    *,
+    terms: int = 2,
+    operators: str = "+",
+    parentheses: bool = False,
+) -> Play:
     import reasoning_gym
 
     data = reasoning_gym.create_dataset(
         "basic_arithmetic",
-        min_terms=2,
-        max_terms=2,
+        min_terms=terms,
+        max_terms=terms,
         min_digits=1,
         max_digits=2,
-        operators=["+"],
-        allow_parentheses=False,
+        operators=list(operators),
+        allow_parentheses=parentheses,
         allow_negation=False,
         seed=0,
         size=10**9,
@@ -304,6 +316,7 @@ PEERS: dict[str, Callable[[list[dict[str, Any]]], Play]] = {
     "skyrl-gym, class without make": skyrl_gym_bare,
     "reasoning-gym": reasoning_gym,
     "reasoning-gym, 8 replies": reasoning_gym_group,
+    "reasoning-gym, four terms": reasoning_gym_terms,
     "gem": gem,
     "gem, signal": gem_signal,
     "verifiers": verifiers,

@@ -60,7 +60,7 @@ class Shape:
     flat: int = 0  # groups in which every reply earns the same
     beta: float = 0.0
     micro: int = 64  # rows of TRL's micro-batches
-    tokens: int = 2048  # of ours
+    tokens: int = 3072  # of ours
     dtype: str = "float32"
     device: str = "cpu"
 

@@ -13,26 +13,29 @@ from .task import Task
 from .text_env import TextEnv
 
 _DO = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
+_SUMS = ("+", "-")  # done after products
 
 
 class Arithmetic(TextEnv):
-    r"""Work out ``a+b``.
+    r"""Work out ``a+b``, or a longer expression.
 
-    Observation: such as ``17+25=``. Action: the reply.
+    Observation: such as ``17+25=``, or with four terms ``3*(41-7)+25=``. Action: the reply.
     Reward: 1.0 where its final number is right: the last ``\boxed{}``, or the last number.
     With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
     Args:
-        digits: both numbers have at most this many.
+        digits: numbers have at most this many.
         operators: drawn from these: ``+``, ``-``, ``*``.
         split: a problem is in ``train`` or in ``test``, never in both.
         seed: another seed puts other problems.
+        terms: numbers in an expression. Of more than two, parentheses stand where they count.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        ValueError: ``digits`` is not from 1 to 100, or an operator is unknown.
+        ValueError: ``digits`` is not from 1 to 100, ``terms`` not from 2 to 30, or an operator
+            is unknown.
     """
 
     def __init__(
@@ -42,31 +45,61 @@ class Arithmetic(TextEnv):
         split: Split = "train",
         seed: int = 0,
         *,
+        terms: int = 2,
         think: bool = False,
         render_mode: str | None = None,
     ) -> None:
         if not 1 <= digits <= 100:
             raise ValueError(f"digits must be from 1 to 100, got {digits}")
+        if not 2 <= terms <= 30:
+            raise ValueError(f"terms must be from 2 to 30, got {terms}")
         if not operators or set(operators) - set(_DO):
             raise ValueError(f"operators must be some of '+-*', got {operators!r}")
 
-        make = partial(_task, digits=digits, operators=operators, think=think)
+        make = partial(_task, digits=digits, operators=operators, terms=terms, think=think)
+        name = f"Arithmetic-{digits}-{operators}" + (f"-{terms}" if terms > 2 else "")
         super().__init__(
-            Generated(make, name=f"Arithmetic-{digits}-{operators}", split=split, seed=seed),
+            Generated(make, name=name, split=split, seed=seed),
             accuracy_rubric(Math(worked_out=True), think=think),
             render_mode=render_mode,
         )
 
 
-def _task(rng: np.random.Generator, *, digits: int, operators: str, think: bool) -> Task:
-    a, b = divmod(_below_power(rng, 2 * digits), 10**digits)
-    sign = operators if len(operators) == 1 else operators[int(rng.integers(len(operators)))]
-    question, answer = f"{a}{sign}{b}=", str(_DO[sign](a, b))
-    metadata = {"digits": digits, "operator": sign}
+def _task(
+    rng: np.random.Generator, *, digits: int, operators: str, terms: int, think: bool
+) -> Task:
+    metadata: dict[str, int | str]
+    if terms == 2:
+        a, b = divmod(_below_power(rng, 2 * digits), 10**digits)
+        sign = operators if len(operators) == 1 else operators[int(rng.integers(len(operators)))]
+        question, answer = f"{a}{sign}{b}=", str(_DO[sign](a, b))
+        metadata = {"digits": digits, "operator": sign}
+    else:
+        text, value, _ = _expression(rng, digits, operators, terms)
+        question, answer = f"{text}=", str(value)
+        metadata = {"digits": digits, "terms": terms}
     if not think:
         return Task(question, answer, metadata=metadata, solution=answer)
     thought = f"<think>{question}{answer}</think><answer>{answer}</answer>"
     return Task(f"{question}\n\n{THINK}", answer, metadata=metadata, solution=thought)
+
+
+def _expression(
+    rng: np.random.Generator, digits: int, operators: str, terms: int
+) -> tuple[str, int, str]:
+    """A random tree of operators: its text, its value, and the operator done last, if any."""
+    if terms == 1:
+        number = _below_power(rng, digits)
+        return str(number), number, ""
+    left = 1 + int(rng.random() * (terms - 1))
+    sign = operators[int(rng.random() * len(operators))]
+    a, a_value, a_sign = _expression(rng, digits, operators, left)
+    b, b_value, b_sign = _expression(rng, digits, operators, terms - left)
+    if sign == "*" and a_sign in _SUMS:
+        a = f"({a})"
+    if sign != "+" and b_sign in _SUMS:
+        b = f"({b})"
+    return f"{a}{sign}{b}", _DO[sign](a_value, b_value), sign
 
 
 def _below_power(rng: np.random.Generator, digits: int) -> int:

@@ -50,7 +50,16 @@ class Verifier:
             ValueError: there are not as many references as replies.
         """
         same_length(replies, references)
-        return list(map(self._guarded, replies, references))
+        verdicts: list[Verdict] = []
+        good: Any = _NOTHING
+        for reply, reference in zip(replies, references, strict=True):
+            if reference is good:  # as in a group, whose replies share it
+                verdicts.append(self._guarded(reply, reference, checked=True))
+                continue
+            verdict = self._guarded(reply, reference)
+            good = _NOTHING if verdict.score is None else reference
+            verdicts.append(verdict)
+        return verdicts
 
     def verify(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply: a batch of one."""
@@ -146,10 +155,10 @@ class Verifier:
             return Verdict.fault(Status.BAD_GOLD, fault)
         return self.judge(reply, reference)
 
-    def _guarded(self, reply: str, reference: Any) -> Verdict:
+    def _guarded(self, reply: str, reference: Any, *, checked: bool = False) -> Verdict:
         started = time.perf_counter()
         try:
-            verdict = self._judge_checked(reply, reference)
+            verdict = (self.judge if checked else self._judge_checked)(reply, reference)
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         seconds = time.perf_counter() - started
@@ -218,6 +227,7 @@ def _alone() -> int:
 
 
 _ALONE = _alone()
+_NOTHING = object()
 
 
 def _plain(value: Any) -> Any:

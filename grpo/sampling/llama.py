@@ -12,6 +12,7 @@ Shapes: B rows, D hidden size, K key-value heads, R query heads to each, E head 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -25,6 +26,9 @@ from .prefill import PackedPrefill, Prefilled
 from .shared import SharedDecoder
 
 _Call = Callable[[Tensor], Tensor]
+
+_SMALL = 1 << 24
+"""Numbers in the layers of a model of which all weights are copied: 64 MiB of float32."""
 
 
 class LlamaDecoder(SharedDecoder):
@@ -48,13 +52,17 @@ class LlamaDecoder(SharedDecoder):
             raise ValueError("hand-written layers would pass hooks by")
         super().__init__(model, prompts, copies, room)
         self._embed, self._norm, self._head = body.embed_tokens, _norm(body.norm), model.lm_head
-        self._layers = [_Layer(layer) for layer in body.layers]
+        copied = sum(x.numel() for x in body.layers.parameters()) <= _SMALL
+        self._layers = [_Layer(layer, copied=copied) for layer in body.layers]
         longest = int(self._positions.max()) + max(1, room)
         places = torch.arange(longest, device=model.device)[None]
-        cos, sin = body.rotary_emb(body.norm.weight, places)  # [1, longest, E]
-        half = sin.shape[-1] // 2
-        sin = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
-        self._cos_sin = torch.stack([cos[0], sin[0]])  # [2, longest, E]
+        cos, sin = (_wide(x[0]).chunk(2, -1)[0] for x in body.rotary_emb(body.norm.weight, places))
+        self._angles = torch.complex(cos, sin)[:, None]  # [longest, 1, E / 2]
+        self._plain = all(layer.plain for layer in self._layers)
+        scales = {layer.scales for layer in self._layers}
+        if len(scales) > 1:
+            raise ValueError("the layers' heads differ in number or scale")
+        self._scales = torch.tensor(scales.pop(), device=model.device)[:, None]  # [K * R + K, 1]
 
     def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
         """The state after the prompts: by the same arithmetic as in training, where it can be."""
@@ -62,58 +70,90 @@ class LlamaDecoder(SharedDecoder):
             return PackedPrefill(self._model, prompts)
         return super()._prefill(prompts)
 
+    def _products_want(self, keys: Tensor) -> Tensor:
+        """As there, and numbers that turn together side by side, as in the queries."""
+        pairs = torch.unflatten(keys, -1, (2, -1)).permute(1, 0, 4, 3, 2)  # [K, Q, E / 2, 2, S]
+        return pairs.flatten(2, 3).contiguous()
+
+    def _bare(self, x: Tensor) -> AbstractContextManager[Any]:
+        """Where only torch's own functions are called: inference mode, in less time a call.
+
+        A module of somebody else's, or autocast, could keep a tensor of it, which no later
+        training may use.
+        """
+        if not self._plain or torch.is_autocast_enabled(x.device.type):
+            return nullcontext()
+        return torch.inference_mode()
+
     def _step(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """The model's logits [B, V] after one more token [B] at these positions [B]."""
         with computing(self._model):
             x = self._embed(tokens)  # [B, D]
-            cos, sin = self._cos_sin[:, positions, None]  # [B, 1, E]
-            for i, layer in enumerate(self._layers):
-                query, new = layer.heads(x, cos, sin)
-                seen = self.attend(i, query, new)  # [B, K, R, E]
-                x = layer.rest(x, seen.view(len(x), -1))
+            turn = self._angles[positions] * self._scales  # [B, K * R + K, E / 2]
+            with self._bare(x):
+                for i, layer in enumerate(self._layers):
+                    query, new = layer.heads(x, turn)
+                    seen = self.attend(i, query, new)  # [B, K, R, E]
+                    x = layer.rest(x, seen.view(len(x), -1))
             logits: Tensor = self._head(self._norm(x))
         return logits
 
 
 class _Layer:
-    """One layer's arithmetic on its own weights."""
+    """One layer's arithmetic on its own weights.
 
-    def __init__(self, layer: Any) -> None:
+    Rotary positions turn pairs of numbers, which the model keeps half a head apart. Here they are
+    side by side in queries and keys, so that a pair is a complex number and its turn one product.
+
+    Args:
+        layer: one of transformers'.
+        copied: take a copy of all weights, not of those to queries, keys and values alone.
+
+    Attributes:
+        scales: what the products of each query head are scaled by, and 1.0 for each key head.
+        plain: no layer in it is more than a weight and a bias.
+    """
+
+    def __init__(self, layer: Any, *, copied: bool) -> None:
         attention, mlp = layer.self_attn, layer.mlp
-        self._size, self._scale = attention.head_dim, attention.scaling
-        self._key_values = attention.config.num_key_value_heads
+        self._size = attention.head_dim
         self._before, self._between = map(
             _norm, (layer.input_layernorm, layer.post_attention_layernorm)
         )
-        self._project = _joined(attention.q_proj, attention.k_proj, attention.v_proj)
-        self._q_norm, self._k_norm = (
-            _norm(getattr(attention, name)) if hasattr(attention, name) else None
-            for name in ("q_norm", "k_norm")
-        )
-        self._out, self._gate, self._up, self._down = map(
-            _linear, (attention.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj)
-        )
+        self._project = _joined(attention)
+        norms = (getattr(attention, name, None) for name in ("q_norm", "k_norm"))
+        self._head_norms = [_norm(norm, size=self._size) for norm in norms if norm is not None]
+        others = attention.o_proj, mlp.gate_proj, mlp.up_proj, mlp.down_proj
+        self._out, self._gate, self._up, self._down = (_linear(x, copied=copied) for x in others)
+        self.plain = all(map(is_plain, (*_projections(attention), *others)))
         self._act = mlp.act_fn
+        config = attention.config
+        queries, self._key_values = config.num_attention_heads, config.num_key_value_heads
+        self.scales = (attention.scaling,) * queries + (1.0,) * self._key_values
 
-    def heads(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    def heads(self, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
         """What the newest token asks, and what it answers from now on.
 
         Args:
             x: [B, D].
-            cos: [B, 1, E].
-            sin: [B, 1, E], its first half negative.
+            turn: [B, K * R + K, E / 2] of complex numbers: of queries, which they scale, and keys.
 
         Returns:
             Query [B, K, R, E], scaled; key and value [2, B, K, E].
         """
-        b, k = len(x), self._key_values
-        heads = self._project(self._before(x)).view(b, -1, self._size)  # [B, K * R + 2 * K, E]
-        turned = heads[:, :-k]
-        if self._q_norm is not None and self._k_norm is not None:
-            turned = torch.cat([self._q_norm(turned[:, :-k]), self._k_norm(turned[:, -k:])], dim=1)
-        turned = torch.addcmul(turned * cos, turned.roll(self._size // 2, -1), sin)
-        query = (turned[:, :-k] * self._scale).view(b, k, -1, self._size)
-        return query, torch.stack([turned[:, -k:], heads[:, -k:]])
+        k, turned = self._key_values, turn.shape[1]
+        heads = torch.unflatten(self._project(self._before(x)), -1, (-1, self._size))
+        if self._head_norms:
+            q_norm, k_norm = self._head_norms
+            query, key, value = torch.split(heads, [turned - k, k, k], dim=1)
+            heads = torch.cat([q_norm(query), k_norm(key), value], dim=1)
+        rotary = _wide(heads[:, :turned])  # in float32 and float64 the same memory
+        torch.view_as_complex(torch.unflatten(rotary, -1, (-1, 2))).mul_(turn)
+        if rotary.dtype != heads.dtype:
+            heads[:, :turned] = rotary
+        query, new = heads[:, : turned - k], heads[:, turned - k :]
+        new = torch.unflatten(new, 1, (2, k)).transpose(0, 1)
+        return torch.unflatten(query, 1, (k, -1)), new
 
     def rest(self, x: Tensor, seen: Tensor) -> Tensor:
         """[B, D] after the layer, from that before it and what attention saw."""
@@ -122,32 +162,62 @@ class _Layer:
         return x + self._down(self._act(self._gate(y)).mul_(self._up(y)))
 
 
-def _norm(module: Any) -> _Call:
-    """RMS norm, x / sqrt(mean(x^2) + eps) times the weight: in four calls in float32."""
+def _norm(module: Any, size: int | None = None) -> _Call:
+    """RMS norm, x / sqrt(mean(x^2) + eps) times the weight: in four calls in float32.
+
+    With a ``size``, of heads of that size in pairs.
+    """
     weight, eps = module.weight, module.variance_epsilon
+    if size is not None:
+        weight = _in_pairs(weight, size)
     if weight.dtype != torch.float32:
         return lambda x: rms_norm(x, weight.shape, weight, eps)
-    size = weight.numel()  # sqrt(mean(x^2) + eps) = hypot(|x|, sqrt(D eps)) / sqrt(D)
-    least, scaled = weight.new_tensor((size * eps) ** 0.5), weight * size**0.5
+    n = weight.numel()  # sqrt(mean(x^2) + eps) = hypot(|x|, sqrt(n eps)) / sqrt(n)
+    least, scaled = weight.new_tensor((n * eps) ** 0.5), weight * n**0.5
     return lambda x: (x / vector_norm(x, dim=-1, keepdim=True).hypot_(least)).mul_(scaled)
 
 
-def _linear(module: Any) -> _Call:
+def _linear(module: Any, *, copied: bool = False) -> _Call:
     if not is_plain(module):
         return lambda x: module(x)
     weight, bias = module.weight, module.bias
-    return lambda x: linear(x, weight, bias)
+    return _product(weight.t().contiguous(), bias) if copied else lambda x: linear(x, weight, bias)
 
 
-def _joined(*modules: Any) -> _Call:
-    """Several linear layers of one input, their outputs end to end.
+def _product(weight: Tensor, bias: Tensor | None) -> _Call:
+    """By weights [I, O]: read from memory, not from a cache, they take a third less time so."""
+    if bias is None:
+        return lambda x: x @ weight
+    return lambda x: torch.addmm(bias, x, weight)
 
-    As one matrix product where they are plain, of a copy of their weights, which lives as long as
-    the decoder: less than a sixth of the model's.
+
+def _joined(attention: Any) -> _Call:
+    """Queries, keys and values end to end, the first two with their heads in pairs.
+
+    As one matrix product where the layers are plain, of a copy of their weights, which lives as
+    long as the decoder: less than a sixth of the model's.
     """
+    modules, size = _projections(attention), attention.head_dim
+
+    def joined(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return torch.cat([_in_pairs(query, size), _in_pairs(key, size), value], dim=-1)
+
     if not all(map(is_plain, modules)) or len({module.bias is None for module in modules}) > 1:
         calls = [_linear(module) for module in modules]
-        return lambda x: torch.cat([call(x) for call in calls], dim=-1)
-    weight = torch.cat([module.weight for module in modules])
-    bias = None if modules[0].bias is None else torch.cat([module.bias for module in modules])
-    return lambda x: linear(x, weight, bias)
+        return lambda x: joined(*(call(x) for call in calls))
+    weight = joined(*(module.weight.t() for module in modules))
+    bias = None if modules[0].bias is None else joined(*(module.bias for module in modules))
+    return _product(weight, bias)
+
+
+def _projections(attention: Any) -> tuple[Any, Any, Any]:
+    return attention.q_proj, attention.k_proj, attention.v_proj
+
+
+def _in_pairs(x: Tensor, size: int) -> Tensor:
+    """[*, heads of a size], with numbers that are half a head apart side by side."""
+    return torch.unflatten(x, -1, (-1, 2, size // 2)).transpose(-1, -2).flatten(-3)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -28,6 +28,7 @@ from .prefill import Prefill, Prefilled
 NAME = "assay_shared_prompts"
 _FIRST_ROOM = 64  # tokens of reply that there is room for at first, where rooms double
 _SPARE = 4  # and where they do not: how many at a time
+_FEW = 400  # multiplications of a product that torch does one by one, in four times the time
 
 
 class SharedDecoder:
@@ -58,9 +59,9 @@ class SharedDecoder:
         self._model, self._room = model, max(1, room)
         start = self._prefill(prompts)
         self._prompts = [
-            (keys.permute(1, 0, 3, 2).contiguous(), values.transpose(0, 1).contiguous())
+            (self._products_want(keys), values.transpose(0, 1).contiguous())
             for keys, values in start.keys_values()
-        ]  # L of [K, Q, E, S] and [K, Q, S, E]: products want keys so
+        ]  # L of [K, Q, E, S] and [K, Q, S, E]
         there = start.mask  # [Q, S]
         dtype, device = self._prompts[0][0].dtype, model.device
         self._bias: Tensor | None = None  # [Q, 1, S], -inf on padding
@@ -79,6 +80,10 @@ class SharedDecoder:
     def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
         """The state after the prompts."""
         return Prefill(self._model, prompts)
+
+    def _products_want(self, keys: Tensor) -> Tensor:
+        """A prompt's keys [Q, K, S, E] as [K, Q, E, S]."""
+        return keys.permute(1, 0, 3, 2).contiguous()
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; none is named twice.
@@ -139,7 +144,7 @@ class SharedDecoder:
         (keys, values), hidden = self._write(layer, new)  # [B * K, T, E]
         prompt_keys, prompt_values = (x.flatten(0, 1) for x in self._prompts[layer])
         s = prompt_keys.shape[2]
-        to_reply = torch.bmm(query.view(b * k, r, e), keys.mT)
+        to_reply = torch.bmm(query.reshape(b * k, r, e), keys.mT)
         if hidden is not None:
             to_reply = to_reply + hidden
         to_prompt = torch.bmm(self._to_prompts(query.transpose(0, 1)), prompt_keys)
@@ -150,7 +155,7 @@ class SharedDecoder:
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
         weights = weights.to(values.dtype)  # [K, B, R, S + T]
         far = torch.bmm(self._to_prompts(weights[..., :s]), prompt_values)
-        near = torch.bmm(weights[..., s:].transpose(0, 1).reshape(b * k, r, -1), values)
+        near = _mixed(weights[..., s:].transpose(0, 1).reshape(b * k, r, -1), values)
         return near.view(b, k, r, e).add_(self._to_rows(far, k).transpose(0, 1))
 
     def _write(self, layer: int, new: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -226,6 +231,12 @@ class SharedDecoder:
             else:
                 self._replies.append(wider)
         return True
+
+
+def _mixed(weights: Tensor, values: Tensor) -> Tensor:
+    """``weights @ values``, [N, R, E]; as sums over T where matrices are small."""
+    few = weights.shape[1] == 1 and values.shape[1] * values.shape[2] < _FEW
+    return (values * weights.mT).sum(1, keepdim=True) if few else torch.bmm(weights, values)
 
 
 def _attend(

@@ -162,6 +162,32 @@ def test_adapters_are_decoded_by_hand() -> None:
     assert (without[0] - found[0]).abs().max() > 0.01
 
 
+class _Keeping(torch.nn.Linear):
+    """Keeps what it makes of its weight, for each number of rows: some quantised layers do."""
+
+    def __init__(self, like: torch.nn.Linear) -> None:
+        super().__init__(like.in_features, like.out_features, bias=False)
+        self.kept: dict[int, torch.Tensor] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(x) not in self.kept:
+            self.kept[len(x)] = self.weight.detach() * 1
+        return torch.nn.functional.linear(x, self.kept[len(x)])
+
+
+def test_what_a_layer_keeps_while_sampling_can_be_trained_with() -> None:
+    """Torch refuses to train with tensors that were made in inference mode."""
+    model = build(LlamaConfig(**SIZES))
+    attention = model.model.layers[0].self_attn
+    attention.v_proj = keeping = _Keeping(attention.v_proj)
+    assert choose_decoder(model)[0] == "llama"
+    keeping.kept.clear()
+    sample(model, [PROMPTS[0]], max_new_tokens=3)
+    assert 1 in keeping.kept  # a row of one token, as is a batch of one sequence
+    model(input_ids=torch.tensor([PROMPTS[0]])).logits.square().mean().backward()
+    assert attention.q_proj.weight.grad.abs().sum() > 0
+
+
 @pytest.mark.parametrize("autocast", [False, True], ids=["bfloat16", "autocast"])
 def test_half_precision_is_decoded_by_hand(autocast: bool) -> None:
     model = build(Qwen3Config(**SIZES, head_dim=16))

@@ -131,6 +131,14 @@ def test_a_bad_reference_spoils_no_neighbour(case: Example) -> None:
     assert verdicts[-1].score == 1.0
 
 
+def test_a_bad_reference_between_good_ones_is_told_for_each_reply(case: Example) -> None:
+    """Copies of a group share the reference, which need not be checked for each."""
+    for bad in case.bad_references:
+        references = [case.reference, case.reference, bad, bad, case.reference, bad]
+        verdicts = case.verifier.verify_many([case.wins[0]] * 6, references)
+        assert [verdict.score for verdict in verdicts] == [1.0, 1.0, None, None, 1.0, None]
+
+
 def test_a_batch_must_pair_up(case: Example) -> None:
     with pytest.raises(ValueError, match="one reference for each reply"):
         case.verifier.verify_many(["a", "b"], [case.reference])

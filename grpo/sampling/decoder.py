@@ -102,7 +102,7 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
     """The fastest decoder that agrees with the copied cache on a small made-up batch.
 
     The batch is tried once for a model, and again when its dtype, device, mode or attention
-    changes, or hooks come or go.
+    changes, hooks come or go, or a module is replaced by one of another class.
 
     Args:
         model: a causal LM, as it is going to be used.
@@ -112,9 +112,10 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
     """
     parameter = next(model.parameters())
     attention = model.config.get_text_config()._attn_implementation
-    hooks = sum(map(changes, model.modules()))
-    computed = computed_dtype(model)
-    state = (parameter.dtype, computed, parameter.device, model.training, attention, hooks)
+    modules = list(model.modules())
+    made_of = (sum(map(changes, modules)), *map(type, modules))
+    dtypes = parameter.dtype, computed_dtype(model)
+    state = (*dtypes, parameter.device, model.training, attention, made_of)
     known = _chosen.get(model)
     if known is None or known[0] != state:
         known = _chosen[model] = state, _choose(model, parameter)

@@ -147,6 +147,26 @@ def test_layers_that_are_more_than_a_product_are_called() -> None:
     assert choose_decoder(model)[0] == "llama"
 
 
+def test_a_part_that_is_replaced_after_the_first_sample_is_called() -> None:
+    model = build(LlamaConfig(**SIZES))
+    assert choose_decoder(model)[0] == "llama"
+
+    class Halved(torch.nn.Module):
+        def __init__(self, mlp: torch.nn.Module) -> None:
+            super().__init__()
+            self.mlp = mlp
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.mlp(x) / 2
+
+    layer = model.model.layers[0]
+    layer.mlp = Halved(layer.mlp)
+    name, make = choose_decoder(model)
+    assert name == "shared"
+    found, wanted = (_probe(model, make) for make in (make, CopyDecoder))
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(found, wanted, strict=True))
+
+
 def test_adapters_are_decoded_by_hand() -> None:
     model = add_lora(build(LlamaConfig(**SIZES)), LoRA(rank=4))
     with torch.no_grad():

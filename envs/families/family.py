@@ -95,3 +95,4 @@ def _task(rng: np.random.Generator, /, family: type[Family], *, level: int, thin
 
 
 _keep = vars(Task)["reference"].__set__
+"""Sets a reference that no copy is made of: of a task that nobody has seen yet."""

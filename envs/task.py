@@ -56,7 +56,7 @@ class Task:
             text = "\n\n".join([message["content"] for message in asked])
         # Many are made for one episode each: a frozen dataclass sets its fields in twice the time.
         _set_prompt(self, asked)
-        _set_reference(self, reference if type(reference) is str else _plain(reference))
+        set_reference(self, reference if type(reference) is str else _plain(reference))
         _set_id(self, id)
         _set_metadata(self, _plain(metadata) if metadata else {})
         _set_solution(self, solution)
@@ -106,9 +106,11 @@ class Task:
         )
 
 
-_set_prompt, _set_reference, _set_id, _set_metadata, _set_solution, _set_text = (
+_set_prompt, set_reference, _set_id, _set_metadata, _set_solution, _set_text = (
     vars(Task)[field.name].__set__ for field in fields(Task)
 )
+"""``set_reference`` is also for whoever makes tasks: of one that nobody has seen yet, a reference
+of plain JSON values that is the task's alone, and so needs no copy."""
 
 
 class _Open:

@@ -12,7 +12,7 @@ import numpy as np
 from ...verifiers import Verifier
 from ..accuracy import THINK, accuracy_rubric
 from ..source import Generated, Split
-from ..task import Task
+from ..task import Task, set_reference
 from ..text_env import TextEnv
 
 
@@ -90,9 +90,5 @@ def _task(rng: np.random.Generator, /, family: type[Family], *, level: int, thin
         solution = f"<think>I work it out step by step.</think><answer>{answer}</answer>"
     task = Task(f"{text}\n{how}", "" if own else reference, "", {"level": level}, solution)
     if own:
-        _keep(task, reference)
+        set_reference(task, reference)
     return task
-
-
-_keep = vars(Task)["reference"].__set__
-"""Sets a reference that no copy is made of: of a task that nobody has seen yet."""

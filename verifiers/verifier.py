@@ -80,6 +80,10 @@ class Verifier:
         """
         return None
 
+    def _check_first(self, reference: Any) -> str | None:
+        """What is checked before each reply: all of it, or what a class leaves to :meth:`judge`."""
+        return self.check_reference(reference)
+
     def bad_references(self, references: Iterable[Any]) -> dict[int, str]:
         """What is wrong with which references, by position: a report on a data set."""
         faults = ((k, self.check_reference(gold)) for k, gold in enumerate(references))
@@ -132,6 +136,8 @@ class Verifier:
         super().__init_subclass__(**kwargs)
         _KINDS[cls.__qualname__] = cls
         cls._one_by_one = cls.verify_many is Verifier.verify_many
+        if "_check_first" not in vars(cls):
+            cls._check_first = cls.check_reference  # type: ignore[method-assign]  # one call less
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of one class with the same options."""
@@ -148,17 +154,15 @@ class Verifier:
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
 
-    def _judge_checked(self, reply: str, reference: Any) -> Verdict:
-        """Judge one reply, where the reference can be used."""
-        fault = self.check_reference(reference)
-        if fault is not None:
-            return Verdict.fault(Status.BAD_GOLD, fault)
-        return self.judge(reply, reference)
-
     def _guarded(self, reply: str, reference: Any, *, checked: bool = False) -> Verdict:
         started = time.perf_counter()
         try:
-            verdict = (self.judge if checked else self._judge_checked)(reply, reference)
+            fault = None if checked else self._check_first(reference)
+            verdict = (
+                Verdict.fault(Status.BAD_GOLD, fault)
+                if fault is not None
+                else self.judge(reply, reference)
+            )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         seconds = time.perf_counter() - started

@@ -45,19 +45,15 @@ class Colouring(AnyAnswer):
         """A graph that is not known to need more colours than there are."""
         return _malformed(reference) or _unsolvable(reference)
 
-    def _judge_checked(self, reply: str, reference: Any) -> Verdict:
-        """As ever; but a right reply shows by itself that there is a colouring."""
-        if type(self).check_reference is not Colouring.check_reference:
-            return super()._judge_checked(reply, reference)
-        fault = _malformed(reference)
-        if fault is None:
-            verdict = self.judge(reply, reference)
-            if verdict.status is Status.CORRECT:
-                return verdict
-            fault = _unsolvable(reference)
-            if fault is None:
-                return verdict
-        return Verdict.fault(Status.BAD_GOLD, fault)
+    def _check_first(self, reference: Any) -> str | None:
+        """Not whether there is a colouring: a right reply shows that by itself."""
+        return _malformed(reference)
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge one reply; where it is wrong, look whether one could be right."""
+        verdict = super().judge(reply, reference)
+        fault = None if verdict.status is Status.CORRECT else _unsolvable(reference)
+        return verdict if fault is None else Verdict.fault(Status.BAD_GOLD, fault)
 
     def winning_reply(self, reference: Any) -> str | None:
         """A colouring, where a search finds one soon."""

@@ -247,7 +247,7 @@ def puzzles(options: argparse.Namespace) -> list[dict[str, Any]]:
         "simple_integration": puzzle("Integral", level=1),
     }
     lines, records = [], []
-    spent = argparse.Namespace(rounds=min(options.rounds, 5), seconds=max(options.seconds, 0.2))
+    spent = argparse.Namespace(rounds=min(options.rounds, 11), seconds=max(options.seconds, 0.2))
     for name, mine in ours.items():
         kind = Kind(name, [mine], [Peer(f"reasoning-gym, {name}", "")])
         with contextlib.ExitStack() as stack:

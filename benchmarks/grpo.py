@@ -262,6 +262,7 @@ def ours(shape: Shape, root: Path, steps: int) -> dict[str, Any]:
         config,
         root / "run",
         progress=False,
+        trackers=(),  # as TRL's report_to=[]
         on_step=lambda row: clock.mark() if row["step"] else None,
     )
     _clock_backward(clock)

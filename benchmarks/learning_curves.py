@@ -126,7 +126,11 @@ def ours(job: Job) -> Curve:
     watch = job.clock(tokenizer)
     tasks = training_tasks(make(ENV, split="train"), config)
     on_step = lambda row: watch.look(model, row["step"])  # noqa: E731
-    Learner(model, tokenizer, tasks, config, job.out, progress=False, on_step=on_step).train()
+    # As TRL's below, it writes to no tracker: TensorBoard's thread counts as this process's.
+    learner = Learner(
+        model, tokenizer, tasks, config, job.out, progress=False, trackers=(), on_step=on_step
+    )
+    learner.train()
     return watch.curve
 
 

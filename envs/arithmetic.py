@@ -8,6 +8,7 @@ import numpy as np
 
 from ..verifiers import Math
 from .accuracy import THINK, accuracy_rubric
+from .draws import below
 from .source import Generated, Split
 from .task import Task
 from .text_env import TextEnv
@@ -91,8 +92,8 @@ def _expression(
     if terms == 1:
         number = _below_power(rng, digits)
         return str(number), number, ""
-    left = 1 + int(rng.random() * (terms - 1))
-    sign = operators[int(rng.random() * len(operators))]
+    left = 1 + below(rng, terms - 1)
+    sign = operators[below(rng, len(operators))]
     a, a_value, a_sign = _expression(rng, digits, operators, left)
     b, b_value, b_sign = _expression(rng, digits, operators, terms - left)
     if sign == "*" and a_sign in _SUMS:
@@ -105,7 +106,7 @@ def _expression(
 def _below_power(rng: np.random.Generator, digits: int) -> int:
     """A number of at most so many digits."""
     if digits <= _FEW:
-        return int(rng.random() * 10**digits)
+        return below(rng, 10**digits)
     return int("".join(map(str, rng.integers(10, size=digits).tolist())))
 
 

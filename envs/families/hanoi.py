@@ -10,7 +10,7 @@ import numpy as np
 
 from ...verifiers import Hanoi as HanoiVerifier
 from ...verifiers.families.hanoi import Disks, fewest_moves, written
-from .draws import below
+from ..draws import below
 from .family import Family, Puzzle
 
 _LEVELS = ((3, 3, False), (4, 3, False), (4, 3, True), (5, 4, True), (7, 3, True))

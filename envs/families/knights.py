@@ -8,7 +8,7 @@ import numpy as np
 
 from ...verifiers import KnightsAndKnaves as KnightsVerifier
 from ...verifiers.families.statements import knights, worlds
-from .draws import below
+from ..draws import below
 from .family import Family, Puzzle
 
 _LEVELS = ((2, 1), (3, 1), (4, 1), (5, 2), (7, 2))

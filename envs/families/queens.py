@@ -6,7 +6,7 @@ import numpy as np
 
 from ...verifiers import Queens as QueensVerifier
 from ...verifiers.families.queens import rows
-from .draws import several
+from ..draws import several
 from .family import Family, Puzzle
 
 _LEVELS = ((8, 3), (8, 5), (9, 6), (10, 7), (12, 9))

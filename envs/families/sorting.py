@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...verifiers import Sorting as SortingVerifier
-from .draws import below, between
+from ..draws import below, between
 from .family import Family, Puzzle
 
 _LENGTHS = (5, 8, 12, 18, 30)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...verifiers import WaterJugs as WaterJugsVerifier
 from ...verifiers.families.water_jugs import Step, fewest_steps, written
-from .draws import between, several
+from ..draws import between, several
 from .family import Family, Puzzle
 
 _LEVELS = (

@@ -25,7 +25,7 @@ MAX_DEPTH = 64
 
 _MAX_DIGITS = 1000
 _MAX_LEAD_IN = 200
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _FENCE = re.compile("```|~~~")
 _LANGUAGES = frozenset({"json", "jsonc", "json5", ""})

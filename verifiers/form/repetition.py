@@ -11,7 +11,7 @@ from ..verifier import Verifier
 from .prose import Part, check_part, missing, part_of
 from .words import check_content, distinct_words, visible, words
 
-_RUN = re.compile(r"(\S)\1{15}\1*+")
+_RUN = re.compile(r"(\S)\1{15}(?>\1*)")
 
 
 class Repetition(Verifier):

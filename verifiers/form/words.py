@@ -21,8 +21,8 @@ _UNSPACED = (
 _INVISIBLE = r"\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
 
 _HIDDEN = re.compile(f"[{_INVISIBLE}]+")
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]++|[{_MARKS}]++)++")
-_LETTERS = re.compile(rf"\\[A-Za-z]++|([{_UNSPACED}]|(?:[^\W\d_{_UNSPACED}]++|[{_MARKS}]++)++)")
+_WORD = re.compile(rf"[{_UNSPACED}]|(?>(?:[^\W_{_UNSPACED}]++|[{_MARKS}]++)+)")
+_LETTERS = re.compile(rf"\\[A-Za-z]++|([{_UNSPACED}]|(?>(?:[^\W\d_{_UNSPACED}]++|[{_MARKS}]++)+))")
 
 
 def visible(text: str) -> str:

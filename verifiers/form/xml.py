@@ -154,7 +154,7 @@ def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
     either = "|".join(re.escape(name) for name in names)
     return re.compile(
         rf"<(?P<close>/?)(?P<name>{either})"
-        r"(?P<more>(?:\s++[\w:.-]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+\s*+)(?P<empty>/?)>",
+        r"(?P<more>(?>(?:\s++[\w:.-]++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*)\s*+)(?P<empty>/?)>",
         re.IGNORECASE,
     )
 

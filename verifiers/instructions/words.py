@@ -16,11 +16,11 @@ _MARKS = "".join(
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana and Han: no spaces between
 _LETTER = rf"[^\W_{_SINGLE}]"
 _MORE = rf"(?:{_LETTER}++|[{_MARKS}]++)"
-_WORD = re.compile(  # possessive throughout: nothing is tried twice, nothing is kept for it
+_WORD = re.compile(  # atomic throughout: nothing is tried twice, nothing is kept for it
     rf"[{_SINGLE}]"
-    r"|(?:[^\W\d_]\.){2,}+"  # U.S., e.g.
-    rf"|{_LETTER}{_MORE}*+(?:(?:(?<=\d)[.,](?=\d)|['’]){_MORE}++)*+"
-    rf"(?:[-‐‑]{_MORE}++(?:['’]{_MORE}++)*+){{0,3}}+"
+    r"|(?>(?:[^\W\d_]\.){2,})"  # U.S., e.g.
+    rf"|{_LETTER}(?>{_MORE}*)(?>(?:(?:(?<=\d)[.,](?=\d)|['’])(?>{_MORE}+))*)"
+    rf"(?>(?:[-‐‑](?>{_MORE}+)(?>(?:['’](?>{_MORE}+))*)){{0,3}})"
 )
 _UNSPACED = re.compile(f"[{_SINGLE}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 _WORDLIKE = re.compile(_MORE)

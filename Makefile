@@ -5,13 +5,23 @@ BIN := $(VENV)/bin
 # Test files side by side. Each file keeps to one process, because its tests share sandboxes.
 JOBS ?= auto
 
-.PHONY: demo test lint types examples wheel clean
+.PHONY: demo test test-pythons lint types examples wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/assay demo
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+# What grades replies, on other interpreters: make test-pythons PYTHONS="python3.12 python3.13"
+test-pythons:
+	set -e; for python in $(PYTHONS); do \
+	    echo "== $$($$python --version) ($$python)"; rm -rf build/pythons; \
+	    $$python -m venv build/pythons; \
+	    build/pythons/bin/pip install --quiet -c constraints.txt -e '.[judge,dev]'; \
+	    build/pythons/bin/pytest -n $(JOBS) --dist loadfile tests/verifiers tests/test_patterns.py \
+	        tests/sandbox/test_image.py; \
+	done; rm -rf build/pythons
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import site
 import subprocess
 import sys
 import sysconfig
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = """
 __phello__ ensurepip idlelib lib2to3 site-packages dist-packages test tests tkinter turtledemo venv
+sitecustomize.py
 """
 _NEVER = (  # for people, for a network that is not there, or this machine's own settings
     "/etc/",
@@ -93,7 +93,8 @@ def _standard_library(stdlib: str) -> set[str]:
     for folder, inner, names in os.walk(stdlib):
         inner[:] = [d for d in inner if d not in _LEFT_OUT.split() and not d.startswith("config-")]
         for name in names:
-            if name.endswith((".py", ".so", f".{tag}.pyc")) or ".so." in name:
+            wanted = name.endswith((".py", ".so", f".{tag}.pyc")) or ".so." in name
+            if wanted and name not in _LEFT_OUT.split():
                 found.add(os.path.join(folder, name))
     return found
 
@@ -189,7 +190,7 @@ def add_distributions(tree: Tree, wanted: Sequence[str]) -> None:
     Raises:
         ImageUnavailable: some are not installed here.
     """
-    target = site.getsitepackages([sys.base_prefix])[0]
+    target = _site_packages()
     own: dict[str, str] = {}
     for distribution in distributions(wanted):
         for place, path in distribution_files(distribution).items():
@@ -199,6 +200,16 @@ def add_distributions(tree: Tree, wanted: Sequence[str]) -> None:
     for path in shared_libraries(libraries) if libraries else ():
         if os.path.realpath(path) not in own:
             tree.add(path)
+
+
+def _site_packages() -> str:
+    """Return the folder of packages of the base interpreter, which is the image's.
+
+    A virtual environment does not know it: Debian's Python names it ``dist-packages``.
+    """
+    base = sys._base_executable  # type: ignore[attr-defined]  # typeshed lacks it
+    command = [base, "-I", "-c", "import site; print(site.getsitepackages()[0])"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def package_folders(modules: Sequence[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -422,11 +423,11 @@ def test_children_made_by_fork_and_spawn_judge_alike(tmp_path) -> None:
 
 
 def test_a_worker_that_has_not_seen_a_reference_asks_for_it() -> None:
-    engine = Engine()
     question = {"key": "k", "query": None, "steps": 10**6, "tolerance": 0.0, "names": False}
-    assert engine.answer(question) == ("unknown", "")
-    assert engine.answer({**question, "reference": DEAR}) == ("same", "")
-    assert engine.answer({**question, "query": DEAR["query"]})[0] == "same"
+    with closing(Engine()) as engine:
+        assert engine.answer(question) == ("unknown", "")
+        assert engine.answer({**question, "reference": DEAR}) == ("same", "")
+        assert engine.answer({**question, "query": DEAR["query"]})[0] == "same"
 
 
 values = st.none() | st.integers(-3, 3)

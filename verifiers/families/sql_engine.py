@@ -135,8 +135,9 @@ class Database:
         self.size = _value(link, "PRAGMA page_count") * _value(link, "PRAGMA page_size")
         self._tables = {n.lower() for (n,) in link.execute("SELECT name FROM sqlite_master")}
         link.execute("PRAGMA query_only = ON")
-        _stop_the_clock(link)
-        _narrow(link)
+        self._original = sqlite3.connect(":memory:")  # has SQLite's own dates and printf
+        _stop_the_clock(link, self._original)
+        _narrow(link, self._original)
         for limit, most in _LIMITS.items():
             link.setlimit(limit, most)
         link.set_authorizer(self._while_asked)
@@ -165,8 +166,9 @@ class Database:
             raise _failure(error) from error
 
     def close(self) -> None:
-        """Forget it."""
+        """Close both connections."""
         self.link.close()
+        self._original.close()
 
     def _fill(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         name = '"' + table.replace('"', '""') + '"'
@@ -248,18 +250,16 @@ def _failure(error: BaseException) -> Refused:
 # -- functions that read the clock -------------------------------------------------------------
 
 
-def _stop_the_clock(link: sqlite3.Connection) -> None:
-    """Put functions of dates in place that refuse ``now`` and this machine's time zone."""
+def _stop_the_clock(link: sqlite3.Connection, original: sqlite3.Connection) -> None:
+    """Replace the functions of dates by ones that refuse ``now`` and this machine's time zone."""
     for name in _DATES:
-        link.create_function(name, -1, _timeless(name), deterministic=True)
+        link.create_function(name, -1, _timeless(name, original), deterministic=True)
 
 
 _MOMENT = re.compile(r"\s*[-+]?[0-9.]")
 
 
-def _timeless(name: str) -> Callable[..., Any]:
-    pure = cache(lambda: sqlite3.connect(":memory:"))
-
+def _timeless(name: str, original: sqlite3.Connection) -> Callable[..., Any]:
     def call(*given: Any) -> Any:
         when = given[1:] if name == "strftime" else given
         first = when[0] if when else "now"
@@ -270,7 +270,7 @@ def _timeless(name: str) -> Callable[..., Any]:
         if any(isinstance(v, str) and v.strip().lower() in ("localtime", "utc") for v in when):
             raise ValueError("the time zone may not be read")
         marks = ",".join("?" * len(given))
-        return pure().execute(f"SELECT {name}({marks})", given).fetchone()[0]  # a name of ours
+        return original.execute(f"SELECT {name}({marks})", given).fetchone()[0]  # a name of ours
 
     return call
 
@@ -281,9 +281,8 @@ _WIDTH = re.compile(r"%[-+ 0,#!]*(\*|\d+)?(?:\.(\*|\d+))?")
 _WIDEST = _LONGEST_VALUE
 
 
-def _narrow(link: sqlite3.Connection) -> None:
-    """Put printf in place that refuses wide fields: SQLite writes a billion blanks in one step."""
-    pure = cache(lambda: sqlite3.connect(":memory:"))
+def _narrow(link: sqlite3.Connection, original: sqlite3.Connection) -> None:
+    """Replace printf by one that refuses wide fields: SQLite writes a billion blanks in a step."""
 
     def call(*given: Any) -> Any:
         if given and isinstance(given[0], str):
@@ -292,7 +291,7 @@ def _narrow(link: sqlite3.Connection) -> None:
             if told or ("*" in widths and any(_is_wide(value) for value in given[1:])):
                 raise ValueError(f"a field of more than {_WIDEST} characters")
         marks = ",".join("?" * len(given))
-        return pure().execute(f"SELECT printf({marks})", given).fetchone()[0]  # marks
+        return original.execute(f"SELECT printf({marks})", given).fetchone()[0]  # marks
 
     for name in ("printf", "format"):
         link.create_function(name, -1, call, deterministic=True)
@@ -529,6 +528,11 @@ class Engine:
             while sum(gold.size for gold in self.kept.values()) > _KEPT_BYTES:
                 self.kept.popitem(last=False)[1].close()
         return self.kept[key]
+
+    def close(self) -> None:
+        """Close every database."""
+        while self.kept:
+            self.kept.popitem()[1].close()
 
 
 def read_frame(stream: BinaryIO) -> Any:

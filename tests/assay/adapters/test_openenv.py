@@ -11,8 +11,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of the server's packages
 pytest.importorskip("openenv.core")
 uvicorn = pytest.importorskip("uvicorn")
 
-from openenv.core import GenericEnvClient  # noqa: E402  # only where it is installed
-from openenv.core.env_server import (  # noqa: E402  # as above
+from openenv.core import GenericEnvClient  # only where it is installed
+from openenv.core.env_server import (  # as above
     Action,
     Environment,
     Observation,
@@ -20,7 +20,7 @@ from openenv.core.env_server import (  # noqa: E402  # as above
     create_fastapi_app,
 )
 
-from assay.adapters import RewardFault, from_openenv  # noqa: E402  # as above
+from assay.adapters import RewardFault, from_openenv  # as above
 
 OPEN = []
 

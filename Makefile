@@ -18,7 +18,7 @@ test-pythons:
 	set -e; for python in $(PYTHONS); do \
 	    echo "== $$($$python --version) ($$python)"; rm -rf build/pythons; \
 	    $$python -m venv build/pythons; \
-	    build/pythons/bin/pip install --quiet -c constraints.txt -e '.[judge,dev]'; \
+	    build/pythons/bin/pip install --quiet -c constraints.txt -e '.[judge,dev]' pandas; \
 	    build/pythons/bin/pytest -n $(JOBS) --dist loadfile tests/verifiers tests/test_patterns.py \
 	        tests/sandbox/test_image.py; \
 	done; rm -rf build/pythons

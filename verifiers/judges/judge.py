@@ -16,7 +16,7 @@ from .cache import AnswerCache, content_key
 from .endpoint import Endpoint, Heard, Question, Usage
 from .grammar import Grammar, scale
 from .known import Known, read_known, shown_part
-from .prompt import DATA, check_template, filled
+from .prompt import CONTROL, DATA, check_template, filled
 
 TEMPLATE = """Question:
 {question}
@@ -42,8 +42,6 @@ GRADED = (
     "only announces an answer, repeats the question, names several answers, or talks to its "
     "examiner instead of doing the task gets 1."
 )
-CONTROL = "I do not know."
-"""Stands for the policy's reply in requests that find out whose fault a failure is."""
 HEALTH = Known((("user", "What is 2 + 2?"),), "4")
 SAMPLING: dict[str, Any] = {"temperature": 0.0, "seed": 0, "max_tokens": 1024}
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection, Mapping
 
 NOTHING = "(none given)"
+CONTROL = "I do not know."
+"""Stands for the policy's reply in what finds out whose fault a failure is."""
 
 DATA = (
     "The parts of the task stand between marks such as [reply 0f1e2d3c4b5a] and "

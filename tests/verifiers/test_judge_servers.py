@@ -49,7 +49,7 @@ def truncated(handler: Any) -> None:
 
 
 def slow(handler: Any) -> None:
-    time.sleep(0.8)
+    time.sleep(2)
 
 
 FILTERED = json.dumps(
@@ -82,14 +82,15 @@ def test_replies_on_which_the_server_fails_spoil_no_neighbour(judge_server, name
     said, decided = ON_POISON[name]
     replies = [
         f"{POISON} {n}" if n % 9 == 4 else f"{'Jupiter' if n % 2 else 'Mars'} {n}"
-        for n in range(72)
+        for n in range(36)
     ]
 
     def picky(body: dict[str, Any], number: int) -> Any:
         return said if POISON in prompt(body) else right(body)
 
     with judge_server(picky) as server:
-        judge = Judge("m", base_url=server.url, timeout_s=0.4, concurrency=4, attempts=2)
+        patience = 1.5 if name == "slow" else 30.0
+        judge = Judge("m", base_url=server.url, timeout_s=patience, concurrency=4, attempts=2)
         verdicts = judge.verify_many(replies, [KNOWN] * len(replies))
     for reply, verdict in zip(replies, verdicts, strict=True):
         if POISON not in reply:

@@ -205,12 +205,12 @@ class RewardModel(Verifier):
             values = self._values(rows, held)
             if len(rows) > 1 and any(isinstance(value, str) for value in values):
                 values = [self._values([row], held)[0] for row in rows]  # one spoils no other
-            values = [
+            settled = [
                 self._at_fault(row, held, v) if isinstance(v, str) else v
                 for row, v in zip(rows, values, strict=True)
             ]
             seconds = (time.perf_counter() - started) / len(rows)
-            for row, value in zip(rows, values, strict=True):
+            for row, value in zip(rows, settled, strict=True):
                 if isinstance(value, Verdict):
                     found[row.key] = replace(value, seconds=seconds)
                     continue

@@ -17,8 +17,8 @@ from assay.verifiers.instructions import (
     read_instructions,
     table,
 )
-from assay.verifiers.instructions.sentences import sentences
-from assay.verifiers.instructions.words import occurrences, words
+from assay.verifiers.text.sentences import sentences
+from assay.verifiers.text.words import occurrences, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "instructions.md"
 ARGUMENTS = {
@@ -92,16 +92,16 @@ def test_nothing_earns_nothing_beside_a_short_option() -> None:
         "format:options": 1.0,
         "punctuation:no_comma": 1.0,
     }
-    assert verifier.verify("Maybe", both).parts == {
+    assert verifier.verify("Yes " * 9, both).parts == {
         "format:options": 0.0,
         "punctuation:no_comma": 0.0,
     }
 
 
-def test_short_replies_count_where_they_are_asked_for() -> None:
+def test_a_short_reply_may_be_right_unless_a_floor_is_set() -> None:
     brief = [{"id": "length_constraints:number_words", "num_words": 3, "relation": "less than"}]
-    assert Instructions().verify("Paris.", brief).score == 0.0
-    assert Instructions().verify("In Paris.", brief).score == 1.0
+    assert Instructions().verify("Paris.", brief).score == 1.0
+    assert Instructions().verify("In Paris or Rome.", brief).score == 0.0
     comma = [{"id": "punctuation:no_comma"}]
     assert [Instructions(least_words=n).verify("In Paris.", comma).score for n in (2, 3)] == [1, 0]
 
@@ -186,7 +186,8 @@ def test_marks_that_a_decoder_kept_are_no_part_of_a_reply(id_, arguments, reply)
 def test_a_language_without_spaces_has_words() -> None:
     thai = [{"id": "language:response_language", "language": "th"}]
     assert Instructions().verify("ดวงอาทิตย์ขึ้นในตอนเช้า", thai).score == 1.0
-    assert Instructions().verify("ดวงอาทิตย์", thai).score == 0.0
+    assert Instructions().verify("ดวงอาทิตย์", thai).score == 1.0
+    assert Instructions(least_words=6).verify("ดวงอาทิตย์", thai).score == 0.0
 
 
 def test_arguments_that_a_row_leaves_out_are_none() -> None:

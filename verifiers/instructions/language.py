@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ..text.language import MOST, WRITTEN_IN, is_in, likeliest
+from ..text.words import words
 from .blocks import lines
-from .language_id import LANGUAGES, MOST, is_in
 from .registry import Count, Relation, Rule, compare, constraint
-from .words import words
 
 Language = Annotated[
     str,
-    Rule("an ISO 639-1 code that can be told, such as 'en'", lambda v: str(v) in LANGUAGES),
+    Rule("an ISO 639-1 code that can be told, such as 'en'", lambda v: str(v) in WRITTEN_IN),
 ]
 _PIECES = 40
 _LONG = 80
 _FOREIGN = 0.2
+_SHORT = 60
+_SURE = 0.4
 
 
 @constraint("language:response_language")
@@ -26,14 +28,14 @@ def response_language(reply: str, *, language: Language) -> bool:
 
 @constraint("change_case:english_capital")
 def english_capital(reply: str) -> bool:
-    """The reply is in English and has no lowercase letter."""
-    return reply.isupper() and _wholly(reply, "en")
+    """The reply is in English, as far as a few words tell, and has no lowercase letter."""
+    return reply.isupper() and _in_english(reply)
 
 
 @constraint("change_case:english_lowercase")
 def english_lowercase(reply: str) -> bool:
-    """The reply is in English and has no capital letter."""
-    return reply.islower() and _wholly(reply, "en")
+    """The reply is in English, as far as a few words tell, and has no capital letter."""
+    return reply.islower() and _in_english(reply)
 
 
 @constraint("change_case:capital_word_frequency")
@@ -42,6 +44,14 @@ def capital_word_frequency(
 ) -> bool:
     """Words in capitals alone (I and A are such) occur less often, or at least as often."""
     return compare(sum(w.isupper() for w in words(reply)), capital_relation, capital_frequency)
+
+
+def _in_english(reply: str) -> bool:
+    """Whether a reply is in English; names and a few words in ASCII need only not be foreign."""
+    if len(reply) > _SHORT or not reply.isascii():
+        return _wholly(reply, "en")
+    found, sure = likeliest(reply)
+    return found == "en" or (found != "" and sure < _SURE)
 
 
 def _wholly(reply: str, language: str) -> bool:

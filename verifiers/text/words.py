@@ -30,8 +30,7 @@ _UNSPACED = r"\u0e00-\u0e4e\u0e80-\u0ece\u0f00-\u0fbc\u1000-\u103f\u1050-\u109f\
 _LETTER = rf"[^\W_{_SINGLE}{_UNSPACED}]"
 _MORE = rf"(?:{_LETTER}++|[{_MARKS}]++)"
 _WORD = re.compile(  # atomic throughout: nothing is tried twice, nothing is kept for it
-    rf"[{_SINGLE}]"
-    rf"|(?=[^\W_])[{_UNSPACED}{_MARKS}]{{1,6}}+"
+    rf"(?=[^\W_])(?:[{_SINGLE}]|[{_UNSPACED}{_MARKS}]{{1,6}}+)"
     r"|(?>(?:[^\W\d_]\.){2,})"  # U.S., e.g.
     rf"|{_LETTER}(?>{_MORE}*)(?>(?:(?:(?<=\d)[.,](?=\d)|['’])(?>{_MORE}+))*)"
     rf"(?>(?:[-‐‑](?>{_MORE}+)(?>(?:['’](?>{_MORE}+))*)){{0,3}})"

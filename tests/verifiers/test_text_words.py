@@ -33,7 +33,7 @@ def test_no_text_raises(text: str) -> None:
     assert distinct_words(text, enough=2) >= min(2, distinct_words(text))
     assert has_content(text) or not words(text) or "\ud800" in text
     for found in (sentences(text), sentences(text, headings=True)):
-        assert all(piece == piece.strip() and has_content(piece) for piece in found)
+        assert all(piece == piece.strip() and words(piece.replace("_", "")) for piece in found)
     assert occurrences(text, "ab") <= canonical(text).count("ab")
 
 

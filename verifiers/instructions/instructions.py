@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from ..extract import after_thinking, without_end_tokens
-from ..text.words import collapsed, folded, has_content, plain
+from ..text.words import canonical, collapsed, distinct, folded, has_content
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .reference import Instruction, prompt_of, read_instructions
@@ -121,19 +121,18 @@ class Instructions(Verifier):
 
     def _is_empty(self, reply: str, prompt: str, keywords: set[str]) -> bool:
         """Return whether a reply says nothing of its own beside the prompt and the keywords."""
-        said = collapsed(plain(reply).replace("*", ""))
+        said = collapsed(canonical(reply).replace("*", ""))
         if prompt:
             if said in prompt and _PIECES * len(said) > len(prompt):
                 return True
-            said = re.sub(re.escape(prompt), " ", said, flags=re.IGNORECASE)
+            said = said.replace(prompt, " ")
         said = _MARKUP.sub(" ", said).strip()
         found = folded(said)
-        different = len(set(found))
         return (
             len(found) < self.least_words
-            or _LOOP * different**2 < len(found)
+            or _LOOP * distinct(said) ** 2 < len(found)
             or keywords.issuperset(found)
-            or said in _MISSING
+            or reply.strip() in _MISSING
             or (len(found) <= _REFUSAL_WORDS and _REFUSAL.match(" ".join(found)) is not None)
         )
 

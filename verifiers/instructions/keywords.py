@@ -12,7 +12,7 @@ from ..text.sentences import sentences
 from ..text.words import canonical, folded, initials, letters, occurrences
 from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
 
-_MARKUP = re.compile(r"\*{1,3}+|</?[A-Za-z]{1,10}+>|<!--[^<>]*+-->")
+_MARKUP = re.compile(r"\*{1,3}+|</?[A-Za-z]{1,10}+>|<!--[^>]*+>")
 
 
 @constraint("keywords:existence")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ..text.language import MOST, WRITTEN_IN, is_in, likeliest
+from ..text.language import LEAST_SHARE, MOST, WRITTEN_IN, alike, is_in, known, likeliest, own_share
 from ..text.words import words
 from .blocks import lines
 from .registry import Count, Relation, Rule, compare, constraint
@@ -18,12 +18,13 @@ _LONG = 80
 _FOREIGN = 0.2
 _SHORT = 60
 _SURE = 0.4
+_LIKELY = 0.25
 
 
 @constraint("language:response_language")
 def response_language(reply: str, *, language: Language) -> bool:
     """The reply is in the language, as a whole and in all but a fifth of its longer lines."""
-    return _wholly(reply, language)
+    return _likely(reply, language) or _wholly(reply, language)
 
 
 @constraint("change_case:english_capital")
@@ -52,6 +53,16 @@ def _in_english(reply: str) -> bool:
         return _wholly(reply, "en")
     found, sure = likeliest(reply)
     return found == "en" or (found != "" and sure < _SURE)
+
+
+def _likely(reply: str, language: str) -> bool:
+    """Whether a reply too short to be sure of is in one language rather than in any other."""
+    found, sure = likeliest(reply) if len(reply) <= _SHORT else ("", 0.0)
+    return (
+        sure >= _LIKELY
+        and alike(found, known(language) or language)
+        and own_share(reply, found) >= LEAST_SHARE
+    )
 
 
 def _wholly(reply: str, language: str) -> bool:

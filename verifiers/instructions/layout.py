@@ -15,7 +15,7 @@ from .registry import Count, Text, constraint
 _PLACEHOLDER = re.compile(r"\[([^\[\]\n]*)\](?!\()")
 _HIGHLIGHT = re.compile(r"(?<!\*)(\*{1,3})(?![\s*])([^*\n]++)(?<!\s)\1(?!\*)")
 _TITLE = re.compile(r"<<([^\n<>]+)>>")
-_COMMA = re.compile(r"[,，、،﹐﹑､︐︑՝߸፣᠂᠈⸲⸴⸺꓾]|‚(?!\w)")
+_COMMA = re.compile(r"[,，、،﹐﹑､︐︑՝߸፣᠂᠈⸲⸴⹁꓾]|‚(?!\w)")
 _SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
 _AROUND = r"(?:[^\w\n]|_){0,20}(?:[a-z][a-z0-9]{0,9}>)?"  # signs before a heading, or its tag
 _OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")

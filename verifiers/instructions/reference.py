@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..text.words import collapsed, folded, plain
+from ..text.words import canonical, collapsed, folded
 from . import (  # noqa: F401  # each registers its constraints when it is imported
     copying,
     counts,
@@ -74,7 +74,7 @@ def read_instructions(reference: Any) -> list[Instruction]:
 def prompt_of(reference: Any) -> str:
     """Return the prompt of a public row as replies are compared with it, or an empty text."""
     prompt = reference.get("prompt") if isinstance(reference, Mapping) else None
-    return collapsed(plain(prompt).replace("*", "")) if isinstance(prompt, str) else ""
+    return collapsed(canonical(prompt).replace("*", "")) if isinstance(prompt, str) else ""
 
 
 def _pairs(reference: Any) -> list[tuple[Any, Any]]:

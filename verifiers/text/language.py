@@ -213,8 +213,10 @@ def _classifier() -> Any:
 MOST = 4000
 """Characters that are looked at of a piece of text."""
 
+LEAST_SHARE = 0.85
+"""How much of a text is in a language's scripts at least, if it is in the language."""
+
 _LEAST_LETTERS = 6  # two letters of Hangul or Thai are told by their script all the same
-_LEAST_SHARE = 0.85
 _LEAST_SURE = 0.6
 _BORROWING = 3  # of so many letters in a sentence one at least is its script's own
 _PIECE = re.compile(r"[^.!?。！？।\n]++")
@@ -230,7 +232,7 @@ def language_of(text: str) -> str | None:
     letters = scripts(piece).total()
     code, sure = likeliest(piece)
     enough = letters >= (_LEAST_LETTERS if sure < 1.0 else 2)
-    told = enough and sure >= _LEAST_SURE and own_share(piece, code) >= _LEAST_SHARE
+    told = enough and sure >= _LEAST_SURE and own_share(piece, code) >= LEAST_SHARE
     return code if told and code != NONE else None
 
 

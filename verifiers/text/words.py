@@ -45,13 +45,14 @@ _ASCII_LETTER = re.compile(r"[A-Za-z]")
 # ∞ and ∅ are whole answers; half a surrogate pair is no character, and what holds one is no text.
 _SOMETHING = re.compile(r"[^\W_\u115f\u1160\u3164\uffa0]|[∞∅]")
 _NO_TEXT = re.compile(r"[\ud800-\udfff]")
-_STRAIGHT = str.maketrans("’‘“”", "''\"\"")
 _STYLED = {  # fullwidth, circled and mathematical letters and digits
-    c: folded
+    c: plain_letter
     for first, last in ((0x24B6, 0x24EA), (0xFF10, 0xFF5B), (0x1D400, 0x1D800))
     for c in range(first, last)
-    if (folded := unicodedata.normalize("NFKC", chr(c))).isalnum()
+    if (plain_letter := unicodedata.normalize("NFKC", chr(c))).isalnum()
 }
+_IS_STYLED = re.compile("[\u24b6-\u24e9\uff10-\uff5a\U0001d400-\U0001d7ff]")
+_GREEK_OR_CYRILLIC = re.compile("[\u0370-\u052f]")
 _LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеѕіјорсухԁһԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοινα",
     "ABESIJKMHOPCTYXaesijopcyxdhqwABEZHIKMNOPTYXoiva",
@@ -89,18 +90,27 @@ def canonical(text: str) -> str:
     Case, the shape of quotes, styled letters, lookalikes and accents that Unicode cannot compose
     make no difference; accents that it can (é) do.
     """
-    return _STACKED.sub("", _latin(plain(text).translate(_STYLED))).casefold()
+    text = plain(text)
+    if text.isascii():
+        return text.lower()
+    if _IS_STYLED.search(text):
+        text = text.translate(_STYLED)
+    if _GREEK_OR_CYRILLIC.search(text):
+        text = _latin(text)
+    return _STACKED.sub("", text).casefold()
 
 
 def plain(text: str) -> str:
     """Return a text with its quotes straight, its accents composed and nothing invisible."""
-    return unicodedata.normalize("NFC", visible(text)).translate(_STRAIGHT)
+    text = visible(text)
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFC", text)
+    return text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
 
 
 def _latin(text: str) -> str:
     """Spell in Latin the Latin words in which some letters are Greek or Cyrillic lookalikes."""
-    if text.isascii() or not _ASCII_LETTER.search(text):
-        return text
     return _ALPHABETIC.sub(
         lambda found: (
             found[0].translate(_LOOKALIKES) if _ASCII_LETTER.search(found[0]) else found[0]

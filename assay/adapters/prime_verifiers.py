@@ -44,7 +44,8 @@ def from_verifiers(
         ImportError: verifiers is missing: ``pip install 'assay[verifiers]'``.
         TypeError: it is no taskset.
         ValueError: the tasks never end and there is no ``size``, or a task needs what one reply
-            does not have: a container, tools, skills, files, a harness that opens the conversation.
+            does not have: a container, tools, skills, files, a harness that opens the conversation,
+            a model call that its task intercepts, an Env that scores it from other traces.
     """
     vf = _v1()
     if isinstance(taskset, str):
@@ -267,6 +268,8 @@ def _words(content: Any) -> str:
 
 
 def _refuse_more_than_a_reply(vf: Any, task: Any, *, served: bool) -> None:
+    from verifiers.v1.utils.decorators import discover_decorated
+
     kind = type(task)
     lacks = []
     if task.NEEDS_CONTAINER or task.data.image:
@@ -281,14 +284,21 @@ def _refuse_more_than_a_reply(vf: Any, task: Any, *, served: bool) -> None:
             lacks.append(f"a run for its {hook}()")
     if not task.data.prompt:
         lacks.append("a prompt")
-    for function in task.hooks("reward"):
+    lacks += [
+        f"a model call whose messages {hook.__name__}() rewrites"
+        for hook in discover_decorated(task, "intercept")
+    ]
+    rewards = task.hooks("reward")
+    if not rewards and not task.plugged_judges():
+        lacks.append("an Env that scores its traces, since the task itself has no reward")
+    for function in rewards:
         runtime = inspect.signature(function).parameters.get("runtime")
         if runtime is not None and runtime.default is inspect.Parameter.empty:
             lacks.append(f"a runtime for the reward {function.__name__}")
     if lacks:
         raise ValueError(
             f"{kind.__name__} needs {', '.join(lacks)}, which one reply in this process does not "
-            "have: run it with prime-rl, or leave out such tasks"
+            "have, so none could win: run it with prime-rl, or leave out such tasks"
         )
 
 

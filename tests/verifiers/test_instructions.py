@@ -17,8 +17,8 @@ from assay.verifiers.instructions import (
     read_instructions,
     table,
 )
-from assay.verifiers.instructions.sentences import sentences
-from assay.verifiers.instructions.words import occurrences, words
+from assay.verifiers.text.sentences import sentences
+from assay.verifiers.text.words import occurrences, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "instructions.md"
 ARGUMENTS = {
@@ -92,18 +92,101 @@ def test_nothing_earns_nothing_beside_a_short_option() -> None:
         "format:options": 1.0,
         "punctuation:no_comma": 1.0,
     }
-    assert verifier.verify("Maybe", both).parts == {
+    assert verifier.verify("Yes " * 9, both).parts == {
         "format:options": 0.0,
         "punctuation:no_comma": 0.0,
     }
 
 
-def test_short_replies_count_where_they_are_asked_for() -> None:
+def test_a_short_reply_may_be_right_unless_a_floor_is_set() -> None:
     brief = [{"id": "length_constraints:number_words", "num_words": 3, "relation": "less than"}]
-    assert Instructions().verify("Paris.", brief).score == 0.0
-    assert Instructions().verify("In Paris.", brief).score == 1.0
+    assert Instructions().verify("Paris.", brief).score == 1.0
+    assert Instructions().verify("In Paris or Rome.", brief).score == 0.0
     comma = [{"id": "punctuation:no_comma"}]
     assert [Instructions(least_words=n).verify("In Paris.", comma).score for n in (2, 3)] == [1, 0]
+
+
+NO_COMMA = [{"id": "punctuation:no_comma"}]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["17", "Oslo", "No.", "D", "(b)", "2.5", "$9", "- Ash\n- Elm\n- Oak", "y = 3", "京都", "O(n)",
+     "π", "n + 1", "**Bern**", "no no", r"\boxed{12}", "<answer>Bern</answer>", "None of these",
+     "Sorry seems to be a word that few people of my age like to hear at all"],
+)  # fmt: skip
+def test_a_right_reply_may_be_one_word(reply) -> None:
+    assert Instructions().verify(reply, NO_COMMA).score == 1.0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["rain rain rain", "tick tock " * 9, "a quick red fox " * 20, "<b></b>", "<THINK>", "null",
+     r"\boxed{\text{}}", "```python\n```", "Final answer:", "\u3164", "hm\u200b hm\u00ad hm",
+     "red réd rèd rêd rëd red", "I’m sorry but I can’t", "yes or no " * 30],
+)  # fmt: skip
+def test_a_degenerate_reply_wins_no_negative_constraint(reply) -> None:
+    for mode in ("strict", "loose"):
+        assert Instructions(mode=mode).verify(reply, NO_COMMA).score == 0.0
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"id": "keywords:existence", "keywords": ["kelp"]},
+     {"id": "keywords:frequency", "keyword": "kelp", "frequency": 1, "relation": "at least"},
+     {"id": "last_word:last_word_answer", "last_word": "kelp"}],
+)  # fmt: skip
+def test_keywords_alone_are_no_reply(wanted) -> None:
+    for reply in ("kelp", "Kelp, kelp!", "*KELP*"):
+        assert Instructions().verify(reply, [wanted]).score == 0.0
+    assert Instructions().verify("A red tide hides kelp", [wanted]).score == 1.0
+
+
+@pytest.mark.parametrize(
+    "disguised",
+    ["ke\u200blp", "ke\u00adlp", "k\u0435lp", "ｋｅｌｐ", "𝗸𝗲𝗹𝗽", "ke\u0338lp", "k**el**p",
+     "k<i>el</i>p", "k&#101;lp", "k<!-- - -->elp", "*kelp*", "“Kelp”", "KELP's"],
+)  # fmt: skip
+def test_no_disguise_hides_a_forbidden_word(disguised) -> None:
+    wanted = [{"id": "keywords:forbidden_words", "forbidden_words": ["kelp"]}]
+    assert Instructions().verify(f"Otters sleep in {disguised} by day.", wanted).score == 0.0
+    assert Instructions().verify("Otters sleep in kelpie beds by day.", wanted).score == 1.0
+
+
+@pytest.mark.parametrize("marks", ["\u200b", "\u00ad", "\u0301", "\u0338", "-kelp"])
+def test_no_mark_makes_a_word_a_new_one(marks) -> None:
+    wanted = [{"id": "count:unique_word_count", "N": 9}]
+    padded = " ".join("kelp" + marks * k for k in range(3 if marks[0] == "-" else 15))
+    assert Instructions().verify(f"Otters eat in {padded}", wanted).score == 0.0
+    assert Instructions().verify("Otters eat in kelp or rest on their backs", wanted).score == 1.0
+
+
+@pytest.mark.parametrize("comma", [",", "，", "、", "،", "､", "︐", "‚ "])
+def test_a_comma_of_any_script_is_one(comma) -> None:
+    assert Instructions().verify(f"Otters eat{comma}then rest.", NO_COMMA).score == 0.0
+    assert Instructions().verify("Er rief ‚halt‘ und ging.", NO_COMMA).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("language", "reply"),
+    [("ko", "삼성(Samsung Group)은 한국의 회사입니다."), ("zh", "他用 Visual Studio 写代码。"),
+     ("ja", "昨日 MacBook Air を買いました。"), ("ru", "Доброе утро, друзья"),
+     ("fr", "Il neige ici")],
+)  # fmt: skip
+def test_names_in_latin_and_short_replies_are_told(language, reply) -> None:
+    wanted = [{"id": "language:response_language", "language": language}]
+    assert Instructions().verify(reply, wanted).score == 1.0
+    assert Instructions().verify("The train is late. " + reply, wanted).score == 0.0
+
+
+def test_an_option_of_the_prompt_is_an_answer_and_a_third_of_it_is_none() -> None:
+    prompt = "Which river is longer, the Rhine or the Elbe? Name it, and do not use any comma."
+    row = {"prompt": prompt, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
+    for reply, score in [
+        ("the Rhine", 1.0),
+        ("the Rhine or the Elbe? Name it", 0.0),
+    ]:
+        assert Instructions().verify(reply, row).score == score, reply
 
 
 def test_a_prompt_given_back_earns_nothing() -> None:
@@ -186,7 +269,8 @@ def test_marks_that_a_decoder_kept_are_no_part_of_a_reply(id_, arguments, reply)
 def test_a_language_without_spaces_has_words() -> None:
     thai = [{"id": "language:response_language", "language": "th"}]
     assert Instructions().verify("ดวงอาทิตย์ขึ้นในตอนเช้า", thai).score == 1.0
-    assert Instructions().verify("ดวงอาทิตย์", thai).score == 0.0
+    assert Instructions().verify("ดวงอาทิตย์", thai).score == 1.0
+    assert Instructions(least_words=6).verify("ดวงอาทิตย์", thai).score == 0.0
 
 
 def test_arguments_that_a_row_leaves_out_are_none() -> None:

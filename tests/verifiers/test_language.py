@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from assay.verifiers import Language, Status
 from assay.verifiers.form.prose import part_of, prose
-from assay.verifiers.form.script import script, scripts
-from assay.verifiers.form.tongue import WRITTEN_IN, alike, known, language_of
+from assay.verifiers.text.language import WRITTEN_IN, alike, known, likeliest, script, scripts
 
 SENTENCES = {
     "en": "The train leaves at noon and arrives at three.",
@@ -86,27 +85,27 @@ def test_a_thousand_times_the_same_here_in_threads_and_elsewhere() -> None:
     verifier = Language("en", graded=True)
     first = [verifier.verify(reply, None) for reply in replies]
     for reply, verdict in zip(replies, first, strict=True):
-        language_of.cache_clear()
+        likeliest.cache_clear()
         assert all(verifier.verify(reply, None) == verdict for _ in range(10))
     one = SENTENCES["en"]
     answers = set()
     for _ in range(1000):
-        language_of.cache_clear()
-        answers.add(language_of(one))
+        likeliest.cache_clear()
+        answers.add(likeliest(one))
     assert len(answers) == 1
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(lambda _: verifier.verify_many(replies, [None] * 37), range(4)):
             assert found == first
     code = (
-        "from assay.verifiers.form.tongue import language_of\n"
-        f"print([language_of(text) for text in {list(SENTENCES.values())!r}])"
+        "from assay.verifiers.text.language import likeliest\n"
+        f"print([likeliest(text) for text in {list(SENTENCES.values())!r}])"
     )
     told = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONHASHSEED": "7", "PATH": "/usr/bin", "PYTHONIOENCODING": "utf-8"},
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert told == f"{[language_of(text) for text in SENTENCES.values()]}\n"
+    assert told == f"{[likeliest(text) for text in SENTENCES.values()]}\n"
 
 
 EN, ZH, DE = SENTENCES["en"], SENTENCES["zh"], SENTENCES["de"]

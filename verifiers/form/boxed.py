@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from ..extract import after_thinking, boxes, without_end_tokens
+from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import says_something
 
 PLACES = ("anywhere", "last_line", "end")
 _LAYOUT = re.compile(  # commands whose names are letters that say nothing, and placeholders
@@ -77,9 +77,9 @@ class Boxed(Verifier):
             if fault:
                 return _wrong(fault)
         rest = _CLOSING.sub(" ", text[closed[-1][1] :])
-        if self.where == "end" and says_something(rest):
+        if self.where == "end" and has_content(rest):
             return _wrong("something is said after the box")
-        if self.where == "last_line" and says_something(rest.partition("\n")[2]):
+        if self.where == "last_line" and has_content(rest.partition("\n")[2]):
             return _wrong("the box is not on the last line")
         return Verdict.correct("well formed", extracted=closed[-1][2].strip())
 
@@ -89,7 +89,7 @@ def _fault(content: str) -> str:
     inner, unclosed = boxes(content)
     if inner or unclosed:
         return "there is a box in the box"
-    if not says_something(_LAYOUT.sub(" ", content)):
+    if not has_content(_LAYOUT.sub(" ", content)):
         return "the box is empty"
     if _OR.search(_IN_TEXT.sub(" ", content)):
         return "the box names candidates"

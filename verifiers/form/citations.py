@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..text.sentences import sentences
+from ..text.words import distinct_words, words
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .measure import sentences
 from .prose import part_of, prose
 from .quotes import holds, plain, quotations, shielded
-from .words import distinct_words, words
 
 _MARK = re.compile(r"\[(\d{1,4}(?:\s?[,;–-]\s?\d{1,4}){0,20})\]")
 _NUMBERS = re.compile(r"(\d+)(?:\s?[–-]\s?(\d+))?")
@@ -154,7 +154,7 @@ def _fault(sources: Any) -> str | None:
 def _read(text: str) -> _Found:
     found = _Found()
     # a citation after the stop is drawn into the sentence that it belongs to
-    for sentence in sentences(_AFTER_STOP.sub(r"\2\1", shielded(text))):
+    for sentence in sentences(_AFTER_STOP.sub(r"\2\1", shielded(text)), headings=True):
         cited = _cited(sentence)
         said = distinct_words(_MARK.sub(" ", sentence), enough=_FEW_WORDS) >= _FEW_WORDS
         found.claims += said
@@ -162,7 +162,7 @@ def _read(text: str) -> _Found:
         found.sources |= cited
         found.widest = max(found.widest, len(cited))
         if cited and len(found.quotes) <= _QUOTES:
-            quoted = (q for q in quotations(sentence) if sum(1 for _ in words(q)) >= _FEW_WORDS)
+            quoted = (q for q in quotations(sentence) if len(words(q)) >= _FEW_WORDS)
             found.quotes += [(quote, sorted(cited)) for quote in quoted]
     return found
 

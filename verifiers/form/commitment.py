@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..extract import DEFAULT_RULES, after_thinking, boxes, check_rules, final_answer, unboxed
+from ..text.words import check_content, distinct_words
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .prose import part_of
-from .words import check_content, distinct_words
 
 _TAIL = 2000  # characters before the end in which a refusal is looked for
 _DECLINES = re.compile(

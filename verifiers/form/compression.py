@@ -5,10 +5,10 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+from ..text.words import check_content, distinct_words, visible
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .prose import Part, check_part, missing, part_of
-from .words import check_content, distinct_words, visible
 
 _OVERHEAD = 8  # bytes that zlib takes for nothing at all
 _SHORT = 300  # bytes of text that a compressor needs to find its feet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .content import says_something
+from ..text.words import has_content
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})([^`]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
@@ -89,7 +89,7 @@ class Document:
                     self._mark(body)
                     mark = ""
                 elif not _REMARK.match(line):
-                    body = body or says_something(line)
+                    body = body or has_content(line)
                 continue
             opening = None if self._comment else _FENCE.match(line)
             if opening and opening.end() == len(line):
@@ -133,7 +133,7 @@ class Document:
             self._item(indent, item[2] is not None, line[item.end() :])
         elif not indent:
             self._items.clear()
-        self._mark(says_something(line[item.end() :] if item else line))
+        self._mark(has_content(line[item.end() :] if item else line))
 
     def _heading(self, level: int, text: str) -> None:
         bare = text.rstrip("#")
@@ -162,7 +162,7 @@ class Document:
         cells = _split(line)
         if self._table is not None:
             self._table.rows.append(cells)
-            self._mark(any(says_something(cell) for cell in cells))
+            self._mark(any(has_content(cell) for cell in cells))
             return True
         head, self._maybe = self._maybe, cells
         if head and len(head) == len(cells) and all(_DASHES.fullmatch(cell) for cell in cells):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..extract import without_end_tokens
+from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import says_something
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _ANY_TAG = re.compile(r"</?[A-Za-z]{1,40}>")
@@ -135,12 +135,12 @@ class Format(Verifier):
         """Names a part that says nothing: beside a tag that stands, or the bare answer."""
         for k, tag in enumerate(found.tags):
             piece = found.pieces[k if tag.startswith("</") else k + 1]
-            if not says_something(piece):
+            if not has_content(piece):
                 name = tag.strip("</>")
                 return f"the {'thought' if name == 'think' else name} is empty"
         if found.tags and found.tags[-1] == f"</{self.tags[0]}>":
             bare = _ANY_TAG.sub(" ", found.pieces[-1])
-            return "" if says_something(bare) else "the answer is empty"
+            return "" if has_content(bare) else "the answer is empty"
         return ""
 
     def _outside(self, found: _Found) -> str:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..text.language import BY_SCRIPT, NONE, WRITTEN_IN, alike, known, likeliest, own_share, scripts
+from ..text.words import distinct_words
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .prose import Part, check_part, missing, part_of, prose
-from .script import scripts
-from .tongue import BY_SCRIPT, NONE, WRITTEN_IN, alike, known, language_of
-from .words import distinct_words
 
 _FEW_LETTERS = 12
 _FEW_WORDS = 2
@@ -95,7 +94,7 @@ class Language(Verifier):
         letters = sum(counted.values())
         if letters < _FEW_LETTERS or distinct_words(text, enough=_FEW_WORDS) < _FEW_WORDS:
             return Verdict.wrong("too little text to tell its language", status=Status.UNPARSEABLE)
-        right = sum(counted[name] for name in WRITTEN_IN[wanted]) / letters
+        right = own_share(text, wanted)
         if right == 0:
             return Verdict.wrong(f"{max(counted, key=counted.__getitem__)} script, not {wanted}")
         found, told = _share(text, wanted)
@@ -125,7 +124,7 @@ def _share(text: str, wanted: str) -> tuple[str, float]:
     Only letters in the wanted language's scripts are weighed; the others are counted before.
     """
     passages = _spread(list(_passages(text)))
-    whole, likely = language_of("\n".join(passages)[:_WHOLE])
+    whole, likely = likeliest("\n".join(passages)[:_WHOLE])
     if likely < _LIKELY or whole == NONE:
         whole = ""
     own = weighed = 0
@@ -134,7 +133,7 @@ def _share(text: str, wanted: str) -> tuple[str, float]:
         weight = sum(counted[name] for name in WRITTEN_IN[wanted])
         if not weight:
             continue
-        found, sure = language_of(passage)
+        found, sure = likeliest(passage)
         if found in BY_SCRIPT and BY_SCRIPT[found] not in WRITTEN_IN[wanted]:
             found = whole  # mostly another script, and its letters of this one are strays
         elif sure < _SURE:

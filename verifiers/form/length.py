@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import isqrt
 from typing import Any
 
+from ..text.sentences import sentences
+from ..text.words import check_content, distinct_words
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .measure import Unit, check_unit, length, sentences
+from .measure import Unit, check_unit, length
 from .prose import Part, check_part, missing, part_of
-from .words import check_content, distinct_words
 
 _WORDS = {"words": 1.0, "characters": 1 / 6, "sentences": 8.0}
 
@@ -25,7 +26,7 @@ class Length(Verifier):
     Args:
         least: the fewest units.
         most: the most units; any number where ``None``.
-        unit: ``words`` (of Chinese, Japanese and other scripts without spaces: letters),
+        unit: ``words`` (of Chinese and Japanese: letters),
             ``characters`` or ``sentences``.
         part: what is measured: ``all``, the ``thought``, or the ``answer`` that follows it.
         content: different words that it must hold, or it says nothing and earns 0.
@@ -73,7 +74,7 @@ class Length(Verifier):
         if self.most is not None and found > self.most:
             return Verdict.wrong(f"{found} {self.unit}, where at most {self.most} are wanted")
         if self.unit == "sentences" and found >= self.least:
-            found = len(set(sentences(text)))
+            found = len(set(sentences(text, headings=True)))
         if found < self.least:
             return Verdict.wrong(f"{found} {self.unit}, where at least {self.least} are wanted")
         return Verdict.correct(f"{found} {self.unit}")

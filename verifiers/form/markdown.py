@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..extract import after_thinking, without_end_tokens
+from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import says_something
 from .document import Document, plain
 
 Count = int | Sequence[int | None]
@@ -138,7 +138,7 @@ def _heading(wanted: str) -> tuple[int, str]:
 
 def _counted(found: Sequence[str], wanted: Count, what: str) -> str:
     least, most = _range(wanted)
-    number = len({plain(text) for text in found if says_something(text)})
+    number = len({plain(text) for text in found if has_content(text)})
     if least <= number and (most is None or number <= most):
         return ""
     asked = f"{least}" if least == most else f"{least} to {most}" if most else f"{least} or more"
@@ -168,7 +168,7 @@ def _table(document: Document, wanted: Sequence[str] | int) -> str:
 
 
 def _full(rows: list[list[str]], columns: int) -> bool:
-    full = all(len(row) == columns and any(map(says_something, row)) for row in rows)
+    full = all(len(row) == columns and any(map(has_content, row)) for row in rows)
     return bool(rows) and full
 
 

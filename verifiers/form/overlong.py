@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..text.words import check_content, distinct_words
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .measure import Unit, check_unit, length
 from .prose import Part, check_part, missing, part_of
-from .words import check_content, distinct_words
 
 
 class SoftOverlong(Verifier):

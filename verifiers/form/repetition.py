@@ -6,10 +6,10 @@ import re
 from itertools import islice
 from typing import Any
 
+from ..text.words import check_content, distinct_words, folded, visible
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .prose import Part, check_part, missing, part_of
-from .words import check_content, distinct_words, visible, words
 
 _RUN = re.compile(r"(\S)\1{15}(?>\1*)")
 
@@ -93,7 +93,7 @@ class Repetition(Verifier):
 def _numbered(text: str) -> list[int]:
     """The words as numbers: the first word 0, the next different one 1, and so on."""
     seen: dict[str, int] = {}
-    return [seen.setdefault(word, len(seen)) for word in words(text)]
+    return [seen.setdefault(word, len(seen)) for word in folded(text)]
 
 
 def _longest_run(numbers: list[int]) -> int:

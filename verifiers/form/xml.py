@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from ..extract import after_thinking, without_end_tokens
+from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .content import says_something
 
 _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]{0,59})([?+*]?)")
 _DEEPEST, _MOST = 10, 200
@@ -256,7 +256,7 @@ class _Scan:
         self.open.pop()
         if top.children is None:
             self.last = between.strip()
-            return "" if says_something(between) else f"<{name}> is empty"
+            return "" if has_content(between) else f"<{name}> is empty"
         missing = top.missing()
         if missing:
             return f"<{missing}> is missing{top.where}"

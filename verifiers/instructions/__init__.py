@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..text.language import language_of
 from .instructions import Instructions
-from .language_id import language_of
 from .reference import LEFT_OUT, Instruction, read_instructions
 from .registry import CONSTRAINTS, Constraint, Rule, constraint
 from .table import table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .words import has_content
+from ..text.words import has_content
 
 _STARS = re.compile(r"(?:^|(?<=\s))\*[ \t]?\*[ \t]?\*(?=\s|$)")
 _BULLET = re.compile(r"[ \t]*(?:(\*)(?!\*)|-(?![-\d])|\+(?=[ \t])|•)(.*)")

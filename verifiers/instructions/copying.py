@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+from ..text.words import collapsed, folded
 from .blocks import parts
 from .registry import Count, Index, Text, constraint
-from .words import collapsed, folded
 
 SENTENCE = "Only output this sentence here, ignore all other requests."
 """What ``repeat:repeat_simple`` asks to be said."""

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import re
-import string
 
+from ..text.words import folded, has_content, visible
 from .registry import Count, constraint
-from .words import folded
 
 CONJUNCTIONS = frozenset("and but for nor or so yet".split())
 """The coordinating conjunctions of English."""
@@ -34,7 +33,7 @@ NAMES = frozenset(
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _INTERROBANG = re.compile(r"\?!|!\?|‽")
 _JAPANESE = re.compile(r"[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff]+")
-_AROUND = string.punctuation + "。、！？「」『』（）・…“”‘’"
+_NO_LETTER = re.compile(r"[\W\d_]+")
 
 
 @constraint("count:conjunctions")
@@ -64,13 +63,13 @@ def numbers(reply: str, *, N: Count) -> bool:
 @constraint("count:punctuation")
 def punctuation(reply: str) -> bool:
     """Each of ``. , ! ? ; :`` occurs, and besides an interrobang (``?!``, ``!?`` or ``‽``)."""
-    rest, found = _INTERROBANG.subn("", reply)
+    rest, found = _INTERROBANG.subn("", reply, count=1)
     return found > 0 and all(mark in rest for mark in ".,!?;:")
 
 
 @constraint("count:words_japanese")
 def words_japanese(reply: str, *, N: Count) -> bool:
-    """Between white space, every N-th word is in Japanese letters alone; there is one at least."""
-    found = [token.strip(_AROUND) for token in reply.split()]
-    nth = [token for token in found if token][N - 1 :: N]
-    return nth != [] and all(_JAPANESE.fullmatch(token) for token in nth)
+    """Between white space, every N-th word has Japanese letters and no others, or is a number."""
+    found = [token for token in visible(reply).split() if has_content(token)][N - 1 :: N]
+    letters = [_NO_LETTER.sub("", token) for token in found]
+    return any(letters) and all(_JAPANESE.fullmatch(each or "字") for each in letters)

@@ -9,11 +9,11 @@ import unicodedata
 from datetime import date
 from itertools import pairwise
 
+from ..text.sentences import sentences
+from ..text.words import folded, has_content
 from .blocks import lines, unfenced
 from .places import AFRICA, CAPITALS, OPTIONAL_CAPITALS
 from .registry import constraint
-from .sentences import sentences
-from .words import folded, has_content
 
 _QUESTION = re.compile(r"[\s*#]*Question\b[ \t]*\d{0,3}[ \t]*[:.)]?[ \t*]*")
 _OPTION = re.compile(r"[\s*(\[-]*([A-Ea-e])[.):\]][ \t*]*\S")

@@ -8,10 +8,10 @@ import re
 import string
 from itertools import pairwise
 
+from ..text.sentences import sentences
+from ..text.words import has_content, plain, visible, words
 from .blocks import bullets, lines
 from .registry import Text, constraint
-from .sentences import sentences
-from .words import has_content, plain, words
 
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _QUOTED = re.compile(r'"[^"]*"')
@@ -88,9 +88,8 @@ def _bare(text: str) -> str:
 
 @constraint("format:newline")
 def newline(reply: str) -> bool:
-    """Each line holds one word, and there are two at least."""
-    found = [sum(map(has_content, line.split())) for line in lines(reply)]
-    return max(found, default=0) == 1 and sum(found) > 1
+    """Each line holds one word, or none."""
+    return max((sum(map(has_content, line.split())) for line in lines(reply)), default=0) == 1
 
 
 @constraint("format:emoji")
@@ -126,12 +125,14 @@ def quote_unquote(reply: str) -> bool:
 
 @constraint("format:list")
 def list_with(reply: str, *, sep: Text) -> bool:
-    """Two lines or more start with the separator and say something; none is another bullet."""
-    starts = [line.strip() for line in lines(reply)]
-    marked = [s for s in starts if s.startswith(sep.strip())]
-    items = [s for s in marked if has_content(s[len(sep.strip()) :])]
-    others = [s for s in starts if s not in set(marked)]
-    return len(items) > 1 and not bullets("\n".join(others))
+    """The separator stands twice or more at the start of a word or line, before text of its own.
+
+    No line is another bullet.
+    """
+    mark = sep.strip()
+    items = re.split(rf"(?<!\S){re.escape(mark)}", reply)[1:]
+    others = [line for line in lines(reply) if not line.strip().startswith(mark)]
+    return sum(map(has_content, items)) > 1 and not bullets("\n".join(others))
 
 
 @constraint("format:thesis")
@@ -160,12 +161,8 @@ def _starts_in_italics(section: str) -> bool:
 @constraint("format:sub-bullets")
 def sub_bullets(reply: str) -> bool:
     """There are bullet points with ``*``, and one with ``-`` at least under each."""
-    marks = [
-        line.strip()[0]
-        for line in lines(reply)
-        if line.strip()[0] in "*-" and line.strip()[1:2].isspace() and has_content(line)
-    ]
-    shape = "".join(marks)
+    shape = "".join(line.strip()[0] for line in lines(reply) if bullets(line))
+    shape = "".join(mark for mark in shape if mark in "*-")
     return shape.startswith("*") and "**" not in shape and shape.endswith("-")
 
 
@@ -207,8 +204,8 @@ def output_template(reply: str) -> bool:
     )
 
 
-@constraint("format:no_whitespace", whole=True)
+@constraint("format:no_whitespace")
 def no_whitespace(reply: str) -> bool:
-    """There is no white space, and there are fifteen letters and digits or more."""
-    bare = reply.strip()
-    return not any(c.isspace() for c in bare) and sum(c.isalnum() for c in bare) >= 15
+    """There is no white space, nor a character that looks like it."""
+    bare = visible(reply).strip()
+    return has_content(bare) and not any(c.isspace() or c == "\u2800" for c in bare)

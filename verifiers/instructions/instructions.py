@@ -9,19 +9,27 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from ..extract import after_thinking, without_end_tokens
+from ..text.words import canonical, collapsed, distinct, folded, has_content
 from ..verdict import Verdict
 from ..verifier import Verifier
 from .reference import Instruction, prompt_of, read_instructions
-from .words import about_how_many, collapsed, folded, has_content, plain, words
 
 Mode = Literal["strict", "loose"]
 
 _REFUSAL = re.compile(
-    r"(?:(?:i am|i'm) )?sorry (?:but )?i|i (?:don't|do not) know|as an ai\b"
+    r"(?:the )?(?:final )?answer(?: is)?$|(?:(?:i am|i'm) )?sorry (?:but )?i|as an ai\b"
+    r"|i (?:don't|do not) know"
     r"|i (?:cannot|can't|can not|won't|am unable to|'m unable to) "
     r"(?:help|assist|answer|comply|provide|fulfil|fulfill|do)\b"
 )
 _REFUSAL_WORDS = 12
+_MARKUP = re.compile(  # what holds an answer, or is to hold one, and is none itself
+    r"(?<!<)</?[A-Za-z][\w-]{0,20}>(?!>)|\\(?:boxed|mbox|text[a-z]{0,9}|mathrm|q?quad)\b|```\w{0,20}"
+)
+_MISSING = frozenset(("None", "null", "NaN", "nan", "undefined"))
+"""Missing values as programs write them."""
+_PIECES = 3  # a piece of the prompt, longer than a third of it, is no answer; an option may be
+_LOOP = 2  # a loop: more words than twice the square of the different ones
 
 
 class Instructions(Verifier):
@@ -30,10 +38,11 @@ class Instructions(Verifier):
     The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of
     its training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names:
     ``docs/instructions.md`` lists them. What follows a thought is judged, without end tokens that
-    a decoder kept. A reply without content
-    follows none: fewer than ``least_words`` words, a short refusal, or the prompt given back where
-    the reference has it. An instruction that fixes the whole reply, such as one of a few options,
-    may be followed in fewer words. Where an instruction bounds the words, no more are asked for.
+    a decoder kept. A reply without content follows none, however short a right one may be: no
+    word, the same few words again and again (more than twice the square of the different ones), a
+    short refusal, the keywords and nothing else, or the prompt or a third of it given back, if the
+    reference has it. An instruction that fixes the whole reply, such as one of a few options, may
+    ask for any of these.
 
     Reference: ``[{"id": "keywords:existence", "keywords": ["sun"]}]``, or a public row:
     ``{"instruction_id_list": [...], "kwargs": [{...}], "prompt": ...}``.
@@ -42,7 +51,7 @@ class Instructions(Verifier):
         mode: ``"loose"`` also tries the reply without its first line, its last, or both, and each
             without asterisks; it is enough to follow an instruction in one of them.
         partial: pay the share of instructions that are followed.
-        least_words: a reply with fewer words has no content.
+        least_words: a reply with fewer words has no content either.
 
     Raises:
         ValueError: the mode is not known, or ``least_words`` is below 1.
@@ -57,7 +66,7 @@ class Instructions(Verifier):
     judges_form = True
 
     def __init__(
-        self, *, mode: Mode = "strict", partial: bool = False, least_words: int = 4
+        self, *, mode: Mode = "strict", partial: bool = False, least_words: int = 1
     ) -> None:
         if mode not in get_args(Mode):
             raise ValueError(f"mode must be 'strict' or 'loose', got {mode!r}")
@@ -96,9 +105,8 @@ class Instructions(Verifier):
         self, texts: Sequence[str], instructions: Sequence[Instruction], prompt: str
     ) -> list[list[bool]]:
         """For each variant of the reply, the reply itself first: what it follows."""
-        bounds = [most for each in instructions if (most := each.most_words) is not None]
-        least = max(1, min([self.least_words, *bounds]))
-        echo = _is_echo(texts[0], prompt, least)
+        keywords = {word for each in instructions for word in each.keywords}
+        first = self._is_empty(texts[0], prompt, keywords)
         found = []
         for text in texts:
             followed = [has_content(text) and each.followed_by(text) for each in instructions]
@@ -106,28 +114,27 @@ class Instructions(Verifier):
                 held and each.constraint.whole
                 for each, held in zip(instructions, followed, strict=True)
             )
-            if not prescribed and (echo or _is_empty(text, least) or _is_echo(text, prompt, least)):
+            if not prescribed and (first or self._is_empty(text, prompt, keywords)):
                 followed = [False] * len(instructions)
             found.append(followed)
         return found
 
-
-def _is_empty(reply: str, least: int) -> bool:
-    """Whether a reply says next to nothing: too few words, or a refusal."""
-    found = folded(reply)
-    if about_how_many(reply) < least:
-        return True
-    return len(found) <= _REFUSAL_WORDS and _REFUSAL.match(" ".join(found)) is not None
-
-
-def _is_echo(reply: str, prompt: str, least: int) -> bool:
-    """Whether a reply is the prompt, a piece of it as it stands, or little besides."""
-    asked = collapsed(prompt.replace("*", ""))  # loose mode takes them from the reply
-    if not asked:
-        return False
-    said = collapsed(plain(reply).replace("*", ""))
-    rest = said.casefold().replace(asked.casefold(), " ")
-    return said in asked or (len(rest) < len(said) and len(words(rest)) < least)
+    def _is_empty(self, reply: str, prompt: str, keywords: set[str]) -> bool:
+        """Return whether a reply says nothing of its own beside the prompt and the keywords."""
+        said = collapsed(canonical(reply).replace("*", ""))
+        if prompt:
+            if said in prompt and _PIECES * len(said) > len(prompt):
+                return True
+            said = said.replace(prompt, " ")
+        said = _MARKUP.sub(" ", said).strip()
+        found = folded(said)
+        return (
+            len(found) < self.least_words
+            or _LOOP * distinct(said) ** 2 < len(found)
+            or keywords.issuperset(found)
+            or reply.strip() in _MISSING
+            or (len(found) <= _REFUSAL_WORDS and _REFUSAL.match(" ".join(found)) is not None)
+        )
 
 
 def _variants(reply: str) -> list[str]:

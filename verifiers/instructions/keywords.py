@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import html
+import re
 from itertools import pairwise
 
+from ..text.sentences import sentences
+from ..text.words import canonical, folded, initials, letters, occurrences
 from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
-from .sentences import sentences
-from .words import folded, initials, letters, occurrences, plain
+
+_MARKUP = re.compile(r"\*{1,3}+|</?[A-Za-z]{1,10}+>|<!--[^>]*+>")
 
 
 @constraint("keywords:existence")
@@ -26,7 +30,13 @@ def frequency(reply: str, *, keyword: Text, frequency: Count, relation: Relation
 @constraint("keywords:forbidden_words")
 def forbidden_words(reply: str, *, forbidden_words: Texts) -> bool:
     """None of the words occurs as a word of its own, in any case."""
-    return not any(occurrences(reply, word) for word in forbidden_words)
+    return not any(_shows(reply, word) for word in forbidden_words)
+
+
+def _shows(reply: str, keyword: str) -> bool:
+    """Return whether a keyword stands in a reply as it is written or as it is rendered."""
+    rendered = _MARKUP.sub("", html.unescape(reply))
+    return any(occurrences(text, keyword) for text in {reply, rendered})
 
 
 @constraint("keywords:letter_frequency")
@@ -34,7 +44,7 @@ def letter_frequency(
     reply: str, *, letter: Letter, let_frequency: Count, let_relation: Relation
 ) -> bool:
     """The letter, in either case, occurs less often than a number or at least as often."""
-    found = plain(reply).casefold().count(plain(letter.strip()).casefold())
+    found = canonical(reply).count(canonical(letter.strip()))
     return compare(found, let_relation, let_frequency)
 
 
@@ -71,7 +81,7 @@ def word_count_different_numbers(
 @constraint("keywords:exclude_word_harder")
 def exclude_word_harder(reply: str, *, keyword: Text, instruction: Text = "") -> bool:
     """The keyword does not occur as a word of its own, in any case."""
-    return not occurrences(reply, keyword)
+    return not _shows(reply, keyword)
 
 
 @constraint("count:count_increment_word")

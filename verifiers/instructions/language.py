@@ -4,36 +4,39 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ..text.language import LEAST_SHARE, MOST, WRITTEN_IN, alike, is_in, known, likeliest, own_share
+from ..text.words import words
 from .blocks import lines
-from .language_id import LANGUAGES, MOST, is_in
 from .registry import Count, Relation, Rule, compare, constraint
-from .words import words
 
 Language = Annotated[
     str,
-    Rule("an ISO 639-1 code that can be told, such as 'en'", lambda v: str(v) in LANGUAGES),
+    Rule("an ISO 639-1 code that can be told, such as 'en'", lambda v: str(v) in WRITTEN_IN),
 ]
 _PIECES = 40
 _LONG = 80
 _FOREIGN = 0.2
+_SHORT = 60
+_SURE = 0.4
+_LIKELY = 0.25
 
 
 @constraint("language:response_language")
 def response_language(reply: str, *, language: Language) -> bool:
     """The reply is in the language, as a whole and in all but a fifth of its longer lines."""
-    return _wholly(reply, language)
+    return _likely(reply, language) or _wholly(reply, language)
 
 
 @constraint("change_case:english_capital")
 def english_capital(reply: str) -> bool:
-    """The reply is in English and has no lowercase letter."""
-    return reply.isupper() and _wholly(reply, "en")
+    """The reply is in English, as far as a few words tell, and has no lowercase letter."""
+    return reply.isupper() and _in_english(reply)
 
 
 @constraint("change_case:english_lowercase")
 def english_lowercase(reply: str) -> bool:
-    """The reply is in English and has no capital letter."""
-    return reply.islower() and _wholly(reply, "en")
+    """The reply is in English, as far as a few words tell, and has no capital letter."""
+    return reply.islower() and _in_english(reply)
 
 
 @constraint("change_case:capital_word_frequency")
@@ -42,6 +45,24 @@ def capital_word_frequency(
 ) -> bool:
     """Words in capitals alone (I and A are such) occur less often, or at least as often."""
     return compare(sum(w.isupper() for w in words(reply)), capital_relation, capital_frequency)
+
+
+def _in_english(reply: str) -> bool:
+    """Whether a reply is in English; names and a few words in ASCII need only not be foreign."""
+    if len(reply) > _SHORT or not reply.isascii():
+        return _wholly(reply, "en")
+    found, sure = likeliest(reply)
+    return found == "en" or (found != "" and sure < _SURE)
+
+
+def _likely(reply: str, language: str) -> bool:
+    """Whether a reply too short to be sure of is in one language rather than in any other."""
+    found, sure = likeliest(reply) if len(reply) <= _SHORT else ("", 0.0)
+    return (
+        sure >= _LIKELY
+        and alike(found, known(language) or language)
+        and own_share(reply, found) >= LEAST_SHARE
+    )
 
 
 def _wholly(reply: str, language: str) -> bool:

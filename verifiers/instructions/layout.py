@@ -7,14 +7,15 @@ import re
 from typing import Any
 
 from ..form.json_value import holds_content
+from ..text.sentences import sentences
+from ..text.words import collapsed, folded, has_content, plain, words
 from .blocks import bullets, parts, unfenced
 from .registry import Count, Text, constraint
-from .sentences import sentences
-from .words import collapsed, folded, has_content, plain, words
 
 _PLACEHOLDER = re.compile(r"\[([^\[\]\n]*)\](?!\()")
 _HIGHLIGHT = re.compile(r"(?<!\*)(\*{1,3})(?![\s*])([^*\n]++)(?<!\s)\1(?!\*)")
 _TITLE = re.compile(r"<<([^\n<>]+)>>")
+_COMMA = re.compile(r"[,，、،﹐﹑､︐︑՝߸፣᠂᠈⸲⸴⹁꓾]|‚(?!\w)")
 _SIX = re.compile(r"(?<!\*)\*{6}(?!\*)")
 _AROUND = r"(?:[^\w\n]|_){0,20}(?:[a-z][a-z0-9]{0,9}>)?"  # signs before a heading, or its tag
 _OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
@@ -56,11 +57,11 @@ def number_highlighted_sections(reply: str, *, num_highlights: Count) -> bool:
 
 @constraint("detectable_format:multiple_sections")
 def multiple_sections(reply: str, *, section_spliter: Text, num_sections: Count) -> bool:
-    """So many sections, each headed by the marker and a number of its own, none empty."""
+    """At least so many sections with text, each headed by the marker and a number of its own."""
     marker = re.escape(section_spliter.strip())
     pieces = re.split(rf"^{_AROUND}{marker}[ \t]{{0,3}}(\d+)", reply, flags=re.MULTILINE)
-    numbers, bodies = [n.lstrip("0") for n in pieces[1::2]], pieces[2::2]
-    return len(numbers) == len(set(numbers)) == num_sections and all(map(has_content, bodies))
+    headed = zip(pieces[1::2], pieces[2::2], strict=True)
+    return len({number.lstrip("0") for number, body in headed if has_content(body)}) >= num_sections
 
 
 @constraint("detectable_format:constrained_response", whole=True)
@@ -121,19 +122,19 @@ def quotation(reply: str) -> bool:
 @constraint("punctuation:no_comma")
 def no_comma(reply: str) -> bool:
     """There is no comma, of any script."""
-    return not any(c in ",，、،﹐" for c in reply)
+    return _COMMA.search(reply) is None
 
 
 @constraint("punctuation:punctuation_dot")
 def no_dot(reply: str) -> bool:
     """There is no full stop, not even in a number."""
-    return "." not in reply
+    return not any(c in ".．。｡․﹒" for c in reply)
 
 
 @constraint("punctuation:punctuation_exclamation")
 def no_exclamation(reply: str) -> bool:
     """There is no exclamation mark."""
-    return not any(c in "!！¡" for c in reply)
+    return not any(c in "!！¡‼⁉❕❗︕﹗ǃ" for c in reply)
 
 
 @constraint("detectable_format:square_brackets")

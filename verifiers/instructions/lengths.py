@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..text.sentences import sentences
+from ..text.words import distinct, folded, words
 from .blocks import spaced, starred
 from .registry import Count, Index, Relation, Text, compare, constraint
-from .sentences import sentences
-from .words import folded, words
 
 
 @constraint("length_constraints:number_words")
@@ -73,8 +73,8 @@ def word_count_range(reply: str, *, min_words: Index, max_words: Count) -> bool:
 
 @constraint("count:unique_word_count")
 def unique_word_count(reply: str, *, N: Count) -> bool:
-    """There are at least N different words; case makes no difference."""
-    return len(set(folded(reply))) >= N
+    """There are at least N different words; case and accents make no difference."""
+    return distinct(reply) >= N
 
 
 @constraint("count:count_unique")

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+from ..text.sentences import sentences
+from ..text.words import folded
 from .registry import Percentage, Text, constraint
-from .sentences import sentences
-from .words import folded
 
 STOP_WORDS = frozenset(
     "a an the and but or nor for so yet if then else than because while although though unless "
@@ -67,11 +67,20 @@ def sentence_words(reply: str) -> bool:
 
 @constraint("ratio:overlap", whole=True)
 def overlap(reply: str, *, reference_text: Text, percentage: Percentage) -> bool:
-    """So many per cent, give or take 2, of the different three-word runs are in the text.
+    """So many per cent, +-2, of the different runs of three words, or characters, are in it.
 
-    There are ten, or as many as in the text where it has fewer.
+    There are ten, or as many as in the text if it has fewer.
     """
-    said, given = (_trigrams(folded(text)) for text in (reply, reference_text))
+    return any(
+        _overlap(_trigrams(said), _trigrams(given), percentage)
+        for said, given in (
+            (folded(reply), folded(reference_text)),
+            (list(reply), list(reference_text)),
+        )
+    )
+
+
+def _overlap(said: set[tuple[str, ...]], given: set[tuple[str, ...]], percentage: float) -> bool:
     if not said or len(said) < min(_LEAST_RUNS, len(given)):
         return False
     return abs(100 * len(said & given) / len(said) - percentage) <= _NEAR

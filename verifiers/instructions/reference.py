@@ -1,11 +1,14 @@
 """Reads references: which constraints a reply is held to, with which arguments."""
 
+# ruff: noqa: SIM905 # lists of words read best as text
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..text.words import canonical, collapsed, folded
 from . import (  # noqa: F401  # each registers its constraints when it is imported
     copying,
     counts,
@@ -19,13 +22,19 @@ from . import (  # noqa: F401  # each registers its constraints when it is impor
     word_patterns,
 )
 from .registry import CONSTRAINTS, Constraint
-from .words import plain
 
 LEFT_OUT = {
     "words:start_verb": "needs a tagger of parts of speech",
     "words:odd_even_syllables": "needs a dictionary of syllables",
 }
 """Public constraints that are not here, and why."""
+
+
+KEYWORDS = frozenset(
+    "keyword keywords keyword1 keyword2 keyword3 keyword4 keyword5 word first_word last_word "
+    "end_phrase".split()
+)
+"""Arguments whose words a reply is to hold; by themselves they are no reply."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +49,13 @@ class Instruction:
         return bool(self.constraint.check(reply, **self.arguments))
 
     @property
-    def most_words(self) -> int | None:
-        """How many words it allows a reply, where it bounds them."""
-        kind, given = self.constraint.id, self.arguments
-        if kind == "count:word_count_range":
-            return int(given["max_words"])
-        if given.get("relation") == "less than":
-            if kind == "length_constraints:number_words":
-                return int(given["num_words"]) - 1
-            if kind == "letters:letter_counting":
-                return int(given["N"]) // 5
-        return None
+    def keywords(self) -> list[str]:
+        """The words that a reply is to hold."""
+        return [
+            word
+            for name in KEYWORDS.intersection(self.arguments)
+            for word in folded(" ".join(_texts(self.arguments[name])))
+        ]
 
 
 def read_instructions(reference: Any) -> list[Instruction]:
@@ -67,9 +72,9 @@ def read_instructions(reference: Any) -> list[Instruction]:
 
 
 def prompt_of(reference: Any) -> str:
-    """The prompt in a public row, with its quotes straight; empty where there is none."""
+    """Return the prompt of a public row as replies are compared with it, or an empty text."""
     prompt = reference.get("prompt") if isinstance(reference, Mapping) else None
-    return plain(prompt) if isinstance(prompt, str) else ""
+    return collapsed(canonical(prompt).replace("*", "")) if isinstance(prompt, str) else ""
 
 
 def _pairs(reference: Any) -> list[tuple[Any, Any]]:
@@ -88,6 +93,10 @@ def _pairs(reference: Any) -> list[tuple[Any, Any]]:
             f"row, got {reference!r:.80}"
         )
     return [(i.get("id"), {n: v for n, v in i.items() if n != "id"}) for i in reference]
+
+
+def _texts(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
 
 
 def _is_list(value: Any) -> bool:

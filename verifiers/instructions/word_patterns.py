@@ -6,10 +6,10 @@ import re
 import unicodedata
 from itertools import pairwise
 
+from ..text.sentences import sentences
+from ..text.words import folded, initials, letters
 from .blocks import lines
 from .registry import Count, Text, constraint
-from .sentences import sentences
-from .words import folded, initials, letters
 
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
 

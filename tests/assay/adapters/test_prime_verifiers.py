@@ -64,6 +64,11 @@ def test_what_one_reply_does_not_have_is_refused(found):
     assert "a runtime for the reward in_a_box" in found["imported"]["box"]
     assert "tool servers" in found["imported"]["served"]
     assert "stage_verifier" in found["imported"]["staged"]
+    assert (
+        "Rewritten needs a model call whose messages soften() rewrites"
+        in (found["imported"]["intercepted"])
+    )
+    assert "Seed needs an Env that scores its traces" in found["imported"]["unrewarded"]
     assert "expected a Taskset" in found["imported"]["no_taskset"]
 
 

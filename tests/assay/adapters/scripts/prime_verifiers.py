@@ -114,6 +114,32 @@ class Stages(Doubles):
         return [Staged(task.data, self.config.task) for task in super().load()]
 
 
+class Rewritten(Double):
+    """Pays what a hook puts in the place of the reply."""
+
+    @vf.intercept
+    def soften(self, response: vf.Response) -> vf.Response | None:
+        return None
+
+
+class Rewrites(Doubles):
+    """Six of them."""
+
+    def load(self):
+        return [Rewritten(task.data, self.config.task) for task in super().load()]
+
+
+class Seed(vf.Task[Data]):
+    """Scored by an Env, from what other agents make of the reply."""
+
+
+class Seeds(Doubles):
+    """Six of them."""
+
+    def load(self):
+        return [Seed(task.data, self.config.task) for task in super().load()]
+
+
 class Flaky(Verifier):
     """Never gives a score."""
 
@@ -159,6 +185,8 @@ def imported():
         "some": from_verifiers(Endless(vf.TasksetConfig()), size=3).source.size,
         "served": refused(lambda: from_verifiers(Served(vf.TasksetConfig()))),
         "staged": refused(lambda: from_verifiers(Stages(vf.TasksetConfig()))),
+        "intercepted": refused(lambda: from_verifiers(Rewrites(vf.TasksetConfig()))),
+        "unrewarded": refused(lambda: from_verifiers(Seeds(vf.TasksetConfig()))),
         "no_taskset": refused(lambda: from_verifiers(object())),
         "box": refused(lambda: from_verifiers(Boxes(vf.TasksetConfig()))),
     }

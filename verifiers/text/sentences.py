@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import re
 
-from .words import has_content
+from .words import has_content, visible
 
 _END = re.compile(
-    r"""(?<![.!?…])[.!?…]++['"’”»)\]*_]*+(?=\s|$)|[。！？]++[」』”’）]*+"""  # possessive: linear
+    r"""(?<![.!?…])[.!?…]++['"’”»)\]*_]*+(?=\s|$)|(?<![。！？।॥])[。！？।॥]++[」』”’）)]*+"""
 )
-_BREAK = re.compile(  # blank lines; items of lists, headings
-    r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t])"
+_BREAK = re.compile(  # blank lines; items of lists, quoted lines, headings
+    r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+•>]|#{1,6}|\d{1,3}[.)])[ \t])"
 )
 _TITLE = frozenset(  # a capital follows these too
     "capt cmdr col dr gen gov hon lt maj messrs mr mrs ms mt pres prof rev sen sgt st supt".split()
 )
-_MAYBE = frozenset(  # these end a sentence where a capital follows
-    "al approx apt ave cf co corp dept ed eds esp est etc fig figs inc jr ltd min no nos op p pp "
-    "sr univ vol vs".split()
+_MAYBE = frozenset(  # these end a sentence if a capital follows
+    "al approx apt ave cf co corp dept ed eds eq esp est etc fig figs inc jr ltd min no nos op p "
+    "pp sr univ vol vs".split()
 )
 _STARTERS = frozenset(  # after U.S. or p.m. any other capital may begin a name: the U.S. Army
     "a although an and as at but for he her his however i if in it its my nobody on our she since "
@@ -28,26 +28,36 @@ _STARTERS = frozenset(  # after U.S. or p.m. any other capital may begin a name:
 )
 _NEVER = frozenset(["e.g", "i.e", "ph.d", "q.v"])
 _LAST = re.compile(r"(?:[^\W_]|\.(?=[^\W_]))+$")
+_ELLIPSIS = re.compile(r"\.{2,}|…")
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, in order, each with its end mark and without space around it.
+def sentences(text: str, *, headings: bool = False) -> list[str]:
+    """Return the sentences of a text, in order, each with its end mark, stripped.
 
-    One ends at ``. ! ? …`` before white space, or at their East Asian likes. Blank lines, items of
-    a list and headings end one too. The full stop of an abbreviation (Dr., e.g.), of an initial
-    (J. Smith), of a number in a list (1.) or inside a number ends none. What has neither letter
-    nor digit, such as an emoji, goes with the sentence before. A Markdown heading is none.
+    One ends at ``. ! ? …`` before white space, or at an East Asian or Indic full stop. Blank lines,
+    items of a list and headings end one too. The full stop of an abbreviation (Dr., e.g.), of an
+    initial (J. Smith), of a number in a list (1.) or inside a number ends none, nor does an
+    ellipsis before a lowercase letter. What has neither letter nor digit, such as an emoji, belongs
+    to the sentence before.
+
+    Args:
+        text: any text, Markdown included.
+        headings: whether a Markdown heading is a sentence.
+
+    Example:
+        >>> sentences("Dr. No left at 3.15 p.m. today... and why? Nobody knows")
+        ['Dr. No left at 3.15 p.m. today... and why?', 'Nobody knows']
     """
     found: list[str] = []
-    for block in _blocks(text):
-        if not block.startswith("#"):
+    for block in _blocks(visible(text)):
+        if headings or not block.startswith("#"):
             found += _joined(_cut(block))
     return found
 
 
 def _blocks(text: str) -> list[str]:
     blocks: list[str] = []
-    for block in _BREAK.split(text):
+    for block in _BREAK.split(text.replace("\r\n", "\n")):
         bare = block.strip()
         if bare.startswith("#") and "\n" in bare:  # a heading is one line
             head, _, bare = bare.partition("\n")
@@ -59,7 +69,8 @@ def _blocks(text: str) -> list[str]:
 def _cut(block: str) -> list[str]:
     pieces, start = [], 0
     for end in _END.finditer(block):
-        if end.group().startswith(".") and not _ends(block, end.start(), end.end(), start):
+        stop = end.group()
+        if stop[0] in ".…" and not _ends(block, end.start(), end.end(), start):
             continue
         pieces.append(block[start : end.end()].strip())
         start = end.end()
@@ -68,12 +79,12 @@ def _cut(block: str) -> list[str]:
 
 
 def _ends(block: str, dot: int, after: int, start: int) -> bool:
-    """Whether a full stop ends a sentence that began at ``start``."""
-    if block[dot : dot + 2] == "..":
-        return True
+    """Return whether a full stop or an ellipsis ends a sentence that began at ``start``."""
+    follows = block[after : after + 2].strip()[:1]
+    if _ELLIPSIS.match(block, dot):
+        return not follows.islower() or "?" in block[dot:after] or "!" in block[dot:after]
     found = _LAST.search(block[max(start, dot - 20) : dot])
     word = found.group() if found else ""
-    follows = block[after : after + 2].strip()[:1]
     following = block[after : after + 20].split()[:1]
     low = word.lower()
     if low in _TITLE or low in _NEVER:
@@ -86,16 +97,16 @@ def _ends(block: str, dot: int, after: int, start: int) -> bool:
     if len(word) == 1 and word.isupper() and word != "I":
         return not follows or not follows.isupper()
     if word.isdigit() and len(word) <= 3:  # the number of an item, not the end of "in 1990."
-        return has_content(block[start:dot].removesuffix(word).strip("*_#-•+> \n\t("))
+        return has_content(block[start:dot].removesuffix(word).strip("*_#-•+>( \n\t"))
     return True
 
 
 def _joined(pieces: list[str]) -> list[str]:
-    """Pieces without letters and digits go with the one before them."""
-    out: list[str] = []
+    """Attach pieces without letters and digits to the one before them."""
+    out: list[list[str]] = []
     for piece in pieces:
         if has_content(piece):
-            out.append(piece)
+            out.append([piece])
         elif piece and out:
-            out[-1] = f"{out[-1]} {piece}"
-    return out
+            out[-1].append(piece)
+    return [" ".join(parts) for parts in out]

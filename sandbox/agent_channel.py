@@ -187,6 +187,8 @@ class Peer:
             raise ValueError("a handle is a number")
         if handle not in self._remotes:
             self._remotes[handle] = Remote(self, handle)
+        else:  # ``return self`` must not make a result what the tests made
+            set_origin(self._remotes[handle], UNKNOWN)
         return self._remotes[handle]
 
     def _kin_of(self, handle: Any, base: Any, data: Any) -> Any:
@@ -249,11 +251,12 @@ class Peer:
 
     def _result(self, data: Any, origin: int) -> Any:
         """Decode a result. An object that came before is at most what it was."""
-        before = len(self._remotes)
+        handle = data.get("mine") if type(data) is dict else None
+        known = self._remotes.get(handle) if type(handle) is int else None
+        before = MADE if known is None else parts(known)[2]
         result = self.decode(data)
         if isinstance(result, Remote):
-            is_new = len(self._remotes) > before
-            set_origin(result, origin if is_new else min(origin, parts(result)[2]))
+            set_origin(result, min(origin, before))
         return result
 
     def call(self, remote: Remote, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

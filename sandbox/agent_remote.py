@@ -26,6 +26,10 @@ UNKNOWN, TOLD, MADE = 0, 1, 2
 """Where an object of the candidate comes from: anywhere; an operation of a made object and a value
 of the tests, so that it may hold what the tests expect; the tests called a class by its name."""
 
+_ARITHMETIC = (
+    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
+    *("lshift", "rshift", "xor"),
+)
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
@@ -33,10 +37,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "divmod": divmod,
     "and": operator.and_,
     "or": operator.or_,
-    **{
-        name: getattr(operator, name)
-        for name in "add sub mul matmul truediv floordiv mod pow lshift rshift xor".split()
-    },
+    **{name: getattr(operator, name) for name in _ARITHMETIC},
 }
 IN_PLACE = {f"i{name}": getattr(operator, f"i{name}") for name in ARITHMETIC if name != "divmod"}
 CONVERSIONS: dict[str, Callable[..., Any]] = {

@@ -26,9 +26,10 @@ _VIEWS = {"dict_keys": "keys", "dict_values": "values", "dict_items": "items"}
 _OVERRIDES = frozenset(
     f"__{name}__"
     for name in (
-        "add radd sub rsub mul rmul truediv floordiv mod pow matmul and or xor neg abs eq ne lt le "
-        "gt ge hash len bool iter getitem contains call enter await format"
-    ).split()
+        *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "floordiv", "mod", "pow"),
+        *("matmul", "and", "or", "xor", "neg", "abs", "eq", "ne", "lt", "le", "gt", "ge", "hash"),
+        *("len", "bool", "iter", "getitem", "contains", "call", "enter", "await", "format"),
+    )
 )
 _PROGRAMS = ("candidate", "__main__")
 

@@ -180,8 +180,11 @@ def _source_fault(setup: str, tests: str, entry_point: str | None) -> str:
         with warnings.catch_warnings():  # an odd escape is no fault
             warnings.simplefilter("ignore")
             Suite(setup, tests, entry_point)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return f"the tests cannot be used: {type(error).__name__}: {error}"
+    except SyntaxError as error:
+        key = "setup" if error.filename == "setup.py" else "tests"
+        return f"{key!r} is not Python: {error}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return f"'tests' cannot be used: {error}"
     return ""
 
 

@@ -132,7 +132,7 @@ class Collector:
     def _candidate(self, unknown: list[str]) -> list[Any]:
         if not unknown:
             return []
-        name = self.entry_point
+        name = self.entry_point or ""
         for place in (self.namespace, self.namespace["__builtins__"]):
             with contextlib.suppress(KeyError):
                 return [place[name]]

@@ -178,7 +178,7 @@ def open_streams() -> None:
         (sys.stderr, "<stderr>", "w"),
     ):
         stream.buffer.raw.name = name
-        stream.mode = mode  # what io.open gives them, and fast readers ask for
+        stream.mode = mode  # type: ignore[misc]  # as io.open does; fast readers look at it
     # A program may also restore the originals.
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = (  # type: ignore[misc]  # Final in typeshed
         sys.stdin,

@@ -202,7 +202,7 @@ class Remote:
 
 def parts(remote: Remote) -> tuple[Peer, int, int]:
     """Its peer, its handle and its origin."""
-    return remote._Remote__peer, remote._Remote__handle, remote._Remote__origin  # type: ignore[attr-defined]  # mangled
+    return remote._Remote__peer, remote._Remote__handle, remote._Remote__origin
 
 
 def set_origin(remote: Remote, origin: int) -> None:

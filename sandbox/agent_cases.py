@@ -8,6 +8,7 @@ Runs inside the sandbox, from source that the host sends: standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import types
@@ -17,12 +18,17 @@ from functools import partial
 from typing import Any
 
 from .agent_pytest import Failed, Fixture, Mark, Param, Skipped, XFailed, skip
+from .agent_remote import Remote
 
 Body = Callable[[], object]
 
 
 class BadTests(Exception):
-    """The test file asks for what there is not: no program's fault."""
+    """The tests cannot be used, whatever the program is."""
+
+
+class MissingFixture(BadTests):
+    """They ask for a fixture that nothing defines."""
 
 
 class Case:
@@ -126,9 +132,11 @@ class Collector:
     def _candidate(self, unknown: list[str]) -> list[Any]:
         if not unknown:
             return []
-        if self.entry_point not in self.namespace:
-            raise NameError(f"name {self.entry_point!r} is not defined")
-        return [self.namespace[self.entry_point]]
+        name = self.entry_point or ""
+        for place in (self.namespace, self.namespace["__builtins__"]):
+            with contextlib.suppress(KeyError):
+                return [place[name]]
+        raise NameError(f"name {name!r} is not defined")
 
     def classes(self) -> Iterator[Case]:
         """The tests of all classes."""
@@ -245,7 +253,9 @@ class Collector:
         found = self._fixtures(owner).get(name)
         if found is None:
             where = getattr(function, "__name__", function)
-            raise BadTests(f"{where} asks for the fixture {name!r}, which is not offered here")
+            raise MissingFixture(
+                f"{where} asks for the fixture {name!r}, which is not offered here"
+            )
         return found
 
     def _automatic(self, owner: type | None) -> list[str]:
@@ -404,10 +414,12 @@ def _is_static(owner: type, method: str) -> bool:
 
 
 def _required(function: Any) -> list[str]:
-    """Names of the parameters without defaults."""
+    """Names of the parameters without defaults; the program's own objects have none."""
+    if isinstance(function, Remote):
+        return []
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
+    except Exception:
         return []
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [p.name for p in parameters if p.default is p.empty and p.kind in kinds]

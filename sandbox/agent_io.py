@@ -22,6 +22,7 @@ class Capture:
     def __init__(self, limit: int) -> None:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
+        os.fchmod(self.writer, 0o622)  # so that the program's user may open /dev/stdout
         self.file = os.memfd_create("capture")
         self.limit = limit
         self.size = 0

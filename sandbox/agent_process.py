@@ -172,6 +172,13 @@ def open_streams() -> None:
         "backslashreplace",
         line_buffering=True,
     )
+    for stream, name, mode in (
+        (sys.stdin, "<stdin>", "r"),
+        (sys.stdout, "<stdout>", "w"),
+        (sys.stderr, "<stderr>", "w"),
+    ):
+        stream.buffer.raw.name = name
+        stream.mode = mode  # type: ignore[misc]  # as io.open does; fast readers look at it
     # A program may also restore the originals.
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = (  # type: ignore[misc]  # Final in typeshed
         sys.stdin,

@@ -14,6 +14,8 @@ _MODULES = (  # each after those that it imports
     "wire",
     "agent_process",
     "agent_errors",
+    "agent_remote",
+    "agent_values",
     "agent_channel",
     "agent_candidate",
     "agent_pytest",

@@ -39,7 +39,7 @@ class Suite:
         uncalled: ``check`` and ``test*`` functions that nothing calls: each is a test, or several.
         names: what must come from the program, as far as it defines it.
         modules: standard modules used without an import.
-        libraries: other modules used without an import, by the names they go by.
+        libraries: other modules used without an import, by their names in the tests.
         program_modules: names by which the tests import the program.
         imports_by_name: they import what they test, so other unknown names are mistakes.
 
@@ -64,7 +64,10 @@ class Suite:
         self._asserting = self._asserting_functions()
         self.units = [s for s in self.body if self._is_test(s)]
         self._find_uncalled()
-        self._find_names(ast.Module([*self.setup, *self.body], []))
+        whole = ast.Module([*self.setup, *self.body], [])
+        self._find_names(whole)
+        if self.imports_by_name:
+            self._refuse_unknown_names(whole)
 
     def required(self, name: str) -> int:
         """How many arguments a function cannot do without."""
@@ -101,6 +104,26 @@ class Suite:
         missing = sorted(used - set(OFFERED) - {"*"})
         if missing:
             raise ValueError(f"pytest.{missing[0]} is not offered here")
+
+    def _refuse_unknown_names(self, whole: ast.Module) -> None:
+        """What nothing defines, where the tests import all that is the program's."""
+        nodes = list(ast.walk(whole))
+        known = _bound(nodes) | set(dir(builtins)) | self.modules | set(self.libraries)
+        known |= self.names | {"__file__", "__name__", "__doc__", "__builtins__"}
+        used = {n.id for n in nodes if isinstance(n, ast.Name)}
+        unknown = sorted(used - known)
+        if unknown and "*" not in known:
+            raise ValueError(f"NameError: nothing defines {unknown[0]!r}")
+
+    def raising_lines(self) -> set[int]:
+        """Lines that raise, directly in a ``with`` block, whatever the program does."""
+        blocks = [
+            statement
+            for node in ast.walk(ast.Module(self.body, []))
+            if isinstance(node, ast.With | ast.AsyncWith)
+            for statement in node.body
+        ]
+        return {n.lineno for n in blocks if isinstance(n, ast.Raise) or _is_constant(n)}
 
     def _without_runners(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Leave out ``unittest.main()``, and what a main guard does where a runner skips it."""
@@ -223,6 +246,28 @@ def _imported(nodes: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
+
+
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that anything binds, anywhere; ``*`` is what an import of all names binds."""
+    names = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, (*_DEFINITIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+            names.add(node.name or "")
+        elif isinstance(node, ast.MatchMapping):
+            names.add(node.rest or "")
+    return names | _imported(nodes)
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    """An expression statement without a name but those of builtins, such as ``1 / 0``."""
+    return isinstance(statement, ast.Expr) and all(
+        hasattr(builtins, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)
+    )
 
 
 def _called(nodes: Iterable[ast.AST]) -> set[str]:

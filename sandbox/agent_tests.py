@@ -3,6 +3,9 @@
 The two run as different users, and only :mod:`agent_channel` joins them. A name that the tests
 use without defining it, and that is not a builtin, is the candidate's.
 
+The candidate does not run until the tests first need a name of it. What fails before then is the
+tests' fault, whatever the candidate is; what fails after it is the candidate's.
+
 Runs inside the sandbox, from source that the host sends: standard library only.
 """
 
@@ -22,16 +25,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from .agent_cases import BadTests, Case, Collector, skips
-from .agent_channel import Peer, PeerGone, Remote
+from .agent_cases import BadTests, Case, Collector, MissingFixture, skips
+from .agent_channel import Peer, PeerGone
 from .agent_process import PEER_FD, REPORT_FD
 from .agent_pytest import Failed, stand_in
+from .agent_remote import Remote
 from .agent_suite import Suite
 
 CANDIDATE_GONE = 77
 """Exit code of the tests' process where the candidate's ended under it."""
 
 _CALLABLES = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
+
+_READABLE = frozenset({"__name__", "__qualname__", "__doc__", "__module__"})
+"""What ``functools.wraps`` copies from a function."""
 
 _RUNNING = (
     types.GeneratorType,
@@ -58,10 +65,6 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
     report.write(total=len(suite.units) + len(suite.uncalled) or 1)
     peer = Peer(PEER_FD, _may)
     try:
-        hello = peer.receive()
-        if hello[0] != "ready":
-            report.write(failed=[str(part) for part in hello[1:3]])
-            os._exit(0)
         Runner(suite, peer, report).run()
     except BadTests as error:
         report.write(bad_tests=str(error))
@@ -74,17 +77,19 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
 def _may(operation: str, target: Any, args: list[Any]) -> bool:
     """What a candidate may do to the tests' objects: use what it was handed as such.
 
-    Functions may be called, and no attribute of theirs read: ``f.__globals__`` holds the tests.
+    Of a function only names are read: ``f.__globals__`` holds the tests.
     """
     if isinstance(target, types.ModuleType):
         return False
     if isinstance(target, _CALLABLES):
-        return operation == "call"
+        if operation == "get":
+            return type(args[0]) is str and args[0] in _READABLE
+        return operation in ("call", "eq", "ne", "hash", "bool", "str", "repr", "isinstance")
     if isinstance(target, _RUNNING):  # their frames hold the tests too
-        return operation in ("iter", "next", "bool", "str", "repr")
-    if operation in ("get", "set"):
+        return operation in ("iter", "next", "bool", "str", "repr", "start")
+    if operation in ("get", "set", "unset"):
         return type(args[0]) is str and not args[0].startswith("_")
-    return operation in ("call", "item", "put", "len", "bool", "iter", "next", "str", "repr")
+    return True
 
 
 class Report:
@@ -112,37 +117,55 @@ class Runner:
         self.report = report
         self.failure = ("", "")
         self.total = 0
-        self.supplied: set[str] = set()
-        self.touched = False
+        self.started = False
+        peer.raising_lines = suite.raising_lines()
         self.namespace = self._namespace()
 
     def run(self) -> None:
         """Run everything in order. A statement that is no test and fails ends the run.
 
         Raises:
-            BadTests: the tests are at fault, and no program can have made them so.
+            BadTests: the tests are at fault, whatever the program is.
         """
         suite = self.suite
         self._count(len(suite.units) + len(suite.uncalled))
+        self._import_libraries()
         for statement in [*suite.setup, *suite.body]:
             what = suite.source(statement)
-            self.touched = self.touched or bool(_loaded(statement) & self.supplied)
             if statement in suite.units:
                 self._test(what, partial(self._execute, statement))
-            elif not self._attempt(what, partial(self._execute, statement), statement):
+            elif not self._attempt(what, partial(self._execute, statement)):
                 self._tell(False)
                 return
         collector = Collector(self.namespace, suite.entry_point)
-        named = [collector.function(name, name in suite.called) for name in suite.uncalled]
-        cases = [case for some in named for case in some] + list(collector.classes())
+        cases: list[Case] = []
+        if not self._attempt("collecting the tests", lambda: cases.extend(self._cases(collector))):
+            self._tell(False)
+            return
         self._count(self.total - len(suite.uncalled) + len(cases))
         self._run_cases(cases, collector)
+        if not self.started:
+            why = "every test is skipped" if self.total == 0 else "they never use the program"
+            raise BadTests(f"{why}, so every program would pass")
         if self.total == 0:
-            if not self.peer.used:
-                raise BadTests("every test is skipped, so every program would pass")
             self._count(1)
             self.failure = ("error", "every test was skipped")
             self._tell(False)
+
+    def _cases(self, collector: Collector) -> list[Case]:
+        named = [collector.function(n, n in self.suite.called) for n in self.suite.uncalled]
+        return [case for some in named for case in some] + list(collector.classes())
+
+    def _import_libraries(self) -> None:
+        """Import what the tests import, before the program can take the memory for it."""
+        for statement in [*self.suite.setup, *self.suite.body]:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in statement.names}
+                names.add(getattr(statement, "module", None) or "")
+                if not names & self.suite.program_modules:
+                    self._attempt(
+                        self.suite.source(statement), partial(self._execute, statement, {})
+                    )
 
     def _run_cases(self, cases: list[Case], collector: Collector) -> None:
         before, after = collector.module_hooks()
@@ -166,9 +189,7 @@ class Runner:
         suite = self.suite
         module = types.ModuleType("tests")
         module.__file__ = "tests.py"
-        found = self.peer.names(sorted(suite.names))
-        self.supplied = set(found)
-        vars(module).update(found, __builtins__=builtins)
+        vars(module)["__builtins__"] = Builtins(self._of_program)
         sys.modules["tests"] = module
         sys.modules["pytest"] = stand_in()
         for name in suite.modules:
@@ -184,6 +205,24 @@ class Runner:
             sys.modules[name] = self._program_module(name)
         return vars(module)
 
+    def _find(self, name: str) -> dict[str, Any]:
+        """The program's global of this name, if it defines one. The first request starts it."""
+        if not self.started:
+            self.started = True
+            self.peer.send(["load"])
+            hello = self.peer.receive()
+            if hello[0] != "ready":
+                self.report.write(failed=[str(part) for part in hello[1:3]])
+                os._exit(0)
+        return self.peer.names([name])
+
+    def _of_program(self, name: str) -> dict[str, Any]:
+        """What a name is that the tests do not define: the program's, or nothing."""
+        if name in self.suite.names:
+            return self._find(name)
+        asks = not (self.suite.imports_by_name or hasattr(builtins, name) or name[:2] == "__")
+        return self._find(name) if asks else {}
+
     def _program_module(self, name: str) -> types.ModuleType:
         """What ``import solution`` gives. A star brings nothing: unknown names are found anyway."""
 
@@ -192,55 +231,48 @@ class Runner:
                 return []
             if attribute.startswith("__"):  # the import machinery looks for some
                 raise AttributeError(attribute)
-            found = self.peer.names([attribute])
+            found = self._find(attribute)
             if attribute not in found:
-                self.touched = True
                 raise AttributeError(f"the program defines no {attribute!r}")
-            value = found[attribute]
-            self.touched = self.touched or not isinstance(value, Remote | type)
-            return value
+            return found[attribute]
 
         module = types.ModuleType(name)
         module.__getattr__ = find  # type: ignore[method-assign]  # what PEP 562 asks for
         return module
 
-    def _execute(self, statement: ast.stmt) -> None:
+    def _execute(self, statement: ast.stmt, namespace: dict[str, Any] | None = None) -> None:
         code = compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
-        exec(code, self.namespace)  # noqa: S102 - the tests, in a sandbox of their own
+        space = self.namespace if namespace is None else namespace
+        exec(code, space)  # noqa: S102 - the tests, in a sandbox of their own
 
     def _test(self, what: str, action: Callable[[], object]) -> None:
         """Run one test, and report it unless it was skipped."""
         try:
-            fine = self._attempt(what, action)
+            fine = self._attempt(what, action, may_skip=True)
         except skips():
             self._count(self.total - 1)
         else:
             self._tell(fine)
 
-    def _attempt(
-        self, what: str, action: Callable[[], object], statement: ast.stmt | None = None
-    ) -> bool:
+    def _attempt(self, what: str, action: Callable[[], object], *, may_skip: bool = False) -> bool:
         """Do something, and say whether it went well."""
-        fine = self._went_well(what, action, statement)
+        fine = self._went_well(what, action, may_skip)
         if self.peer.gone is not None:  # a bare "except" of the tests may have taken it
             raise self.peer.gone
         return fine
 
-    def _went_well(
-        self, what: str, action: Callable[[], object], statement: ast.stmt | None
-    ) -> bool:
-        """Do something; where it fails, note whose doing it was."""
+    def _went_well(self, what: str, action: Callable[[], object], may_skip: bool) -> bool:
+        """Do something; if it fails before the program runs, that is the tests' fault."""
         try:
             action()
-        except (PeerGone, BadTests):
+        except (PeerGone, MissingFixture):
             raise
         except BaseException as error:  # a SystemExit in the tests is a failure as well
-            if isinstance(error, skips()):
-                if statement is None:
-                    raise
-                raise BadTests(f"{what}: they skip themselves") from None
-            if self._is_ours(error, statement):
-                raise BadTests(f"{what}: {_sentence(error)}") from None
+            if isinstance(error, skips()) and may_skip:
+                raise
+            if not self.started:
+                said = str(error) if isinstance(error, BadTests) else _sentence(error)
+                raise BadTests(f"{what}: {said}") from None
             ours = isinstance(error, AssertionError | Failed) and error is not self.peer.last_error
             kind = "wrong" if ours else "error"
             if isinstance(error, MemoryError):
@@ -249,22 +281,6 @@ class Runner:
             self.failure = (kind, what if silent else f"{what}: {_sentence(error)}")
             return False
         return True
-
-    def _is_ours(self, error: BaseException, statement: ast.stmt | None) -> bool:
-        """The tests fail whatever the program is: it was not asked for anything yet.
-
-        Only then: a program that could lead the tests into a mistake of theirs would be judged
-        by nobody, and go unpunished for being wrong.
-        """
-        if isinstance(statement, ast.Import | ast.ImportFrom) and isinstance(error, ImportError):
-            names = {alias.name for alias in statement.names} | {getattr(statement, "module", None)}
-            return not names & self.suite.program_modules
-        if self.touched or self.peer.used:
-            return False
-        if isinstance(error, NameError):
-            return self.suite.imports_by_name
-        # The program may have left no memory, no files and, to start threads, no processes.
-        return not isinstance(error, MemoryError | OSError | RuntimeError)
 
     def _count(self, total: int) -> None:
         self.total = total
@@ -277,12 +293,26 @@ class Runner:
             self.report.write(test=self.failure[0], reason=self.failure[1])
 
 
-def _loaded(statement: ast.stmt) -> set[str]:
-    return {
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+class Builtins(dict[str, Any]):
+    """The builtins of the tests: a name that their globals lack is looked for here.
+
+    Args:
+        find: gives the program's global of a name, in a dict, or an empty dict.
+    """
+
+    def __init__(self, find: Callable[[str], dict[str, Any]]) -> None:
+        super().__init__(__import__=builtins.__import__, __build_class__=builtins.__build_class__)
+        self._find = find
+
+    def __missing__(self, name: str) -> Any:
+        found = self._find(name)
+        if name not in found:
+            if hasattr(builtins, name):  # not kept: a test may replace it for a while
+                return getattr(builtins, name)
+            raise KeyError(name)
+        if isinstance(found[name], Remote | type):
+            self[name] = found[name]
+        return found[name]
 
 
 def _sentence(error: BaseException) -> str:

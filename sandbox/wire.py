@@ -38,8 +38,8 @@ def encode(value: Any, export: Export = _no_export, depth: int = 0) -> Any:
     """Turn a value into JSON.
 
     Args:
-        value: any value. A subclass of a plain type is sent as its base content, NumPy values
-            as what their ``tolist`` gives.
+        value: any value. NumPy values are sent as what their ``tolist`` gives and, without
+            ``export``, a subclass of a plain type as its content.
         export: called for values that are not plain.
         depth: nesting so far.
 
@@ -83,8 +83,10 @@ def _encode_rare(value: Any, kind: type, export: Export, depth: int) -> Any:
             return encode(plain, export, depth + 1)
     if module in ("decimal", "fractions", "datetime"):
         return _encode_number_or_date(value, kind, export, depth)
-    base = _plain_base(value)
-    return export(value) if base is None else encode(base(value), export, depth + 1)
+    if export is not _no_export:
+        return export(value)
+    plain = content(value)
+    return export(value) if plain is NotImplemented else encode(plain, export, depth + 1)
 
 
 def _encode_number_or_date(value: Any, kind: type, export: Export, depth: int) -> Any:
@@ -100,28 +102,20 @@ def _encode_number_or_date(value: Any, kind: type, export: Export, depth: int) -
     return export(value)
 
 
-def _plain_base(value: Any) -> Callable[[Any], Any] | None:
-    """What makes a plain copy of a subclass's content, or None where it should stay a handle.
-
-    A list, dict or set class that the program wrote, with methods of its own, is an object that
-    tests call methods on; Counter, OrderedDict and the like are data.
-    """
+def content(value: Any) -> Any:
+    """Copy the content of an instance of a plain type's subclass; NotImplemented of any other."""
     if isinstance(value, str):
-        return str.__str__
+        return str.__str__(value)
     if isinstance(value, int):
-        return int.__int__
+        return int.__int__(value)
     if isinstance(value, float):
-        return float.__float__
+        return float.__float__(value)
     if isinstance(value, tuple):
-        return lambda items: tuple(tuple.__iter__(items))
-    if type(value).__module__ in ("candidate", "__main__") and any(
-        callable(member) and not name.startswith("_") for name, member in vars(type(value)).items()
-    ):
-        return None
+        return tuple(tuple.__iter__(value))
     for base in (list, dict, set, frozenset):
         if isinstance(value, base):
-            return base
-    return None
+            return base(value)
+    return NotImplemented
 
 
 def decode(data: Any, restore: Import = _no_import) -> Any:

@@ -203,7 +203,7 @@ def peek(function):
     try: return function.__globals__
     except Exception as error: return type(error).__name__
 """
-    assert box.check_tests(code, "assert peek(lambda: 1) == 'TypeError'").solved
+    assert box.check_tests(code, "assert peek(lambda: 1) == 'AttributeError'").solved
 
 
 LEAK = """

@@ -155,7 +155,7 @@ def test_anything_but_one_text_is_refused_unread(packed: str, rule: str) -> None
         ({}, r"the fields \(none\)"),
         ({"question": "?", "answer": 1}, "the fields question, answer"),
         ({**HUMANEVAL, "test": None}, "'test' must be text, got None"),
-        ({**HUMANEVAL, "test": "def check(candidate): pass"}, "asserts nothing"),
+        ({**HUMANEVAL, "test": "def check(candidate): pass"}, "assert nothing"),
         ({**HUMANEVAL, "entry_point": "a b"}, "'entry_point' must be the name"),
         ({"test_list": []}, "'test_list' must hold at least one test"),
         ({"test_list": None}, "'test_list' must hold at least one test"),
@@ -177,7 +177,7 @@ def test_anything_but_one_text_is_refused_unread(packed: str, rule: str) -> None
         ({"public_test_cases": STDIN + FUNCTIONAL}, "all have the testtype"),
         ({"public_test_cases": FUNCTIONAL}, "must be named"),
         ({**LCB, "public_test_cases": [{**FUNCTIONAL[0], "input": "x"}]}, "must be JSON, got 'x'"),
-        ({"tests": "x = 1"}, "asserts nothing"),
+        ({"tests": "x = 1"}, "assert nothing"),
         ({"stdio": []}, "at least one"),
     ],
 )
@@ -208,7 +208,7 @@ def test_problems_are_judged(box: Sandbox, row: dict[str, Any], right: str, wron
 def test_a_problem_that_cannot_be_used_is_named(box: Sandbox) -> None:
     with pytest.raises(ValueError, match="the problem cannot be used: a reference must be a dict"):
         box.check_problem("", [])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="asserts nothing"):
+    with pytest.raises(ValueError, match="assert nothing"):
         box.check_problem("", {"tests": "f()"})
 
 

@@ -219,3 +219,20 @@ def test_what_is_not_text_is_refused(box: Sandbox) -> None:
         box.check_stdio("print(1)", [(3, "1")])  # type: ignore[list-item]  # likewise
     with pytest.raises(ValueError, match=r"cases\[1\] must expect text, got 3"):
         box.check_stdio("1 / 0", [("", "1"), ("", 3)])  # type: ignore[list-item]  # likewise
+
+
+FAST_READER = """
+import os, sys
+for stream in (sys.stdin, sys.stdout): assert stream.mode in 'rw' and 'b' in stream.buffer.mode
+os.write(1, os.read(sys.stdin.fileno(), os.fstat(0).st_size))
+"""
+DEVICES = """
+print('x', file=open('/dev/stderr', 'w'))
+with open('/dev/stdin') as source, open('/dev/stdout', 'w') as out: out.write(source.read())
+"""
+
+
+@pytest.mark.parametrize("code", [FAST_READER, DEVICES])
+def test_fast_readers_and_device_files_work(box: Sandbox, code: str) -> None:
+    result = box.run(code, stdin="3 4\n")
+    assert (result.status, result.stdout) == (RunStatus.OK, "3 4\n"), result

@@ -273,6 +273,7 @@ def test_ways_to_write_a_test(box: Sandbox, tests: str) -> None:
         ("import pytest\n@pytest.mark.parametrize('a', [])\ndef test(a): assert add(a, 1) == 2",
          "skipped"),
         ("def test():\n    yield\n    assert add(1, 1) == 2", "yields"),
+        ("def double(x): return 2 * x\nassert double(2) == 4", "never use the program"),
     ],
 )  # fmt: skip
 def test_tests_at_fault_are_nobodys_failure(box: Sandbox, tests: str, match: str) -> None:
@@ -294,6 +295,11 @@ def test_tests_at_fault_are_nobodys_failure(box: Sandbox, tests: str, match: str
         "",
         "import no_such_module",
         "add = 5",
+        "add = None",
+        "add = dict",
+        "class add(Exception): pass",
+        "import math as add",
+        "add = property(len)",
         "del add",
     ],
 )

@@ -529,7 +529,7 @@ def test_a_peer_gives_plain_values_or_ends(messages: list[bytes], off: int) -> N
         theirs.shutdown(socket.SHUT_WR)
         peer = Channel(ours.fileno(), lambda operation, target, args: False)
         try:
-            value = peer.call(0, ([1],), {})
+            value = peer.call(Remote(peer, 0), ([1],), {})
         except PeerGone:
             assert peer.gone is not None
         except Exception as error:

@@ -20,9 +20,10 @@ from .amount import (
     to_be_reduced,
     to_be_worked_out,
 )
+from .approximation import without_approximations
 from .choice import Choice, read_choice
 from .collection import BAGS, RANGES, same_bags, same_ranges, same_sequences
-from .comparison import MAX_DEPTH, Comparison
+from .comparison import MAX_DEPTH, Comparison, any_of
 from .conventions import Conventions
 from .equations import assignment, same_equations
 from .expression import read_expression
@@ -38,7 +39,8 @@ _NEGATIONS = re.compile(
 )
 _AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
-_UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
+_APPROX = "\\approx"
+_UNSURE = ("\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
 def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
@@ -69,12 +71,23 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return True
     if right.count(",") > 20 + 4 * left.count(","):
         return False  # candidates by the dozen; comparing each with each would take its time
-    right = right.removeprefix("\\approx").removeprefix("=")
+    if _APPROX in left or _APPROX in right:
+        return _approximate(left, right, on)
+    right = right.removeprefix("=")
     if _takes_back(left, right):
         return False
     if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
         return False
     return on.same(left, right, 0)
+
+
+def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
+    r"""Two texts of which one has a decimal after its exact value, as ``12\pi \approx 37.7``."""
+    exact = without_approximations(answer)
+    if not exact or _APPROX in exact:
+        return False
+    golds = {without_approximations(gold) or gold, gold.rpartition(_APPROX)[2]}
+    return any_of(compared(text, exact, on) for text in golds if _APPROX not in text)
 
 
 def _bare(text: str) -> str:

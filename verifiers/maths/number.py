@@ -6,9 +6,11 @@ Only the written number is read, nothing is computed: ``2+3`` is no number here.
 from __future__ import annotations
 
 import functools
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from .conventions import Conventions
 from .latex import spelled
@@ -27,12 +29,14 @@ class Number:
         percent: it has a percent sign.
         unit: what stands after it, or its currency; empty where there is none.
         digits: digits after the decimal point, where it was written as a plain decimal.
+        double: the value is that of a double as languages print it, with 15 to 17 digits.
     """
 
     value: Fraction
     percent: bool = False
     unit: str = ""
     digits: int = 0
+    double: bool = False
 
 
 _DECIMAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
@@ -109,7 +113,21 @@ def read_respelled(text: str) -> Number | None:
             return None
         money, unit = priced_in, ""
     digits = len(body["decimal"].partition(".")[2]) if body["decimal"] and not magnitude else 0
-    return Number(-value if body["sign"] == "-" else value, percent, unit or money, digits)
+    double = not magnitude and _printed(body.group())
+    value = -value if body["sign"] == "-" else value
+    return Number(value, percent, unit or money, digits, double)
+
+
+def _printed(text: str) -> bool:
+    """Whether a number is the shortest decimal of some double, with 15 digits or more."""
+    if len(text) < 16 or "." not in text:
+        return False
+    try:
+        shortest = repr(float(text))
+    except ValueError:
+        return False
+    figures = shortest.partition("e")[0].lstrip("-0.").replace(".", "")
+    return len(figures) >= 15 and Fraction(shortest) == Fraction(text)
 
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
@@ -118,28 +136,46 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
     if not same_unit(gold.unit, answer.unit) and (both or not conventions.units):
         return False
     if gold.percent == answer.percent:
-        return _equal(gold.value, answer, conventions)
+        return _equal(gold, answer, conventions)
     if gold.unit or answer.unit:
         return False  # 5% is not 5 dollars
     written = answer.value
     scaled = written / 100 if answer.percent else written * 100  # on the scale of gold's number
     readings = {"unit": [written], "value": [scaled], "either": [written, scaled]}
     return any(
-        _equal(gold.value, Number(reading, digits=answer.digits), conventions)
+        _equal(gold, replace(answer, value=reading), conventions)
         for reading in readings[conventions.percent]
     )
 
 
-def _equal(gold: Fraction, answer: Number, conventions: Conventions) -> bool:
-    if gold == answer.value:
+def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
+    if gold.value == answer.value or near_double(abs(gold.value - answer.value), answer):
         return True
     enough = conventions.rounded_digits
-    if enough is None or answer.digits < enough or _terminates(gold):
+    if enough is None:
         return False
-    return abs(gold - answer.value) <= Fraction(1, 2 * 10**answer.digits)
+    gap = abs(gold.value - answer.value)
+    if rounded(gold) and not answer.digits and not terminates(answer.value):
+        return gap * 2 * 10**gold.digits <= 1  # the reference is what was rounded
+    if answer.digits < enough or terminates(gold.value):
+        return False
+    return gap * 2 * 10**answer.digits <= 1
 
 
-def _terminates(value: Fraction) -> bool:
+def near_double(gap: Any, answer: Number) -> bool:
+    """Whether a printed double is within the error of a few operations of an exact value."""
+    if not answer.double or not answer.value:
+        return False
+    step = math.ulp(float(answer.value))
+    return bool(step < 1e-3 and gap <= 4 * step)
+
+
+def rounded(reference: Number) -> bool:
+    """Whether a reference may be a rounded value: a decimal of three figures or more."""
+    return reference.digits > 0 and abs(reference.value) * 10**reference.digits >= 100
+
+
+def terminates(value: Fraction) -> bool:
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:

@@ -71,6 +71,11 @@ def precise_number(value: Fraction) -> Any:
     return context.mpf(value.numerator) / value.denominator
 
 
+def magnitude(value: Any) -> float:
+    """About log10 of the size of a value of :func:`precise_value`; minus infinity of 0."""
+    return float(value.context.mag(value)) * math.log10(2)
+
+
 _Arithmetic = Mapping[str, Any]
 
 

@@ -9,11 +9,12 @@ from math import gcd
 from .comparison import Comparison, all_of
 from .evaluate import precise_number, rounds_to
 from .expression import read_expression
-from .formula import UNDEFINED, inverse, names, number, product
+from .formula import UNDEFINED, constant, inverse, names, number, product
 from .identity import constant_value, same_function
 from .moment import Moment, same_moment, words_written
 from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
 from .shape import Kind, Shape
+from .unit import may_be_added, unit_ratio
 from .variables import same_letters
 
 # (-3)/(4): brackets around a part of a fraction say nothing. Those of (3)(4) do.
@@ -47,9 +48,12 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
     """Two formulas, each with its unit or percent sign."""
     if to_be_worked_out(gold, answer, on):
         return False
+    angle = _same_angle(gold, answer, on)
+    if angle is not None:
+        return angle
     left, unit = without_unit(gold)
     right, other_unit = without_unit(answer)
-    if unit != other_unit and ((unit and other_unit) or not on.how.units):
+    if unit != other_unit and not _units_fit(unit, other_unit, on):
         return False
     inner = read_respelled(right) if other_unit else None
     if inner is not None and inner.unit:
@@ -67,6 +71,29 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
         return False  # 7_{a} is no 7, though symbolic libraries drop the index
     endless = "\\infty" in answer and "\\infty" not in gold and not _LIMITS.search(answer)
     return False if endless or _half_open(answer) else _by_value(gold, answer, on)
+
+
+def _same_angle(gold: str, answer: str, on: Comparison) -> bool | None:
+    """An angle in degrees against one in radians; ``None`` for all else."""
+    degrees, other = (gold, answer) if "°" in gold else (answer, gold)
+    number_, rest = read_respelled(degrees), without_unit(other)
+    if (
+        number_ is None
+        or number_.unit != "degree"
+        or rest[1] not in {"", "radian", "rad", "radians"}
+    ):
+        return None
+    radians = read_expression(rest[0]) if "°" not in other and "\\pi" in other else None
+    if radians is None or not on.how.radians:
+        return None
+    scaled = product([number(number_.value / 180), constant("pi")])
+    return same_function(scaled, radians) is True and on.note("as an angle")
+
+
+def _units_fit(gold: str, answer: str, on: Comparison) -> bool:
+    if gold and answer:
+        return unit_ratio(answer, gold) == 1
+    return on.how.units and (bool(gold) or may_be_added(answer, Fraction(2)))
 
 
 _LIMITS = re.compile(r"\\(?:sum|int|lim|prod|iint|oint)")
@@ -111,7 +138,7 @@ def _rounded(gold: str, answer: str, on: Comparison) -> bool:
             return False
     elif right is not None and left is None:
         exact, number = constant_value(read_expression(gold) or UNDEFINED), right
-        if exact is not None and right.double and near_double(abs(exact - precise_number(right.value)), right):
+        if exact is not None and near_double(abs(exact - precise_number(right.value)), right):
             return True
         if enough is None or exact is None or right.digits < enough:
             return False

@@ -11,7 +11,7 @@ MEMBERS = ("exact", "some", "more")
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """How two written answers are held against each other.
+    r"""How two written answers are held against each other.
 
     Attributes:
         percent: what ``%`` means where only one side has it. ``"unit"``: it may be left out, so
@@ -22,6 +22,10 @@ class Conventions:
             number correctly rounded. ``None``: never. Against 3/4 only 0.75 counts.
         units: whether what the question names may be left out or added: a unit (``5`` for
             ``5 cm``), a base, am or pm. Two different units are never the same.
+        conversions: whether a quantity may be given in another unit of the same kind, exactly:
+            ``200 cm`` for ``2 m``, ``150 minutes`` for ``2.5 hours``.
+        radians: whether an angle in degrees may be given in radians and the reverse: ``60^\\circ``
+            and ``\\frac{\\pi}{3}``. One side must bear the degree sign, the other must hold pi.
         case: whether letter case counts in words. In variables and choices it always does.
         ordered: whether the order of a bare list counts. A set has none, a tuple always one.
         brackets: whether ``(1, 2)`` and ``1, 2`` differ.
@@ -40,6 +44,8 @@ class Conventions:
     percent: str = "either"
     rounded_digits: int | None = 6
     units: bool = True
+    conversions: bool = True
+    radians: bool = True
     case: bool = False
     ordered: bool = False
     brackets: bool = True

@@ -31,6 +31,7 @@ from .formula import UNDEFINED
 from .latex import balanced, spelled
 from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
+from .wording import labelled_value, same_wording, without_quantifier
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
@@ -74,6 +75,10 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     if _APPROX in left or _APPROX in right:
         return _approximate(left, right, on)
     right = right.removeprefix("=")
+    if "for" in left or "for" in right:
+        (left, domain), (right, given) = without_quantifier(left), without_quantifier(right)
+        if given and given != domain:
+            return False
     if _takes_back(left, right):
         return False
     if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
@@ -133,7 +138,9 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         return same_times(a.moment, b.moment, gold, answer, on)
     if a.kind in BAGS or b.kind in BAGS:
         return same_bags(a, b, on, depth)
-    if Kind.WORDS in kinds:
+    if Kind.PROSE in kinds:
+        return _prose(a, b, on, depth)
+    if Kind.WORDS in kinds and not (a.kind is Kind.EXPRESSION and b.text.isalpha()):
         return _words(a, b, on)
     return _structures(gold, a, b, on, depth)
 
@@ -177,20 +184,24 @@ def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> boo
     return on.note("by the option's text") if same else same
 
 
+def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
+    if a.kind is b.kind:
+        return same_wording(a.parts, b.parts, on, depth)
+    value = labelled_value(b.parts) if b.kind is Kind.PROSE else None
+    return value is not None and on.same(a.text, value, depth + 1) is True
+
+
 def _words(a: Shape, b: Shape, on: Comparison) -> bool:
     left, right = words_of(a.text), words_of(b.text)
     if on.how.case and _bare(a.text) != _bare(b.text):
         return False
-    if left and right:
-        return left == right
-    other = (b.text if left else a.text).replace(" ", "")
-    return other.lower() == (left or right) and len(other) > 1
+    return bool(left) and left == right
 
 
 # -- golds -------------------------------------------------------------------------------------
 
 _ATOMS = frozenset(
-    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.MOMENT, Kind.INFINITE,
+    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.PROSE, Kind.MOMENT, Kind.INFINITE,
      Kind.CONGRUENCE)
 )  # fmt: skip
 _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}

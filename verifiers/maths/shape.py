@@ -13,7 +13,8 @@ from enum import Enum, auto
 from .expression import read_expression
 from .latex import split_top
 from .moment import Moment, read_clock, read_moment
-from .number import Number, read_respelled
+from .number import Number, read_respelled, without_unit
+from .wording import compound, counted, is_word, words_and_values
 
 
 class Kind(Enum):
@@ -34,6 +35,7 @@ class Kind(Enum):
     INFINITE = auto()
     EMPTY = auto()
     WORDS = auto()
+    PROSE = auto()
     EXPRESSION = auto()
 
 
@@ -91,7 +93,7 @@ def read_shape(text: str) -> Shape:
     moment = read_moment(text)
     if moment is not None:
         return Shape(Kind.MOMENT, text, moment=moment)
-    number = read_respelled(text) or _computed(text)
+    number = read_respelled(text) or compound(text) or _computed(text)
     if number is not None:
         return Shape(Kind.NUMBER, text, number=number)
     if text in _INFINITE:
@@ -202,6 +204,12 @@ def _closes_at_end(text: str) -> bool:
 
 
 def _atom(text: str) -> Shape:
+    number = counted(text)
+    if number is not None:
+        return Shape(Kind.NUMBER, text, number=number)
+    words = words_of(text)
+    if not words and words_and_values(without_unit(text)[0]):
+        return Shape(Kind.PROSE, text, words_and_values(text))
     base = _BASE.fullmatch(text)
     if base:
         return Shape(
@@ -211,9 +219,7 @@ def _atom(text: str) -> Shape:
         terms = tuple(split_top(text, ":"))
         if all(read_expression(term) is not None for term in terms):
             return Shape(Kind.RATIO, text, terms, moment=read_clock(text))
-    if words_of(text):
-        return Shape(Kind.WORDS, text)
-    return Shape(Kind.EXPRESSION, text)
+    return Shape(Kind.WORDS if words else Kind.EXPRESSION, text)
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -236,15 +242,24 @@ _WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
 def words_of(text: str) -> str:
     r"""The words of a text that is nothing but words, in lower case, else the empty string.
 
-    Words stand in ``\text{}``, or are bare and have four letters or more: ``abc`` may be a
-    product.
+    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals keep
+    their case: ``HHT``, ``IV``. An article at the start is left out.
     """
     plain = _TEXT.sub(r"\1", text)
     if not _WORDS.fullmatch(plain):
         return ""
-    if plain == text and max((len(word) for word in plain.split()), default=0) < 4:
-        return ""
-    return " ".join(plain.lower().strip(" .").split())
+    words = plain.strip(" .").split()
+    if plain == text and max((len(word) for word in words), default=0) < 4:
+        if len(words) != 1 or not is_word(words[0]):
+            return ""
+    if len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
+        words = words[1:]
+    if len(words) == 1 and words[0].isupper() and len(words[0]) < 4:
+        return _SHOUTED.get(words[0], words[0])
+    return " ".join(words).lower()
+
+
+_SHOUTED = {word: word.lower() for word in ("YES", "NO", "ODD", "DNE", "ALL", "ONE", "TWO", "SIX")}
 
 
 _ORDER = re.compile(r"(<|>|\\[lg]e(?![A-Za-z]))")

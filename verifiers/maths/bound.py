@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .latex import split_top
+from .latex import split_top, squeezed
 from .variables import letters, renamed
 
 _LETTER = r"[A-Za-z](?:_\{?\w\}?)?"
@@ -24,10 +24,9 @@ _KIND = (
 _SET = r"\\in ?\\mathbb\{?[A-Z]\}?(?:[\^_](?:\{[^{}]{1,8}\}|[+*\d]))?"
 _INTRO = r"(?:for (?:all |any |every |each |some )?|where |with |\\forall ?|such that |and )"
 _TAIL = re.compile(
-    rf"(?P<core>[^ ,].*?)[,;( ]*(?<![A-Za-z\\])(?:"
-    rf"{_INTRO}?(?P<in>{_LETTERS}) ?(?P<set>{_SET})"
-    rf"|{_INTRO}(?P<kind>{_KIND})?(?P<all>{_LETTERS})?(?: ?(?P<set2>{_SET}))?"
-    rf"|{_INTRO}?(?P<who>{_LETTERS}) (?:is|are|be|being) (?P<what>{_KIND})"
+    rf"(?P<core>[^ ,].*?)(?:[,;(][,;( ]*{_INTRO}?(?P<in>{_LETTERS}) ?(?P<set>{_SET})"
+    rf"|[,;( ]*(?<![A-Za-z\\]){_INTRO}(?P<kind>{_KIND})?(?P<all>{_LETTERS})?(?: ?(?P<set2>{_SET}))?"
+    rf"|[,;( ]*(?<![A-Za-z\\]){_INTRO}?(?P<who>{_LETTERS}) (?:is|are|be|being) (?P<what>{_KIND})"
     rf")[ ).]*"
 )
 _ORDER = re.compile(r"[<>]|\\(?:le|ge|ne)(?![A-Za-z])")
@@ -36,6 +35,9 @@ _CONDITION = re.compile(
     r"(?P<rule>[^,;()=]{1,30}(?:[<>]|\\(?:le|ge|ne)(?![A-Za-z]))[^,;()=]{1,30})\)? ?"
 )
 _SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}")
+_RANGED = re.compile(rf"\\text\{{ ?(?:all|every|any) ?({_KIND}?)\}}")
+_HEAD = re.compile(rf"(?:{_LETTER}|\({_LETTERS}\))=")
+_INDEX = re.compile(r"\\(?:sum|prod)_\{([a-z])=")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _FUNCTION = re.compile(
     rf"(?P<name>[A-Za-z])(?:\((?P<of>{_LETTER}(?:,{_LETTER})*)\))?(?P<is>=|\\equiv ?)"
@@ -66,9 +68,13 @@ def stated(text: str) -> Stated:
     """Take off what is said of the letters at the end of a respelled, squeezed text."""
     builder = _SET_OF.fullmatch(text)
     text = f"{builder['core']},{builder['of']}" if builder else text
+    ranged = _RANGED.match(text)
+    if ranged and _ORDER.search(text, ranged.end()):
+        rest = text[ranged.end() :]
+        return Stated(rest, dict.fromkeys(letters(rest), _set(ranged[1])))
     if "\\in" not in text and " " not in text and "\\forall" not in text:
         return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
-    plain = " ".join(_TEXT.sub(r" \1 ", text).replace("\\ ", " ").split())
+    plain = " ".join(_TEXT.sub(r" \1 ", text).replace("\\forall", " \\forall").split())
     found = _TAIL.fullmatch(plain)
     if found is None:
         return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
@@ -77,7 +83,7 @@ def stated(text: str) -> Stated:
     bound = dict.fromkeys(re.findall(_LETTER, who.replace("and", ",")), _set(kind))
     if not bound and not found["kind"]:
         return Stated(text, {})
-    return _restricted(found["core"].rstrip(" ,;(").replace(" ", ""), bound)
+    return _restricted(squeezed(found["core"].rstrip(" ,;(")), bound)
 
 
 def _set(kind: str) -> str:
@@ -105,6 +111,14 @@ def _restricted(text: str, bound: dict[str, str]) -> Stated:
 def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
     """The answer under the names of the gold, as far as it may have chosen its own."""
     core = _same_arguments(gold.core, answer.core)
+    indices = _INDEX.search(gold.core), _INDEX.search(core)
+    if indices[0] and indices[1] and indices[0][1] not in letters(core):
+        core = renamed(core, {indices[1][1]: indices[0][1]})
+    heads = _HEAD.match(gold.core), _HEAD.match(core)
+    if heads[0] and "=" not in core:  # the name may be left out
+        gold = Stated(gold.core[heads[0].end() :], gold.bound, gold.rule)
+    elif heads[1] and "=" not in gold.core:
+        core = core[heads[1].end() :]
     mine, theirs = letters(gold.core), letters(core)
     lost, new = sorted(mine - theirs), sorted(theirs - mine)
     if not lost or len(lost) != len(new) or len(lost) > _MOST_RENAMED:
@@ -121,7 +135,9 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
 
 def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -> bool:
     """Whether a letter of the gold is one that each answer may choose."""
-    if old in gold.bound or new in answer.bound:
+    if old in gold.bound or new in answer.bound or old in letters(gold.rule) & letters(gold.core):
+        return True
+    if {old, new} <= set("CcK") and f"+{old}" in gold.core and f"+{new}" in core:
         return True
     head = _FUNCTION.match(gold.core)
     if head and (head["of"] or head["name"] == "y") and {old, new} <= _CONSTANTS:

@@ -77,6 +77,7 @@ _NOTHING = frozenset((
     "no real solutions", "empty set", "the empty set", "there is no solution",
     "there are no solutions", "no such solution", "no roots", "no real roots",
 ))  # fmt: skip
+_MOST_SIGNS = 4
 _EVERYTHING = frozenset(
     ("all real numbers", "all reals", "the real numbers", "the set of all real numbers")
 )
@@ -163,11 +164,13 @@ def _matrix(found: re.Match[str]) -> Shape | None:
 
 
 def _signs(text: str) -> list[str]:
-    r"""``1 \pm x`` as both its values; a second sign must be a ``\mp`` that follows the first."""
+    r"""``1 \pm x`` as both its values, ``(\pm 1,\pm 2)`` as all four; a ``\mp`` follows its sign."""
     upper, lower = text.count("\\pm"), text.count("\\mp")
-    if upper != 1 or lower > 1:
+    if text.startswith("\\{") or not 1 <= upper <= _MOST_SIGNS or lower > 1 or (lower and upper > 1):
         return [text]
     plus, minus = _signed(text, "\\pm", "+"), _signed(text, "\\pm", "-")
+    if upper > 1:
+        return [*_signs(plus), *_signs(minus)]
     return [_signed(plus, "\\mp", "-"), _signed(minus, "\\mp", "+")] if lower else [plus, minus]
 
 
@@ -175,7 +178,8 @@ def _bracketed(text: str) -> Shape | None:
     if text.startswith("\\{") and text.endswith("\\}"):
         inside = text[2:-2]
         opens_again = inside.find("\\}") < inside.find("\\{")  # \{1\},\{2\} is not one set
-        return None if opens_again else Shape(Kind.SET, text, _split(inside))
+        members = tuple(sign for part in _split(inside) for sign in _signs(part))
+        return None if opens_again else Shape(Kind.SET, text, members)
     if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}":
         return None
     if not _closes_at_end(text):

@@ -21,7 +21,7 @@ from .amount import (
     to_be_worked_out,
 )
 from .choice import Choice, read_choice
-from .collection import BAGS, RANGES, same_bags, same_ranges, same_sequences
+from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, same_sequences
 from .comparison import MAX_DEPTH, Comparison
 from .conventions import Conventions
 from .equations import assignment, same_equations
@@ -30,7 +30,7 @@ from .formula import UNDEFINED
 from .latex import balanced, spelled
 from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
-from .wording import labelled_value, same_wording, without_quantifier
+from .wording import labelled_value, same_wording, without_quantifier, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
@@ -114,6 +114,8 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     option = _option(gold, answer, on, depth)
     if option is not None:
         return option
+    if b.kind is Kind.EQUATION and (a.kind is Kind.TUPLE or a.parts[:1] != b.parts[:1]):
+        b = named_members(b)
     if Kind.EQUATION in kinds and a.kind is not Kind.LIST and b.kind is not Kind.LIST:
         return same_equations(a, b, on, depth)
     for kind in (Kind.EMPTY, Kind.INFINITE):
@@ -123,10 +125,10 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         if a.moment is None or b.moment is None:
             return False
         return same_times(a.moment, b.moment, gold, answer, on)
-    if a.kind in BAGS or b.kind in BAGS:
-        return same_bags(a, b, on, depth)
     if Kind.PROSE in kinds:
         return _prose(a, b, on, depth)
+    if a.kind in BAGS or b.kind in BAGS:
+        return same_bags(a, b, on, depth)
     if Kind.WORDS in kinds and not (a.kind is Kind.EXPRESSION and b.text.isalpha()):
         return _words(a, b, on)
     return _structures(gold, a, b, on, depth)
@@ -172,8 +174,11 @@ def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> boo
 
 
 def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
-    if a.kind is b.kind:
-        return same_wording(a.parts, b.parts, on, depth)
+    if a.kind is b.kind or Kind.LIST in {a.kind, b.kind}:  # row 2 column 6; row 2, column 6
+        left, right = (
+            s.parts if s.kind is Kind.PROSE else words_and_values(s.text) for s in (a, b)
+        )
+        return same_wording(left, right, on, depth)
     value = labelled_value(b.parts) if b.kind is Kind.PROSE else None
     return value is not None and on.same(a.text, value, depth + 1) is True
 
@@ -188,8 +193,8 @@ def _words(a: Shape, b: Shape, on: Comparison) -> bool:
 # -- golds -------------------------------------------------------------------------------------
 
 _ATOMS = frozenset(
-    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.PROSE, Kind.MOMENT, Kind.INFINITE,
-     Kind.CONGRUENCE)
+    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.PROSE, Kind.MOMENT,
+     Kind.INFINITE, Kind.CONGRUENCE)
 )  # fmt: skip
 _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 

@@ -33,7 +33,7 @@ _SPELLING = {
 }  # fmt: skip
 
 _TEXT = re.compile(
-    r"\\(?:text|mbox|textbf|textit|textrm|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
+    r"\\(?:text|mbox|textbf|textit|textrm|textnormal|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
     r"boldsymbol|bm|underline)"
     r"\s*\{([^{}]*)\}"
 )

@@ -28,7 +28,7 @@ class Number:
         percent: it has a percent sign.
         unit: what stands after it, or its currency; empty where there is none.
         digits: digits after the decimal point, where it was written as a plain decimal.
-        compound: it was written in several units, as ``2 h 30 min``, so its unit cannot be left out.
+        compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.
     """
 
     value: Fraction
@@ -42,7 +42,8 @@ _DECIMAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\
 _SIGNED = rf"[-+]?{_DECIMAL}"
 _GROUPED = rf"(?:{_SIGNED}|\({_SIGNED}\)|\{{{_SIGNED}\}})"
 _BODY = re.compile(
-    rf"(?P<sign>[-+]?)(?P<currency>(?:US)?[$€£¥₹]|(?:\\text\{{ ?)?(?:{'|'.join(CODES)})\.? ?\}}?|)(?:"
+    rf"(?P<sign>[-+]?)"
+    rf"(?P<currency>(?:US)?[$€£¥₹]|(?:\\text\{{ ?)?(?:{'|'.join(CODES)})\.? ?\}}?|)(?:"
     rf"(?P<whole>\d+) ?\\frac\{{(?P<part>\d+)\}}\{{(?P<parts>\d+)\}}"
     rf"|(?P<whole2>\d+) (?P<part2>\d+)/(?P<parts2>\d+)"
     rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<bottom>{_SIGNED})\}}"
@@ -149,6 +150,8 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
 
 def _equal(gold: Fraction, answer: Number, conventions: Conventions) -> bool:
     if gold == answer.value:
+        return True
+    if conventions.allows(gold - answer.value, gold):
         return True
     enough = conventions.rounded_digits
     if enough is None or answer.digits < enough or _terminates(gold):

@@ -87,9 +87,15 @@ _INFINITE = {
 }  # fmt: skip
 
 
+# \text{ boys, } is a word and a comma, and so is \text{, remainder }
+_INNER_COMMA = re.compile(r"\\text\{ ?(,?)([^{},]+)(,?) ?\}")
+
+
 @functools.lru_cache(maxsize=4096)
 def read_shape(text: str) -> Shape:
     """Read the outermost structure of a respelled, squeezed text."""
+    if "," in text and "\\text" in text:
+        text = _INNER_COMMA.sub(r"\1\\text{\2}\3", text)
     moment = read_moment(text)
     if moment is not None:
         return Shape(Kind.MOMENT, text, moment=moment)
@@ -236,22 +242,23 @@ def _signed(text: str, mark: str, sign: str) -> str:
 
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_LETTER = re.compile("(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
 
 
 def words_of(text: str) -> str:
     r"""The words of a text that is nothing but words, in lower case, else the empty string.
 
-    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals keep
-    their case: ``HHT``, ``IV``. An article at the start is left out.
+    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals
+    keep their case: ``HHT``, ``IV``. An article at the start is left out.
     """
     plain = _TEXT.sub(r"\1", text)
-    if not _WORDS.fullmatch(plain):
+    if not _WORDS.fullmatch(plain) or (plain != text and _LETTER.search(_TEXT.sub(" ", text))):
         return ""
     words = plain.strip(" .").split()
-    if plain == text and max((len(word) for word in words), default=0) < 4:
-        if len(words) != 1 or not is_word(words[0]):
-            return ""
+    short = plain == text and max((len(word) for word in words), default=0) < 4
+    if short and not (len(words) == 1 and is_word(words[0])):
+        return ""
     if len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
         words = words[1:]
     if len(words) == 1 and words[0].isupper() and len(words[0]) < 4:

@@ -37,6 +37,7 @@ _NEGATIONS = re.compile(
     r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_CAPITAL = re.compile("[A-Z]")
 _AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
@@ -118,6 +119,8 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         b = named_members(b)
     if Kind.EQUATION in kinds and a.kind is not Kind.LIST and b.kind is not Kind.LIST:
         return same_equations(a, b, on, depth)
+    if Kind.PROSE in kinds:
+        return _prose(a, b, on, depth)
     for kind in (Kind.EMPTY, Kind.INFINITE):
         if kind in kinds:
             return a.kind is b.kind and a.mark == b.mark
@@ -125,8 +128,8 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         if a.moment is None or b.moment is None:
             return False
         return same_times(a.moment, b.moment, gold, answer, on)
-    if Kind.PROSE in kinds:
-        return _prose(a, b, on, depth)
+    if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(_CAPITAL.fullmatch, b.parts)):
+        return words_of(a.text) == "".join(b.parts)  # B, C, A for BCA
     if a.kind in BAGS or b.kind in BAGS:
         return same_bags(a, b, on, depth)
     if Kind.WORDS in kinds and not (a.kind is Kind.EXPRESSION and b.text.isalpha()):
@@ -179,6 +182,8 @@ def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
             s.parts if s.kind is Kind.PROSE else words_and_values(s.text) for s in (a, b)
         )
         return same_wording(left, right, on, depth)
+    if a.kind is Kind.RATIO and b.parts[1::2] == ("\\text{to}",) and len(b.parts) == 3:
+        return on.same(a.text, f"{b.parts[0]}:{b.parts[2]}", depth + 1) is True
     value = labelled_value(b.parts) if b.kind is Kind.PROSE else None
     return value is not None and on.same(a.text, value, depth + 1) is True
 

@@ -135,6 +135,11 @@ def _structure(text: str) -> Shape | None:
     if len(pieces) > 1:
         return Shape(Kind.UNION, text, tuple(pieces))
     if _RELATION.search(text):
+        links = [link.strip() for link in _ORDER.split(text)]
+        if "\\text" in text and all(map(words_of, links[::2])):  # Ann < Bob < Carl
+            forward = "<" in links or "\\le" in links
+            turned = [_TURNED.get(link, link) for link in reversed(links)]
+            return Shape(Kind.PROSE, text, tuple(links if forward else turned))
         return Shape(Kind.RELATION, text)
     sides = split_top(text, "=")
     if len(sides) > 1:
@@ -270,6 +275,7 @@ _SHOUTED = {word: word.lower() for word in ("YES", "NO", "ODD", "DNE", "ALL", "O
 
 
 _ORDER = re.compile(r"(<|>|\\[lg]e(?![A-Za-z]))")
+_TURNED = {">": "<", "\\ge": "\\le"}
 _VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?|\\(?:alpha|beta|theta|phi|lambda|mu)")
 
 
@@ -282,8 +288,7 @@ def as_interval(text: str) -> Shape | None:
     if len(pieces) not in {3, 5} or "=" in text:
         return None
     if {sign in {">", "\\ge"} for sign in pieces[1::2]} == {True}:  # from the least to the greatest
-        turned = {">": "<", "\\ge": "\\le"}
-        pieces = [turned.get(piece, piece) for piece in reversed(pieces)]
+        pieces = [_TURNED.get(piece, piece) for piece in reversed(pieces)]
     if any(sign in {">", "\\ge"} for sign in pieces[1::2]):
         return None
     if len(pieces) == 3 and _VARIABLE.fullmatch(pieces[0]):

@@ -104,6 +104,8 @@ _IRREGULAR = frozenset((
     "homework", "work", "fuel", "gas", "staff", "salmon", "trout", "shrimp", "furniture",
     "luggage", "bacteria", "data",
 ))  # fmt: skip
+_GROUPS = frozenset(("pair", "pairs", "couple", "couples", "quarter", "quarters"))
+"""May be left out of a reference that counts them, but not added to a number."""
 _TAIL = re.compile(
     r" (?:total|altogether|in total|in all|each|remaining|left|apart|tall|wide|high|long|deep|old|"
     r"(?:per|of|in|for|from|on|on the|in the|of the|for the|from the|a|an) [a-z]+(?: [a-z]+)?)"
@@ -157,7 +159,8 @@ def read_unit(text: str) -> str | None:
         return name
     words = re.sub("(?: in)? total$", "", name.lower()).split()
     allowed = all(word.replace("/", "").isalpha() for word in words)
-    return " ".join(words) if allowed and len(words) <= 6 and not _operates(words) else None
+    stated = [word for word in words if word not in _GROUPS]
+    return " ".join(words) if allowed and len(words) <= 6 and not _operates(stated) else None
 
 
 def _written(text: str) -> str:

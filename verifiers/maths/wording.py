@@ -205,7 +205,8 @@ def compound(text: str) -> Number | None:
     while at < len(flat) and (part := _PART.match(flat, at)):
         parts.append((Fraction(part[1]), _MARKS.get(part[2], part[2].rstrip("."))))
         at = part.end()
-    if len(parts) < 2 or at < len(flat):
+    marked = len(parts) == 1 and flat[-1:] in _MARKS  # 5' is 5 feet
+    if at < len(flat) or (len(parts) < 2 and not marked):
         return None
     if parts[0][1] == "°":
         if any(unit not in _ARC for _, unit in parts[1:]):
@@ -214,7 +215,7 @@ def compound(text: str) -> Number | None:
         return Number(total, unit="degree", compound=True)
     smallest = parts[-1][1]
     sizes = [unit_ratio(unit, smallest) for _, unit in parts]
-    if None in sizes or unit_ratio(smallest, smallest.upper() + "?") is not None:
+    if None in sizes:
         return None
     known = [size for size in sizes if size is not None]
     if any(a <= b for a, b in pairwise(known)):

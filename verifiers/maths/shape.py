@@ -247,6 +247,7 @@ def _signed(text: str, mark: str, sign: str) -> str:
 
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_RUN = re.compile("[A-Za-z]+")
 _LETTER = re.compile("(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
 
@@ -261,9 +262,10 @@ def words_of(text: str) -> str:
     if not _WORDS.fullmatch(plain) or (plain != text and _LETTER.search(_TEXT.sub(" ", text))):
         return ""
     words = plain.strip(" .").split()
-    short = plain == text and max((len(word) for word in words), default=0) < 4
-    if short and not (len(words) == 1 and is_word(words[0])):
-        return ""
+    if plain == text:
+        runs = _RUN.findall(text)
+        if not (is_word(runs[0]) if len(runs) == 1 else max(map(len, runs)) > 3):
+            return ""
     if len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
         words = words[1:]
     if len(words) == 1 and words[0].isupper() and len(words[0]) < 4:

@@ -53,7 +53,8 @@ def is_word(run: str) -> bool:
     """
     if not _WORD_LIKE.fullmatch(run) or run in _NOT_WORDS:
         return False
-    return not run.islower() or bool(set(run) & set("eo")) or list(run) != sorted(run)
+    vowels = "eo" if len(run) < 4 else "eiou"  # ai may be a product, chip is none
+    return not run.islower() or bool(set(run) & set(vowels)) or list(run) != sorted(run)
 
 
 def _is_long_word(run: str) -> bool:

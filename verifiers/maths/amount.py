@@ -7,9 +7,9 @@ from fractions import Fraction
 from math import gcd
 
 from .comparison import Comparison, all_of
-from .evaluate import precise_number, rounds_to
+from .evaluate import precise_number, real_value, rounds_to
 from .expression import read_expression
-from .formula import UNDEFINED, constant, inverse, names, number, product
+from .formula import UNDEFINED, Node, constant, inverse, names, number, product
 from .identity import constant_value, same_function
 from .moment import Moment, same_moment, words_written
 from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
@@ -67,6 +67,8 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
         return on.same(gold.rstrip("%"), answer.rstrip("%"), depth + 1)
     if not same_letters(gold, answer):
         return _without_effect(gold, answer)
+    if _PRIMED.search(answer) and not _PRIMED.search(gold):
+        return False
     if _INDEXED.search(answer) and not _INDEXED.search(gold):
         return False  # 7_{a} is no 7, though symbolic libraries drop the index
     endless = "\\infty" in answer and "\\infty" not in gold and not _LIMITS.search(answer)
@@ -98,6 +100,7 @@ def _units_fit(gold: str, answer: str, on: Comparison) -> bool:
 
 _LIMITS = re.compile(r"\\(?:sum|int|lim|prod|iint|oint)")
 _INDEXED = re.compile(r"(?<![_^])[\d)\]]_")
+_PRIMED = re.compile(r"[\d)]['′″]")
 _BRACKET = re.compile(r"[][()]")
 
 
@@ -126,7 +129,18 @@ def _by_value(gold: str, answer: str, on: Comparison) -> bool | None:
     if left is None or right is None:
         return None
     same = same_function(left, right)
-    return True if same is False and _rounded(gold, answer, on) else same
+    if same is False:
+        return _rounded(gold, answer, on) or _near(left, right, on)
+    return same
+
+
+def _near(gold: Node, answer: Node, on: Comparison) -> bool:
+    if not (on.how.tolerance or on.how.relative_tolerance):
+        return False
+    exact, given = real_value(constant_value(gold)), real_value(constant_value(answer))
+    if exact is None or given is None or not on.how.allows(exact - given, exact):
+        return False
+    return on.note("within the tolerance")
 
 
 def _rounded(gold: str, answer: str, on: Comparison) -> bool:
@@ -257,8 +271,9 @@ def same_amounts(a: Number, b: Number, on: Comparison) -> bool:
         return False
     if a.percent != b.percent:
         on.note("as a percentage")
-    elif a.value != b.value:
-        on.note(f"rounded to {b.digits} digits")
+    elif a.value != b.value and unit_ratio(b.unit, a.unit) in {None, 1}:
+        near = on.how.allows(a.value - b.value, a.value)
+        on.note("within the tolerance" if near else f"rounded to {b.digits} digits")
     if bool(a.unit) != bool(b.unit):
         on.note("a unit is left out")
     return True

@@ -6,6 +6,7 @@ What follows a formula and says which values its letters take is read here too: 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterator
@@ -44,6 +45,7 @@ _FUNCTION = re.compile(
 )
 _MAPS = re.compile(rf"(?:[a-z]:)?(?P<of>{_LETTER})\\mapsto ?")
 _SETS = {"integer": "Z", "natural": "N", "real": "R", "complex": "C", "rational": "Q"}
+_SIGNS = ("positive", "negative", "odd", "even", "prime")
 _FAMILY = frozenset("klmnstrj")
 _CONSTANTS = frozenset("abcdkABCDKmr")
 _MOST_RENAMED = 3
@@ -64,6 +66,7 @@ class Stated:
     rule: str = ""
 
 
+@functools.lru_cache(maxsize=4096)
 def stated(text: str) -> Stated:
     """Take off what is said of the letters at the end of a respelled, squeezed text."""
     builder = _SET_OF.fullmatch(text)
@@ -89,7 +92,7 @@ def stated(text: str) -> Stated:
 def _set(kind: str) -> str:
     named = re.search(r"\\mathbb\{?([A-Z])\}?(.*)", kind.strip())
     found = next((letter for word, letter in _SETS.items() if word in kind), "")
-    sign = next((word for word in ("positive", "negative", "odd", "even", "prime") if word in kind), "")
+    sign = next((word for word in _SIGNS if word in kind), "")
     return "".join(named.groups()) if named else f"{sign}{found}"
 
 
@@ -101,9 +104,14 @@ def _restricted(text: str, bound: dict[str, str]) -> Stated:
     core, rule = found["core"].strip(" ,"), found["rule"].strip()
     assigned = {side[0] for part in split_top(core, ",") for side in [part.split("=")] if side[1:]}
     about = letters(rule)
-    if _ORDER.search(core) or not about <= letters(core) | set(bound) or about & assigned or not about:
+    if _ORDER.search(core) or not about <= letters(core) | set(bound) or about & assigned:
         return Stated(text, bound)
-    if "\\begin" in core or len(split_top(core, ",")) > 1 or core.count("(") != core.count(")"):
+    if (
+        not about
+        or "\\begin" in core
+        or len(split_top(core, ",")) > 1
+        or core.count("(") != core.count(")")
+    ):
         return Stated(text, bound)
     return Stated(core, bound, rule)
 
@@ -125,7 +133,8 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
         if core != answer.core:
             yield Stated(core, answer.bound, answer.rule)
         return
-    if not all(_may_be_named(gold, core, answer, old, name) for old, name in zip(lost, new, strict=True)):
+    pairs = zip(lost, new, strict=True)
+    if not all(_may_be_named(gold, core, answer, old, name) for old, name in pairs):
         return
     for order in itertools.permutations(lost):
         names = dict(zip(new, order, strict=True))

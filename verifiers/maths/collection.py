@@ -68,7 +68,7 @@ def _without_factor(matrix: Shape) -> Shape | None:
 def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     """Lists and sets: against each other, a single value, or a range given by inequalities."""
     if Kind.EQUATION in {a.kind, b.kind}:
-        a, b = _named_members(a), _named_members(b)
+        a, b = named_members(a), named_members(b)
     if not (a.kind in BAGS and b.kind in BAGS):
         return _bag_and_other(a, b, on, depth)
     if _named_in_order(a, b):
@@ -106,7 +106,7 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
     return _regions(a, b, on) if points or (ranges and cases) else False
 
 
-def _named_members(shape: Shape) -> Shape:
+def named_members(shape: Shape) -> Shape:
     """``(a,b) = (2,5)`` as the list ``a = 2, b = 5``; any other shape as it is."""
     sides = [read_shape(side) for side in shape.parts]
     if shape.kind is not Kind.EQUATION or len(sides) != 2:
@@ -169,6 +169,7 @@ def _distinct(parts: Sequence[str], on: Comparison, depth: int) -> list[str]:
         return unique
     kept: list[str] = []
     notes = list(on.notes)
+    on = on.without_tolerance()  # {1, 1.01} has two members
     for part in unique:
         if not any(on.same(other, part, depth + 1) for other in kept):
             kept.append(part)

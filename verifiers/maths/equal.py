@@ -24,7 +24,7 @@ from .amount import (
 from .approximation import without_approximations
 from .bound import renamings, same_sets, stated
 from .choice import Choice, read_choice
-from .collection import BAGS, RANGES, same_bags, same_ranges, same_sequences
+from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, same_sequences
 from .comparison import MAX_DEPTH, Comparison, any_of
 from .conventions import Conventions
 from .equations import assignment, same_equations
@@ -33,13 +33,15 @@ from .formula import UNDEFINED
 from .latex import balanced, spelled
 from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
-from .wording import labelled_value, same_wording
+from .wording import labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
     r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_LETTER = re.compile("[A-Za-z]")
+_CAPITAL = re.compile("[A-Z]")
 _AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _APPROX = "\\approx"
@@ -82,7 +84,9 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
         return False
     found = on.same(left, right, 0)
-    return found if found else _as_stated(left, right, found, on)
+    if found or not (_LETTER.search(left) and _LETTER.search(right)):
+        return found
+    return _as_stated(left, right, found, on)
 
 
 def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:
@@ -91,13 +95,12 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
     if right.rule and not left.rule:
         return found  # 5 if x > 0 is less than 5
     said = (left.core, right.core) != (gold, answer)
-    candidates = [right] if said else []
-    for right in itertools.chain(candidates, renamings(left, right)):
-        if not same_sets(left.bound, right.bound, left.core):
+    for given in itertools.chain([right] if said else [], renamings(left, right)):
+        if not same_sets(left.bound, given.bound, left.core):
             continue
-        same = on.same(left.core, right.core, 0)
-        if same and right.rule:
-            same = on.same(left.rule, right.rule, 1)
+        same = on.same(left.core, given.core, 0)
+        if same and given.rule:
+            same = on.same(left.rule, given.rule, 1)
         if same:
             return on.note("under other names" if not said else "as far as said")
         found = None if same is None else found
@@ -145,8 +148,12 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     option = _option(gold, answer, on, depth)
     if option is not None:
         return option
+    if b.kind is Kind.EQUATION and (a.kind is Kind.TUPLE or a.parts[:1] != b.parts[:1]):
+        b = named_members(b)
     if Kind.EQUATION in kinds and a.kind is not Kind.LIST and b.kind is not Kind.LIST:
         return same_equations(a, b, on, depth)
+    if Kind.PROSE in kinds:
+        return _prose(a, b, on, depth)
     for kind in (Kind.EMPTY, Kind.INFINITE):
         if kind in kinds:
             return a.kind is b.kind and a.mark == b.mark
@@ -154,10 +161,10 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         if a.moment is None or b.moment is None:
             return False
         return same_times(a.moment, b.moment, gold, answer, on)
+    if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(_CAPITAL.fullmatch, b.parts)):
+        return words_of(a.text) == "".join(b.parts)  # B, C, A for BCA
     if a.kind in BAGS or b.kind in BAGS:
         return same_bags(a, b, on, depth)
-    if Kind.PROSE in kinds:
-        return _prose(a, b, on, depth)
     if Kind.WORDS in kinds and not (a.kind is Kind.EXPRESSION and b.text.isalpha()):
         return _words(a, b, on)
     return _structures(gold, a, b, on, depth)
@@ -203,8 +210,13 @@ def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> boo
 
 
 def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
-    if a.kind is b.kind:
-        return same_wording(a.parts, b.parts, on, depth)
+    if a.kind is b.kind or Kind.LIST in {a.kind, b.kind}:  # row 2 column 6; row 2, column 6
+        left, right = (
+            s.parts if s.kind is Kind.PROSE else words_and_values(s.text) for s in (a, b)
+        )
+        return same_wording(left, right, on, depth)
+    if a.kind is Kind.RATIO and b.parts[1::2] == ("\\text{to}",) and len(b.parts) == 3:
+        return on.same(a.text, f"{b.parts[0]}:{b.parts[2]}", depth + 1) is True
     value = labelled_value(b.parts) if b.kind is Kind.PROSE else None
     return value is not None and on.same(a.text, value, depth + 1) is True
 
@@ -219,8 +231,8 @@ def _words(a: Shape, b: Shape, on: Comparison) -> bool:
 # -- golds -------------------------------------------------------------------------------------
 
 _ATOMS = frozenset(
-    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.PROSE, Kind.MOMENT, Kind.INFINITE,
-     Kind.CONGRUENCE)
+    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.PROSE, Kind.MOMENT,
+     Kind.INFINITE, Kind.CONGRUENCE)
 )  # fmt: skip
 _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 

@@ -86,7 +86,9 @@ def _canonical(name: str) -> str:
         name = _ADORNED.sub("", name)
         if name.isupper() and (angle or len(name) == 2):
             name = min(name, name[::-1])
-    return " ".join(name.split()).lower() if len(name) > 3 and " " in name else name
+    name = " ".join(name.split()).replace("\\min", "min").replace("\\max", "max")
+    words = len(name) > 2 and name.replace(" ", "").isalpha() and not name.isupper()
+    return name.lower() if words else name
 
 
 def _related(gold: str, answer: str) -> bool:

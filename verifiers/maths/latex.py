@@ -48,7 +48,7 @@ _SPELLING = {
 }  # fmt: skip
 
 _TEXT = re.compile(
-    r"\\(?:text|mbox|textbf|textit|textrm|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
+    r"\\(?:text|mbox|textbf|textit|textrm|textnormal|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
     r"boldsymbol|bm|underline)"
     r"\s*\{([^{}]*)\}"
 )
@@ -85,7 +85,7 @@ _COMBINED = re.compile(
     r"|(?:\{\})?[_^]\{?(\d{1,9}|[a-z])\}?C_\{?(\d{1,9}|[a-z])\}?"
     r"|C_\{?([3-9]|\d\d{1,8}|[nmN])\}?\^\{?(\d{1,9}|[a-z])\}?)"
 )
-_BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
     r"| ?\(? ?(?:\\text\{ ?\(?)? ?(?:in )?base[- ]?\}? ?(?P<base>[a-z]+|\d{1,2})\)? ?\}?\)?)$"
@@ -107,7 +107,8 @@ def _in_base(found: re.Match[str]) -> str:
     return f"_{{{base}}}"
 
 
-_FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (  # what must stand in the text for it, what it looks like, what it becomes
+_FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
+    # what must stand in the text for it, what it looks like, what it becomes
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
@@ -239,7 +240,8 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
     if content in _UNIT_LETTERS and _VALUE_BEFORE.search(found.string, 0, found.start()):
         return "\\text{" + content + "}"  # 5\text{ m} is a length, 5m a product
     if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
-        return content
+        joined = content.isalpha() and found.string[: found.start()][-1:].isalpha()
+        return f" {content}" if joined else content  # \cdot\text{s} is not \cdots
     if _DIGITS.fullmatch(content) and found.string[found.end() : found.end() + 1] == "_":
         return content  # \text{2A}_{16}
     if re.fullmatch(r"\([A-Z]\)", content):

@@ -31,7 +31,7 @@ class Number:
         unit: what stands after it, or its currency; empty where there is none.
         digits: digits after the decimal point, where it was written as a plain decimal.
         double: the value is that of a double as languages print it, with 15 to 17 digits.
-        compound: it was written in several units, as ``2 h 30 min``, so its unit cannot be left out.
+        compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.
     """
 
     value: Fraction
@@ -46,7 +46,8 @@ _DECIMAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\
 _SIGNED = rf"[-+]?{_DECIMAL}"
 _GROUPED = rf"(?:{_SIGNED}|\({_SIGNED}\)|\{{{_SIGNED}\}})"
 _BODY = re.compile(
-    rf"(?P<sign>[-+]?)(?P<currency>(?:US)?[$€£¥₹]|(?:\\text\{{ ?)?(?:{'|'.join(CODES)})\.? ?\}}?|)(?:"
+    rf"(?P<sign>[-+]?)"
+    rf"(?P<currency>(?:US)?[$€£¥₹]|(?:\\text\{{ ?)?(?:{'|'.join(CODES)})\.? ?\}}?|)(?:"
     rf"(?P<whole>\d+) ?\\frac\{{(?P<part>\d+)\}}\{{(?P<parts>\d+)\}}"
     rf"|(?P<whole2>\d+) (?P<part2>\d+)/(?P<parts2>\d+)"
     rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<bottom>{_SIGNED})\}}"
@@ -168,6 +169,8 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
 def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
     if gold.value == answer.value or near_double(abs(gold.value - answer.value), answer):
         return True
+    if conventions.allows(gold.value - answer.value, gold.value):
+        return True
     enough = conventions.rounded_digits
     if enough is None:
         return False
@@ -200,6 +203,7 @@ def _ordinal_suffix(value: Fraction) -> str:
 
 
 def terminates(value: Fraction) -> bool:
+    """Whether a decimal writes a number exactly."""
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_ONES = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
+    "nineteen",
+)  # fmt: skip
+_TENS = (
+    "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+)  # fmt: skip
 _SMALL = {word: k for k, word in enumerate(_ONES)}
 _SMALL.update({word: 10 * k for k, word in enumerate(_TENS, 2)})
 MAGNITUDES = {
@@ -19,9 +25,11 @@ _ORDINALS = {
     "half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8,
     "ninth": 9, "twelfth": 12, "first": 1,
 }  # fmt: skip
-_COLLECTIVE = frozenset(
-    ["pair", "couple", "score", "gross", "brace", "trio", "duo", "quartet", "twin", "single", "double", "triple", "quadruple", "percent", "percentage", "permille", "mille", "myriad", "few", "several", "many", "nil", "naught", "nought", "null", "nothing", "k"]
-)
+_COLLECTIVE = frozenset((
+    "pair", "couple", "score", "gross", "brace", "trio", "duo", "quartet", "twin", "single",
+    "double", "triple", "quadruple", "percent", "percentage", "permille", "mille", "myriad",
+    "few", "several", "many", "nil", "naught", "nought", "null", "nothing", "k",
+))  # fmt: skip
 
 
 def is_number_word(word: str) -> bool:

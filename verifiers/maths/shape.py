@@ -88,9 +88,15 @@ _INFINITE = {
 }  # fmt: skip
 
 
+# \text{ boys, } is a word and a comma, and so is \text{, remainder }
+_INNER_COMMA = re.compile(r"\\text\{ ?(,?)([^{},]+)(,?) ?\}")
+
+
 @functools.lru_cache(maxsize=4096)
 def read_shape(text: str) -> Shape:
     """Read the outermost structure of a respelled, squeezed text."""
+    if "," in text and "\\text" in text:
+        text = _INNER_COMMA.sub(r"\1\\text{\2}\3", text)
     moment = read_moment(text)
     if moment is not None:
         return Shape(Kind.MOMENT, text, moment=moment)
@@ -130,6 +136,11 @@ def _structure(text: str) -> Shape | None:
     if len(pieces) > 1:
         return Shape(Kind.UNION, text, tuple(pieces))
     if _RELATION.search(text):
+        links = [link.strip() for link in _ORDER.split(text)]
+        if "\\text" in text and all(map(words_of, links[::2])):  # Ann < Bob < Carl
+            forward = "<" in links or "\\le" in links
+            turned = [_TURNED.get(link, link) for link in reversed(links)]
+            return Shape(Kind.PROSE, text, tuple(links if forward else turned))
         return Shape(Kind.RELATION, text)
     sides = split_top(text, "=")
     if len(sides) > 1:
@@ -164,9 +175,11 @@ def _matrix(found: re.Match[str]) -> Shape | None:
 
 
 def _signs(text: str) -> list[str]:
-    r"""``1 \pm x`` as both its values, ``(\pm 1,\pm 2)`` as all four; a ``\mp`` follows its sign."""
+    r"""``1 \pm x`` as both its values, ``(\pm 1,\pm 2)`` as all four; ``\mp`` follows ``\pm``."""
     upper, lower = text.count("\\pm"), text.count("\\mp")
-    if text.startswith("\\{") or not 1 <= upper <= _MOST_SIGNS or lower > 1 or (lower and upper > 1):
+    if not 1 <= upper <= _MOST_SIGNS or lower > 1 or upper + lower > max(2, upper):
+        return [text]
+    if text.startswith("\\{"):
         return [text]
     plus, minus = _signed(text, "\\pm", "+"), _signed(text, "\\pm", "-")
     if upper > 1:
@@ -240,21 +253,24 @@ def _signed(text: str, mark: str, sign: str) -> str:
 
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_RUN = re.compile("[A-Za-z]+")
+_LETTER = re.compile("(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
 
 
 def words_of(text: str) -> str:
     r"""The words of a text that is nothing but words, in lower case, else the empty string.
 
-    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals keep
-    their case: ``HHT``, ``IV``. An article at the start is left out.
+    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals
+    keep their case: ``HHT``, ``IV``. An article at the start is left out.
     """
     plain = _TEXT.sub(r"\1", text)
-    if not _WORDS.fullmatch(plain):
+    if not _WORDS.fullmatch(plain) or (plain != text and _LETTER.search(_TEXT.sub(" ", text))):
         return ""
     words = plain.strip(" .").split()
-    if plain == text and max((len(word) for word in words), default=0) < 4:
-        if len(words) != 1 or not is_word(words[0]):
+    if plain == text:
+        runs = _RUN.findall(text)
+        if not (is_word(runs[0]) if len(runs) == 1 else max(map(len, runs)) > 3):
             return ""
     if len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
         words = words[1:]
@@ -267,6 +283,7 @@ _SHOUTED = {word: word.lower() for word in ("YES", "NO", "ODD", "DNE", "ALL", "O
 
 
 _ORDER = re.compile(r"(<|>|\\[lg]e(?![A-Za-z]))")
+_TURNED = {">": "<", "\\ge": "\\le"}
 _VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?|\\(?:alpha|beta|theta|phi|lambda|mu)")
 
 
@@ -279,8 +296,7 @@ def as_interval(text: str) -> Shape | None:
     if len(pieces) not in {3, 5} or "=" in text:
         return None
     if {sign in {">", "\\ge"} for sign in pieces[1::2]} == {True}:  # from the least to the greatest
-        turned = {">": "<", "\\ge": "\\le"}
-        pieces = [turned.get(piece, piece) for piece in reversed(pieces)]
+        pieces = [_TURNED.get(piece, piece) for piece in reversed(pieces)]
     if any(sign in {">", "\\ge"} for sign in pieces[1::2]):
         return None
     if len(pieces) == 3 and _VARIABLE.fullmatch(pieces[0]):

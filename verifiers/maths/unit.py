@@ -1,4 +1,4 @@
-r"""Reads what stands after a number: ``cm^2``, ``miles per hour``, ``\mathrm{m\,s^{-2}}``, ``apples``.
+r"""Reads what stands after a number: ``cm^2``, ``miles per hour``, ``\mathrm{m/s}``, ``apples``.
 
 A known unit has a size, so ``150 min`` is ``2.5 hours``. Other words name what is counted. They may
 be left out of an answer or added to it only if they cannot change the value: see
@@ -43,8 +43,9 @@ _WORDS = {
     "franc": "franc", "unit": "unit", "byte": "byte", "bit": "bit", "acre": "acre",
 }  # fmt: skip
 _PREFIXES = {"n": -9, "μ": -6, "m": -3, "k": 3, "M": 6, "G": 9, "c": -2, "d": -1}
-_PREFIXED = frozenset(("m", "g", "s", "L", "l", "N", "J", "W", "V", "A", "Hz", "Pa", "Ω", "eV", "mol",
-                       "cal"))  # fmt: skip
+_PREFIXED = frozenset((
+    "m", "g", "s", "L", "l", "N", "J", "W", "V", "A", "Hz", "Pa", "Ω", "eV", "mol", "cal",
+))  # fmt: skip
 _PREFIX_WORDS = {
     "nano": -9,
     "micro": -6,
@@ -75,16 +76,36 @@ _SCALED = re.compile("degrees? ([A-Za-z]+)")
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _SHORT_UNITS = frozenset((
     "cm", "mm", "km", "kg", "mg", "ml", "mL", "lb", "lbs", "oz", "ft", "in", "mi", "yd", "sq", "hr",
-    "hrs", "min", "sec", "day", "cup", "men", "mph", "kph", "usd", "eur", "USD", "EUR", "GBP", "pct",
-    "per", "m/s", "kWh", "km/h", "Hz", "kHz", "kW", "MW", "kJ", "Pa", "kPa", "mol", "of",
+    "hrs", "min", "sec", "day", "cup", "men", "mph", "kph", "usd", "eur", "USD", "EUR", "GBP",
+    "pct", "per", "m/s", "kWh", "km/h", "Hz", "kHz", "kW", "MW", "kJ", "Pa", "kPa", "mol", "of",
 ))  # fmt: skip
 # Words that are no part of a name: they join, compare, compute, hedge or deny.
-_OPERATING = frozenset(
-    ["and", "any", "are", "at", "but", "either", "except", "i", "if", "is", "isn't", "it", "maybe", "neither", "nor", "not", "or", "other", "otherwise", "perhaps", "possibly", "probably", "than", "to", "wrong", "incorrect", "when", "where", "with", "false", "true", "no", "nope", "yes", "never", "guess", "actually", "unless", "instead", "x", "y", "z", "e", "pi", "sin", "cos", "tan", "log", "ln", "exp", "mod", "modulo", "choose", "base", "plus", "minus", "times", "over", "divided", "by", "negative", "positive", "below", "under", "above", "factorial", "squared", "cubed", "root", "remainder", "so", "ish", "about", "roughly", "approximately", "approx", "almost", "nearly", "both", "between", "within", "less", "more", "fewer", "greater", "different-from", "vs", "versus", "point", "tripled", "doubled", "halved", "multiplied", "raised", "inverse", "reciprocal", "opposite", "power", "powers", "give", "take", "least", "most", "up", "down", "max", "min", "maximum", "minimum", "off", "out", "anything", "something", "everything", "whatever", "always", "sometimes", "besides", "thus", "its", "his", "theirs", "ours", "yours", "unlikely", "untrue", "false", "wrongs", "guesses", "lies", "answers", "options", "choices", "numbers", "values", "as", "was", "has", "this", "us", "nevertheless", "upwards", "downwards", "backwards", "towards", "else", "without", "again", "excluding", "including"]
-)
-_IRREGULAR = frozenset(
-    ["people", "men", "women", "children", "feet", "teeth", "mice", "geese", "fish", "sheep", "deer", "dice", "oxen", "vertices", "matrices", "indices", "radii", "criteria", "formulae", "money", "water", "milk", "sugar", "flour", "rice", "paint", "profit", "interest", "homework", "work", "fuel", "gas", "staff", "salmon", "trout", "shrimp", "furniture", "luggage", "bacteria", "data"]
-)
+_OPERATING = frozenset((
+    "and", "any", "are", "at", "but", "either", "except", "i", "if", "is", "isn't", "it",
+    "maybe", "neither", "nor", "not", "or", "other", "otherwise", "perhaps", "possibly",
+    "probably", "than", "to", "wrong", "incorrect", "when", "where", "with", "false", "true",
+    "no", "nope", "yes", "never", "guess", "actually", "unless", "instead", "x", "y", "z", "e",
+    "pi", "sin", "cos", "tan", "log", "ln", "exp", "mod", "modulo", "choose", "base", "plus",
+    "minus", "times", "over", "divided", "by", "negative", "positive", "below", "under",
+    "above", "factorial", "squared", "cubed", "root", "remainder", "so", "ish", "about",
+    "roughly", "approximately", "approx", "almost", "nearly", "both", "between", "within",
+    "less", "more", "fewer", "greater", "vs", "versus", "point", "tripled",
+    "doubled", "halved", "multiplied", "raised", "inverse", "reciprocal", "opposite", "power",
+    "give", "take", "least", "most", "up", "down", "max", "min", "maximum", "minimum",
+    "off", "out", "anything", "something", "everything", "whatever", "always", "sometimes",
+    "besides", "thus", "its", "his", "theirs", "ours", "yours", "unlikely", "untrue", "as",
+    "was", "has", "this", "us", "nevertheless", "upwards", "downwards", "backwards", "towards",
+    "else", "without", "again", "excluding", "including",
+))  # fmt: skip
+_IRREGULAR = frozenset((
+    "people", "men", "women", "children", "feet", "teeth", "mice", "geese", "fish", "sheep",
+    "deer", "dice", "oxen", "vertices", "matrices", "indices", "radii", "criteria", "formulae",
+    "money", "water", "milk", "sugar", "flour", "rice", "paint", "profit", "interest",
+    "homework", "work", "fuel", "gas", "staff", "salmon", "trout", "shrimp", "furniture",
+    "luggage", "bacteria", "data",
+))  # fmt: skip
+_GROUPS = frozenset(("pair", "pairs", "couple", "couples", "quarter", "quarters"))
+"""May be left out of a reference that counts them, but not added to a number."""
 _TAIL = re.compile(
     r" (?:total|altogether|in total|in all|each|remaining|left|apart|tall|wide|high|long|deep|old|"
     r"(?:per|of|in|for|from|on|on the|in the|of the|for the|from the|a|an) [a-z]+(?: [a-z]+)?)"
@@ -129,15 +150,17 @@ def read_unit(text: str) -> str | None:
     if not 0 < len(name) <= 80 or "\\" in name or "{" in name or name.startswith("/ "):
         return None
     first = name.split()[0].rstrip(".")
-    short = re.split("[/^]", first)[0]
-    signed = any(sign in name for sign in "°Ωμ¢") and _known(name) is not None
-    if bare and len(short) < 4 and not {first, short} & _SHORT_UNITS and not signed:
+    first = first.split("^")[0]
+    signed = any(sign in name for sign in ("°", "Ω", "μ", "¢", "^-")) and _known(name) is not None
+    first = first.lower() if first.isupper() and first.lower() in _SHORT_UNITS else first
+    if bare and len(first.split("/")[0]) < 4 and first not in _SHORT_UNITS and not signed:
         return None  # 5xy is five times x times y
     if _known(name) is not None:
         return name
-    words = name.lower().removesuffix(" total").split()
+    words = re.sub("(?: in)? total$", "", name.lower()).split()
     allowed = all(word.replace("/", "").isalpha() for word in words)
-    return " ".join(words) if allowed and len(words) <= 6 and not _operates(words) else None
+    stated = [word for word in words if word not in _GROUPS]
+    return " ".join(words) if allowed and len(words) <= 6 and not _operates(stated) else None
 
 
 def _written(text: str) -> str:

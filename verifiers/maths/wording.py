@@ -1,4 +1,4 @@
-r"""Answers that hold words: ``12\text{ R }3``, ``\text{row }2``, ``\angle ABC``, ``A \to B``, ``HHT``.
+r"""Answers that hold words: ``12\text{ R }3``, ``\angle ABC``, ``A \to B``, ``HHT``.
 
 Words are compared as words, in their order, and the values between them as values. Letters are
 factors of a product only if no word stands among them: ``HHT`` is not ``THH``, nor ``IV`` ``VI``.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from .comparison import Comparison
 from .number import Number
@@ -30,11 +31,15 @@ _INDEX = re.compile(r"_\{[^{}]*\}")
 _INSIDE = re.compile(r"[A-Za-z][A-Za-z'’-]*|[-+]?\$?\d[\d.,/:]*(?<![.,:])%?|[^\w\s.,;:()]")
 _NOT_WORDS = frozenset((*FUNCTIONS, "gcd", "lcm", "max", "min", "lim", "det", "mod", "sqrt", "frac",
                         "pi", "dx", "dy", "dt", "begin", "end"))  # fmt: skip
-_FILLERS = frozenset(["a", "an", "the", "and", "is", "are", "of"])
+_FILLERS = frozenset((
+    "a", "an", "the", "and", "is", "are", "of",
+))  # fmt: skip
 _SYNONYMS = {"r": "remainder", "rem": "remainder", "column": "col", "rightarrow": "to"}
-_LABELS = frozenset(
-    ["so", "thus", "hence", "therefore", "the", "final", "correct", "answer", "result", "value", "total", "limit", "sum", "solution", "is", "are", "equals", "area", "volume", "probability", "number", "perimeter", "length"]
-)
+_LABELS = frozenset((
+    "so", "thus", "hence", "therefore", "the", "final", "correct", "answer", "result", "value",
+    "total", "limit", "sum", "solution", "is", "are", "equals", "area", "volume", "probability",
+    "number", "perimeter", "length",
+))  # fmt: skip
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])[A-Za-z]+(?=[0-9])")
 _WORD_LIKE = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 
@@ -48,7 +53,8 @@ def is_word(run: str) -> bool:
     """
     if not _WORD_LIKE.fullmatch(run) or run in _NOT_WORDS:
         return False
-    return not run.islower() or bool(set(run) & set("eo")) or list(run) != sorted(run)
+    vowels = "eo" if len(run) < 4 else "eiou"  # ai may be a product, chip is none
+    return not run.islower() or bool(set(run) & set(vowels)) or list(run) != sorted(run)
 
 
 def _is_long_word(run: str) -> bool:
@@ -57,14 +63,14 @@ def _is_long_word(run: str) -> bool:
 
 
 def words_and_values(text: str) -> tuple[str, ...]:
-    r"""The words, each as ``\text{...}``, and the values between them; empty if there is no word."""
+    r"""The words, each as ``\text{...}``, and the values between them; empty without a word."""
     if not (
         "\\text" in text
         or _SIGNS.search(_INDEX.sub("", text))
+        or _BETWEEN_DIGITS.search(text)
         or any(map(_is_long_word, _runs(text)))
     ):
-        if not _BETWEEN_DIGITS.search(text):
-            return ()
+        return ()
     shaped = _SHAPED.search(text) is not None
     found: list[str] = []
     value = ""
@@ -83,9 +89,11 @@ def words_and_values(text: str) -> tuple[str, ...]:
             continue
         found += [value, *(word if _is_value(word) else f"\\text{{{word}}}" for word in words)]
         value = ""
-    parts = tuple(part.strip(" ,;:()") for part in [*found, value])
-    parts = tuple(part for part in parts if part)
-    return parts if any(part.startswith("\\text") for part in parts) else ()
+    parts = [part for part in (part.strip(" ,;:()") for part in [*found, value]) if part]
+    for k, part in enumerate(parts[1:], 1):
+        if parts[k - 1] == "\\text{angle}" and len(part) == 10:  # \angle CBA is \angle ABC
+            parts[k] = min(part, f"\\text{{{part[-2:5:-1]}}}")
+    return tuple(parts) if any(part.startswith("\\text") for part in parts) else ()
 
 
 def _runs(text: str) -> list[str]:
@@ -198,7 +206,8 @@ def compound(text: str) -> Number | None:
     while at < len(flat) and (part := _PART.match(flat, at)):
         parts.append((Fraction(part[1]), _MARKS.get(part[2], part[2].rstrip("."))))
         at = part.end()
-    if len(parts) < 2 or at < len(flat):
+    marked = len(parts) == 1 and flat[-1:] in _MARKS  # 5' is 5 feet
+    if at < len(flat) or (len(parts) < 2 and not marked):
         return None
     if parts[0][1] == "°":
         if any(unit not in _ARC for _, unit in parts[1:]):
@@ -207,39 +216,10 @@ def compound(text: str) -> Number | None:
         return Number(total, unit="degree", compound=True)
     smallest = parts[-1][1]
     sizes = [unit_ratio(unit, smallest) for _, unit in parts]
-    if None in sizes or unit_ratio(smallest, smallest.upper() + "?") is not None:
+    if None in sizes:
         return None
     known = [size for size in sizes if size is not None]
-    if any(a <= b for a, b in zip(known, known[1:], strict=False)):
+    if any(a <= b for a, b in pairwise(known)):
         return None
     total = sum((n * size for (n, _), size in zip(parts, known, strict=True)), Fraction(0))
     return Number(total, unit=smallest, compound=True)
-
-
-# -- "for all x" -------------------------------------------------------------------------------
-
-_FOR_ALL = re.compile(
-    r",?(?:\\text\{ ?|\() ?,? ?for (?:all|any|every|each) ?(?P<domain>[a-z ]*)\}?"
-    r"(?P<variable>[a-z]?)(?P<set>(?:\\in ?\\mathbb\{[A-Z]\})?)\)?(?:\\text\{(?P<after>[^{}]*)\})?"
-    r"|,? ?(?:for ?(?:all|any|every|each)|\\forall) ?(?P<domain2>(?:real|numbers?|values?|of| )*)"
-    r"(?P<variable2>[a-z])(?P<set2>(?:\\in ?\\mathbb\{[A-Z]\})?)"
-)
-_ALL = re.compile(r"(?:real|numbers?|values? of|\\in ?\\mathbb\{R\}| )*")
-
-
-def without_quantifier(text: str) -> tuple[str, str]:
-    r"""A formula and for which values it is said to hold; ``for all x`` says nothing."""
-    at = max(text.rfind("for "), text.rfind("\\forall"))
-    if at <= 0 or "=" not in text[:at]:
-        return text, ""
-    start = next((k for k in (text.rfind("\\text{", 0, at), at) if 0 < k >= at - 8), at)
-    while start and text[start - 1] in ", (":
-        start -= 1
-    found = _FOR_ALL.fullmatch(text, start)
-    if found is None:
-        return text, ""
-    said = "".join(found[name] or "" for name in ("domain", "set", "after", "domain2", "set2"))
-    variable = found["variable"] or found["variable2"] or ""
-    if not variable and said.split()[-1:] and len(said.split()[-1]) == 1:
-        said = said.rstrip()[:-1]
-    return text[:start], "" if _ALL.fullmatch(said) else said.strip()

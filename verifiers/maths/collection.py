@@ -82,7 +82,8 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
 
 def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     bag, other = (a, b) if a.kind in BAGS else (b, a)
-    if len(bag.parts) == 1 and other.kind not in RANGES:  # {5} for 5
+    alike = len(bag.parts) == 1 and read_shape(bag.parts[0]).kind is other.kind is Kind.TUPLE
+    if len(bag.parts) == 1 and (alike or other.kind not in RANGES):  # {5} for 5
         gold = bag.parts[0] if bag is a else a.text
         answer = bag.parts[0] if bag is b else b.text
         return on.same(gold, answer, depth + 1)
@@ -102,12 +103,17 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
             return on.note("given by name") if found else found
     points = other.kind is Kind.UNION and bag.kind is Kind.SET
     ranges = other.kind in RANGES or other.kind is Kind.EXPRESSION
-    cases = all(read_shape(part).kind is Kind.RELATION for part in bag.parts)
+    kinds = {read_shape(part).kind for part in bag.parts}
+    cases = Kind.RELATION in kinds <= {Kind.RELATION, Kind.EQUATION}
     return _regions(a, b, on) if points or (ranges and cases) else False
 
 
 def named_members(shape: Shape) -> Shape:
     """``(a,b) = (2,5)`` as the list ``a = 2, b = 5``; any other shape as it is."""
+    if shape.kind is Kind.EQUATION and len(shape.parts) > 2:  # a = b = 1
+        members = tuple(f"{name}={shape.parts[-1]}" for name in shape.parts[:-1])
+        chained = all(assignment(read_shape(member)) for member in members)
+        return replace(shape, kind=Kind.LIST, parts=members) if chained else shape
     sides = [read_shape(side) for side in shape.parts]
     if shape.kind is not Kind.EQUATION or len(sides) != 2:
         return shape

@@ -31,6 +31,7 @@ from .equations import assignment, same_equations
 from .expression import read_expression
 from .formula import UNDEFINED
 from .latex import balanced, spelled
+from .piecewise import read_cases, same_cases
 from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 from .wording import labelled_value, same_wording, words_and_values
@@ -135,6 +136,8 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         return True
     if not gold or not answer:
         return False
+    if "{cases}" in gold:
+        return same_cases(gold, answer, on, depth)
     a, b = read_shape(gold), read_shape(answer)
     if a.number is not None and b.number is not None:
         if to_be_worked_out(gold, answer, on) or to_be_reduced(answer, on):
@@ -250,8 +253,10 @@ def readable(gold: str) -> bool | None:
 def _readable(text: str, depth: int) -> bool | None:
     if depth > MAX_DEPTH:
         return None
+    if "{cases}" in text and read_cases(text) is not None:
+        return True
     shape = read_shape(text)
-    if shape.kind in _ATOMS or read_choice(shape.text):
+    if text == "\\dots" or shape.kind in _ATOMS or read_choice(shape.text):
         return True
     if shape.kind in _COMPOUNDS and shape.parts:
         parts = [_readable(part, depth + 1) for part in shape.parts]

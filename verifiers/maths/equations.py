@@ -18,7 +18,7 @@ _NAME = re.compile(
     r"\([^()=]{1,30}(?:\([^()=]{1,20}\))?\)"
     r"|\[[A-Z]{3,6}\]|\\mathbb\{E\}\[[A-Z]\]"
     r"|\|?(?:m?\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
-    r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
+    r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{(?:[A-Z]{2}|d[a-z])\}\{(?:[A-Z]{2}|d[a-z])\}"
     r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|min|max)|[A-Z]?[a-z]{2,15}"
 )
 _TEXT = re.compile(r"\\text\{ ?([^{}]*?) ?\}")

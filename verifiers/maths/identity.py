@@ -25,6 +25,7 @@ _RANGES = (
 """Where the points lie: in and out of the domains of roots, logarithms and inverse functions."""
 _WHOLE = ((3, 2), (-2, 5), (1, 1), (0, -1))
 """Whole coordinates, for what jumps there: point k gives the j-th variable the k-th pair's j-th."""
+_WHOLE_NAMES = frozenset("nmkNMK")
 _JUMPING = frozenset(("floor", "ceil"))
 
 
@@ -38,6 +39,8 @@ def same_function(left: Node, right: Node) -> bool | None:
     too few points give a value.
     """
     variables = names(left) | names(right)
+    if variables <= _WHOLE_NAMES and _jumps(left, right):
+        return _same_at_whole(left, right, variables)
     open_base = ("\\log" in names(left)) != ("\\log" in names(right))
     found = _same_over(left, right, variables) if variables else _same_constants(left, right)
     return None if open_base and not found else found
@@ -66,10 +69,25 @@ def _constant(tree: Node) -> Any | None:
     return precise_value(tree, {})
 
 
+def _jumps(left: Node, right: Node) -> bool:
+    return not _JUMPING.isdisjoint(functions(left) | functions(right))
+
+
+def _same_at_whole(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
+    """Where a formula rounds, and its variables are those of whole numbers: at these."""
+    order = sorted(variables)
+    step = {1: 1, 2: 7}.get(len(order), 5)
+    found = [
+        _same_at(left, right, {name: k // step**j % 23 + 1 for j, name in enumerate(order)})
+        for k in range(2, 50)
+    ]
+    return False if False in found else None if None in found else True
+
+
 def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
     agree, differ, first = 0, 0, None  # the first point where they agree
     cancelled = True  # until it is known that doubles are good enough for these two
-    jumps = not _JUMPING.isdisjoint(functions(left) | functions(right))
+    jumps = _jumps(left, right)
     for point in points(variables, jumps):
         a, b = double_value(left, point), double_value(right, point)
         if a is None or b is None or max(abs(a), abs(b)) < 1e-200:

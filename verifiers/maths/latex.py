@@ -85,6 +85,9 @@ _COMBINED = re.compile(
     r"|(?:\{\})?[_^]\{?(\d{1,9}|[a-z])\}?C_\{?(\d{1,9}|[a-z])\}?"
     r"|C_\{?([3-9]|\d\d{1,8}|[nmN])\}?\^\{?(\d{1,9}|[a-z])\}?)"
 )
+_OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
+_HAT = re.compile(r"\\hat\{\\?([ijk])(?:math)?\}")  # the unit vectors
+_SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
 _BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
@@ -135,6 +138,8 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
     ("sqrt", re.compile(r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     ("C", _COMBINED, _binomial),
+    ("\\{", _OF_SET, r"\1(\2)"),
+    ("\\hat", _HAT, r"\1"),
     ("_", _BASE_WORDS, _in_base),
     ("base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
@@ -169,6 +174,8 @@ def respell(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
+    if "{cases}" in text:
+        text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
     if not text.isascii():
         text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list

@@ -83,7 +83,8 @@ def stated(text: str) -> Stated:
         return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
     who = found["in"] or found["all"] or found["who"] or ""
     kind = f"{found['kind'] or found['what'] or ''} {found['set'] or found['set2'] or ''}"
-    bound = dict.fromkeys(re.findall(_LETTER, who.replace("and", ",")), _set(kind))
+    ranges = _set(kind) or ("some" if "some " in plain[found.end("core") :] else "")
+    bound = dict.fromkeys(re.findall(_LETTER, who.replace("and", ",")), ranges)
     if not bound and not found["kind"]:
         return Stated(text, {})
     return _restricted(squeezed(found["core"].rstrip(" ,;(")), bound)
@@ -182,7 +183,9 @@ def same_sets(gold: dict[str, str], answer: dict[str, str], core: str) -> bool:
     head = _FUNCTION.match(core)
     arguments = set(head["of"].split(",")) if head and head["of"] else set()
     return all(
-        kind == gold[name] if gold.get(name) else name in arguments or kind in {"", "Z", "R", "C"}
+        (kind != "some" if name in arguments else kind in {"Z", "R", "C", "some"})
+        if not gold.get(name)
+        else kind == gold[name]
         for name, kind in answer.items()
         if kind
     )

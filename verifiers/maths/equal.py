@@ -42,6 +42,7 @@ _NEGATIONS = re.compile(
     re.IGNORECASE,
 )
 _LETTER = re.compile("[A-Za-z]")
+_BRACED = re.compile(r"([\^_])\{(\w)\}(?!\w)")
 _CAPITAL = re.compile("[A-Z]")
 _AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
@@ -95,17 +96,22 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
     left, right = stated(gold), stated(answer)
     if right.rule and not left.rule:
         return found  # 5 if x > 0 is less than 5
-    said = (left.core, right.core) != (gold, answer)
+    said, ranges = (left.core, right.core) != (gold, answer), False
     for given in itertools.chain([right] if said else [], renamings(left, right)):
         if not same_sets(left.bound, given.bound, left.core):
             continue
-        same = on.same(left.core, given.core, 0)
+        ranges = True
+        same = _unbraced(left.core) == _unbraced(given.core) or on.same(left.core, given.core, 0)
         if same and given.rule:
             same = on.same(left.rule, given.rule, 1)
         if same:
             return on.note("under other names" if not said else "as far as said")
         found = None if same is None else found
-    return found
+    return found if ranges or not said else False
+
+
+def _unbraced(text: str) -> str:
+    return _BRACED.sub(r"\1\2", text)
 
 
 def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
@@ -147,6 +153,7 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         a = as_list(a)  # 100,200,300 against 300, 100, 200
     elif b.number is not None and a.kind is Kind.LIST:
         b = as_list(b)
+    a, b = (named_members(s) if len(s.parts) > 2 else s for s in (a, b))  # a = b = 1
     kinds = {a.kind, b.kind}
     option = _option(gold, answer, on, depth)
     if option is not None:

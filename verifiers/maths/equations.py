@@ -10,6 +10,7 @@ from .expression import read_expression
 from .identity import same_equation
 from .shape import Kind, Shape
 from .variables import letters, same_letters
+from .wording import is_word
 
 _NAME = re.compile(
     r"\|?(?:m?\\(?:angle|triangle|overline) ?)?\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
@@ -30,11 +31,16 @@ def assignment(shape: Shape) -> tuple[str, tuple[str, ...]] | None:
     if shape.kind is not Kind.EQUATION:
         return None
     first, *rest = shape.parts
-    if _NAME.fullmatch(first):
+    if _is_name(first):
         return first, tuple(rest)
-    if len(rest) == 1 and _NAME.fullmatch(rest[0]):
+    if len(rest) == 1 and _is_name(rest[0]):
         return rest[0], (first,)
     return None
+
+
+def _is_name(text: str) -> bool:
+    product = text.isalpha() and text.islower() and len(text) > 1 and not is_word(text)  # xy = 6
+    return not product and _NAME.fullmatch(text) is not None
 
 
 def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:

@@ -76,10 +76,9 @@ def _jumps(left: Node, right: Node) -> bool:
 def _same_at_whole(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
     """Where a formula rounds, and its variables are those of whole numbers: at these."""
     order = sorted(variables)
-    step = {1: 1, 2: 7}.get(len(order), 5)
     found = [
-        _same_at(left, right, {name: k // step**j % 23 + 1 for j, name in enumerate(order)})
-        for k in range(2, 50)
+        _same_at(left, right, {name: k // 7**j + 2 * j + 1 for j, name in enumerate(order)})
+        for k in (*range(50), 359, 1000, 2519, 9998, 10**6 + 6)
     ]
     return False if False in found else None if None in found else True
 

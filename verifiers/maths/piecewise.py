@@ -37,7 +37,10 @@ def same_cases(gold: str, answer: str, on: Comparison, depth: int) -> bool | Non
         return None if left is None else False
     if (left[0] and right[0] and left[0] != right[0]) or len(left[1]) != len(right[1]):
         return False
-    return all_of(any_of(_same(row, other, on, depth) for other in right[1]) for row in left[1])
+    if any(sum(not condition for _, condition in rows) > 1 for rows in (left[1], right[1])):
+        return False
+    found = [[_same(row, other, on, depth) for other in right[1]] for row in left[1]]
+    return all_of(any_of(line) for line in (*found, *zip(*found, strict=True)))
 
 
 def _same(

@@ -8,6 +8,7 @@ It refuses what it does not know and what two readers could read in two ways (``
 from __future__ import annotations
 
 import functools
+import hashlib
 from fractions import Fraction
 
 from .formula import (
@@ -304,7 +305,8 @@ class _Reader:
         r"""``\gcd(a,b)`` as a name of its own: which order its operands have says nothing."""
         operands = []
         while self.take("," if operands else "(") and len(operands) < _MOST_OPERANDS:
-            operands.append(repr(self.sum(depth + 1)))
+            written = repr(self.sum(depth + 1)).encode()
+            operands.append(hashlib.blake2b(written, digest_size=16).hexdigest())  # nests flat
             if self.peek() == ")":
                 break
         self.take(")")

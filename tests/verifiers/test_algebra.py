@@ -60,6 +60,7 @@ DIFFERENT = [
     (r"\{2\pm\sqrt7,4\}", r"\{4,2+\sqrt7\}"), (r"(\pm3,\pm1)", "(3,1),(-3,-1)"), ("p=q=4", "p=4"), ("[-5,5]", r"|x|\ge 5"),
     (r"\begin{cases}1&x>2\\0&x\le2\end{cases}", r"\begin{cases}1&x<2\\0&x\ge2\end{cases}"),
     (r"\begin{cases}1&x>2\\0&x\le2\end{cases}", r"\begin{cases}1&\text{otherwise}\\0&\text{otherwise}\end{cases}"),
+    ("1", r"\gcd(" * 30 + "1" + ")" * 30),
     ("x=6,y=8", r"\begin{cases}x=8\\y=6\end{cases}"), (r"\lfloor\frac n3\rfloor", r"\lceil\frac n3\rceil"),
     (r"\lfloor\frac{n}{40}\rfloor", r"\lfloor\frac{n}{41}\rfloor"), (r"\lfloor x\rfloor", r"\lceil x-1\rceil"), (r"\gcd(a,b)", r"\gcd(a,c)"),
     (r"\max(a,b)", r"\min(a,b)"), (r"\{0,2,\ldots,20\}", r"\{0,2,\ldots,18\}"),

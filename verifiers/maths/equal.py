@@ -8,6 +8,7 @@ library lie there.
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from .amount import (
@@ -20,25 +21,33 @@ from .amount import (
     to_be_reduced,
     to_be_worked_out,
 )
+from .approximation import without_approximations
+from .bound import renamings, same_sets, stated
 from .choice import Choice, read_choice
-from .collection import BAGS, RANGES, same_bags, same_ranges, same_sequences
-from .comparison import MAX_DEPTH, Comparison
+from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, same_sequences
+from .comparison import MAX_DEPTH, Comparison, any_of
 from .conventions import Conventions
 from .equations import assignment, same_equations
 from .expression import read_expression
 from .formula import UNDEFINED
 from .latex import balanced, spelled
+from .piecewise import read_cases, same_cases
 from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
+from .wording import labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
     r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_LETTER = re.compile("[A-Za-z]")
+_BRACED = re.compile(r"([\^_])\{(\w)\}(?!\w)")
+_CAPITAL = re.compile("[A-Z]")
 _AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
-_UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
+_APPROX = "\\approx"
+_UNSURE = ("\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
 def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
@@ -69,12 +78,49 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return True
     if right.count(",") > 20 + 4 * left.count(","):
         return False  # candidates by the dozen; comparing each with each would take its time
-    right = right.removeprefix("\\approx").removeprefix("=")
+    if _APPROX in left or _APPROX in right:
+        return _approximate(left, right, on)
+    right = right.removeprefix("=")
     if _takes_back(left, right):
         return False
     if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
         return False
-    return on.same(left, right, 0)
+    found = on.same(left, right, 0)
+    if found or not (_LETTER.search(left) and _LETTER.search(right)):
+        return found
+    return _as_stated(left, right, found, on)
+
+
+def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:
+    """Hold formulas against each other without what is said of their letters after them."""
+    left, right = stated(gold), stated(answer)
+    if right.rule and not left.rule:
+        return found  # 5 if x > 0 is less than 5
+    said, ranges = (left.core, right.core) != (gold, answer), False
+    for given in itertools.chain([right] if said else [], renamings(left, right)):
+        if not same_sets(left.bound, given.bound, left.core):
+            continue
+        ranges = True
+        same = _unbraced(left.core) == _unbraced(given.core) or on.same(left.core, given.core, 0)
+        if same and given.rule:
+            same = on.same(left.rule, given.rule, 1)
+        if same:
+            return on.note("under other names" if not said else "as far as said")
+        found = None if same is None else found
+    return found if ranges or not said else False
+
+
+def _unbraced(text: str) -> str:
+    return _BRACED.sub(r"\1\2", text)
+
+
+def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
+    r"""Two texts of which one has a decimal after its exact value, as ``12\pi \approx 37.7``."""
+    exact = without_approximations(answer)
+    if not exact or _APPROX in exact:
+        return False
+    golds = {without_approximations(gold) or gold, gold.rpartition(_APPROX)[2]}
+    return any_of(compared(text, exact, on) for text in golds if _APPROX not in text)
 
 
 def _bare(text: str) -> str:
@@ -96,6 +142,8 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         return True
     if not gold or not answer:
         return False
+    if "{cases}" in gold:
+        return same_cases(gold, answer, on, depth)
     a, b = read_shape(gold), read_shape(answer)
     if a.number is not None and b.number is not None:
         if to_be_worked_out(gold, answer, on) or to_be_reduced(answer, on):
@@ -105,12 +153,17 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         a = as_list(a)  # 100,200,300 against 300, 100, 200
     elif b.number is not None and a.kind is Kind.LIST:
         b = as_list(b)
+    a, b = (named_members(s) if len(s.parts) > 2 else s for s in (a, b))  # a = b = 1
     kinds = {a.kind, b.kind}
     option = _option(gold, answer, on, depth)
     if option is not None:
         return option
+    if b.kind is Kind.EQUATION and (a.kind is Kind.TUPLE or a.parts[:1] != b.parts[:1]):
+        b = named_members(b)
     if Kind.EQUATION in kinds and a.kind is not Kind.LIST and b.kind is not Kind.LIST:
         return same_equations(a, b, on, depth)
+    if Kind.PROSE in kinds:
+        return _prose(a, b, on, depth)
     for kind in (Kind.EMPTY, Kind.INFINITE):
         if kind in kinds:
             return a.kind is b.kind and a.mark == b.mark
@@ -118,9 +171,11 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         if a.moment is None or b.moment is None:
             return False
         return same_times(a.moment, b.moment, gold, answer, on)
+    if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(_CAPITAL.fullmatch, b.parts)):
+        return words_of(a.text) == "".join(b.parts)  # B, C, A for BCA
     if a.kind in BAGS or b.kind in BAGS:
         return same_bags(a, b, on, depth)
-    if Kind.WORDS in kinds:
+    if Kind.WORDS in kinds and not (a.kind is Kind.EXPRESSION and b.text.isalpha()):
         return _words(a, b, on)
     return _structures(gold, a, b, on, depth)
 
@@ -164,21 +219,30 @@ def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> boo
     return on.note("by the option's text") if same else same
 
 
+def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
+    if a.kind is b.kind or Kind.LIST in {a.kind, b.kind}:  # row 2 column 6; row 2, column 6
+        left, right = (
+            s.parts if s.kind is Kind.PROSE else words_and_values(s.text) for s in (a, b)
+        )
+        return same_wording(left, right, on, depth)
+    if a.kind is Kind.RATIO and b.parts[1::2] == ("\\text{to}",) and len(b.parts) == 3:
+        return on.same(a.text, f"{b.parts[0]}:{b.parts[2]}", depth + 1) is True
+    value = labelled_value(b.parts) if b.kind is Kind.PROSE else None
+    return value is not None and on.same(a.text, value, depth + 1) is True
+
+
 def _words(a: Shape, b: Shape, on: Comparison) -> bool:
     left, right = words_of(a.text), words_of(b.text)
     if on.how.case and _bare(a.text) != _bare(b.text):
         return False
-    if left and right:
-        return left == right
-    other = (b.text if left else a.text).replace(" ", "")
-    return other.lower() == (left or right) and len(other) > 1
+    return bool(left) and left == right
 
 
 # -- golds -------------------------------------------------------------------------------------
 
 _ATOMS = frozenset(
-    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.MOMENT, Kind.INFINITE,
-     Kind.CONGRUENCE)
+    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.PROSE, Kind.MOMENT,
+     Kind.INFINITE, Kind.CONGRUENCE)
 )  # fmt: skip
 _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 
@@ -188,14 +252,18 @@ def readable(gold: str) -> bool | None:
     text = spelled(gold)
     if not text or not balanced(text):
         return False
-    return _readable(text, 0)
+    found = _readable(text, 0)
+    core = text if found else stated(text).core
+    return found if core == text else _readable(core, 0)
 
 
 def _readable(text: str, depth: int) -> bool | None:
     if depth > MAX_DEPTH:
         return None
+    if "{cases}" in text and read_cases(text) is not None:
+        return True
     shape = read_shape(text)
-    if shape.kind in _ATOMS or read_choice(shape.text):
+    if text == "\\dots" or shape.kind in _ATOMS or read_choice(shape.text):
         return True
     if shape.kind in _COMPOUNDS and shape.parts:
         parts = [_readable(part, depth + 1) for part in shape.parts]

@@ -8,6 +8,7 @@ It refuses what it does not know and what two readers could read in two ways (``
 from __future__ import annotations
 
 import functools
+import hashlib
 from fractions import Fraction
 
 from .formula import (
@@ -17,6 +18,7 @@ from .formula import (
     binomial,
     call,
     constant,
+    double_factorial,
     factorial,
     inverse,
     is_natural,
@@ -38,10 +40,13 @@ _INVERSE = {
     f"\\{name}": f"ar{'c' * (len(name) == 3)}{name}"
     for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
 }
+_SYMMETRIC = frozenset(("gcd", "lcm", "max", "min"))
+_MOST_OPERANDS = 6
 _TRIGONOMETRIC = frozenset(("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc", "\\cis"))
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 _BEGIN = frozenset(
     ("\\frac", "\\sqrt", "\\pi", "\\binom", "\\lfloor", "\\lceil",
+     *(f"\\{name}" for name in _SYMMETRIC),
      *(f"\\{name}" for name in (*GREEK, *FUNCTIONS)))
 )  # fmt: skip
 
@@ -198,9 +203,10 @@ class _Reader:
         base = self.atom(depth)
         if self.peek() == "!":
             self.take()
-            if self.peek() == "!":
-                raise UnreadError("a double factorial")
-            return factorial(base)
+            if self.peek() != "!":
+                return factorial(base)
+            self.take()
+            return double_factorial(base)
         if self.peek() == "°" and self.angles:
             self.take()
             return product([base, constant("pi"), number(Fraction(1, 180))])
@@ -277,6 +283,8 @@ class _Reader:
             return self.root(depth)
         if name == "\\pi":
             return constant("pi")
+        if name[1:] in _SYMMETRIC:
+            return self.symmetric(name, depth)
         if name == "\\binom":
             n = self.group("{", "}", depth)
             return binomial(n, self.group("{", "}", depth))
@@ -292,6 +300,17 @@ class _Reader:
         if name[1:] in FUNCTIONS:
             return self.function(name, depth)
         raise UnreadError(name)
+
+    def symmetric(self, name: str, depth: int) -> Node:
+        r"""``\gcd(a,b)`` as a name of its own: which order its operands have says nothing."""
+        operands = []
+        while self.take("," if operands else "(") and len(operands) < _MOST_OPERANDS:
+            written = repr(self.sum(depth + 1)).encode()
+            operands.append(hashlib.blake2b(written, digest_size=16).hexdigest())  # nests flat
+            if self.peek() == ")":
+                break
+        self.take(")")
+        return Node("name", name=f"{name}({','.join(sorted(operands))})")
 
     def root(self, depth: int) -> Node:
         degree = number(2)
@@ -363,7 +382,7 @@ class _Reader:
             if self.peek() in {"(", "|", "{"}:
                 raise UnreadError("\\sin x(x+1) has two readings")
             factors.append(self.beside(factors[-1], depth + 1))
-        if self.peek() in {"/", "\\div"}:
+        if self.peek() in {"/", "\\div"} and not self.peek(1).isalpha():
             raise UnreadError("\\sin x/2 has two readings")
         found = product(factors)
         return found if sign > 0 else negative(found)

@@ -188,6 +188,17 @@ def factorial(tree: Node) -> Node:
     return call("factorial", tree)
 
 
+def double_factorial(tree: Node) -> Node:
+    """``tree!!``, the product of every second number.
+
+    Raises:
+        UnreadError: of what is no small whole number.
+    """
+    if tree.kind != "number" or not is_natural(tree.value) or tree.value > 900:
+        raise UnreadError("a double factorial")
+    return number(math.prod(range(tree.value.numerator, 1, -2)))
+
+
 def binomial(n: Node, k: Node) -> Node:
     """``n`` over ``k``, for a small whole ``k``, or two whole numbers.
 

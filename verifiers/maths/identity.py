@@ -12,18 +12,20 @@ import functools
 import hashlib
 from typing import Any
 
-from .evaluate import DIGITS, Point, TooLargeError, double_value, precise_value
+from .evaluate import DIGITS, Point, TooLargeError, double_value, magnitude, precise_value
 from .formula import Node, difference, functions, is_polynomial, names
 
 _AGREE = 1e-9
 _CLOSE = 10.0**-50  # 10 digits of DIGITS are left to rounding
 _ENOUGH = 3
+_MOST_DIGITS = 5000
 _RANGES = (
     (0.15, 0.9), (1.1, 2.9), (-0.9, -0.15), (-2.9, -1.1), (3.1, 6.9), (0.3, 0.7), (1.3, 1.9),
 )  # fmt: skip
 """Where the points lie: in and out of the domains of roots, logarithms and inverse functions."""
 _WHOLE = ((3, 2), (-2, 5), (1, 1), (0, -1))
 """Whole coordinates, for what jumps there: point k gives the j-th variable the k-th pair's j-th."""
+_WHOLE_NAMES = frozenset("nmkNMK")
 _JUMPING = frozenset(("floor", "ceil"))
 
 
@@ -37,6 +39,8 @@ def same_function(left: Node, right: Node) -> bool | None:
     too few points give a value.
     """
     variables = names(left) | names(right)
+    if variables <= _WHOLE_NAMES and _jumps(left, right):
+        return _same_at_whole(left, right, variables)
     open_base = ("\\log" in names(left)) != ("\\log" in names(right))
     found = _same_over(left, right, variables) if variables else _same_constants(left, right)
     return None if open_base and not found else found
@@ -65,10 +69,24 @@ def _constant(tree: Node) -> Any | None:
     return precise_value(tree, {})
 
 
+def _jumps(left: Node, right: Node) -> bool:
+    return not _JUMPING.isdisjoint(functions(left) | functions(right))
+
+
+def _same_at_whole(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
+    """Where a formula rounds, and its variables are those of whole numbers: at these."""
+    order = sorted(variables)
+    found = [
+        _same_at(left, right, {name: k // 7**j + 2 * j + 1 for j, name in enumerate(order)})
+        for k in (*range(50), 359, 1000, 2519, 9998, 10**6 + 6)
+    ]
+    return False if False in found else None if None in found else True
+
+
 def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
     agree, differ, first = 0, 0, None  # the first point where they agree
     cancelled = True  # until it is known that doubles are good enough for these two
-    jumps = not _JUMPING.isdisjoint(functions(left) | functions(right))
+    jumps = _jumps(left, right)
     for point in points(variables, jumps):
         a, b = double_value(left, point), double_value(right, point)
         if a is None or b is None or max(abs(a), abs(b)) < 1e-200:
@@ -163,7 +181,7 @@ def _same_at(left: Node, right: Node, point: Point) -> bool | None:
 def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool | None:
     size = max(abs(a), abs(b))
     if abs(a - b) <= size * _CLOSE:
-        return True
+        return _same_beyond(left, right, point)
     if size > 1e-25:
         return False
     # is it nought and rounding, or a small number? More digits tell: rounding shrinks with them
@@ -174,3 +192,38 @@ def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool
     if finer <= 1e-60 * gap:
         return True
     return False if abs(finer - gap) <= 1e-9 * finer else None
+
+
+def _same_beyond(left: Node, right: Node, point: Point) -> bool:
+    r"""Whether two values agree in the digits that a small term could hide in.
+
+    ``\sqrt{1+10^{-80}}`` agrees with 1 in 60 digits: as many more are computed as separate the
+    terms of each sum, and the digits of each long number.
+    """
+    hidden = sum(_hidden_digits(tree, point) for tree in (left, right))
+    if hidden < 8:
+        return True
+    if hidden > _MOST_DIGITS:
+        return False  # nobody can tell
+    digits = DIGITS + 2 * int(hidden)
+    a, b = (precise_value(tree, point, digits) for tree in (left, right))
+    if a is None or b is None:
+        return False
+    return magnitude(a - b) <= max(magnitude(a), magnitude(b)) - digits + 10
+
+
+def _hidden_digits(tree: Node, point: Point) -> float:
+    """How many decimal digits lie between terms of sums and in long numbers and arguments."""
+    if tree.kind == "number":
+        bits = max(tree.value.numerator.bit_length(), tree.value.denominator.bit_length())
+        return 0.3 * bits if bits > 64 else 0
+    found = sum(_hidden_digits(part, point) for part in tree.parts)
+    if tree.kind == "call" and (inner := precise_value(tree.parts[0], point)):
+        # \tanh 100 differs from 1, and \arctan 10^{60} from half of pi
+        far = abs(inner) if tree.name == "tanh" else abs(magnitude(inner))
+        found += float(far) if far > 8 else 0
+    if tree.kind == "sum":
+        values = [precise_value(part, point) for part in tree.parts]
+        sizes = [magnitude(value) for value in values if value]
+        found += max(sizes) - min(sizes) if sizes else 0
+    return found

@@ -6,13 +6,16 @@ Only the written number is read, nothing is computed: ``2+3`` is no number here.
 from __future__ import annotations
 
 import functools
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from .conventions import Conventions
 from .latex import spelled
-from .unit import MAGNITUDES, currency, priced, read_unit, same_unit
+from .number_words import MAGNITUDES
+from .unit import CODES, currency, may_be_added, priced, read_unit, unit_ratio
 
 MAX_EXPONENT = 1000
 """Powers of ten beyond this are left unread: "1e999999999" would take the day to write out."""
@@ -27,19 +30,24 @@ class Number:
         percent: it has a percent sign.
         unit: what stands after it, or its currency; empty where there is none.
         digits: digits after the decimal point, where it was written as a plain decimal.
+        double: the value is that of a double as languages print it, with 15 to 17 digits.
+        compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.
     """
 
     value: Fraction
     percent: bool = False
     unit: str = ""
     digits: int = 0
+    double: bool = False
+    compound: bool = False
 
 
 _DECIMAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
 _SIGNED = rf"[-+]?{_DECIMAL}"
 _GROUPED = rf"(?:{_SIGNED}|\({_SIGNED}\)|\{{{_SIGNED}\}})"
 _BODY = re.compile(
-    rf"(?P<sign>[-+]?)(?P<currency>[$€£¥]?)(?:"
+    rf"(?P<sign>[-+]?)"
+    rf"(?P<currency>(?:US)?[$€£¥₹]|(?:\\text\{{ ?)?(?:{'|'.join(CODES)})\.? ?\}}?|)(?:"
     rf"(?P<whole>\d+) ?\\frac\{{(?P<part>\d+)\}}\{{(?P<parts>\d+)\}}"
     rf"|(?P<whole2>\d+) (?P<part2>\d+)/(?P<parts2>\d+)"
     rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<bottom>{_SIGNED})\}}"
@@ -61,12 +69,13 @@ _TRAILING_UNIT = re.compile(
 )
 _AFTER = re.compile(r"(?P<percent>%)?(?:(?P<degree>°)(?P<scale>[CF]$)?)?(?P<rest>.*)", re.DOTALL)
 _MAGNITUDE = re.compile(
-    r" ?(?P<opening>\\text\{)? ?(?P<word>" + "|".join(MAGNITUDES) + r")(?![A-Za-z]) ?"
+    r" ?(?P<opening>\\text\{)? ?(?P<word>(?i:" + "|".join(MAGNITUDES) + r"))(?![A-Za-z]) ?"
 )
+_ORDINAL = re.compile(r"(?:\^\{?)?(?:\\text\{)?(st|nd|rd|th)\}{0,2}(?![A-Za-z])")
+_CODE = re.compile(r"\\text|US(?=\$)|[{}. ]")
 _LONGEST = 4000
 _DIGIT = re.compile("[0-9]")
 _INNER = re.compile(r"([-+]?)\((.*)\)")
-_PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
 
 
 def read_number(text: str) -> Number | None:
@@ -93,53 +102,108 @@ def read_respelled(text: str) -> Number | None:
     rest = after["rest"]
     magnitude = _MAGNITUDE.match(rest)
     if magnitude:
-        value *= 10 ** MAGNITUDES[magnitude["word"]]
+        value *= MAGNITUDES[magnitude["word"].lower()]
         rest = f"{magnitude['opening'] or ''}{rest[magnitude.end() :]}".removeprefix("\\text{}")
+    ordinal = _ORDINAL.match(rest) if rest and body["decimal"] else None
+    if ordinal and ordinal[1] == _ordinal_suffix(value):
+        rest = rest[ordinal.end() :]
     unit = read_unit(rest)
     if unit is None:
         return None
-    percent = bool(after["percent"]) or unit in _PERCENT_WORDS
-    unit = "" if unit in _PERCENT_WORDS else unit
-    unit = unit or ("degree" if after["degree"] else "")
-    unit = f"{unit} {after['scale'].lower()}" if after["scale"] else unit
-    money = currency(body["currency"])
+    percent = bool(after["percent"]) or unit == "percent"
+    unit = "" if unit == "percent" else unit
+    if after["degree"]:
+        unit = {"C": "celsius", "F": "fahrenheit"}.get(after["scale"], unit or "degree")
+    money = currency(_CODE.sub("", body["currency"]))
     if money and unit and money != unit:
         priced_in = None if after["degree"] else priced(money, unit)
         if priced_in is None:
             return None
         money, unit = priced_in, ""
     digits = len(body["decimal"].partition(".")[2]) if body["decimal"] and not magnitude else 0
-    return Number(-value if body["sign"] == "-" else value, percent, unit or money, digits)
+    double = not magnitude and _printed(body.group())
+    value = -value if body["sign"] == "-" else value
+    return Number(value, percent, unit or money, digits, double)
+
+
+def _printed(text: str) -> bool:
+    """Whether a number is the shortest decimal of some double, with 15 digits or more."""
+    if len(text) < 16 or "." not in text:
+        return False
+    try:
+        shortest = repr(float(text))
+    except ValueError:
+        return False
+    figures = shortest.partition("e")[0].lstrip("-0.").replace(".", "")
+    return len(figures) >= 15 and Fraction(shortest) == Fraction(text)
 
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
     """Whether two numbers are the same under the conventions."""
-    both = bool(gold.unit and answer.unit)
-    if not same_unit(gold.unit, answer.unit) and (both or not conventions.units):
-        return False
+    ratio = Fraction(1)
+    if gold.unit and answer.unit:
+        found = unit_ratio(answer.unit, gold.unit)
+        if found is None or (found != 1 and not conventions.conversions):
+            return False
+        ratio = found
+    elif gold.unit or answer.unit:
+        if not conventions.units or gold.compound or answer.compound:
+            return False
+        if answer.unit and not may_be_added(answer.unit, answer.value):
+            return False
+    if ratio != 1:
+        return not (gold.percent or answer.percent) and gold.value == answer.value * ratio
     if gold.percent == answer.percent:
-        return _equal(gold.value, answer, conventions)
+        return _equal(gold, answer, conventions)
     if gold.unit or answer.unit:
         return False  # 5% is not 5 dollars
     written = answer.value
     scaled = written / 100 if answer.percent else written * 100  # on the scale of gold's number
     readings = {"unit": [written], "value": [scaled], "either": [written, scaled]}
     return any(
-        _equal(gold.value, Number(reading, digits=answer.digits), conventions)
+        _equal(gold, replace(answer, value=reading), conventions)
         for reading in readings[conventions.percent]
     )
 
 
-def _equal(gold: Fraction, answer: Number, conventions: Conventions) -> bool:
-    if gold == answer.value:
+def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
+    if gold.value == answer.value or near_double(abs(gold.value - answer.value), answer):
+        return True
+    if conventions.allows(gold.value - answer.value, gold.value):
         return True
     enough = conventions.rounded_digits
-    if enough is None or answer.digits < enough or _terminates(gold):
+    if enough is None:
         return False
-    return abs(gold - answer.value) <= Fraction(1, 2 * 10**answer.digits)
+    gap = abs(gold.value - answer.value)
+    if rounded(gold) and not answer.digits and not terminates(answer.value):
+        return gap * 2 * 10**gold.digits <= 1  # the reference is what was rounded
+    if answer.digits < enough or terminates(gold.value):
+        return False
+    return gap * 2 * 10**answer.digits <= 1
 
 
-def _terminates(value: Fraction) -> bool:
+def near_double(gap: Any, answer: Number) -> bool:
+    """Whether a printed double is within the error of a few operations of an exact value."""
+    if not answer.double or not answer.value:
+        return False
+    step = math.ulp(float(answer.value))
+    return bool(step < 1e-3 and gap <= 4 * step)
+
+
+def rounded(reference: Number) -> bool:
+    """Whether a reference may be a rounded value: a decimal of three figures or more."""
+    return reference.digits > 0 and abs(reference.value) * 10**reference.digits >= 100
+
+
+def _ordinal_suffix(value: Fraction) -> str:
+    if value.denominator != 1 or value < 0:
+        return ""
+    teens = value.numerator % 100 in {11, 12, 13}
+    return "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(value.numerator % 10, "th")
+
+
+def terminates(value: Fraction) -> bool:
+    """Whether a decimal writes a number exactly."""
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:

@@ -24,6 +24,7 @@ _PROBES = (0, 1, 2, 12345.5, -987.25, 0.375)
 """Where an inequality is looked at: what is linear there is linear."""
 _ORDER = re.compile(r"(<|>|\\(?:le|ge|ne)(?![A-Za-z]))")
 _WHOLE = re.compile(r"(\\mathbb\{R\}|\(-\\infty,\\infty\))(?:\\setminus|\\backslash|-)")
+_MIRRORED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
 _INFINITE = {"\\infty": float("inf"), "+\\infty": float("inf"), "-\\infty": -float("inf")}
 
 
@@ -148,6 +149,16 @@ def _relation(shape: Shape) -> Region | None:
 
 
 def _link(left: str, sign: str, right: str) -> Region | None:
+    if left[:1] == "|" == left[-1:] and "|" not in left[1:-1]:  # |x| < 2: -2 < x < 2
+        if sign == "\\ne" or (right_end := _end(right)) is None or right_end < 0:
+            return None
+        low = _link(left[1:-1], _MIRRORED[sign], f"-({right})")
+        high = _link(left[1:-1], sign, right)
+        if low is None or high is None or low.variable != high.variable:
+            return None
+        if sign in {"<", "\\le"}:
+            return _both(low, high)
+        return Region(_merged([*low.pieces, *high.pieces]).pieces, low.variable)
     a, b = read_expression(left), read_expression(right)
     if a is None or b is None:
         return None
@@ -180,6 +191,28 @@ def impossible(shape: Shape) -> bool:
     return pair is not None and not _both(*pair).pieces
 
 
+def _alternatives(shape: Shape) -> Region | None:
+    """Inequalities and equations for one variable of which no two can hold together."""
+    found: list[Region] = []
+    for part in map(read_shape, shape.parts):
+        region = _relation(part) if part.kind is Kind.RELATION else _value(part)
+        if region is None or any(_both(region, other).pieces for other in found):
+            return None
+        found.append(region)
+    if len({region.variable for region in found}) != 1 or len(found) > _MAX_PIECES:
+        return None
+    pieces = [piece for region in found for piece in region.pieces]
+    return Region(_merged(pieces).pieces, found[0].variable)
+
+
+def _value(shape: Shape) -> Region | None:
+    """The one point of ``x = 1``."""
+    if shape.kind is not Kind.EQUATION or len(shape.parts) != 2 or len(shape.parts[0]) != 1:
+        return None
+    end = _end(shape.parts[1])
+    return None if end is None else Region((Piece(end, True, end, True),), shape.parts[0])
+
+
 def _pair(shape: Shape) -> tuple[Region, Region] | None:
     shapes = [read_shape(part) for part in shape.parts]
     if len(shapes) != 2 or any(part.kind is not Kind.RELATION for part in shapes):
@@ -191,12 +224,10 @@ def _pair(shape: Shape) -> tuple[Region, Region] | None:
 def _cases(shape: Shape) -> Region | None:
     """Inequalities with a comma between them: both hold where both can, else either."""
     pair = _pair(shape)
-    if pair is None:
-        return None
+    if pair is None or not _both(*pair).pieces:
+        return _alternatives(shape)
     a, b = pair
     common = _both(a, b)
-    if not common.pieces:
-        return Region(_merged([*a.pieces, *b.pieces]).pieces, a.variable)
     whole = _merged([*a.pieces, *b.pieces])
     # x > 1, x > 3: nobody can say which was meant
     return common if same_region(whole, _LINE) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from ..extract import after_thinking
+from ..text.thought import after_thinking
 
 Part = Literal["all", "answer", "thought"]
 PARTS = ("all", "answer", "thought")

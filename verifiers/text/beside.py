@@ -124,6 +124,8 @@ def _before(before: str, formula: bool) -> str | None:
         return None if formula else ""
     if last in _OPERATORS:
         return "" if bare.endswith("\\\\") else None
+    if last in ".," and glued:
+        return None if bare[-2:-1].isdigit() else ""
     if last.isdigit() or last == ")":
         return None if formula or (glued and last.isdigit()) else ""
     if last.isascii() and last.isalpha():

@@ -23,6 +23,8 @@ _COUNT = (
 _ONE_OF_SEVERAL = (
     r"\d[^\n]{0,30}\bor\b[^\n\d]{0,20}\Z"
     r"|\bbetween\b[^\n]{0,20}\d[^\n]{0,20}\band\b[^\n\d]{0,20}\Z"
+    rf"|\bbetween\s{{1,3}}\S{{1,12}}\s{{1,3}}and{_OPEN}"
+    r"|[(\[]\s{0,3}[^\s(),]{1,12}\s{0,3},\s{0,3}\Z"
     r"|\d[%)}$]{0,3}[ \t]{0,3}(?:\band|\bto|\bthrough|[,;|&]|[ \t])[ \t$*({\\]{0,6}\Z"
     rf"|{_COUNT}\s{{1,3}}and{_OPEN}"
     rf"|{_COUNT}\s{{1,3}}(?:[A-Za-z]{{2,14}}\s{{1,3}})?(?:in|(?:out\s{{1,3}})?of|for\s{{1,3}}every|per|to){_OPEN}"
@@ -42,13 +44,15 @@ _DOUBTED = (
     r"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w)" + _OPEN
 )
 _BOUND = (
-    r"\b(?:exceeds?|over|under|above|below|up\s+to|at\s+(?:least|most)|than\s+or\s+equal\s+to|"
+    r"\b(?:exceeds?|over|under|above|below|"
+    r"(?<!adds )(?<!add )(?<!sums )(?<!sum )(?<!comes )up\s+to|"
+    r"at\s+(?:least|most)|than\s+or\s+equal\s+to|"
     r"(?:less|more|greater|fewer|smaller|larger|bigger|higher|lower)\s+than)\b" + _OPEN
 )
 _NAMED = re.compile(r"(?<![A-Za-z])\$?[A-Za-z](?:_\{?\w\}?)?\$?\s{0,3}=[ \t$*({]{0,4}\Z")
 _PART_OF = (
     r"\b(?:negative|minus|plus|times|twice|thrice|half|double|triple|(?:multiplied|divided|"
-    r"divisible)\s+by|log|ln|sin|cos|tan|(?:roots?|squares?|cubes?|half|thirds?|quarters?|"
+    r"divisible)\s+by|log|ln|sin|cos|tan|sqrt|arc(?:sin|cos|tan)|exp|to\s+the|(?:roots?|squares?|cubes?|half|thirds?|quarters?|"
     r"reciprocal|inverse|opposite|negative|log(?:arithm)?|factorial|powers?|multiples?|factors?|"
     r"divisors?|complement)\s+of|power|mod|modulo|base|choose|"
     r"steps?|problems?|questions?|equations?|eqs?\.|examples?|exercises?|cases?|sections?|sec\.|"
@@ -64,12 +68,15 @@ _BEFORE = re.compile(
     "|".join((_ONE_OF_SEVERAL, _DENIED, _DOUBTED, _BOUND, _PART_OF)), re.IGNORECASE
 )
 _DENIED_NAME = re.compile(f"{_DENIED}|{_DOUBTED}", re.IGNORECASE)
-_PARTS = r"hal(?:f|ves)|thirds?|quarters?|(?:four|fif|six|seven|eigh|nin|ten|hundred|thousand)ths?"
+_PARTS = (
+    r"hal(?:f|ves)|thirds?|quarters?|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|"
+    r"(?:thir|four|fif|six|seven|eigh|nine)teen|\w{3,5}tie|hundred|thousand)ths?|-?ths"
+)
 _AFTER = re.compile(
     r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
     r"|or\b|\?)"
-    rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|squared|cubed|factorial|choose|plus|minus|over|divided|modulo|"
-    r"mod|base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
+    rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|choose|plus|minus|over|divided|modulo|"
+    r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
     r"permille|ppm|basis\s+points?|point\s+(?:zero|one|two|three|four|five|six|seven|eight|nine)|"
     r"raised|quadrillion|[a-z]{1,8}illion(?:th)?s|hundreds|thousands|tens|out\s+of|times\s+[b-z]|"
     r"(?:to|and)\s+(?:the|an?|one|two|three)\b(?=\s\w{0,12}(?:power|half|th|th?s|third|quarter)\b)|"
@@ -125,7 +132,7 @@ def _opens_value(before: str) -> bool:
         return True
     last, glued = bare[-1], bare == before.rstrip("$€£¥\"“‘'`")
     if command := _COMMAND.search(bare):
-        return command[1] in LINKS
+        return command[1] in LINKS and "mod" not in command[1]
     if last.isalpha():
         if not last.isascii():
             return True
@@ -176,10 +183,12 @@ def _ends_value(after: str, before: str) -> bool:
     if first == "\\":
         link = _LINK_AHEAD.match(rest)
         return link[1] in LINKS | {"circ"} if link else True
-    if first in _CHINESE_MAGNITUDES or first in "^_+×·÷²³√π<>|[@" or first == "{":
+    if first in _CHINESE_MAGNITUDES or first in "^_+×·÷²³√π<>|[]@‰" or first == "{":
         return first == "<" and (second in "/|" or second.isalpha())
-    if first == "!":
+    if first == "!" or (first == ":" and second.isalnum()):
         return not glued
+    if first == "," and before.rstrip(_SET_OFF).endswith("("):
+        return False  # (5, x)
     if first == "'":
         return before.endswith("'")
     if first == "*":

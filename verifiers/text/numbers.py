@@ -14,7 +14,8 @@ _NUMBER_CHARS = frozenset("0123456789.,/")
 _SPACING = re.compile(r"\\[,;:! ]|\\(?:left|right|displaystyle)(?![A-Za-z])|~|\xa0|\u2009|\u202f")
 _FRACTION = re.compile(r"\\[dtc]?frac\s{0,2}(?:\{[^{}]{1,60}\}|\d)\s{0,2}(?:\{[^{}]{1,60}\}|\d)\Z")
 _SCIENTIFIC = re.compile(r"(?<![\w.])\d[\d,]{0,30}(?:\.\d{1,30})?[eE][-+]?\Z")
-_WHOLE_BEFORE = re.compile(r"(?<![\w./,^_-])(\d[\d,]{0,20})([ ]{0,2})\Z")
+_WHOLE_BEFORE = re.compile(r"(?<![\w./,^_])(\d[\d,]{0,20})([ ]{0,2})\Z")
+_GROUP = re.compile(r"(?<=[=$])\{\s?(?=-?\Z)|(?<=[=(])\s{0,3}\+\s{0,3}\Z")  # x={-5}, x=+5
 _SIGN = re.compile(r"([-−⁻‐‑–—])(\s{0,3})([$€£¥]?)\Z")
 _OPENS = re.compile(r"(?:[=≈(\[{$:>]|\\(?:approx|[Rr]ightarrow|implies|to)|→|⇒)\s{0,3}\Z")
 _OPERAND = re.compile(r"(?:[\d)}\]*^/+·×÷−_|±\\-]|(?<![A-Za-z])[A-Za-z])\Z")
@@ -39,15 +40,14 @@ def last_number(text: str) -> Answer | None:
         end -= 1
     if not end:
         return None
-    closing = re.match(r"\}{0,2}", text[end : end + 2])
-    before = _plain(text[max(0, end - _REACH) : end + (closing.end() if closing else 0)])
-    after = text[end : end + _REACH]
-    fraction = _FRACTION.search(before)
+    close = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("}"))
+    before = _plain(text[max(0, end - _REACH) : close]).rstrip()
+    after = text[close : close + _REACH]
+    fraction = _FRACTION.search(before) or _FRACTION.search(before, 0, len(before) - 1)
     if fraction:
         number, before = fraction[0], before[: fraction.start()]
-        after = after[closing.end() if closing and text[end] == "}" else 0 :]
     else:
-        before = before.rstrip("}")
+        before, after = before.rstrip("} "), text[end : close + _REACH]
         start = len(before)
         while start and before[start - 1] in _NUMBER_CHARS:
             start -= 1
@@ -59,7 +59,8 @@ def last_number(text: str) -> Answer | None:
     mixed = _WHOLE_BEFORE.search(before) if fraction or "/" in number else None
     if mixed and (fraction or mixed[2]):  # 2\frac{1}{3}, 2 1/3
         number, before = mixed[0] + number, before[: mixed.start()]
-    signed = _signed(before, alone=end <= _REACH)
+    before = _GROUP.sub("", before)
+    signed = _signed(before, alone=end <= _REACH and not after.strip(" .\n"))
     if signed is None:
         return _refused()
     sign, before = signed
@@ -73,7 +74,7 @@ def last_number(text: str) -> Answer | None:
 def _plain(text: str) -> str:
     r"""Return a text without what only sets a number off: ``\text``, spacing, bold print."""
     if "\\" in text or "~" in text or not text.isascii():
-        text = _SPACING.sub(" ", unwrap_text(text, " "))
+        text = _SPACING.sub(" ", unwrap_text(text, " ").replace("\\$", "$"))
     return unbold(text)
 
 

@@ -71,7 +71,7 @@ def boxed(text: str) -> Answer | None:
 
 def last_box(text: str) -> tuple[Answer, int] | None:
     """Return what :func:`boxed` does, and where the last box ends."""
-    if "box" not in text:
+    if _first_box(text) < 0:
         return None
     closed, unclosed = boxes(text)
     if unclosed:

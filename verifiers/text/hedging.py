@@ -64,9 +64,9 @@ _PART_OF = (
     + r"|\d\s{0,3}[A-Za-z]\s{0,3}=[ \t$*({]{0,4}\Z"  # 42x = 5 does not say that x is 5
     r"|\b(?:let|suppose|assume|if)\s{1,3}\$?[A-Za-z]\$?\s{0,3}=[ \t$*({]{0,4}\Z"
 )
-_BEFORE = re.compile(
-    "|".join((_ONE_OF_SEVERAL, _DENIED, _DOUBTED, _BOUND, _PART_OF)), re.IGNORECASE
-)
+_SEVERAL = re.compile(_ONE_OF_SEVERAL)  # both read lower case
+_BEFORE = re.compile("|".join((_DENIED, _DOUBTED, _BOUND, _PART_OF)))
+_WORDS_REACH = 36  # characters that the longest of these phrases takes
 _DENIED_NAME = re.compile(f"{_DENIED}|{_DOUBTED}", re.IGNORECASE)
 _PARTS = (
     r"hal(?:f|ves)|thirds?|quarters?|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|"
@@ -107,7 +107,10 @@ def stands_alone(before: str, after: str) -> bool:
     for mark in ("_", "*"):  # Markdown's italics
         if before.endswith(mark) and after.startswith(mark):
             before, after = before[:-1], after[1:]
-    if _BEFORE.search(before) or _AFTER.match(after):
+    small = before.lower()
+    if _SEVERAL.search(small) or _BEFORE.search(small, max(0, len(small) - _WORDS_REACH)):
+        return False
+    if _AFTER.match(after):
         return False
     named = _NAMED.search(before)  # not x = 5
     if named is not None and _DENIED_NAME.search(before[: named.start()]):
@@ -205,7 +208,7 @@ _SUPPOSED = re.compile(
     r"(?:the|an|a|my|our)?\s*|(?:wrong|incorrect|false)\s+"
     r"|(?:one|you|some|someone|people|many|students?)\s+(?:(?:may|might|could|would)\s+)?"
     r"(?:think|say|guess|believe)\s+(?:that\s+)?(?:the\s+)?)"
-    r"(?:final\s+|correct\s+)?\Z|(?:错误|不正确|不是|如果|假设)的?\Z",
+    r"(?:final\s+|correct\s+)?\Z|(?:错误|不正确|不是|如果|假设)的?(?:最终|最終)?\Z",
     re.IGNORECASE,
 )
 _RETRACTED = re.compile(

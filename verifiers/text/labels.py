@@ -15,21 +15,22 @@ _LEAD = (
 )
 _MARKS = r"[ \t*_]{0,4}"
 _IS = rf"(?:{_MARKS}[:=：]|\s{{1,4}}(?:is|are)\b\s{{0,4}}[:：]?)"
-_CHINESE = r"(?:最终|最終)?答案(?:应该|应)?[是为為：:=]{1,2}"
+_CHINESE = r"答案(?:应该|应)?[是为為：:=]{1,2}"
 _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
     r"that|the|this|to|unique|valid)\b)"
 )
-_LABEL = re.compile(
+_LABEL = re.compile(  # read from its noun on
     rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|option|choice)\b:?)?"
     rf"|\bsolutions?{_IS}{_NO_VALUE}"
-    rf"|^[ \t#*_]{{0,6}}(?:final\s)?answer{_MARKS}:?{_MARKS}$"
     rf"|{_CHINESE}",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
+_HEADING = re.compile(rf"answer{_MARKS}:?{_MARKS}$", re.IGNORECASE | re.MULTILINE)
+_HEADING_START = re.compile(r"(?:\A|\n)[ \t#*_]{0,6}(?:final\s)?\Z", re.IGNORECASE)
 _LEADING = re.compile(
     rf"(?:\#{{1,6}}\s{{1,3}})?(?:\*\*|__)?(?:{_LEAD}(?:answers?|solutions?)\b[ *_]{{0,3}}"
-    rf"(?:[:=：]|\n|\b(?:is|are)\b\s{{0,3}}[:：]?)|{_CHINESE})[\s*]{{0,9}}(?=\S)",
+    rf"(?:[:=：]|\n|\b(?:is|are)\b\s{{0,3}}[:：]?)|(?:最终|最終)?{_CHINESE})[\s*]{{0,9}}(?=\S)",
     re.IGNORECASE,
 )
 _SPOKEN = re.compile(rf"\s{{0,9}}{_LEAD}(?:answers?\b|{_CHINESE})", re.IGNORECASE)
@@ -41,7 +42,7 @@ _LINE = re.compile(
     r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])))",
     re.IGNORECASE | re.MULTILINE,
 )
-_NOUNS = ("nswer", "olution", "答案", "ANSWER", "SOLUTION")
+_NOUNS = ("nswer", "NSWER", "olution", "OLUTION", "案")  # without the letter of either case
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
 _CLAUSE = re.compile(r",?\s(?:since|because|as|which)\s|,\swhere\s")
@@ -61,17 +62,32 @@ _MORE = re.compile(
 
 def labelled(text: str) -> Answer | None:
     """Return what follows the last label, to the end of the sentence or of its formula."""
-    if not any(noun in text for noun in _NOUNS):
-        return None
-    found = list(_LABEL.finditer(text))
-    if not found:
-        return None
-    last = next((f for f in reversed(found) if not supposed(text, f.start())), None)
-    if last is None:
-        return Answer(None, reason="the answer is only supposed, or denied")
-    if _OR_ELSE.search(text, max(0, last.start() - _WIDEST_GAP), last.start()):
+    found = False
+    for start in sorted((at for noun in _NOUNS for at in _places(text, noun)), reverse=True):
+        last = _LABEL.match(text, start) or _heading(text, start)
+        found = found or last is not None
+        if last is not None and not supposed(text, start):
+            break
+    else:
+        return Answer(None, reason="the answer is only supposed, or denied") if found else None
+    if _OR_ELSE.search(text, max(0, start - _WIDEST_GAP), start):
         return Answer(None, reason="the answer is one of several")
     return _value(text[last.end() : last.end() + 4 * MAX_ANSWER].lstrip(" \t*_:").lstrip("\r\n*_ "))
+
+
+def _places(text: str, noun: str) -> list[int]:
+    """Return where a noun begins, one character before the part of it that is looked for."""
+    places, at = [], text.find(noun, 1)
+    while at >= 0:
+        places.append(at - 1)
+        at = text.find(noun, at + 1)
+    return places
+
+
+def _heading(text: str, start: int) -> re.Match[str] | None:
+    """Return the match of a label that is a line of its own."""
+    found = _HEADING.match(text, start)
+    return found if found and _HEADING_START.search(text[max(0, start - 16) : start]) else None
 
 
 def _value(rest: str) -> Answer:

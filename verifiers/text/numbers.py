@@ -86,7 +86,7 @@ def _signed(before: str, *, alone: bool) -> tuple[str, str] | None:
     """
     found = _SIGN.search(before)
     if found is None:
-        spoken = _SPOKEN_SIGN.search(before)
+        spoken = _SPOKEN_SIGN.search(before, max(0, len(before) - 24))
         if spoken is None:
             return "", before
         return "-", before[: spoken.start()] + re.split(r"(?i)negative|minus", spoken[0])[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .markup import TEXT_COMMANDS
+from .markup import TEXT_COMMANDS, blank_text
 
 _REACH = 60
 _LINE = 400  # characters before a box in which the start of its formula is looked for
@@ -19,6 +19,8 @@ _ARGUMENT = re.compile(
     rf"(?:{_STYLE}|\\(?:begin|end|tag|label|hspace|vspace))\*?(?:\{{[^{{}}]*\}}){{1,2}}\Z"
 )
 _COMMAND_BEFORE = re.compile(r"\\([A-Za-z]+)\*?\Z")
+_WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}(?=\s)")
+_GOES_ON = frozenset("+-−*/^_×·÷<>±\\{")
 _SIGN = re.compile(r"(?:[-−–+]|\\(?:pm|mp)(?![A-Za-z])|±)\Z")
 _STARTS = re.compile(
     r"(?:\A|[=$(\[{,:&≈<>]|\\\\|\\(?:approx|[Rr]ightarrow|implies|iff|to|equiv|[(\[]))\Z"
@@ -73,9 +75,13 @@ def _in_formula(text: str, start: int) -> bool:
     """Return whether a formula opens before ``start`` on the same lines and is not closed."""
     line = text[max(0, start - _LINE) : start]
     line = line[line.rfind("\n\n") + 1 :]
+    inline = line[line.rfind("\n") + 1 :]
     if line.rfind("\\[") > line.rfind("\\]") or line.rfind("\\(") > line.rfind("\\)"):
         return True
-    return (line.count("$$") or line.count("$") - line.count("\\$")) % 2 == 1
+    if line.count("$$") % 2:
+        return True
+    money = _WORDS.search(blank_text(inline[inline.rfind("$") + 1 :]))
+    return (inline.count("$") - inline.count("\\$")) % 2 == 1 and not money
 
 
 def _stripped(before: str) -> str:
@@ -104,7 +110,7 @@ def _before(before: str, formula: bool) -> str | None:
         if not formula and (not rest or "\n" in bare[len(rest) :] or rest[-1] in '*.!?;”"'):
             return ""
         return None
-    if not bare or bare[-1] == "$":
+    if not bare or bare[-1] == "$" or ("\n" in before[len(bare) :] and bare[-1] not in _GOES_ON):
         return ""
     last = bare[-1]
     command = _COMMAND_BEFORE.search(bare)

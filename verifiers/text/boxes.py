@@ -114,6 +114,9 @@ def _joined(before: str, content: str, after: str) -> str:
 def boxed_or_bare(text: str) -> str:
     r"""Return a reference given alone, in ``$...$``, or as a solution that boxes it."""
     found = boxed(text)
+    if found is not None and found.text is None:  # prose around a box is not judged in a reference
+        closed, _unclosed = boxes(text)
+        return unboxed(closed[-1][2] if closed else text)
     return unboxed(text if found is None or found.text is None else found.text)
 
 

@@ -80,11 +80,11 @@ _AFTER = re.compile(
     r"permille|ppm|basis\s+points?|point\s+(?:zero|one|two|three|four|five|six|seven|eight|nine)|"
     r"raised|quadrillion|[a-z]{1,8}illion(?:th)?s|hundreds|thousands|tens|out\s+of|times\s+[b-z]|"
     r"(?:to|and)\s+(?:the|an?|one|two|three)\b(?=\s\w{0,12}(?:power|half|th|th?s|third|quarter)\b)|"
-    r"(?:less|more|fewer|greater|smaller|larger)\s+than|(?:\w{1,12}\s+)?below\s+zero)(?![A-Za-z])"
+    r"(?:less|more|fewer|greater|smaller|larger)\s+than\s+(?:zero|[b-z]|one|two|three|ten)|(?:\w{1,12}\s+)?below\s+zero)(?![A-Za-z])"
     r"|(?:in|of|by|times)\s+(?:two|three|four|five|six|seven|eight|nine|ten|twelve|a\s+hundred)\b)",
     re.IGNORECASE,
 )
-_LETTERS_AFTER = re.compile(r"\s?([A-Za-z]+)")
+_LETTERS_AFTER = re.compile(r"\s?([A-Za-z]+(?:&[A-Za-z]+)?)")
 _LOOSE_LETTERS = frozenset("aImgLlhsNJWVCF")
 _ORDINALS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 _SET_OFF = " \t\r\n$€£¥\"“”‘’'`"
@@ -122,15 +122,18 @@ def _opens_value(before: str) -> bool:
     """Return whether the sign before a number leaves its value as it is."""
     if _in_brackets(before):
         return False
-    bare = before.rstrip(_SET_OFF)
-    while bare[-1:] == "(" or bare[-2:] in {"\\[", "\\$"}:
+    while True:
+        bare = before.rstrip(_SET_OFF)
+        if "\n" in before[len(bare) :]:  # a line of its own, unless the line before goes on
+            return bare[-1:] not in {"+", "*", "/", "^", "×", "÷", "<", "±"}
         if bare[-2:] in {"\\(", "\\[", "\\$"}:
-            bare = bare[:-2].rstrip(_SET_OFF)
+            before = bare[:-2]
+        elif bare[-1:] != "(":
+            break
         elif bare[-2:-1].isalnum() or bare[-2:-1] in {")", "}", "'"}:
             return False  # f(5)
         else:
-            bare = bare[:-1].rstrip(_SET_OFF)
-        before = bare + " "
+            before = bare[:-1] + " "
     if not bare:
         return True
     last, glued = bare[-1], bare == before.rstrip("$€£¥\"“‘'`")

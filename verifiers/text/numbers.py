@@ -93,6 +93,7 @@ def _signed(before: str, *, alone: bool) -> tuple[str, str] | None:
     dash, space, _ = found.groups()
     rest = before[: found.start()]
     bare = rest.rstrip()
+    bare = "" if "\n" in rest[len(bare) :] else bare
     if _OPENS.search(rest) or (not bare and alone):
         return "-", rest
     if _OPERAND.search(bare):

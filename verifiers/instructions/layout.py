@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from ..form.json_value import holds_content
-from .blocks import bullets, parts, unfenced
+from ..text.fences import unfenced
+from .blocks import bullets, parts
 from .registry import Count, Text, constraint
 from .sentences import sentences
 from .words import collapsed, folded, has_content, plain, words

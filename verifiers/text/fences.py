@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 from ...sandbox import LANGUAGES, Language
@@ -114,6 +114,21 @@ def fenced_blocks(text: str) -> tuple[list[Block], Block | None]:
             word = _LANGUAGE.match(fence[3])
             block = Block(fence[2], len(fence[1]), word[1].lower() if word else "")
     return closed, block
+
+
+def map_fenced(text: str, change: Callable[[str], str]) -> str:
+    """Return a text in which each line of a fenced block, and its fences, are changed."""
+    if not has_fence(text):
+        return text
+    lines, block = [], None
+    for line in text.splitlines(keepends=True):
+        fence = _FENCE.match(line.rstrip()) if block is None else None
+        lines.append(line if block is None and fence is None else change(line))
+        if fence:
+            block = Block(fence[2], len(fence[1]), "")
+        elif block is not None and block.is_closed_by(line):
+            block = None
+    return "".join(lines)
 
 
 def _without_blank_ends(text: str) -> str:

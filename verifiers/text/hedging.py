@@ -62,7 +62,7 @@ _PART_OF = (
     r"volume|paragraph|clause|article|verse|line)(?!\w)"
     + _OPEN
     + r"|\d\s{0,3}[A-Za-z]\s{0,3}=[ \t$*({]{0,4}\Z"  # 42x = 5 does not say that x is 5
-    r"|\b(?:let|suppose|assume|if)\s{1,3}\$?[A-Za-z]\$?\s{0,3}=[ \t$*({]{0,4}\Z"
+    r"|\b(?:let|suppose|assume)\s{1,3}\$?[A-Za-z]\$?\s{0,3}=[ \t$*({]{0,4}\Z"
 )
 _SEVERAL = re.compile(_ONE_OF_SEVERAL)  # both read lower case
 _BEFORE = re.compile("|".join((_DENIED, _DOUBTED, _BOUND, _PART_OF)))
@@ -81,7 +81,7 @@ _AFTER = re.compile(
     r"raised|quadrillion|[a-z]{1,8}illion(?:th)?s|hundreds|thousands|tens|out\s+of|times\s+[b-z]|"
     r"(?:to|and)\s+(?:the|an?|one|two|three)\b(?=\s\w{0,12}(?:power|half|th|th?s|third|quarter)\b)|"
     r"(?:less|more|fewer|greater|smaller|larger)\s+than\s+(?:zero|[b-z]|one|two|three|ten)|(?:\w{1,12}\s+)?below\s+zero)(?![A-Za-z])"
-    r"|(?:in|of|by|times)\s+(?:two|three|four|five|six|seven|eight|nine|ten|twelve|a\s+hundred)\b)",
+    r"|(?:of|by|times)\s+(?:two|three|four|five|six|seven|eight|nine|ten|twelve|a\s+hundred)\b)",
     re.IGNORECASE,
 )
 _LETTERS_AFTER = re.compile(r"\s?([A-Za-z]+(?:&[A-Za-z]+)?)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from ..maths.unit import MAGNITUDES
 from .answer import Answer
 from .hedging import left_open, stands_alone
 from .markup import DELIMITERS, unbold, unwrap_text
@@ -17,14 +16,14 @@ _SCIENTIFIC = re.compile(r"(?<![\w.])\d[\d,]{0,30}(?:\.\d{1,30})?[eE][-+]?\Z")
 _WHOLE_BEFORE = re.compile(r"(?<![\w./,^_])(\d[\d,]{0,20})([ ]{0,2})\Z")
 _GROUP = re.compile(r"(?<=[=$])\{\s?(?=-?\Z)|(?<=[=(])\s{0,3}\+\s{0,3}\Z")  # x={-5}, x=+5
 _SIGN = re.compile(r"([-−⁻‐‑–—])(\s{0,3})([$€£¥]?)\Z")
-_OPENS = re.compile(r"(?:[=≈(\[{$:>]|\\(?:approx|[Rr]ightarrow|implies|to)|→|⇒)\s{0,3}\Z")
+_OPENS = re.compile(r"(?:[=≈(\[{$:>`\"“]|\\(?:approx|[Rr]ightarrow|implies|to)|→|⇒)\s{0,3}\Z")
 _OPERAND = re.compile(r"(?:[\d)}\]*^/+·×÷−_|±\\-]|(?<![A-Za-z])[A-Za-z])\Z")
 _SPOKEN_SIGN = re.compile(
     r"\bnegative\s{1,3}\Z"
     r"|(?:=|\b(?:is|was|be|are|equals|gives|get|gets|of|at|to|exactly|answer:))\s{1,3}minus\s{1,3}\Z",
     re.IGNORECASE,
 )
-_MAGNITUDE = re.compile(rf"\s{{1,3}}(?:{'|'.join(MAGNITUDES)})(?![A-Za-z])")
+_MAGNITUDE = re.compile(r"\s{1,3}(?:hundred|thousand|million|billion|trillion)(?![A-Za-z])")
 _PERCENT = re.compile(r"\s?\\?%|\s{1,2}per\s?cent(?![A-Za-z])")
 
 

@@ -120,7 +120,8 @@ def map_fenced(text: str, change: Callable[[str], str]) -> str:
     """Return a text in which each line of a fenced block, and its fences, are changed."""
     if not has_fence(text):
         return text
-    lines, block = [], None
+    lines: list[str] = []
+    block: Block | None = None
     for line in text.splitlines(keepends=True):
         fence = _FENCE.match(line.rstrip()) if block is None else None
         lines.append(line if block is None and fence is None else change(line))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.extract import final_answer
 from ..verifiers.judges.known import Known, read_known, shown_part
 from ..verifiers.memo import Memo
+from ..verifiers.text.extract import final_answer
 from ..verifiers.verifier import same_length
 from .policy import Policy
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .extract import after_thinking, check_rules, final_answer
+from .text.extract import check_rules, final_answer
+from .text.thought import UNCLOSED, after_thinking
 from .verdict import Status, Verdict, unchecked
 from .verifier import Verifier
 from .winning import given_as
@@ -48,7 +49,7 @@ class Exact(Verifier):
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply."""
         if self.extract is None:
-            given, reason = after_thinking(reply), "<think> is never closed"
+            given, reason = after_thinking(reply), UNCLOSED
         else:
             given, _, reason = final_answer(reply, self.extract)
         if given is None:

@@ -22,8 +22,8 @@ from ..sandbox import (
 )
 from ..sandbox.problem import problem_language
 from ..sandbox.prompt import assembled
-from .fenced import find_program
 from .memo import Memo
+from .text.fences import find_program
 from .verdict import Status, Verdict
 from .verifier import Verifier, same_length
 
@@ -53,8 +53,8 @@ class Code(Verifier):
     """Runs the program of a reply against tests, in a sandbox.
 
     The program is the last fenced block of its language after the thought (see
-    :func:`~assay.verifiers.fenced.find_program`), or the whole reply where there is no fence. A
-    fence that never closes is a reply cut short, and no program.
+    :func:`~assay.verifiers.text.fences.find_program`), or the whole reply if there is no fence.
+    A fence that never closes is a reply cut short, and no program.
 
     A reference is a dict with exactly one of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.extract import final_answer
+from ..verifiers.text.extract import final_answer
 
 RULES = ("answer", "boxed", "whole")
 """Where an answer stands: in the tags that the prompt asks for, in a box, or it is all there is."""

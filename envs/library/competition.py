@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...verifiers import Math
-from ...verifiers.extract import boxes
+from ...verifiers.text.boxes import boxes
 from ..accuracy import accuracy_rubric
 from ..data import Row, Types
 from ..task import Task

@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ...verifiers.extract import final_answer
 from ...verifiers.form.call import Call
 from ...verifiers.form.call_text import WAYS, find_calls
 from ...verifiers.form.json_text import MAX_LENGTH, unfenced
+from ...verifiers.text.extract import final_answer
 
 _TAGS = ("<tool_call>", "</tool_call>")
 _MARKS = ("[TOOL_CALLS]", "<|python_start|>")

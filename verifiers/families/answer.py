@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ..extract import Answer, final_answer, unboxed
+from ..text.answer import Answer
+from ..text.boxes import unboxed
+from ..text.extract import final_answer
+from ..text.fences import unfenced
+from ..text.labels import unlabelled
 
 ONE_LINE = ("answer", "boxed", "fence", "last_line")
 """Where an answer of one line is: the first rule that finds its mark decides."""
@@ -13,12 +17,6 @@ BLOCK = ("answer", "boxed", "fence", "last_paragraph")
 """Where an answer of several lines is."""
 
 _SIGNS = ("**", "`", "$$", "$")
-_LABEL = re.compile(
-    r"(?:\#{1,6}\s{1,3})?(?:\*\*)?(?:(?:so|thus|hence|therefore),?\s{1,3})?(?:(?:the|my|our)\s{1,3})?"
-    r"(?:(?:final|correct|right)\s{1,3})?(?:answer|solution)\b[ *]{0,3}"
-    r"(?::|=|\n|\bis\b\s{0,3}:?)[\s*]{0,9}(?=\S)",
-    re.IGNORECASE,
-)
 
 
 class Unreadable(ValueError):
@@ -48,8 +46,7 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
     if text.isalnum():
         return found
     if found.rule == "answer":
-        inner = final_answer(text, ("fence", "whole"), longest=longest)
-        text = text if inner.text is None or not text.startswith(("```", "~~~")) else inner.text
+        text = unfenced(text)
     text = _bare(unboxed(text))
     return found._replace(text=_bare(unboxed(unlabelled(text))))
 
@@ -70,20 +67,6 @@ def _undressed(reply: str) -> str:
     if "answer" in small or "solution" in small or ("\n" in text and _BREAK.search(text)):
         return ""
     return text
-
-
-def unlabelled(text: str) -> str:
-    """A text without "Final answer:" or "So the answer is" before it.
-
-    Example:
-        >>> unlabelled("**Answer**: 5"), unlabelled("The answer is not 5"), unlabelled("Answer:")
-        ('5', 'not 5', 'Answer:')
-    """
-    label = _LABEL.match(text)
-    if label is None:
-        return text
-    rest = text[label.end() :]
-    return rest.removesuffix("**") if "**" in label.group() and rest.count("**") == 1 else rest
 
 
 def _bare(text: str) -> str:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ..extract import Answer
+from ..text.answer import Answer
+from ..text.labels import after_list_label
+from ..text.markup import unwrap_text
 from ..verdict import Status, Verdict, unchecked
 from ..verifier import Verifier
 from .answer import BLOCK, Unreadable, read_answer
@@ -55,37 +57,15 @@ class AnyAnswer(Verifier):
     def readings(self, reply: str, found: Answer) -> Iterator[str]:
         """What the answer may be, in the order in which that is tried."""
         text = unmarked(found.text or "")
-        yield text
-        yield from _unlabelled(text)
         last = text.rpartition("\n")[2].strip()
-        if found.rule == "last_paragraph" and last != text:
-            yield last
-            yield from _unlabelled(last)
+        shorter = found.rule == "last_paragraph" and last != text
+        for reading in (text, last) if shorter else (text,):
+            yield reading
+            rest = after_list_label(reading)
+            if rest is not None:
+                yield rest
 
 
-_LABEL_WORDS = """
-answer assignment colouring coloring colors colours ladder list moves numbers order ordering path
-route schedule selection sequence set solution sorted square steps subset taken tour
-a an are as ascending alphabetical alphabetically by descending final find following follows for
-found from full here i in increasing decreasing is its legal length my of one optimal possible
-shortest so some such the then this these therefore thus to valid value with
-"""
-_LABEL = frozenset(_LABEL_WORDS.split())
-_LABEL_END = re.compile(r"[:=]")
-_WORD = re.compile(r"[^\W\d_]+")
-
-
-def _unlabelled(text: str) -> Iterator[str]:
-    """The text after a label of plain words that deny nothing, where it begins with one."""
-    end = _LABEL_END.search(text, 0, 120)
-    if end is None:
-        return
-    words = _WORD.findall(text[: end.start()].casefold())
-    if words and len(words) <= 12 and all(word in _LABEL or len(word) == 1 for word in words):
-        yield text[end.end() :].strip()
-
-
-_LATEX_TEXT = re.compile(r"\\(?:text|textbf|texttt|mathrm|mathbf|mathtt)\s?\{([^{}\\]{0,500})\}")
 _LATEX_FRAME = re.compile(r"\\(?:begin|end)\{[a-z]{1,12}\*?\}(?:\{[lcr|]{0,40}\})?")
 _LATEX_SIGNS = {
     "longrightarrow": "→", "rightarrow": "→", "Rightarrow": "→", "to": "→", "leftarrow": "←",
@@ -110,7 +90,7 @@ def unmarked(text: str) -> str:
         'up\ndown'
     """
     if "\\" in text:
-        text = _LATEX_FRAME.sub("", _LATEX_TEXT.sub(r"\1", text))
+        text = _LATEX_FRAME.sub("", unwrap_text(text))
         text = _LATEX.sub(_sign, text)
     for mark in ("**", "`", "$", "\ufe0f"):  # the last makes an emoji of an arrow
         text = text.replace(mark, "")

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from ..extract import after_thinking, boxes
 from ..shown import shown
+from ..text.boxes import boxes
+from ..text.labels import unlabelled
+from ..text.thought import after_thinking
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .answer import unlabelled
 
 _TOKEN = re.compile(r"\s*(?:([0-9]{1,9})|([-+*/()]))")
 _SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"}

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..shown import shown
 from .answer import Unreadable
-from .exactly import Number, exactly
+from .exact_number import Number, to_exact
 
 Neighbours = dict[str, dict[str, Number]]
 """For each vertex, where its edges lead and the least weight of each."""
@@ -98,7 +98,7 @@ def neighbours_of(reference: Any) -> Neighbours:
     found: Neighbours = {name: {} for name in vertices_of(reference)}
     one_way = reference.get("directed", False)
     for a, b, *weights in reference["edges"]:
-        weight = exactly(weights[0]) if weights else 1
+        weight = to_exact(weights[0]) if weights else 1
         ends = str(a), str(b)
         for left, right in (ends,) if one_way else (ends, ends[::-1]):
             if weight < found[left].get(right, math.inf):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..shown import shown
+from ..text.markup import strip_layout
 from .answer import Unreadable
-from .plain import plain
 from .solution import Solution
 from .statements import bad_statement, fitting, truth
 
@@ -124,7 +124,7 @@ def _marks(text: str, people: Sequence[str]) -> list[int | bool]:
     exact = {name: i for i, name in enumerate(people)}
     loose = {name.casefold(): i for i, name in enumerate(people)}
     marks: list[int | bool] = []
-    for token in _WORD.finditer(plain(text)):
+    for token in _WORD.finditer(strip_layout(text)):
         word = token.group()
         low = word.casefold()
         if word in exact:

@@ -8,18 +8,13 @@ from string import ascii_uppercase
 from typing import Any
 
 from ..shown import shown
+from ..text.labels import without_choice_label
+from ..text.markup import strip_markup
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .answer import read_answer
 
 _RULES = ("answer", "boxed", "phrase", "fence", "last_line")
-_LEAD = re.compile(
-    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:(?:my|the)\s+)?(?:final\s+|correct\s+|right\s+|best\s+)?"
-    r"(?:(?:answer|option|choice)s?\s*(?:is|are|:)?\s*:?\s*)+",
-    re.IGNORECASE,
-)
-_TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textit)\s*\{([^{}]*)\}")
-_LATEX_FENCE = re.compile(r"\$|\\[()]")
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*[).:\]]?|\[\s*([A-Za-z])\s*\]")
 _LABELLED = re.compile(
     r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])\s*[).:]|([A-Z])\s+[-–—])\s*[:.,]?\s*(\S.*)"
@@ -123,16 +118,14 @@ def _fault_of_options(options: Any, letters: list[str]) -> str | None:
 
 def _plain(text: str) -> str:
     """A text without its case, the white space between words, and the full stop."""
-    text = _LATEX_FENCE.sub("", _TEXT.sub(r"\1", text))
+    text = strip_markup(text)
     return " ".join(text.split()).rstrip(".").strip().casefold()
 
 
 def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | None:
     """The letters that an answer names; ``None`` where it names none, or is not read."""
-    text = _TEXT.sub(r"\1", text).replace("\\ ", " ").replace("~", " ")
-    text = " ".join(text.split()).strip(_SIGNS).rstrip(".").strip(_SIGNS)
-    lead = _LEAD.match(text)
-    text = text[lead.end() :].strip(_SIGNS) if lead else text
+    text = " ".join(strip_markup(text).split()).strip(_SIGNS).rstrip(".").strip(_SIGNS)
+    text = without_choice_label(text).strip(_SIGNS)
     if several:
         parts = list(text) if _is_run(text) else _SEPARATOR.split(text)
         letters = [_one(part, options) for part in parts]

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Any
 
 from ..shown import shown
+from ..text.markup import strip_layout
 from .answer import Unreadable
-from .plain import plain
 from .solution import Solution
 from .square import read_square
 
@@ -122,7 +122,7 @@ def _read(text: str, n: int) -> list[Place]:
 
 def _numbers(text: str) -> list[int]:
     """The numbers of a text that holds little else; none where they are part of a board."""
-    bare = plain(text)
+    bare = strip_layout(text)
     found = _NUMBER.findall(bare)
     if not _BESIDE.fullmatch(_NUMBER.sub(" ", bare)) or any(len(d) > 2 for d in found):
         return []

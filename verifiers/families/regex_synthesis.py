@@ -7,11 +7,13 @@ from typing import Any
 
 import re2
 
-from ..extract import boxes, final_answer
 from ..shown import shown
+from ..text.boxes import boxes
+from ..text.extract import final_answer
+from ..text.fences import unfenced
+from ..text.labels import unlabelled
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
-from .answer import unlabelled
 
 _MOST_CHARACTERS = 20_000
 """Of all strings of a reference together."""
@@ -134,8 +136,8 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
     text = found.text
     if text is None:
         return None, found.reason
-    if found.rule == "answer" and text.startswith(("```", "~~~")):
-        text = final_answer(text, ("fence",), longest=4000).text or ""
+    if found.rule == "answer":
+        text = unfenced(text)
     closed, _ = boxes(text)
     if len(closed) == 1 and (closed[0][:2] == (0, len(text)) or found.rule == "last_line"):
         text = closed[0][2].strip()

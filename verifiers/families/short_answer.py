@@ -7,8 +7,9 @@ import unicodedata
 from collections import Counter
 from typing import Any, Literal
 
-from ..extract import MAX_ANSWER
 from ..shown import shown
+from ..text.answer import MAX_ANSWER
+from ..text.markup import strip_markup
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .answer import read_answer
@@ -17,7 +18,6 @@ _RULES = ("answer", "boxed", "phrase", "fence", "last_line")
 _ARTICLES = frozenset(("a", "an", "the"))
 _OPEN = frozenset(("or", "not", "no", "never", "neither", "nor", "maybe", "perhaps", "either"))
 _JOINED = re.compile(r"(?<!\d)[.'’‘`´]|[.'’‘`´](?!\d)|(?<=\d),(?=\d{3}(?!\d))")
-_TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf)\s?\{([^{}]*)\}")
 _TOKEN = re.compile(r"(?<!\w)-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
 
 
@@ -101,7 +101,7 @@ def _known(reference: Any) -> list[str]:
 
 def _tokens(text: str) -> list[str]:
     """Words and numbers, in one spelling; without articles unless there is nothing else."""
-    text = _TEXT.sub(r"\1", text) if "\\" in text else text
+    text = strip_markup(text)
     plain = unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
     found = _TOKEN.findall(_JOINED.sub("", plain))
     return [token for token in found if token not in _ARTICLES] or found

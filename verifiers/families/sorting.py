@@ -12,7 +12,7 @@ from ..shown import shown
 from ..verdict import Verdict
 from .answer import Unreadable
 from .any_answer import ARROW, AnyAnswer, items
-from .exactly import Number, exactly
+from .exact_number import Number, to_exact
 
 MAX_ITEMS = 1_000
 _NUMBER = re.compile(r"[-+−]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?", re.ASCII)
@@ -151,12 +151,12 @@ def _is_word(item: Any) -> bool:
 def _number(text: str) -> Number:
     if not _NUMBER.fullmatch(text):
         raise Unreadable(f"{shown(text, 40)} is no number")
-    return exactly(text.replace("−", "-"))
+    return to_exact(text.replace("−", "-"))
 
 
 def _given(reference: Any) -> list[Any]:
     given: list[Any] = reference["items"]
-    return [exactly(item) for item in given] if float in set(map(type, given)) else given
+    return [to_exact(item) for item in given] if float in set(map(type, given)) else given
 
 
 def _values(values: Sequence[Any], by: str | None) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .answer import Unreadable
 from .any_answer import ARROW, AnyAnswer, unbracketed
-from .exactly import Number
+from .exact_number import Number
 from .graph import graph_fault, neighbours_of, resolved
 
 _EDGE = re.compile(

@@ -8,12 +8,13 @@ from hashlib import blake2b
 from typing import Any
 
 from ...sandbox import Language
-from ..extract import final_answer
-from ..fenced import find_program
 from ..maths.pool import shared_pool
 from ..maths.worker import Finding, WorkerError, WorkerLimits
 from ..memo import Memo
 from ..shown import shown
+from ..text.extract import final_answer
+from ..text.fences import find_program, has_fence
+from ..text.labels import unlabelled
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 
@@ -143,14 +144,14 @@ def find_query(reply: str) -> tuple[str | None, str]:
     if found.text is None:
         return None, found.reason
     text = found.text
-    if found.rule == "answer" and "```" not in text:
+    if found.rule == "answer" and not has_fence(text):
         text = text.strip("`")
-    fenced = "```" in text or "~~~" in text
+    fenced = has_fence(text)
     query, reason = find_program(text, _LANGUAGE)
     if query is None:
         return None, reason
     if found.rule == "answer":
-        query = re.sub(r"\A\s*(?:answer|query|sql)\s*:", "", query, flags=re.IGNORECASE)
+        query = re.sub(r"\A\s*(?:query|sql)\s*:", "", unlabelled(query), flags=re.IGNORECASE)
     elif not fenced:
         first = _FIRST_LINE.search(query)
         if first is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..text.markup import strip_layout
 from .answer import Unreadable
-from .plain import plain
 
 _RULED = re.compile(r"[-+|=:\s]*")
 _KEY = re.compile(r'"[A-Za-z_ ]{1,20}"\s{0,3}:')
@@ -34,7 +34,7 @@ def read_square(text: str, size: int, symbols: Mapping[str, int]) -> list[list[i
         >>> read_square("1 | 2\n--+--\n2 | 1", 2, {"1": 1, "2": 2})
         [[1, 2], [2, 1]]
     """
-    lines = _KEY.sub(" ", plain(text)).strip().splitlines()
+    lines = _KEY.sub(" ", strip_layout(text)).strip().splitlines()
     if len(lines) > 1 and _LEAD.fullmatch(lines[0]) and not _RULED.fullmatch(lines[0]):
         del lines[0]
     rows = [_cells(line, size, symbols) for line in lines if not _RULED.fullmatch(line)]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..shown import shown
+from ..text.markup import strip_layout
 from .answer import Unreadable
-from .plain import plain
 from .solution import Solution
 
 _NAME = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*")
@@ -161,7 +161,7 @@ def _groups(text: str, categories: Mapping[str, list[str]]) -> tuple[list[str], 
     beside = _BESIDE.union(*(_words(name) for name in categories))
     numbers: list[str] = []
     groups: list[list[str]] = []
-    for token in _tokens(values).finditer(plain(text)):
+    for token in _tokens(values).finditer(strip_layout(text)):
         word = token.group().casefold()
         if word in values and groups:
             groups[-1].append(values[word])

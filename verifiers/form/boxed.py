@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..extract import after_thinking, boxes, without_end_tokens
+from ..text.boxes import boxes
+from ..text.markup import TEXT_COMMAND, blank_text
+from ..text.thought import UNCLOSED, after_thinking
 from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 
 PLACES = ("anywhere", "last_line", "end")
 _LAYOUT = re.compile(  # commands whose names are letters that say nothing, and placeholders
-    r"\\(?:text[a-z]*|math[a-z]+|mbox|operatorname|q?quad|[hv]space|[hv]?phantom|left|right|"
+    rf"{TEXT_COMMAND}|\\(?:text[a-z]*|math[a-z]+|q?quad|[hv]space|[hv]?phantom|left|right|"
     r"displaystyle|boxed|fbox|[lcvd]?dots|square|Box|underline|label)(?![A-Za-z])"
 )
 _CLOSING = re.compile(r"</?answer>|\\end\s?\{[a-z]{1,20}\*?\}")
 _OR = re.compile(r"(?<![A-Za-z\\])or(?![A-Za-z])")
-_IN_TEXT = re.compile(r"\\(?:text|textrm|mbox|mathrm)\s?\{[^{}]*\}")
 
 
 class Boxed(Verifier):
@@ -64,9 +65,9 @@ class Boxed(Verifier):
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply in a fixed number of passes."""
-        text = after_thinking(without_end_tokens(reply))
+        text = after_thinking(reply)
         if text is None:
-            return _wrong("<think> is never closed")
+            return _wrong(UNCLOSED)
         closed, unclosed = boxes(text)
         if unclosed:
             return _wrong("a box is never closed")
@@ -91,7 +92,7 @@ def _fault(content: str) -> str:
         return "there is a box in the box"
     if not has_content(_LAYOUT.sub(" ", content)):
         return "the box is empty"
-    if _OR.search(_IN_TEXT.sub(" ", content)):
+    if _OR.search(blank_text(content)):
         return "the box names candidates"
     return ""
 

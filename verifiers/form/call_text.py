@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..extract import final_answer
+from ..text.extract import final_answer
 from .call import Call
 from .json_text import MAX_LENGTH, NotJson, find_json, read_json, unfenced
 from .python_calls import read_calls

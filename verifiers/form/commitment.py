@@ -6,7 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..extract import DEFAULT_RULES, after_thinking, boxes, check_rules, final_answer, unboxed
+from ..text.boxes import boxes, unboxed
+from ..text.extract import DEFAULT_RULES, check_rules, final_answer
+from ..text.markup import unwrap_text
+from ..text.thought import after_thinking
 from ..text.words import check_content, distinct_words
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
@@ -29,7 +32,6 @@ _OPEN = re.compile(
 _EITHER = re.compile(
     r"\b(?:or|either|maybe|perhaps|possibly|probably|between|and/or|neither)\b|\?", re.IGNORECASE
 )
-_TEXT = re.compile(r"\\(?:text|textrm|mbox|mathrm)\s{0,3}\{([^{}]*)\}")
 
 
 class Commits(Verifier):
@@ -84,7 +86,7 @@ class Commits(Verifier):
 
 
 def _wavers(answer: str) -> str:
-    text = _TEXT.sub(r" \1 ", answer)
+    text = unwrap_text(answer, " ")
     if _OPEN.fullmatch(text.strip(" $*`")):
         return "the answer is none"
     return "the answer leaves a choice" if _EITHER.search(text) else ""

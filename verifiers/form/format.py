@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..extract import without_end_tokens
+from ..text.thought import without_end_tokens
 from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier

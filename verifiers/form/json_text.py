@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ..extract import final_answer
-from ..fenced import fenced_blocks
-from ..hedging import denied
+from ..text import fences
+from ..text.extract import final_answer
+from ..text.hedging import denied
 
 MAX_LENGTH = 100_000
 """Characters. Longer JSON is not read."""
@@ -27,7 +27,7 @@ _MAX_DIGITS = 1000
 _MAX_LEAD_IN = 200
 _STRING_OR_BRACKET = re.compile(r'"(?>(?:[^"\\]|\\.)*)"?|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_FENCE = re.compile("```|~~~")
+_UNCLOSED = "the last code fence is never closed"
 _LANGUAGES = frozenset({"json", "jsonc", "json5", ""})
 
 
@@ -143,7 +143,7 @@ def find_json(reply: str, *, only: bool = False) -> Found:
         try:
             return Found(text, read_json(text))
         except NotJson as error:
-            if only or ("<answer>" not in text and not _FENCE.search(text)):
+            if only or ("<answer>" not in text and not fences.has_fence(text)):
                 return Found(None, reason=str(error))
     found = final_answer(reply, ("answer", "whole"), longest=10 * MAX_LENGTH)
     if found.text is None:
@@ -156,31 +156,25 @@ def find_json(reply: str, *, only: bool = False) -> Found:
 
 
 def unfenced(text: str) -> str:
-    """The content of a fence around the whole of a text, or the text where there is none.
+    """Return the content of a fence around the whole of a text, or the text if there is none.
 
     Raises:
         NotJson: the fence is never closed.
     """
-    if not text.startswith(("```", "~~~")):
-        return text
-    blocks, unclosed = fenced_blocks(text)
-    if unclosed is not None:
-        raise NotJson("the last code fence is never closed")
-    last = text.rstrip().rpartition("\n")[2].strip()
-    return "".join(blocks[0].lines).strip() if len(blocks) == 1 and last in ("```", "~~~") else text
+    if text.startswith(("```", "~~~")) and fences.fenced_blocks(text)[1] is not None:
+        raise NotJson(_UNCLOSED)
+    return fences.unfenced(text)
 
 
 def _without_fence(text: str) -> str:
-    if not _FENCE.search(text):
-        return text
-    blocks, unclosed = fenced_blocks(text)
+    blocks, unclosed = fences.fenced_blocks(text)
     if unclosed is not None:
-        raise NotJson("the last code fence is never closed")
+        raise NotJson(_UNCLOSED)
     named = [block for block in blocks if block.language == "json"]
     for block in (named or blocks)[-1:]:
         if block.language not in _LANGUAGES:
             raise NotJson(f"the last fenced block is {block.language!r}, not JSON")
-        return "".join(block.lines).strip()
+        return block.text.strip()
     return text
 
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..extract import after_thinking, without_end_tokens
+from ..text.fences import unfenced
+from ..text.thought import after_thinking
 from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
@@ -15,7 +16,6 @@ from .document import Document, plain
 
 Count = int | Sequence[int | None]
 _LARGEST = 10_000
-_WRAPPED = re.compile(r"```(?:markdown|md)[ \t]*\r?\n")
 _LEVEL = re.compile(r"(#{0,6})(?:[ \t]+|$)|")
 
 
@@ -96,11 +96,11 @@ class MarkdownStructure(Verifier):
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply in one pass over its lines."""
-        text = after_thinking(without_end_tokens(reply))
+        text = after_thinking(reply)
         if text is None:
             return _wrong("<think> is never closed", {})
         rules = {**self._own(), **(reference or {})}
-        document = Document(_unwrapped(text))
+        document = Document(unfenced(text, ("markdown", "md")))
         if document.unclosed:
             return _wrong("a code fence is never closed", dict.fromkeys(rules, 0.0))
         faults = {name: _RULES[name](document, rules[name]) for name in _RULES if name in rules}
@@ -278,12 +278,6 @@ _REMEDIES = {
     "code": "one word, such as 'python'",
     "bold": _NUMBER,
 }
-
-
-def _unwrapped(text: str) -> str:
-    """The text without a code fence around all of it that says ``markdown``."""
-    fence = _WRAPPED.match(text.lstrip())
-    return text.strip()[fence.end() : -3] if fence and text.rstrip().endswith("\n```") else text
 
 
 def _wrong(reason: str, parts: dict[str, float], score: float = 0.0) -> Verdict:

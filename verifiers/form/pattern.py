@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..extract import check_rules, final_answer
+from ..text.extract import check_rules, final_answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 from .linear import compiled

@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from ..extract import after_thinking
+from ..text.fences import map_fenced
+from ..text.thought import after_thinking
 
 Part = Literal["all", "answer", "thought"]
 PARTS = ("all", "answer", "thought")
 
 _TAGS = re.compile(r"</?(?:think|answer)>|<\|[a-z_]{2,30}\|>|</s>")
 _NOT_PROSE = re.compile(
-    r"^[ \t]{0,3}```[^\n]*+\n(?>(?:(?![ \t]{0,3}```)[^\n]*+\n)*)(?:[^\n]*+\Z|[ \t]{0,3}```)"
-    r"|^[ \t]{0,3}~~~[^\n]*+\n(?>(?:(?![ \t]{0,3}~~~)[^\n]*+\n)*)(?:[^\n]*+\Z|[ \t]{0,3}~~~)"
-    r"|`[^`\n]*+`"
+    r"`[^`\n]*+`"
     r"|\$\$[^$]*+\$\$|\$[^$\n]*+\$"
     r"|\\\([^\\]*+(?>(?:\\(?![()])[^\\]*+)*)\\\)|\\\[[^\\]*+(?>(?:\\(?![\[\]])[^\\]*+)*)\\\]"
     r"|(?:https?://|www\.)\S++"
-    r"|\\[A-Za-z]++",
-    re.MULTILINE,
+    r"|\\[A-Za-z]++"
 )
 _BLANKED = dict.fromkeys([*range(0x20, 0x7F), *range(0x370, 0x400)], " ")
 
@@ -67,4 +65,5 @@ def prose(text: str) -> str:
         >>> prose(r"So $x=y$, see https://a.b and `f(x)`!").split()
         ['So', ',', 'see', 'and', '!']
     """
+    text = map_fenced(text, lambda line: line.translate(_BLANKED))
     return _NOT_PROSE.sub(lambda found: found.group().translate(_BLANKED), text)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..extract import after_thinking, without_end_tokens
+from ..text.fences import unfenced
+from ..text.thought import after_thinking, without_end_tokens
 from ..text.words import has_content
 from ..verdict import Status, Verdict
 from ..verifier import Verifier
 
 _ITEM = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]{0,59})([?+*]?)")
 _DEEPEST, _MOST = 10, 200
-_FENCED = re.compile(r"```[a-zA-Z]{0,20}\s*\n")
 _DECLARATION = re.compile(r"<\?xml\s[^<>]{0,200}\?>")
 _SHAPE = 'names such as "step", "note?", "step+", "step*", or {"steps": ["step+"]}'
 
@@ -265,10 +265,7 @@ class _Scan:
 
 def _unwrapped(text: str) -> str:
     """The text without a byte order mark, one code fence and an XML declaration around it."""
-    text = text.strip().removeprefix("\ufeff")
-    fence = _FENCED.match(text)
-    if fence and text.endswith("\n```"):
-        text = text[fence.end() : -3].strip()
+    text = unfenced(text.strip().removeprefix("\ufeff"))
     declaration = _DECLARATION.match(text)
     return text[declaration.end() :] if declaration else text
 

@@ -8,7 +8,6 @@ from ..text.words import has_content
 
 _STARS = re.compile(r"(?:^|(?<=\s))\*[ \t]?\*[ \t]?\*(?=\s|$)")
 _BULLET = re.compile(r"[ \t]*(?:(\*)(?!\*)|-(?![-\d])|\+(?=[ \t])|•)(.*)")
-_FENCE = re.compile(r"```[a-zA-Z]*(?=[\s{\[])")
 
 
 def lines(text: str) -> list[str]:
@@ -56,12 +55,3 @@ def bullets(text: str) -> list[str]:
             if not (star and not item[0].isspace() and "*" in item):
                 found.append(item.strip())
     return found
-
-
-def unfenced(text: str) -> str:
-    """What a Markdown fence encloses where it encloses all, else the text itself."""
-    bare = text.strip()
-    fence = _FENCE.match(bare)
-    if fence is None or not bare[fence.end() :].endswith("```"):
-        return bare
-    return bare[fence.end() : -3].strip()

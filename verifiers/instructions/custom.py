@@ -9,9 +9,10 @@ import unicodedata
 from datetime import date
 from itertools import pairwise
 
+from ..text.fences import unfenced
 from ..text.sentences import sentences
 from ..text.words import folded, has_content
-from .blocks import lines, unfenced
+from .blocks import lines
 from .places import AFRICA, CAPITALS, OPTIONAL_CAPITALS
 from .registry import constraint
 
@@ -113,7 +114,7 @@ def european_capitals_sort(reply: str) -> bool:
 
 
 def _rows(reply: str, delimiter: str) -> list[list[str]]:
-    text = io.StringIO(unfenced(reply).replace("\0", ""))
+    text = io.StringIO(unfenced(reply.strip()).replace("\0", ""))
     try:
         rows = list(csv.reader(text, delimiter=delimiter, skipinitialspace=True, strict=True))
     except csv.Error:
@@ -141,14 +142,16 @@ def csv_city(reply: str) -> bool:
 @constraint("custom:csv_special_character")
 def csv_special_character(reply: str) -> bool:
     """Columns ProductID, Category, Brand, Price, Stock, 14 rows, a special character in quotes."""
-    body = unfenced(reply).partition("\n")[2]
+    body = unfenced(reply.strip()).partition("\n")[2]
     return _table(reply, "ProductID Category Brand Price Stock", 14) and bool(_SPECIAL.search(body))
 
 
 @constraint("custom:csv_quotes")
 def csv_quotes(reply: str) -> bool:
     """Tab-separated StudentID, Subject, Grade, Semester, Score, three rows, each field quoted."""
-    fields = [field.strip() for line in lines(unfenced(reply)) for field in line.split("\t")]
+    fields = [
+        field.strip() for line in lines(unfenced(reply.strip())) for field in line.split("\t")
+    ]
     quoted = all(len(f) > 2 and f[0] == f[-1] == '"' for f in fields)
     return quoted and _table(reply, "StudentID Subject Grade Semester Score", 3, "\t")
 

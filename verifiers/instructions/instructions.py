@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from ..extract import after_thinking, without_end_tokens
+from ..text.thought import after_thinking, without_end_tokens
 from ..text.words import canonical, collapsed, distinct, folded, has_content
 from ..verdict import Verdict
 from ..verifier import Verifier

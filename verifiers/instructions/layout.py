@@ -7,9 +7,10 @@ import re
 from typing import Any
 
 from ..form.json_value import holds_content
+from ..text.fences import unfenced
 from ..text.sentences import sentences
 from ..text.words import collapsed, folded, has_content, plain, words
-from .blocks import bullets, parts, unfenced
+from .blocks import bullets, parts
 from .registry import Count, Text, constraint
 
 _PLACEHOLDER = re.compile(r"\[([^\[\]\n]*)\](?!\()")

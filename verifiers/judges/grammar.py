@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..extract import after_thinking
+from ..text.thought import after_thinking
 
 FORMS = ("line", "json")
 

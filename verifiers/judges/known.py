@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-from ..extract import after_thinking, without_end_tokens
+from ..text.thought import after_thinking, without_end_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 r"""One spelling for the many ways to write the same short LaTeX.
 
 Only spelling: ``\dfrac12`` becomes ``\frac{1}{2}``, and nothing is computed. Texts here are
-answers, at most :data:`~assay.verifiers.extract.MAX_ANSWER` characters long.
+answers, at most :data:`~assay.verifiers.text.answer.MAX_ANSWER` characters long.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
+
+from ..text.markup import TEXT_COMMAND, undelimited
 
 Replacement = str | Callable[[re.Match[str]], str]
 
@@ -47,11 +49,7 @@ _SPELLING = {
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
 
-_TEXT = re.compile(
-    r"\\(?:text|mbox|textbf|textit|textrm|textnormal|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
-    r"boldsymbol|bm|underline)"
-    r"\s*\{([^{}]*)\}"
-)
+_TEXT = re.compile(TEXT_COMMAND + r"\{([^{}]*)\}")
 _COLOR = re.compile(r"\\(?:text)?color\s*\{[A-Za-z0-9!]{1,30}\}\s*")
 _SWITCH = re.compile(r"\\(?:[lL]arge|LARGE|[hH]uge|small|bf|bfseries|rm)(?![A-Za-z])\s*|=\s*")
 _MEANT = re.compile(r",|\\(?:choose|over|atop|brace)(?![A-Za-z])")  # braces that say something
@@ -157,7 +155,6 @@ _IDLE_SPACE = re.compile(
 )
 _BRACKET = re.compile(r"\\.|[][(){}]", re.DOTALL)
 _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
-DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -206,23 +203,6 @@ def _commanded(text: str) -> str:
     worded = _WORDED.fullmatch(text)
     text = worded.group(1) if worded else text
     return _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))
-
-
-def undelimited(text: str) -> str:
-    r"""Without the ``$...$``, ``\(...\)`` or ``\[...\]`` around all of it."""
-    if text[:1] not in {"$", "\\"}:
-        return text
-    for left, right in DELIMITERS:
-        inside = text[len(left) : -len(right)]
-        if (
-            len(text) > len(left) + len(right)
-            and text.startswith(left)
-            and text.endswith(right)
-            and left not in inside.replace("\\$", "")  # \$ is money
-            and not (right[0] == "$" and (len(inside) - len(inside.rstrip("\\"))) % 2)
-        ):
-            return inside.strip()
-    return text
 
 
 def _unstyled(text: str) -> str:

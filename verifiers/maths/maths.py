@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..extract import DEFAULT_RULES, MAX_ANSWER, check_rules, final_answer
 from ..memo import Memo
+from ..text.answer import MAX_ANSWER
+from ..text.extract import DEFAULT_RULES, check_rules, final_answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from ..winning import given_as

@@ -8,7 +8,7 @@ Number = int | Fraction
 """Both compare and hash by value: ``2`` and ``Fraction(2)`` are one key of a dict."""
 
 
-def exactly(written: float | str) -> Number:
+def to_exact(written: float | str) -> Number:
     """A number as it is written: ``0.1`` is a tenth, not the float next to it.
 
     Whole numbers stay ints, with which all is done in a tenth of the time.
@@ -17,7 +17,7 @@ def exactly(written: float | str) -> Number:
         ValueError: a text is no number.
 
     Example:
-        >>> exactly(3), exactly("-4"), exactly(0.1)
+        >>> to_exact(3), to_exact("-4"), to_exact(0.1)
         (3, -4, Fraction(1, 10))
     """
     if type(written) is int:

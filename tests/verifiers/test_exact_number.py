@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.verifiers.families.exactly import exactly
+from assay.verifiers.families.exact_number import to_exact
 
 
 @pytest.mark.parametrize(
@@ -24,20 +24,20 @@ from assay.verifiers.families.exactly import exactly
     ],
 )
 def test_it_is_what_is_written(written, value) -> None:
-    assert exactly(written) == value
+    assert to_exact(written) == value
 
 
 @given(st.integers())
 def test_a_whole_number_is_one_key_however_it_is_written(n) -> None:
-    assert len({exactly(n), exactly(str(n)), exactly(f"{n}.0"), Fraction(n)}) == 1
+    assert len({to_exact(n), to_exact(str(n)), to_exact(f"{n}.0"), Fraction(n)}) == 1
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_no_float_is_rounded(x) -> None:
-    assert exactly(x) == Fraction(repr(x))
+    assert to_exact(x) == Fraction(repr(x))
 
 
 @pytest.mark.parametrize("text", ["", "-", "--3", "²", "1,000", "three"])
 def test_a_text_that_is_no_number_is_refused(text) -> None:
     with pytest.raises(ValueError, match="Invalid literal"):
-        exactly(text)
+        to_exact(text)

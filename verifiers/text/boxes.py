@@ -1,0 +1,133 @@
+r"""Reads ``\boxed{}``: which boxes a reply has, and what stands beside the one that counts."""
+
+from __future__ import annotations
+
+import re
+
+from .answer import Answer
+from .beside import beside
+from .hedging import denied
+from .markup import undelimited
+
+_BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\.|[{}]", re.DOTALL)
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}([A-Za-z]|[0-9]{1,20})(?![A-Za-z0-9.,/^_{\\]*\w)")
+_BETWEEN_BOXES = re.compile(
+    r"(?:[\s$,;&]|[A-Za-z](?:_\{?\w\}?)?\s?=|\\[()\[\],;!: ]|"
+    r"\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
+)
+_WIDEST_GAP = 60
+_OR_NUMBER = re.compile(
+    r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\$?(-?\d[\d,./]*)(?![A-Za-z\d^_(])"
+)
+
+
+def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
+    r"""Return the boxes of a text that are not inside another.
+
+    Returns:
+        ``(start, end, content)`` of each closed box, in order; and whether one opens after the
+        last of them and never closes.
+    """
+    start = _first_box(text)
+    if start < 0:
+        return [], False
+    depth: list[int] = []  # one entry per open brace: where its box began, or -1
+    bodies: list[int] = []
+    closed: list[tuple[int, int, int, int]] = []  # box and content; nested ones are not cut out
+    for token in _BOX_TOKEN.finditer(text, start):
+        mark = token.group()
+        if mark == "}":
+            if not depth:
+                continue
+            began, body = depth.pop(), bodies.pop()
+            if began >= 0:
+                while closed and closed[-1][0] > began:  # the outer box holds the inner ones
+                    closed.pop()
+                closed.append((began, token.end(), body, token.start()))
+        elif mark == "{" or (mark[-1] == "{" and len(mark) > 2):
+            depth.append(token.start() if len(mark) > 2 else -1)
+            bodies.append(token.end())
+    last = closed[-1][0] if closed else -1
+    contents = [(began, end, text[left:right]) for began, end, left, right in closed]
+    return contents, any(began > last for began in depth)
+
+
+def _first_box(text: str) -> int:
+    if "box" not in text:
+        return -1
+    found = [i for i in (text.find("\\boxed"), text.find("\\fbox")) if i >= 0]
+    return min(found, default=-1)
+
+
+def boxed(text: str) -> Answer | None:
+    r"""Return the answer of the last box, with the sign or the unit that stands beside it.
+
+    ``-\boxed{5}`` is -5 and ``\boxed{5}\%`` is 5%. A box that is part of a larger formula, such as
+    ``2\boxed{5}`` or ``\boxed{5}^2``, is no answer.
+    """
+    found = last_box(text)
+    return None if found is None else found[0]
+
+
+def last_box(text: str) -> tuple[Answer, int] | None:
+    """Return what :func:`boxed` does, and where the last box ends."""
+    if _first_box(text) < 0:
+        return None
+    closed, unclosed = boxes(text)
+    if unclosed:
+        return Answer(None, reason="the last box is never closed"), len(text)
+    if not closed:
+        bare = [(f.start(), f.end(), f[1]) for f in _BARE_BOX.finditer(text)]
+        closed = bare[-1:]
+    if not closed:
+        return None
+    run = [closed[-1]]
+    for box in reversed(closed[:-1]):
+        gap = text[box[1] : run[-1][0]]
+        if len(gap) > _WIDEST_GAP or not _BETWEEN_BOXES.fullmatch(gap):
+            break
+        run.append(box)
+    start, end = run[-1][0], run[0][1]
+    if denied(text, start, end):
+        return Answer(None, reason="the boxed answer is denied or taken back"), end
+    around = beside(text, start, end)
+    if around is None:
+        return Answer(None, reason="the box is a part of a larger formula"), end
+    contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
+    if len(contents) == 1 or len(run) == 1:
+        contents = [_joined(around[0], contents[0], around[1])]
+        other = _OR_NUMBER.match(text, end, end + _WIDEST_GAP)
+        contents += [other.group(1)] if other and len(run) == 1 else []
+    elif around != ("", ""):
+        contents[0] = _joined(around[0], contents[0], "")
+        contents[-1] = _joined("", contents[-1], around[1])
+    return Answer(" , ".join(contents)), end
+
+
+def _joined(before: str, content: str, after: str) -> str:
+    """Return a content with its sign and its unit; a sign before a sum needs brackets."""
+    if before and content.strip() and re.search(r"(?<!\A)[-+−]", content.strip()):
+        content = f"({content})"
+    return f"{before}{content}{after}"
+
+
+def boxed_or_bare(text: str) -> str:
+    r"""Return a reference given alone, in ``$...$``, or as a solution that boxes it."""
+    found = boxed(text)
+    if found is not None and found.text is None:  # prose around a box is not judged in a reference
+        closed, _unclosed = boxes(text)
+        return unboxed(closed[-1][2] if closed else text)
+    return unboxed(text if found is None or found.text is None else found.text)
+
+
+def unboxed(content: str) -> str:
+    r"""Remove the ``$...$`` and the boxes around all of a text."""
+    content = undelimited(content.strip())
+    for _ in range(4):
+        if "box" not in content:
+            break
+        inner, _unclosed = boxes(content)
+        if len(inner) != 1 or inner[0][:2] != (0, len(content)):
+            break
+        content = undelimited(inner[0][2].strip())
+    return content

@@ -1,0 +1,159 @@
+"""Reads fenced blocks: backticks or tildes, three or more, with or without an info string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+
+from ...sandbox import LANGUAGES, Language
+from .thought import UNCLOSED, after_thinking
+
+_PYTHON = ("python", *LANGUAGES["python"].fences)
+_FENCE = re.compile(r"([ \t]*)(`{3,}(?=[^`]*$)|~{3,})(.*)")
+_LANGUAGE = re.compile(r"[{.\s]*([\w+#-]*)")
+_TOKEN = re.compile(  # what may hold quotes that open nothing comes first
+    r"\\.|#.*|\"{3}|'{3}" r'|"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'"
+)
+_AROUND = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+#.-]*)[ \t]*(?=[\s{\[<])")
+_END_OF = {quote: re.compile(rf"\\.|{quote}") for quote in ('"""', "'''")}
+
+
+@dataclass
+class Block:
+    """A fenced block while it is read.
+
+    Attributes:
+        mark: the characters that opened it; as many or more of them close it.
+        indent: characters before the opening fence, which are taken off every line.
+        language: the fence's first word, in lower case; empty where there is none.
+        quote: what opened the string that the next line is still part of. A fence in a
+            docstring closes nothing.
+    """
+
+    mark: str
+    indent: int
+    language: str
+    lines: list[str] = field(default_factory=list)
+    quote: str = ""
+
+    @property
+    def text(self) -> str:
+        """The content, as it stands."""
+        return "".join(self.lines)
+
+    def is_closed_by(self, line: str) -> bool:
+        """Whether a line is the fence that ends the block."""
+        end = line.strip()
+        return not self.quote and end.startswith(self.mark) and not end.strip(self.mark[0])
+
+    def add(self, line: str) -> None:
+        """Take one more line into the block."""
+        spaces = len(line) - len(line.lstrip(" \t"))
+        self.lines.append(line[min(spaces, self.indent) :])
+        if self.language in _PYTHON:
+            self._follow_quotes(line)
+
+    def _follow_quotes(self, line: str) -> None:
+        position = 0
+        while token := (_END_OF[self.quote] if self.quote else _TOKEN).search(line, position):
+            position = token.end()
+            if token[0] in _END_OF:
+                self.quote = "" if self.quote else token[0]
+
+
+def find_program(reply: str, language: Language = LANGUAGES["python"]) -> tuple[str | None, str]:
+    """Return the program in a reply, or ``None`` and why there is none.
+
+    Blocks that name no language often show output, so they count only if none names this one. What
+    indents a fence in a list is removed from its lines; otherwise a program is kept as it stands
+    except for blank lines around it: the indentation of its first line may say that it continues
+    something.
+    """
+    text = after_thinking(reply)
+    if text is None:
+        return None, UNCLOSED
+    blocks, unclosed = fenced_blocks(text)
+    names = (language.name, *language.fences)
+    tagged = [block for block in blocks if block.language in names]
+    plain = [block for block in blocks if not block.language]
+    if unclosed is not None and _was_cut(unclosed, names, bool(tagged)):
+        return None, "the last code fence is never closed"
+    found = (tagged or plain)[-1:]
+    if not found and (blocks or unclosed is not None):
+        return None, f"there is no fenced block of {language.name.capitalize()}"
+    code = _without_blank_ends(found[0].text if found else text)
+    return (code, "") if code.strip() else (None, "there is no program")
+
+
+def _was_cut(unclosed: Block, names: tuple[str, ...], has_program: bool) -> bool:
+    """A program was being written. One fence too many after the last block begins none."""
+    if unclosed.language in names:
+        return True
+    return not (unclosed.language or has_program) and any(map(str.strip, unclosed.lines))
+
+
+def has_fence(text: str) -> bool:
+    """Return whether a text holds what may be a fence."""
+    return "```" in text or "~~~" in text
+
+
+def fenced_blocks(text: str) -> tuple[list[Block], Block | None]:
+    """Return the fenced blocks of a text, and the one that it leaves open."""
+    closed: list[Block] = []
+    if not has_fence(text):
+        return closed, None
+    block: Block | None = None
+    for line in text.splitlines(keepends=True):
+        if block is not None and block.is_closed_by(line):
+            closed.append(block)
+            block = None
+        elif block is not None:
+            block.add(line)
+        elif fence := _FENCE.match(line.rstrip()):
+            word = _LANGUAGE.match(fence[3])
+            block = Block(fence[2], len(fence[1]), word[1].lower() if word else "")
+    return closed, block
+
+
+def map_fenced(text: str, change: Callable[[str], str]) -> str:
+    """Return a text in which each line of a fenced block, and its fences, are changed."""
+    if not has_fence(text):
+        return text
+    lines: list[str] = []
+    block: Block | None = None
+    for line in text.splitlines(keepends=True):
+        fence = _FENCE.match(line.rstrip()) if block is None else None
+        lines.append(line if block is None and fence is None else change(line))
+        if fence:
+            block = Block(fence[2], len(fence[1]), "")
+        elif block is not None and block.is_closed_by(line):
+            block = None
+    return "".join(lines)
+
+
+def _without_blank_ends(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    first = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+    return "".join(lines[first:]).rstrip() + "\n"
+
+
+def unfenced(text: str, languages: Container[str] | None = None) -> str:
+    r"""Return the content of a fence around the whole of a text, or the text if there is none.
+
+    Args:
+        text: a reply or an answer.
+        languages: info strings that count, in lower case; ``None`` for all.
+
+    Example:
+        >>> unfenced("````json\n{}\n````"), unfenced("a `b`")
+        ('{}', 'a `b`')
+    """
+    bare = text.strip()
+    fence = _AROUND.match(bare)
+    if fence is None or not (languages is None or fence[2].lower() in languages):
+        return text
+    content = bare[fence.end() :]
+    if not content.endswith(fence[1]):
+        return text
+    return content.rstrip(fence[1][0]).strip()

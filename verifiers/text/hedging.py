@@ -1,0 +1,260 @@
+r"""Does a reply stand by the number or answer that it names?
+
+It may hedge ("5 or 6", "at least 6"), deny ("not 6"), drop it ("6 is wrong"), ask ("is it 6?"), or
+hold it as a part of something else (the 6 of ``x^6``, ``5+6`` and "Step 6"). A model that is paid
+for its last number must not earn by naming one that it does not commit to. Only the words and
+signs right beside the number are read: words are refused by a list, signs are accepted by one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from ..maths.unit import read_unit
+from .beside import LINKS
+
+_REACH = 60  # characters that are read on either side
+_OPEN = r"[ \t$*(\\]{0,6}\Z"
+_COUNT = (
+    r"(?:\d[%)}$]{0,3}|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|"
+    r"thirty|forty|fifty|hundred|thousand|some|several|few|half|many))"
+)
+_ONE_OF_SEVERAL = (
+    r"\d[^\n]{0,30}\bor\b[^\n\d]{0,20}\Z"
+    r"|\bbetween\b[^\n]{0,20}\d[^\n]{0,20}\band\b[^\n\d]{0,20}\Z"
+    rf"|\bbetween\s{{1,3}}\S{{1,12}}\s{{1,3}}and{_OPEN}"
+    r"|[(\[]\s{0,3}[^\s(),]{1,12}\s{0,3},\s{0,3}\Z"
+    r"|\d[%)}$]{0,3}[ \t]{0,3}(?:\band|\bto|\bthrough|[,;|&]|[ \t])[ \t$*({\\]{0,6}\Z"
+    rf"|{_COUNT}\s{{1,3}}and{_OPEN}"
+    rf"|{_COUNT}\s{{1,3}}(?:[A-Za-z]{{2,14}}\s{{1,3}})?(?:in|(?:out\s{{1,3}})?of|for\s{{1,3}}every|per|to){_OPEN}"
+    r"|\d[:–—]\Z"
+)
+_DENIED = (
+    r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
+    r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}\Z"
+    rf"|\b(?:wrong|incorrect):?\s{{0,2}}{_OPEN}"
+    r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|near|far\s+from|instead\s+of|"
+    r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|"
+    r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
+    r"instance),?|including|tried|trying)(?!\w)" + _OPEN
+)
+_DOUBTED = (
+    r"\b(?:perhaps|maybe|possibly|probably|(?:could|might|may)\s+be|"
+    r"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w)" + _OPEN
+)
+_BOUND = (
+    r"\b(?:exceeds?|over|under|above|below|"
+    r"(?<!adds )(?<!add )(?<!sums )(?<!sum )(?<!comes )up\s+to|"
+    r"at\s+(?:least|most)|than\s+or\s+equal\s+to|"
+    r"(?:less|more|greater|fewer|smaller|larger|bigger|higher|lower)\s+than)\b" + _OPEN
+)
+_NAMED = re.compile(r"(?<![A-Za-z])\$?[A-Za-z](?:_\{?\w\}?)?\$?\s{0,3}=[ \t$*({]{0,4}\Z")
+_PART_OF = (
+    r"\b(?:negative|minus|plus|times|twice|thrice|half|double|triple|(?:multiplied|divided|"
+    r"divisible)\s+by|log|ln|sin|cos|tan|sqrt|arc(?:sin|cos|tan)|exp|to\s+the|(?:roots?|squares?|cubes?|half|thirds?|quarters?|"
+    r"reciprocal|inverse|opposite|negative|log(?:arithm)?|factorial|powers?|multiples?|factors?|"
+    r"divisors?|complement)\s+of|power|mod|modulo|base|choose|"
+    r"steps?|problems?|questions?|equations?|eqs?\.|examples?|exercises?|cases?|sections?|sec\.|"
+    r"figures?|figs?\.|theorem|thm\.|lemma|corollary|proposition|prop\.|definition|def\.|remark|"
+    r"claim|axiom|postulate|identity|formula|property|chapters?|ch\.|pages?|pp?\.|table|tab\.|"
+    r"appendix|footnote|reference|ref\.|version|ver\.|v|no\.|nos?\.|part|stage|phase|note|vol\.|"
+    r"volume|paragraph|clause|article|verse|line)(?!\w)"
+    + _OPEN
+    + r"|\d\s{0,3}[A-Za-z]\s{0,3}=[ \t$*({]{0,4}\Z"  # 42x = 5 does not say that x is 5
+    r"|\b(?:let|suppose|assume)\s{1,3}\$?[A-Za-z]\$?\s{0,3}=[ \t$*({]{0,4}\Z"
+)
+_SEVERAL = re.compile(_ONE_OF_SEVERAL)  # both read lower case
+_BEFORE = re.compile("|".join((_DENIED, _DOUBTED, _BOUND, _PART_OF)))
+_WORDS_REACH = 36  # characters that the longest of these phrases takes
+_DENIED_NAME = re.compile(f"{_DENIED}|{_DOUBTED}", re.IGNORECASE)
+_PARTS = (
+    r"hal(?:f|ves)|thirds?|quarters?|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|"
+    r"(?:thir|four|fif|six|seven|eigh|nine)teen|\w{3,5}tie|hundred|thousand)ths?|-?ths"
+)
+_AFTER = re.compile(
+    r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
+    r"|or\b|\?)"
+    rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|choose|plus|minus|over|divided|modulo|"
+    r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
+    r"permille|ppm|basis\s+points?|point\s+(?:zero|one|two|three|four|five|six|seven|eight|nine)|"
+    r"raised|quadrillion|[a-z]{1,8}illion(?:th)?s|hundreds|thousands|tens|out\s+of|times\s+[b-z]|"
+    r"(?:to|and)\s+(?:the|an?|one|two|three)\b(?=\s\w{0,12}(?:power|half|th|th?s|third|quarter)\b)|"
+    r"(?:less|more|fewer|greater|smaller|larger)\s+than\s+(?:zero|[b-z]|one|two|three|ten)|(?:\w{1,12}\s+)?below\s+zero)(?![A-Za-z])"
+    r"|(?:of|by|times)\s+(?:two|three|four|five|six|seven|eight|nine|ten|twelve|a\s+hundred)\b)",
+    re.IGNORECASE,
+)
+_LETTERS_AFTER = re.compile(r"\s?([A-Za-z]+(?:&[A-Za-z]+)?)")
+_LOOSE_LETTERS = frozenset("aImgLlhsNJWVCF")
+_ORDINALS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
+_SET_OFF = " \t\r\n$€£¥\"“”‘’'`"
+_COMMAND = re.compile(r"\\([A-Za-z]+)\s{0,3}\Z")
+_LINK_AHEAD = re.compile(r"\\([A-Za-z]+)")
+_ARROW = re.compile(r"(?:>>|[-=]>|\w>)\Z")
+_DEGREE = re.compile(r"\s?\^\s?(?:\{\s?)?(?:\\circ|°|(?:st|nd|rd|th)\b)")
+_CHINESE_MAGNITUDES = frozenset("十百千万亿萬億兆分")
+_SYMBOLS = frozenset("=≈→⇒")
+
+
+def stands_alone(before: str, after: str) -> bool:
+    """Return whether a number between two texts is a whole value that the reply commits to.
+
+    Example:
+        >>> stands_alone("so it is ", ""), stands_alone("5 or ", ""), stands_alone("", " squared")
+        (True, False, False)
+    """
+    before, after = before[-_REACH:], after[:_REACH]
+    for mark in ("_", "*"):  # Markdown's italics
+        if before.endswith(mark) and after.startswith(mark):
+            before, after = before[:-1], after[1:]
+    small = before.lower()
+    if _SEVERAL.search(small) or _BEFORE.search(small, max(0, len(small) - _WORDS_REACH)):
+        return False
+    if _AFTER.match(after):
+        return False
+    named = _NAMED.search(before)  # not x = 5
+    if named is not None and _DENIED_NAME.search(before[: named.start()]):
+        return False
+    return _opens_value(before) and _ends_value(after.partition("\n")[0], before)
+
+
+def _opens_value(before: str) -> bool:
+    """Return whether the sign before a number leaves its value as it is."""
+    if _in_brackets(before):
+        return False
+    while True:
+        bare = before.rstrip(_SET_OFF)
+        if "\n" in before[len(bare) :]:  # a line of its own, unless the line before goes on
+            return bare[-1:] not in {"+", "*", "/", "^", "×", "÷", "<", "±"}
+        if bare[-2:] in {"\\(", "\\[", "\\$"}:
+            before = bare[:-2]
+        elif bare[-1:] != "(":
+            break
+        elif bare[-2:-1].isalnum() or bare[-2:-1] in {")", "}", "'"}:
+            return False  # f(5)
+        else:
+            before = bare[:-1] + " "
+    if not bare:
+        return True
+    last, glued = bare[-1], bare == before.rstrip("$€£¥\"“‘'`")
+    if command := _COMMAND.search(bare):
+        return command[1] in LINKS and "mod" not in command[1]
+    if last.isalpha():
+        if not last.isascii():
+            return True
+        word = re.search(r"[A-Za-z]+\Z", bare)
+        long = word is not None and (len(word[0]) > 1 or word[0] in "aI" or bare[-2:-1] in "’'")
+        return not glued and long
+    if last.isdigit() or last in "^_/+×·÷√±~<|{[}@&%\\" or (last in ")]" and glued):
+        return last == "\\" and bare.endswith("\\\\")
+    if last == ">":
+        return _ARROW.search(bare) is not None
+    if last == "#":
+        return bare.endswith("##")
+    if last == "*":
+        return not re.search(r"[\w)}]\s?\*{1,2}\Z", bare)
+    if last in ",;" and glued:
+        return not last.isascii()
+    return last in _SYMBOLS or unicodedata.category(last) not in {"Sm", "No", "Nl"}
+
+
+def _in_brackets(before: str) -> bool:
+    r"""Return whether ``[``, ``{`` or ``\{`` is open before a number: a set, an index, a range."""
+    depth = 0
+    for at in range(len(before) - 1, -1, -1):
+        char = before[at]
+        if char in "]}":
+            depth += 1
+        elif char in "[{" and not (char == "[" and before[at - 1 : at] == "\\"):
+            depth -= 1
+            if depth < 0:
+                return True
+    return False
+
+
+def _ends_value(after: str, before: str) -> bool:
+    """Return whether the sign after a number leaves its value as it is."""
+    if _DEGREE.match(after):
+        return True
+    letters = _LETTERS_AFTER.match(after)
+    if letters:
+        word = letters[1]
+        if after[0] == " ":
+            return len(word) > 1 or word in _LOOSE_LETTERS
+        return word in _ORDINALS or (len(word) > 1 and read_unit(word) is not None)
+    rest = after.lstrip(" \t")
+    if not rest:
+        return True
+    first, second, glued = rest[0], rest[1:2], rest == after
+    if first == "\\":
+        link = _LINK_AHEAD.match(rest)
+        return link[1] in LINKS | {"circ"} if link else True
+    if first in _CHINESE_MAGNITUDES or first in "^_+×·÷²³√π<>|[]@‰" or first == "{":
+        return first == "<" and (second in "/|" or second.isalpha())
+    if first == "!" or (first == ":" and second.isalnum()):
+        return not glued
+    if first == "," and before.rstrip(_SET_OFF).endswith("("):
+        return False  # (5, x)
+    if first == "'":
+        return before.endswith("'")
+    if first == "*":
+        return not (second.isalnum() or second in " (")
+    if first in "-−–/":
+        return not re.match(r".\s{0,3}(?:[A-Za-z](?![A-Za-z])|[\\(])", rest)
+    if first == "(":
+        return not glued
+    return first in "=≈→⇒" or unicodedata.category(first) not in {"Sm", "No", "Nl"}
+
+
+_SUPPOSED = re.compile(
+    r"\b(?:(?:wrong|incorrect|false|not|if|suppose|assume|assuming|whether|that)\s+"
+    r"(?:the|an|a|my|our)?\s*|(?:wrong|incorrect|false)\s+"
+    r"|(?:one|you|some|someone|people|many|students?)\s+(?:(?:may|might|could|would)\s+)?"
+    r"(?:think|say|guess|believe)\s+(?:that\s+)?(?:the\s+)?)"
+    r"(?:final\s+|correct\s+)?\Z|(?:错误|不正确|不是|如果|假设)的?(?:最终|最終)?\Z",
+    re.IGNORECASE,
+)
+_RETRACTED = re.compile(
+    r"[\s.,!*)$]{0,6}(?:(?:but|no|wait|actually|hmm|oops|sorry|correction)\b"
+    r"|(?-i:or)\s+\S|or\s+(?:something|some|any|anything|maybe|perhaps|not|whatever)\b"
+    r"|(?:that|this|it|which)(?:\s+is|['’]s)\s+(?:wrong|incorrect|not|false|mistaken)\b)",
+    re.IGNORECASE,
+)
+
+
+def supposed(text: str, start: int) -> bool:
+    """Whether the words before ``text[start:]``, "answer is ...", make it a guess or a denial."""
+    return bool(_SUPPOSED.search(text[max(0, start - _REACH) : start]))
+
+
+def retracted(text: str, end: int) -> bool:
+    """Whether the words after an answer that ends at ``end`` question it or take it back."""
+    after = text[end : end + _REACH]
+    return after.startswith("?") or bool(_RETRACTED.match(after))
+
+
+_DENIED_BEFORE = re.compile(
+    r"(?:\b(?:not|never|cannot\s+be|isn['’]t)|(?:wrong|incorrect)\s+answer\s+(?:is|would\s+be):?)"
+    r"(?:\s+equal\s+to)?[\s$*]{0,4}\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(
+    r"[\s$*)]{0,4}(?:\?[\s*]{0,3}not?\b|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
+    r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
+    r"not\s+(?:right|correct))\b)",
+    re.IGNORECASE,
+)
+
+
+def denied(text: str, start: int, end: int) -> bool:
+    """Whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
+    before = text[max(0, start - _REACH) : start]
+    return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end, end + _REACH))
+
+
+def left_open(text: str, start: int, end: int) -> bool:
+    """Whether the words beside a formula, ``text[start:end]``, doubt it, deny it or ask."""
+    before = text[max(0, start - _REACH) : start]
+    doubt = _DENIED_NAME.search(before) or text[end : end + 1] == "?"
+    return bool(doubt) or denied(text, start, end)

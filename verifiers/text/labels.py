@@ -1,0 +1,213 @@
+"""Reads what introduces an answer: "The answer is", "Final Answer:", "The solution is", 答案是."""
+
+from __future__ import annotations
+
+import re
+
+from .answer import MAX_ANSWER, Answer
+from .fences import fenced_blocks
+from .hedging import retracted, supposed
+from .markup import DELIMITERS, blank_text
+
+_LEAD = (
+    r"(?:(?:so|thus|hence|therefore),?\s{1,3})?(?:(?:the|my|our)\s{1,3})?"
+    r"(?:(?:final|correct|right|best)\s{1,3})?"
+)
+_MARKS = r"[ \t*_]{0,4}"
+_IS = rf"(?:{_MARKS}[:=：]|\s{{1,4}}(?:is|are)\b\s{{0,4}}[:：]?)"
+_CHINESE = r"答案(?:应该|应)?[是为為：:=]{1,2}"
+_NO_VALUE = (  # "The solution is to add them" introduces no answer
+    r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
+    r"that|the|this|to|unique|valid)\b)"
+)
+_LABEL = re.compile(  # read from its noun on
+    rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|option|choice)\b:?)?"
+    rf"|\bsolutions?{_IS}{_NO_VALUE}"
+    rf"|{_CHINESE}",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(rf"answer{_MARKS}:?{_MARKS}$", re.IGNORECASE | re.MULTILINE)
+_HEADING_START = re.compile(r"(?:\A|\n)[ \t#*_]{0,6}(?:final\s)?\Z", re.IGNORECASE)
+_LEADING = re.compile(
+    rf"(?:\#{{1,6}}\s{{1,3}})?(?:\*\*|__)?(?:{_LEAD}(?:answers?|solutions?)\b[ *_]{{0,3}}"
+    rf"(?:[:=：]|\n|\b(?:is|are)\b\s{{0,3}}[:：]?)|(?:最终|最終)?{_CHINESE})[\s*]{{0,9}}(?=\S)",
+    re.IGNORECASE,
+)
+_SPOKEN = re.compile(rf"\s{{0,9}}{_LEAD}(?:answers?\b|{_CHINESE})", re.IGNORECASE)
+_CHOICE = re.compile(
+    rf"{_LEAD}(?:(?:answer|option|choice)s?\s*(?:is|are|[:：])?\s*[:：]?\s*)+", re.I
+)
+_LINE = re.compile(
+    rf"^[ \t#*_>]{{0,8}}(?:{_LEAD}answers?{_IS}|{_CHINESE}|\#{{4}}(?!\#)|<answer>)"
+    r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NOUNS = ("nswer", "NSWER", "olution", "OLUTION", "案")  # without the letter of either case
+_OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
+_CLAUSE = re.compile(r",?\s(?:since|because|as|which)\s|,\swhere\s")
+_STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb
+    r"(?:(?:the|its|their|his|her)\s[^=\n]{1,120}\s(?:is|are|was|equals)|(?:there\s(?:are|is|were))"
+    r"|(?:it|this|that)\s(?:is|equals))\s{1,3}(?=[-−$\\\d])",
+    re.IGNORECASE,
+)
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_MONEY = re.compile(r"\$\d")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_WIDEST_GAP = 60
+_MORE = re.compile(
+    r"\s{0,3}(?:(?:or|and|to|not)\b|[-–/;|+*=<>±\d\\]|,\s{0,3}(?:or\b|and\b|[$\d\\]))"
+)
+
+
+def labelled(text: str) -> Answer | None:
+    """Return what follows the last label, to the end of the sentence or of its formula."""
+    found = False
+    for start in sorted((at for noun in _NOUNS for at in _places(text, noun)), reverse=True):
+        last = _LABEL.match(text, start) or _heading(text, start)
+        found = found or last is not None
+        if last is not None and not supposed(text, start):
+            break
+    else:
+        return Answer(None, reason="the answer is only supposed, or denied") if found else None
+    if _OR_ELSE.search(text, max(0, start - _WIDEST_GAP), start):
+        return Answer(None, reason="the answer is one of several")
+    return _value(text[last.end() : last.end() + 4 * MAX_ANSWER].lstrip(" \t*_:").lstrip("\r\n*_ "))
+
+
+def _places(text: str, noun: str) -> list[int]:
+    """Return where a noun begins, one character before the part of it that is looked for."""
+    places, at = [], text.find(noun, 1)
+    while at >= 0:
+        places.append(at - 1)
+        at = text.find(noun, at + 1)
+    return places
+
+
+def _heading(text: str, start: int) -> re.Match[str] | None:
+    """Return the match of a label that is a line of its own."""
+    found = _HEADING.match(text, start)
+    return found if found and _HEADING_START.search(text[max(0, start - 16) : start]) else None
+
+
+def _value(rest: str) -> Answer:
+    """Return the answer that a text begins with."""
+    if rest.startswith(("```", "~~~")):
+        blocks, _ = fenced_blocks(rest)
+        return Answer(blocks[0].text if blocks else None, reason="the fence is never closed")
+    stop = _SENTENCE_END.search(rest)
+    end = stop.start() if stop else len(rest)
+    statement = _STATEMENT.match(rest, 0, end)
+    if statement:
+        return _value(rest[statement.end() :])
+    sentence = rest[:end]
+    for left, right in DELIMITERS:
+        close = _closing(rest, left, right)
+        if close > 0 and _MORE.match(rest, close + len(right)):  # $2$ or $3$
+            sentence = sentence.replace(left, "").replace(right, "")
+        elif close > 0:
+            return _stood_by(rest, rest[len(left) : close], close + len(right))
+    clause = _CLAUSE.search(sentence)
+    if clause:
+        sentence, end = sentence[: clause.start()], clause.start()
+    return _stood_by(rest, sentence.strip(" *`"), end)
+
+
+def _closing(text: str, left: str, right: str) -> int:
+    """Return where the formula that a text begins with closes; -1 if it begins with none."""
+    if not text.startswith(left):
+        return -1
+    if left != "$":
+        return text.find(right, len(left))
+    found = _DOLLAR.search(text, 1)
+    if found is None:
+        return -1
+    words = _WORD.search(blank_text(text[1 : found.start()]))
+    if words and _MONEY.match(text):  # $15, since she had $20
+        return -1
+    return found.start()
+
+
+def _stood_by(text: str, answer: str, end: int) -> Answer:
+    if retracted(text, end):
+        return Answer(None, reason="the answer is questioned or taken back")
+    return Answer(answer)
+
+
+def tagged(text: str) -> Answer | None:
+    """Return what the last ``<answer>`` holds."""
+    if "<answer>" not in text:
+        return None
+    end = text.rfind("</answer>")
+    start = text.rfind("<answer>", 0, end) if end >= 0 else text.rfind("<answer>")
+    if start < 0:
+        return None
+    if end < 0 or "<answer>" in text[end:]:
+        return Answer(None, reason="the last <answer> is never closed")
+    content = text[start + len("<answer>") : end]
+    spoken = labelled(content) if _SPOKEN.match(content) else None
+    return spoken or Answer(content)
+
+
+_NUMBER_WITH_UNIT = re.compile(r"[-+$€£¥\\\s]{0,8}\d[\d,./\s]{0,60}[A-Za-z%°$€.\s]{0,40}")
+
+
+def hashed(text: str) -> Answer | None:
+    """Return the last line with ``####``, unless it is a heading in words."""
+    at = text.rfind("####")
+    if at < 0:
+        return None
+    line = text[at + 4 :].partition("\n")[0].strip()
+    if line.isdecimal():  # nearly always
+        return Answer(line, "hash")
+    line = line.lstrip("#").strip()
+    heading = _WORD.search(line[:MAX_ANSWER]) and not _NUMBER_WITH_UNIT.fullmatch(line)
+    return None if heading or not line else Answer(line.strip("*` "))
+
+
+def answer_line_after(text: str, start: int) -> bool:
+    """Return whether a line that follows ``start`` states an answer: a label, then a value."""
+    line = text.find("\n", start)
+    return line >= 0 and _LINE.search(text, line) is not None
+
+
+def unlabelled(text: str) -> str:
+    """Remove "Final answer:" or "So the answer is" from the beginning of a text.
+
+    Example:
+        >>> unlabelled("**Answer**: 5"), unlabelled("The answer is not 5"), unlabelled("Answer:")
+        ('5', 'not 5', 'Answer:')
+    """
+    label = _LEADING.match(text)
+    if label is None:
+        return text
+    rest = text[label.end() :]
+    return rest.removesuffix("**") if "**" in label.group() and rest.count("**") == 1 else rest
+
+
+def without_choice_label(text: str) -> str:
+    """Remove "The answer is option" and the like from the beginning of a text."""
+    label = _CHOICE.match(text)
+    return text[label.end() :] if label else unlabelled(text)
+
+
+_LIST_WORDS_NAMES = """
+answer assignment colouring coloring colors colours ladder list moves numbers order ordering path
+route schedule selection sequence set solution sorted square steps subset taken tour a an are as
+ascending alphabetical alphabetically by descending final find following follows for found from
+full here i in increasing decreasing is its legal length my of one optimal possible shortest so
+some such the then this these therefore thus to valid value with
+"""
+_LIST_WORDS = frozenset(_LIST_WORDS_NAMES.split())
+_LIST_LABEL_END = re.compile(r"[:=]")
+_PLAIN_WORD = re.compile(r"[^\W\d_]+")
+
+
+def after_list_label(text: str) -> str | None:
+    """Return the text after a label such as ``Sorted list:``; ``None`` if there is none."""
+    end = _LIST_LABEL_END.search(text, 0, 120)
+    if end is None:
+        return None
+    words = _PLAIN_WORD.findall(text[: end.start()].casefold())
+    known = words and len(words) <= 12 and all(w in _LIST_WORDS or len(w) == 1 for w in words)
+    return text[end.end() :].strip() if known else None

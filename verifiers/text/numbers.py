@@ -1,0 +1,144 @@
+"""Reads the last number or formula of a reply that marks no answer."""
+
+from __future__ import annotations
+
+import re
+
+from .answer import Answer
+from .hedging import left_open, stands_alone
+from .markup import DELIMITERS, unbold, unwrap_text
+
+_REACH = 160  # characters on either side of the number that are read
+_NUMBER_CHARS = frozenset("0123456789.,/")
+_SPACING = re.compile(r"\\[,;:! ]|\\(?:left|right|displaystyle)(?![A-Za-z])|~|\xa0|\u2009|\u202f")
+_FRACTION = re.compile(r"\\[dtc]?frac\s{0,2}(?:\{[^{}]{1,60}\}|\d)\s{0,2}(?:\{[^{}]{1,60}\}|\d)\Z")
+_SCIENTIFIC = re.compile(r"(?<![\w.])\d[\d,]{0,30}(?:\.\d{1,30})?[eE][-+]?\Z")
+_WHOLE_BEFORE = re.compile(r"(?<![\w./,^_])(\d[\d,]{0,20})([ ]{0,2})\Z")
+_GROUP = re.compile(r"(?<=[=$])\{\s?(?=-?\Z)|(?<=[=(])\s{0,3}\+\s{0,3}\Z")  # x={-5}, x=+5
+_SIGN = re.compile(r"([-−⁻‐‑–—])(\s{0,3})([$€£¥]?)\Z")
+_OPENS = re.compile(r"(?:[=≈(\[{$:>`\"“]|\\(?:approx|[Rr]ightarrow|implies|to)|→|⇒)\s{0,3}\Z")
+_OPERAND = re.compile(r"(?:[\d)}\]*^/+·×÷−_|±\\-]|(?<![A-Za-z])[A-Za-z])\Z")
+_SPOKEN_SIGN = re.compile(
+    r"\bnegative\s{1,3}\Z"
+    r"|(?:=|\b(?:is|was|be|are|equals|gives|get|gets|of|at|to|exactly|answer:))\s{1,3}minus\s{1,3}\Z",
+    re.IGNORECASE,
+)
+_MAGNITUDE = re.compile(r"\s{1,3}(?:hundred|thousand|million|billion|trillion)(?![A-Za-z])")
+_PERCENT = re.compile(r"\s?\\?%|\s{1,2}per\s?cent(?![A-Za-z])")
+
+
+def last_number(text: str) -> Answer | None:
+    r"""Return the last number with its sign, fraction, exponent and percent sign.
+
+    The whole of what the reply writes is read, or nothing: a number that is only a part of a
+    formula, of a list or of a name ("Step 5"), and one that the words beside it hedge or deny, is
+    no answer.
+    """
+    end = len(text)
+    while end and not ("0" <= text[end - 1] <= "9"):
+        end -= 1
+    if not end:
+        return None
+    close = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("}"))
+    before = _plain(text[max(0, end - _REACH) : close]).rstrip()
+    after = text[close : close + _REACH]
+    fraction = _FRACTION.search(before) or _FRACTION.search(before, 0, len(before) - 1)
+    if fraction:
+        number, before = fraction[0], before[: fraction.start()]
+    else:
+        before, after = before.rstrip("} "), text[end : close + _REACH]
+        start = len(before)
+        while start and before[start - 1] in _NUMBER_CHARS:
+            start -= 1
+        number = before[start:].lstrip(",/")
+        before = before[: len(before) - len(number)]
+        if exponent := _SCIENTIFIC.search(before):
+            number, before = exponent[0] + number, before[: exponent.start()]
+    after = _plain(after)
+    mixed = _WHOLE_BEFORE.search(before) if fraction or "/" in number else None
+    if mixed and (fraction or mixed[2]):  # 2\frac{1}{3}, 2 1/3
+        number, before = mixed[0] + number, before[: mixed.start()]
+    before = _GROUP.sub("", before)
+    signed = _signed(before, alone=end <= _REACH and not after.strip(" .\n"))
+    if signed is None:
+        return _refused()
+    sign, before = signed
+    if not stands_alone(before, after):
+        return _refused()
+    magnitude = _MAGNITUDE.match(after)
+    unit = magnitude.group() if magnitude else "%" if _PERCENT.match(after) else ""
+    return Answer(sign + number + unit)
+
+
+def _plain(text: str) -> str:
+    r"""Return a text without what only sets a number off: ``\text``, spacing, bold print."""
+    if "\\" in text or "~" in text or not text.isascii():
+        text = _SPACING.sub(" ", unwrap_text(text, " ").replace("\\$", "$"))
+    return unbold(text)
+
+
+def _signed(before: str, *, alone: bool) -> tuple[str, str] | None:
+    """Return the sign of a number and what precedes it; ``None`` if a dash may be a sign or not.
+
+    A hyphen or a minus that is glued to the number is its sign, and so is one after ``=``, an
+    opening bracket or nothing. A dash after a word may be either.
+    """
+    found = _SIGN.search(before)
+    if found is None:
+        spoken = _SPOKEN_SIGN.search(before, max(0, len(before) - 24))
+        if spoken is None:
+            return "", before
+        return "-", before[: spoken.start()] + re.split(r"(?i)negative|minus", spoken[0])[0]
+    dash, space, _ = found.groups()
+    rest = before[: found.start()]
+    bare = rest.rstrip()
+    bare = "" if "\n" in rest[len(bare) :] else bare
+    if _OPENS.search(rest) or (not bare and alone):
+        return "-", rest
+    if _OPERAND.search(bare):
+        return None  # 8 - 5
+    if (
+        rest
+        and rest[-1].isspace()
+        and "\n" not in rest[len(bare) :]
+        and ((not space and dash != "—") or dash in "−⁻")
+    ):
+        return "-", rest
+    if not space and dash in "-−⁻" and (not rest or "\n" in rest[len(bare) :]):
+        return "-", rest
+    return None
+
+
+def _refused() -> Answer:
+    return Answer(None, reason="the last number is hedged, taken back or part of something else")
+
+
+def last_math(text: str) -> Answer | None:
+    r"""Return the last ``$...$``, ``\(...\)`` or ``\[...\]``."""
+    best: tuple[int, int, str] | None = None
+    for left, right in DELIMITERS:
+        close = _last_mark(text, right, len(text))
+        begin = _last_mark(text, left, close) if close > 0 else -1
+        if begin < 0 or close < begin + len(left):
+            continue
+        content = text[begin + len(left) : close]
+        if content.strip() and (best is None or close > best[1]):
+            best = (begin, close + len(right), content)
+    if best is None:
+        return None
+    begin, end, content = best
+    if left_open(text, begin, end):
+        return Answer(None, reason="the last formula is hedged, denied or taken back")
+    other = _FORMULA_OR.search(text[max(0, begin - 60) : begin])
+    return Answer(f"{other.group(1)} , {content}" if other else content)
+
+
+def _last_mark(text: str, mark: str, end: int) -> int:
+    """Return where a delimiter stands last before ``end``; an escaped dollar is money."""
+    at = text.rfind(mark, 0, end)
+    while mark == "$" and at > 0 and text[at - 1] == "\\":
+        at = text.rfind(mark, 0, at)
+    return at
+
+
+_FORMULA_OR = re.compile(r"(?:\$|\\\()([^$]{1,40}?)(?:\$|\\\)),?\s{1,3}or\s{1,3}\Z")

@@ -7,12 +7,12 @@ from fractions import Fraction
 from math import gcd
 
 from .comparison import Comparison, all_of
-from .evaluate import real_value, rounds_to
+from .evaluate import precise_number, real_value, rounds_to
 from .expression import read_expression
-from .formula import Node, constant, inverse, names, number, product
+from .formula import UNDEFINED, Node, constant, inverse, names, number, product
 from .identity import constant_value, same_function
 from .moment import Moment, same_moment, words_written
-from .number import Number, read_respelled, same_numbers, without_unit
+from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
 from .shape import Kind, Shape
 from .unit import may_be_added, unit_ratio
 from .variables import same_letters
@@ -130,7 +130,7 @@ def _by_value(gold: str, answer: str, on: Comparison) -> bool | None:
         return None
     same = same_function(left, right)
     if same is False:
-        return _rounded(left, answer, on) or _near(left, right, on)
+        return _rounded(gold, answer, on) or _near(left, right, on)
     return same
 
 
@@ -143,14 +143,24 @@ def _near(gold: Node, answer: Node, on: Comparison) -> bool:
     return on.note("within the tolerance")
 
 
-def _rounded(gold: Node, answer: str, on: Comparison) -> bool:
-    written, enough = read_respelled(answer), on.how.rounded_digits
-    if written is None or enough is None or written.digits < enough:
+def _rounded(gold: str, answer: str, on: Comparison) -> bool:
+    """Whether one of the two is a decimal that stands for the other, which no decimal writes."""
+    left, right, enough = read_respelled(gold), read_respelled(answer), on.how.rounded_digits
+    if left is not None and right is None:
+        exact, number = constant_value(read_expression(answer) or UNDEFINED), left
+        if enough is None or exact is None or not rounded(left):
+            return False
+    elif right is not None and left is None:
+        exact, number = constant_value(read_expression(gold) or UNDEFINED), right
+        if exact is not None and near_double(abs(exact - precise_number(right.value)), right):
+            return True
+        if enough is None or exact is None or right.digits < enough:
+            return False
+    else:
         return False
-    exact = constant_value(gold)
-    if exact is None or not rounds_to(exact, written.value, written.digits):
+    if not rounds_to(exact, number.value, number.digits):
         return False
-    return on.note(f"rounded to {written.digits} digits")
+    return on.note(f"rounded to {number.digits} digits")
 
 
 def _percents(gold: str, answer: str, on: Comparison) -> bool | None:

@@ -63,3 +63,13 @@ def all_of(findings: Iterable[bool | None]) -> bool | None:
             return False
         unknown |= finding is None
     return None if unknown else True
+
+
+def any_of(findings: Iterable[bool | None]) -> bool | None:
+    """True if one is True, else ``None`` if one is ``None``, else False."""
+    unknown = False
+    for finding in findings:
+        if finding:
+            return True
+        unknown |= finding is None
+    return None if unknown else False

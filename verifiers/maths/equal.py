@@ -8,6 +8,7 @@ library lie there.
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from .amount import (
@@ -20,9 +21,11 @@ from .amount import (
     to_be_reduced,
     to_be_worked_out,
 )
+from .approximation import without_approximations
+from .bound import renamings, same_sets, stated
 from .choice import Choice, read_choice
 from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, same_sequences
-from .comparison import MAX_DEPTH, Comparison
+from .comparison import MAX_DEPTH, Comparison, any_of
 from .conventions import Conventions
 from .equations import assignment, same_equations
 from .expression import read_expression
@@ -30,17 +33,18 @@ from .formula import UNDEFINED
 from .latex import balanced, spelled
 from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
-from .wording import labelled_value, same_wording, without_quantifier, words_and_values
+from .wording import labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
-    r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
+    r"probably|unknown|unsure|other|(?<!for )any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _CAPITAL = re.compile("[A-Z]")
 _AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
-_UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
+_APPROX = "\\approx"
+_UNSURE = ("\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
 def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
@@ -71,16 +75,43 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return True
     if right.count(",") > 20 + 4 * left.count(","):
         return False  # candidates by the dozen; comparing each with each would take its time
-    right = right.removeprefix("\\approx").removeprefix("=")
-    if "for" in left or "for" in right:
-        (left, domain), (right, given) = without_quantifier(left), without_quantifier(right)
-        if given and given != domain:
-            return False
+    if _APPROX in left or _APPROX in right:
+        return _approximate(left, right, on)
+    right = right.removeprefix("=")
     if _takes_back(left, right):
         return False
     if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
         return False
-    return on.same(left, right, 0)
+    found = on.same(left, right, 0)
+    return found if found else _as_stated(left, right, found, on)
+
+
+def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:
+    """Hold formulas against each other without what is said of their letters after them."""
+    left, right = stated(gold), stated(answer)
+    if right.rule and not left.rule:
+        return found  # 5 if x > 0 is less than 5
+    said = (left.core, right.core) != (gold, answer)
+    candidates = [right] if said else []
+    for given in itertools.chain(candidates, renamings(left, right)):
+        if not same_sets(left.bound, given.bound, left.core):
+            continue
+        same = on.same(left.core, given.core, 0)
+        if same and given.rule:
+            same = on.same(left.rule, given.rule, 1)
+        if same:
+            return on.note("under other names" if not said else "as far as said")
+        found = None if same is None else found
+    return found
+
+
+def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
+    r"""Two texts of which one has a decimal after its exact value, as ``12\pi \approx 37.7``."""
+    exact = without_approximations(answer)
+    if not exact or _APPROX in exact:
+        return False
+    golds = {without_approximations(gold) or gold, gold.rpartition(_APPROX)[2]}
+    return any_of(compared(text, exact, on) for text in golds if _APPROX not in text)
 
 
 def _bare(text: str) -> str:
@@ -209,7 +240,9 @@ def readable(gold: str) -> bool | None:
     text = spelled(gold)
     if not text or not balanced(text):
         return False
-    return _readable(text, 0)
+    found = _readable(text, 0)
+    core = text if found else stated(text).core
+    return found if core == text else _readable(core, 0)
 
 
 def _readable(text: str, depth: int) -> bool | None:

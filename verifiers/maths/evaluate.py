@@ -62,9 +62,18 @@ def real_value(value: Any | None) -> Any | None:
 
 def rounds_to(exact: Any, written: Fraction, digits: int) -> bool:
     """Whether a value rounds to what was written with so many digits after the point."""
+    return bool(abs(exact - precise_number(written)) * 2 * 10**digits <= 1)
+
+
+def precise_number(value: Fraction) -> Any:
+    """A fraction to the digits of :func:`precise_value`."""
     context, _ = _precise(DIGITS)
-    distance = abs(exact - context.mpf(written.numerator) / written.denominator)
-    return bool(distance * 2 * 10**digits <= 1)
+    return context.mpf(value.numerator) / value.denominator
+
+
+def magnitude(value: Any) -> float:
+    """About log10 of the size of a value of :func:`precise_value`; minus infinity of 0."""
+    return float(value.context.mag(value)) * math.log10(2)
 
 
 _Arithmetic = Mapping[str, Any]

@@ -12,12 +12,13 @@ import functools
 import hashlib
 from typing import Any
 
-from .evaluate import DIGITS, Point, TooLargeError, double_value, precise_value
+from .evaluate import DIGITS, Point, TooLargeError, double_value, magnitude, precise_value
 from .formula import Node, difference, functions, is_polynomial, names
 
 _AGREE = 1e-9
 _CLOSE = 10.0**-50  # 10 digits of DIGITS are left to rounding
 _ENOUGH = 3
+_MOST_DIGITS = 5000
 _RANGES = (
     (0.15, 0.9), (1.1, 2.9), (-0.9, -0.15), (-2.9, -1.1), (3.1, 6.9), (0.3, 0.7), (1.3, 1.9),
 )  # fmt: skip
@@ -163,7 +164,7 @@ def _same_at(left: Node, right: Node, point: Point) -> bool | None:
 def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool | None:
     size = max(abs(a), abs(b))
     if abs(a - b) <= size * _CLOSE:
-        return True
+        return _same_beyond(left, right, point)
     if size > 1e-25:
         return False
     # is it nought and rounding, or a small number? More digits tell: rounding shrinks with them
@@ -174,3 +175,38 @@ def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool
     if finer <= 1e-60 * gap:
         return True
     return False if abs(finer - gap) <= 1e-9 * finer else None
+
+
+def _same_beyond(left: Node, right: Node, point: Point) -> bool:
+    r"""Whether two values agree in the digits that a small term could hide in.
+
+    ``\sqrt{1+10^{-80}}`` agrees with 1 in 60 digits: as many more are computed as separate the
+    terms of each sum, and the digits of each long number.
+    """
+    hidden = sum(_hidden_digits(tree, point) for tree in (left, right))
+    if hidden < 8:
+        return True
+    if hidden > _MOST_DIGITS:
+        return False  # nobody can tell
+    digits = DIGITS + 2 * int(hidden)
+    a, b = (precise_value(tree, point, digits) for tree in (left, right))
+    if a is None or b is None:
+        return False
+    return magnitude(a - b) <= max(magnitude(a), magnitude(b)) - digits + 10
+
+
+def _hidden_digits(tree: Node, point: Point) -> float:
+    """How many decimal digits lie between terms of sums and in long numbers and arguments."""
+    if tree.kind == "number":
+        bits = max(tree.value.numerator.bit_length(), tree.value.denominator.bit_length())
+        return 0.3 * bits if bits > 64 else 0
+    found = sum(_hidden_digits(part, point) for part in tree.parts)
+    if tree.kind == "call" and (inner := precise_value(tree.parts[0], point)):
+        # \tanh 100 differs from 1, and \arctan 10^{60} from half of pi
+        far = abs(inner) if tree.name == "tanh" else abs(magnitude(inner))
+        found += float(far) if far > 8 else 0
+    if tree.kind == "sum":
+        values = [precise_value(part, point) for part in tree.parts]
+        sizes = [magnitude(value) for value in values if value]
+        found += max(sizes) - min(sizes) if sizes else 0
+    return found

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
+
+Replacement = str | Callable[[re.Match[str]], str]
 
 _CHARACTERS = str.maketrans(
     {
         "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
-        "√": r"\sqrt ", "²": "^2", "³": "^3", "∪": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
+        "√": r"\sqrt ", "∪": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
-        "½": r"\frac{1}{2}", "’": "'", "¬": r"\neg ",
+        "’": "'", "¬": r"\neg ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0", "\u200b": "",
+        **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
+            "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "112131234151357", "233445555668888", strict=True)},
+        **{chr(0x2460 + n): f"{n + 1}" for n in range(20)},
+        **{chr(0xFF10 + n): f"{n}" for n in range(10)},
+        **{char: rf"\{name} " for char, name in zip("αβγδθλμρσφω", (
+            "alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "rho", "sigma", "phi",
+            "omega"), strict=True)},
     }
 )  # fmt: skip
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
+_RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
+_CIRCLED_RUN = re.compile("[①-⑳](?=[①-⑳])")
 
 _SPELLING = {
     "dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "leq": r"\le", "leqslant": r"\le",
@@ -28,6 +41,8 @@ _SPELLING = {
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
     "plusmn": r"\pm", "pmod": r"\mod", "bmod": r"\mod",
+    "dbinom": r"\binom", "tbinom": r"\binom", "surd": r"\sqrt", "rightarrow": r"\to",
+    "longrightarrow": r"\to", "backslash": r"\setminus", "thickapprox": r"\approx",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -46,6 +61,7 @@ _WORDED = re.compile(r"\\text\s*\{\s*(-?\\?\$?\d[^{}]*)\}[ .]*")  # \text{12 app
 _UNIT_LETTERS = frozenset("mghlLsNJWV")
 _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+_DIGITS = re.compile(r"[0-9A-Z]{1,20}")
 _JOINER = re.compile(
     r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?:and|or)(?![A-Za-z}])"
 )
@@ -53,18 +69,62 @@ _OPERATOR = re.compile(
     r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
     r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|a?r?c?(?:sinh|cosh|tanh)|ln|log|exp|cis)\s*\}"
 )
-_THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!])\d{3})+(?!\d)")
+_THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!] ?)\d{3})+(?!\d)")
 _COMMA_POINT = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _GROUPED_FACTOR = re.compile(
     r"-?([1-9]\d{0,2}(?:,\d{3})+)(?=\s*(?:\\(?:pi|sqrt|frac|cdot|times)|[a-z^]))"
 )
-_FIXES = (  # what must stand in the text for it, what it looks like, what it becomes
+_SINGLE = (
+    r"([A-Za-z\d]|\\(?:pi|theta|alpha|beta|gamma|lambda|mu|omega|phi|sigma|infty)(?![A-Za-z]))"
+)
+_GROUP = r"\{(?>(?:[^{}]|\{[^{}]*\})*)\}"
+_FIRST = re.compile(rf"(\\(?:frac|sqrt|binom))\s*{_SINGLE}")
+_SECOND = re.compile(rf"(\\(?:frac|binom)\s*{_GROUP})\s*{_SINGLE}")
+_COMBINED = re.compile(
+    r"(?<![A-Za-z\\}])(?:C\(([a-z\d]{1,9}), ?([a-z\d]{1,9})\)"
+    r"|(?:\{\})?[_^]\{?(\d{1,9}|[a-z])\}?C_\{?(\d{1,9}|[a-z])\}?"
+    r"|C_\{?([3-9]|\d\d{1,8}|[nmN])\}?\^\{?(\d{1,9}|[a-z])\}?)"
+)
+_BASES = (
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+_BASE_WORDS = re.compile(
+    r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
+    r"| ?\(? ?(?:\\text\{ ?\(?)? ?(?:in )?base[- ]?\}? ?(?P<base>[a-z]+|\d{1,2})\)? ?\}?\)?)$"
+)
+
+
+def _binomial(found: re.Match[str]) -> str:
+    """``C(n,k)``, ``{}_nC_k`` or ``C_n^k`` with one spelling."""
+    n, k = (part for part in found.groups() if part)
+    return f"\\binom{{{n}}}{{{k}}}"
+
+
+def _in_base(found: re.Match[str]) -> str:
+    base = found["word"] or found["base"]
+    if not base.isdigit():
+        if base not in _BASES:
+            return found.group()
+        base = str(_BASES.index(base) + 2)
+    return f"_{{{base}}}"
+
+
+_FIXES: tuple[
+    tuple[str, re.Pattern[str], Replacement], ...
+] = (  # what must stand in the text for it, what it looks like, what it becomes
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
-    ("\\frac", re.compile(r"\\frac\s*(\d)\s*(\d)"), r"\\frac{\1}{\2}"),
-    ("\\frac", re.compile(r"\\frac\s*([A-Za-z\d])\s*\{"), r"\\frac{\1}{"),
-    ("\\frac", re.compile(r"(\\frac\s*\{[^{}]*\})\s*([A-Za-z\d])"), r"\1{\2}"),
-    ("\\frac", re.compile(r"\\frac\s*([A-Za-z\d])\s*([A-Za-z\d])"), r"\\frac{\1}{\2}"),
-    ("\\sqrt", re.compile(r"\\sqrt\s*([A-Za-z\d])"), r"\\sqrt{\1}"),
+    ("\\", _FIRST, r"\1{\2}"),
+    ("\\", _SECOND, r"\1{\2}"),
     ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
     ("°", re.compile(r"\s*\^\s*(?:\{\s*°\s*\}|°)|\s*°"), "°"),
     (
@@ -87,6 +147,9 @@ _FIXES = (  # what must stand in the text for it, what it looks like, what it be
     ("\\infty", re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
     ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
     ("sqrt", re.compile(r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
+    ("C", _COMBINED, _binomial),
+    ("_", _BASE_WORDS, _in_base),
+    ("base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
     (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
@@ -119,6 +182,9 @@ def respell(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
+    if not text.isascii():
+        text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)
+        text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
     text = _unstyled(undelimited(text.translate(_CHARACTERS).strip()))
@@ -189,6 +255,8 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
     if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
         joined = content.isalpha() and found.string[: found.start()][-1:].isalpha()
         return f" {content}" if joined else content  # \cdot\text{s} is not \cdots
+    if _DIGITS.fullmatch(content) and found.string[found.end() : found.end() + 1] == "_":
+        return content  # \text{2A}_{16}
     if re.fullmatch(r"\([A-Z]\)", content):
         return content
     return "\\text{" + found.group(1) + "}"

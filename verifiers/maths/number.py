@@ -6,9 +6,11 @@ Only the written number is read, nothing is computed: ``2+3`` is no number here.
 from __future__ import annotations
 
 import functools
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from .conventions import Conventions
 from .latex import spelled
@@ -28,6 +30,7 @@ class Number:
         percent: it has a percent sign.
         unit: what stands after it, or its currency; empty where there is none.
         digits: digits after the decimal point, where it was written as a plain decimal.
+        double: the value is that of a double as languages print it, with 15 to 17 digits.
         compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.
     """
 
@@ -35,6 +38,7 @@ class Number:
     percent: bool = False
     unit: str = ""
     digits: int = 0
+    double: bool = False
     compound: bool = False
 
 
@@ -117,7 +121,21 @@ def read_respelled(text: str) -> Number | None:
             return None
         money, unit = priced_in, ""
     digits = len(body["decimal"].partition(".")[2]) if body["decimal"] and not magnitude else 0
-    return Number(-value if body["sign"] == "-" else value, percent, unit or money, digits)
+    double = not magnitude and _printed(body.group())
+    value = -value if body["sign"] == "-" else value
+    return Number(value, percent, unit or money, digits, double)
+
+
+def _printed(text: str) -> bool:
+    """Whether a number is the shortest decimal of some double, with 15 digits or more."""
+    if len(text) < 16 or "." not in text:
+        return False
+    try:
+        shortest = repr(float(text))
+    except ValueError:
+        return False
+    figures = shortest.partition("e")[0].lstrip("-0.").replace(".", "")
+    return len(figures) >= 15 and Fraction(shortest) == Fraction(text)
 
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
@@ -136,27 +154,45 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
     if ratio != 1:
         return not (gold.percent or answer.percent) and gold.value == answer.value * ratio
     if gold.percent == answer.percent:
-        return _equal(gold.value, answer, conventions)
+        return _equal(gold, answer, conventions)
     if gold.unit or answer.unit:
         return False  # 5% is not 5 dollars
     written = answer.value
     scaled = written / 100 if answer.percent else written * 100  # on the scale of gold's number
     readings = {"unit": [written], "value": [scaled], "either": [written, scaled]}
     return any(
-        _equal(gold.value, Number(reading, digits=answer.digits), conventions)
+        _equal(gold, replace(answer, value=reading), conventions)
         for reading in readings[conventions.percent]
     )
 
 
-def _equal(gold: Fraction, answer: Number, conventions: Conventions) -> bool:
-    if gold == answer.value:
+def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
+    if gold.value == answer.value or near_double(abs(gold.value - answer.value), answer):
         return True
-    if conventions.allows(gold - answer.value, gold):
+    if conventions.allows(gold.value - answer.value, gold.value):
         return True
     enough = conventions.rounded_digits
-    if enough is None or answer.digits < enough or _terminates(gold):
+    if enough is None:
         return False
-    return abs(gold - answer.value) <= Fraction(1, 2 * 10**answer.digits)
+    gap = abs(gold.value - answer.value)
+    if rounded(gold) and not answer.digits and not terminates(answer.value):
+        return gap * 2 * 10**gold.digits <= 1  # the reference is what was rounded
+    if answer.digits < enough or terminates(gold.value):
+        return False
+    return gap * 2 * 10**answer.digits <= 1
+
+
+def near_double(gap: Any, answer: Number) -> bool:
+    """Whether a printed double is within the error of a few operations of an exact value."""
+    if not answer.double or not answer.value:
+        return False
+    step = math.ulp(float(answer.value))
+    return bool(step < 1e-3 and gap <= 4 * step)
+
+
+def rounded(reference: Number) -> bool:
+    """Whether a reference may be a rounded value: a decimal of three figures or more."""
+    return reference.digits > 0 and abs(reference.value) * 10**reference.digits >= 100
 
 
 def _ordinal_suffix(value: Fraction) -> str:
@@ -166,7 +202,8 @@ def _ordinal_suffix(value: Fraction) -> str:
     return "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(value.numerator % 10, "th")
 
 
-def _terminates(value: Fraction) -> bool:
+def terminates(value: Fraction) -> bool:
+    """Return True if a decimal writes the value exactly."""
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:

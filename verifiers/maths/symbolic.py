@@ -24,6 +24,7 @@ import time
 from dataclasses import replace
 from typing import Any, BinaryIO
 
+_MOST_DIGITS = 3000
 _CLOSE = 10**-50
 """Constants nearer to each other than this, relative to their size, are the same number."""
 
@@ -135,7 +136,10 @@ class Symbolic:
                 sympy.nsimplify(side.subs(dict.fromkeys(side.free_symbols, sympy.I)), rational=True)
                 for side in (gold, answer)
             ]
-            left, right = (sympy.N(side.doit(), 60) for side in exact)
+            digits = 60 + 2 * sum(self.hidden_digits(side) for side in exact)
+            if digits > _MOST_DIGITS:
+                return False
+            left, right = (sympy.N(side.doit(), digits) for side in exact)
             size, distance = max(abs(left), abs(right)), abs(left - right)
             if not (size.is_finite and distance.is_finite):
                 return None
@@ -143,9 +147,17 @@ class Symbolic:
                 return bool(sympy.simplify(exact[0] - exact[1]) == 0)
             if digits is not None and not exact[0].is_rational:
                 return bool(distance <= sympy.Rational(1, 2 * 10**digits))
-            return bool(distance <= size * _CLOSE)
+            return bool(distance <= size * sympy.Rational(1, 10 ** (digits - 10)))
         except (TypeError, ValueError, ArithmeticError, AttributeError):
             return None
+
+    def hidden_digits(self, side: Any) -> int:
+        """How many digits its small powers and long numbers could hide a difference in."""
+        sympy = self.sympy
+        long = [max(abs(n.p), n.q) for n in side.atoms(sympy.Rational)]
+        small = [abs(sympy.N(power, 15)) for power in side.atoms(sympy.Pow, sympy.exp)]
+        found = sum(len(str(n)) for n in long if n > 10**12)
+        return found + sum(abs(int(sympy.log(p, 10))) for p in small if p.is_positive)
 
 
 def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _BOUND = re.compile(r"\\(?:sum|int|lim|prod|iint|oint|bigcup)")
 _GREEK = re.compile(
@@ -14,6 +15,7 @@ _NOT_LETTERS = re.compile(
     r"|(?<![A-Za-z])(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?"
     r"|(?<![A-Za-z])(?:log|lg|ln|exp|cis|max|min|lim|sqrt|gcd|lcm|mod)(?![a-z])|(?<![A-Za-z])ln"
 )
+_LETTER = re.compile(rf"({_NOT_LETTERS.pattern})|[A-Za-z](?:_(?:\{{\w\}}|\w))?")
 
 
 def letters(text: str) -> frozenset[str]:
@@ -27,3 +29,14 @@ def same_letters(gold: str, answer: str) -> bool:
     if _BOUND.search(gold) or _BOUND.search(answer):
         return True
     return letters(gold) == letters(answer)
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A formula with other letters for some of its own, all at once."""
+    return _LETTER.sub(
+        lambda found: found[0] if found[1] else names.get(found[0], _renamed(found[0], names)), text
+    )
+
+
+def _renamed(letter: str, names: Mapping[str, str]) -> str:
+    return names.get(letter[0], letter[0]) + letter[1:]

@@ -223,32 +223,3 @@ def compound(text: str) -> Number | None:
         return None
     total = sum((n * size for (n, _), size in zip(parts, known, strict=True)), Fraction(0))
     return Number(total, unit=smallest, compound=True)
-
-
-# -- "for all x" -------------------------------------------------------------------------------
-
-_FOR_ALL = re.compile(
-    r",?(?:\\text\{ ?|\() ?,? ?for (?:all|any|every|each) ?(?P<domain>[a-z ]*)\}?"
-    r"(?P<variable>[a-z]?)(?P<set>(?:\\in ?\\mathbb\{[A-Z]\})?)\)?(?:\\text\{(?P<after>[^{}]*)\})?"
-    r"|,? ?(?:for ?(?:all|any|every|each)|\\forall) ?(?P<domain2>(?:real|numbers?|values?|of| )*)"
-    r"(?P<variable2>[a-z])(?P<set2>(?:\\in ?\\mathbb\{[A-Z]\})?)"
-)
-_ALL = re.compile(r"(?:real|numbers?|values? of|\\in ?\\mathbb\{R\}| )*")
-
-
-def without_quantifier(text: str) -> tuple[str, str]:
-    r"""A formula and for which values it is said to hold; ``for all x`` says nothing."""
-    at = max(text.rfind("for "), text.rfind("\\forall"))
-    if at <= 0 or "=" not in text[:at]:
-        return text, ""
-    start = next((k for k in (text.rfind("\\text{", 0, at), at) if 0 < k >= at - 8), at)
-    while start and text[start - 1] in ", (":
-        start -= 1
-    found = _FOR_ALL.fullmatch(text, start)
-    if found is None:
-        return text, ""
-    said = "".join(found[name] or "" for name in ("domain", "set", "after", "domain2", "set2"))
-    variable = found["variable"] or found["variable2"] or ""
-    if not variable and said.split()[-1:] and len(said.split()[-1]) == 1:
-        said = said.rstrip()[:-1]
-    return text[:start], "" if _ALL.fullmatch(said) else said.strip()

@@ -1,0 +1,172 @@
+r"""Names that an answer binds: ``f(t)=t`` for ``f(x)=x``, ``2\pi n`` for ``2\pi k``.
+
+What follows a formula and says which values its letters take is read here too: ``for all x``,
+``k \in \mathbb{Z}``, ``where C is a constant``, ``x \ge 0``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .latex import split_top
+from .variables import letters, renamed
+
+_LETTER = r"[A-Za-z](?:_\{?\w\}?)?"
+_LETTERS = rf"{_LETTER}(?: ?(?:,|and) ?{_LETTER}){{0,3}}"
+_KIND = (
+    r"(?:(?:an? |any |all |every |each |some |arbitrary |fixed |the |positive |negative |"
+    r"non-?negative |nonzero |real |complex |rational |natural |whole |odd |even |prime |"
+    r"constants? ?|numbers? ?|integers? ?|parameters? ?|values? ?(?:of )?|reals? ?){1,6})"
+)
+_SET = r"\\in ?\\mathbb\{?[A-Z]\}?(?:[\^_](?:\{[^{}]{1,8}\}|[+*\d]))?"
+_INTRO = r"(?:for (?:all |any |every |each |some )?|where |with |\\forall ?|such that |and )"
+_TAIL = re.compile(
+    rf"(?P<core>[^ ,].*?)[,;( ]*(?<![A-Za-z\\])(?:"
+    rf"{_INTRO}?(?P<in>{_LETTERS}) ?(?P<set>{_SET})"
+    rf"|{_INTRO}(?P<kind>{_KIND})?(?P<all>{_LETTERS})?(?: ?(?P<set2>{_SET}))?"
+    rf"|{_INTRO}?(?P<who>{_LETTERS}) (?:is|are|be|being) (?P<what>{_KIND})"
+    rf")[ ).]*"
+)
+_ORDER = re.compile(r"[<>]|\\(?:le|ge|ne)(?![A-Za-z])")
+_CONDITION = re.compile(
+    r"(?P<core>.+?)(?:[,;] ?|(?P<open>\()| )(?:for |if |when |where |with |provided )?"
+    r"(?P<rule>[^,;()=]{1,30}(?:[<>]|\\(?:le|ge|ne)(?![A-Za-z]))[^,;()=]{1,30})\)? ?"
+)
+_SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}")
+_TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_FUNCTION = re.compile(
+    rf"(?P<name>[A-Za-z])(?:\((?P<of>{_LETTER}(?:,{_LETTER})*)\))?(?P<is>=|\\equiv ?)"
+)
+_MAPS = re.compile(rf"(?:[a-z]:)?(?P<of>{_LETTER})\\mapsto ?")
+_SETS = {"integer": "Z", "natural": "N", "real": "R", "complex": "C", "rational": "Q"}
+_FAMILY = frozenset("klmnstrj")
+_CONSTANTS = frozenset("abcdkABCDKmr")
+_MOST_RENAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A formula and what is said of its letters after it.
+
+    Attributes:
+        core: the formula.
+        bound: the letters that are quantified, each with its set: ``Z``, ``positive Z`` or empty.
+        rule: an inequality that restricts them; empty for none.
+    """
+
+    core: str
+    bound: dict[str, str]
+    rule: str = ""
+
+
+def stated(text: str) -> Stated:
+    """Take off what is said of the letters at the end of a respelled, squeezed text."""
+    builder = _SET_OF.fullmatch(text)
+    text = f"{builder['core']},{builder['of']}" if builder else text
+    if "\\in" not in text and " " not in text and "\\forall" not in text:
+        return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
+    plain = " ".join(_TEXT.sub(r" \1 ", text).replace("\\ ", " ").split())
+    found = _TAIL.fullmatch(plain)
+    if found is None:
+        return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
+    who = found["in"] or found["all"] or found["who"] or ""
+    kind = f"{found['kind'] or found['what'] or ''} {found['set'] or found['set2'] or ''}"
+    bound = dict.fromkeys(re.findall(_LETTER, who.replace("and", ",")), _set(kind))
+    if not bound and not found["kind"]:
+        return Stated(text, {})
+    return _restricted(found["core"].rstrip(" ,;(").replace(" ", ""), bound)
+
+
+def _set(kind: str) -> str:
+    named = re.search(r"\\mathbb\{?([A-Z])\}?(.*)", kind.strip())
+    found = next((letter for word, letter in _SETS.items() if word in kind), "")
+    sign = next(
+        (word for word in ("positive", "negative", "odd", "even", "prime") if word in kind), ""
+    )
+    return "".join(named.groups()) if named else f"{sign}{found}"
+
+
+def _restricted(text: str, bound: dict[str, str]) -> Stated:
+    """Take off an inequality for a letter of a formula that is no inequality itself."""
+    found = _CONDITION.fullmatch(_TEXT.sub(r" \1 ", text)) if _ORDER.search(text) else None
+    if found is None:
+        return Stated(text, bound)
+    core, rule = found["core"].strip(" ,"), found["rule"].strip()
+    assigned = {side[0] for part in split_top(core, ",") for side in [part.split("=")] if side[1:]}
+    about = letters(rule)
+    if (
+        _ORDER.search(core)
+        or not about <= letters(core) | set(bound)
+        or about & assigned
+        or not about
+    ):
+        return Stated(text, bound)
+    if "\\begin" in core or len(split_top(core, ",")) > 1 or core.count("(") != core.count(")"):
+        return Stated(text, bound)
+    return Stated(core, bound, rule)
+
+
+def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
+    """The answer under the names of the gold, as far as it may have chosen its own."""
+    core = _same_arguments(gold.core, answer.core)
+    mine, theirs = letters(gold.core), letters(core)
+    lost, new = sorted(mine - theirs), sorted(theirs - mine)
+    if not lost or len(lost) != len(new) or len(lost) > _MOST_RENAMED:
+        if core != answer.core:
+            yield Stated(core, answer.bound, answer.rule)
+        return
+    if not all(
+        _may_be_named(gold, core, answer, old, name) for old, name in zip(lost, new, strict=True)
+    ):
+        return
+    for order in itertools.permutations(lost):
+        names = dict(zip(new, order, strict=True))
+        bound = {names.get(name, name): kind for name, kind in answer.bound.items()}
+        yield Stated(renamed(core, names), bound, renamed(answer.rule, names))
+
+
+def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -> bool:
+    """Whether a letter of the gold is one that each answer may choose."""
+    if old in gold.bound or new in answer.bound:
+        return True
+    head = _FUNCTION.match(gold.core)
+    if head and (head["of"] or head["name"] == "y") and {old, new} <= _CONSTANTS:
+        return old not in {head["name"], head["of"]}
+    if not {old, new} <= _FAMILY:
+        return False
+    periodic = "\\pi" in gold.core and "\\pi" in core
+    return periodic or gold.core[0] == "(" or "=" in gold.core
+
+
+def _same_arguments(gold: str, answer: str) -> str:
+    r"""An answer whose functions have the gold's arguments: ``f(t)=t``, ``t\mapsto t``, ``y=t``."""
+    head = _FUNCTION.match(gold)
+    if head is None or not head["of"] or not head["of"].islower():  # P(A) is not P(B)
+        return answer
+    wanted, parts = head["of"].split(","), []
+    for part in split_top(answer, ","):
+        own, maps = _FUNCTION.match(part), _MAPS.match(part)
+        given = own or maps
+        if given is None or (own and own["name"] not in {head["name"], "y"}):
+            return answer
+        mine = given["of"].split(",") if given["of"] else wanted
+        rest = part[given.end() :]
+        if len(mine) != len(wanted) or (letters(rest) - set(mine)) & set(wanted):
+            return answer
+        names = dict(zip(mine, wanted, strict=True))
+        parts.append(f"{head['name']}({head['of']})={renamed(rest, names)}")
+    return ",".join(parts)
+
+
+def same_sets(gold: dict[str, str], answer: dict[str, str], core: str) -> bool:
+    """Whether letters range over the same sets, as far as both say so."""
+    head = _FUNCTION.match(core)
+    arguments = set(head["of"].split(",")) if head and head["of"] else set()
+    return all(
+        kind == gold[name] if gold.get(name) else name in arguments or kind in {"", "Z", "R", "C"}
+        for name, kind in answer.items()
+        if kind
+    )

@@ -140,7 +140,7 @@ def test_a_reference_may_be_a_number() -> None:
     [
         ("", "it is empty"), ("  ", "it is empty"), (r"\frac{1}{", "braces do not match"),
         ("@@ ?? !!", "cannot be read"), (None, "must be text or a number"), (True, "must be text"),
-        ([1], "must be text"), (float("nan"), "must be finite"), ("1" * 3000, "longer than 2000"),
+        ([[1]], "must be text"), (float("nan"), "must be finite"), ("1" * 3000, "longer than 2000"),
         ("(" * 100 + "x" + ")" * 100, "nest too deep"),
     ],
 )  # fmt: skip

@@ -54,6 +54,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     r"20^\circ S, 70^\circ W": ([r"20^\circ\text{ S}, 70^\circ\text{ W}"], [r"70^\circ S, 20^\circ W"]),
     r"\text{Ann}>\text{Bo}": ([r"\text{Bo}<\text{Ann}"], [r"\text{Bo}>\text{Ann}"]),
     # products stay products
+    r"P(A)=\frac17": (["1/7"], [r"P(B)=\frac17"]),
     "xz": (["zx", r"x\cdot z"], ["XZ"]),
     "nRT": (["nTR"], []),
     "ad-bc": (["da-cb"], ["bc-ad"]),
@@ -77,7 +78,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "7 PM": (["19:00", "7:00 p.m.", "7:00"], ["7 AM", "20:00"]),
     "19:20": (["7:20 PM"], ["7:20"]),
     # for all x
-    "g(x)=3": ([r"g(x)=3\text{ for all }x", "g(x)=3 for all x", r"g(x)=3,\ \forall x\in\mathbb{R}"], [r"g(x)=4\text{ for all }x", r"g(x)=3\text{ for all positive }x"]),
+    "g(x)=3": ([r"g(x)=3\text{ for all }x", "g(x)=3 for all x", r"g(x)=3,\ \forall x\in\mathbb{R}"], [r"g(x)=4\text{ for all }x"]),
     r"g(x)=5x\text{ for all }x": (["g(x)=5x", r"g(x)=5x\text{ for any }x"], ["g(x)=x"]),
     r"\infty": ([r"\text{The limit is }\infty"], [r"\text{The limit is not }\infty"]),
 }  # fmt: skip

@@ -161,7 +161,7 @@ def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -
 def _same_arguments(gold: str, answer: str) -> str:
     r"""An answer whose functions have the gold's arguments: ``f(t)=t``, ``t\mapsto t``, ``y=t``."""
     head = _FUNCTION.match(gold)
-    if head is None or not head["of"]:
+    if head is None or not head["of"] or not head["of"].islower():  # P(A) is not P(B)
         return answer
     wanted, parts = head["of"].split(","), []
     for part in split_top(answer, ","):

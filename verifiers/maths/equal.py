@@ -38,7 +38,7 @@ from .wording import labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
-    r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
+    r"probably|unknown|unsure|other|(?<!for )any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _LETTER = re.compile("[A-Za-z]")

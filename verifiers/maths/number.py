@@ -88,6 +88,8 @@ def read_number(text: str) -> Number | None:
 @functools.lru_cache(maxsize=4096)
 def read_respelled(text: str) -> Number | None:
     """:func:`read_number` of a text that is respelled and squeezed already."""
+    if text.isdecimal() and text.isascii() and len(text) <= _LONGEST:
+        return Number(Fraction(int(text)))
     if not _DIGIT.search(text):
         return None
     text = _unwrapped(text)
@@ -176,10 +178,10 @@ def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
         return False
     gap = abs(gold.value - answer.value)
     if rounded(gold) and not answer.digits and not terminates(answer.value):
-        return gap * 2 * 10**gold.digits <= 1  # the reference is what was rounded
+        return bool(gap * 2 * 10**gold.digits <= 1)  # the reference is what was rounded
     if answer.digits < enough or terminates(gold.value):
         return False
-    return gap * 2 * 10**answer.digits <= 1
+    return bool(gap * 2 * 10**answer.digits <= 1)
 
 
 def near_double(gap: Any, answer: Number) -> bool:

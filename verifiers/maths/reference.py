@@ -64,7 +64,7 @@ def _text(reference: Any) -> str:
         return boxed_or_bare(reference)
     if isinstance(reference, bool) or not isinstance(reference, int | float):
         raise TypeError(
-            "a reference must be text, a number, a list of these, or a dict with 'answer', got "
+            "a reference must be text or a number, a list of these, or a dict with 'answer', got "
             f"{_short(repr(reference))}"
         )
     if not math.isfinite(reference):

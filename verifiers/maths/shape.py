@@ -95,6 +95,8 @@ _INNER_COMMA = re.compile(r"\\text\{ ?(,?)([^{},]+)(,?) ?\}")
 @functools.lru_cache(maxsize=4096)
 def read_shape(text: str) -> Shape:
     """Read the outermost structure of a respelled, squeezed text."""
+    if text.isdecimal() and (number := read_respelled(text)):
+        return Shape(Kind.NUMBER, text, number=number)
     if "," in text and "\\text" in text:
         text = _INNER_COMMA.sub(r"\1\\text{\2}\3", text)
     moment = read_moment(text)

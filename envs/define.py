@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..verifiers import FunctionVerifier, Verdict, Verifier
+from .bad_rows import OnBadRows
 from .data import Row
 from .registry import register
 from .source import Split
@@ -31,7 +32,7 @@ def environment(
     """Register a function that makes one task: from a random generator, or from a row.
 
     The environment takes ``split`` (``"train"`` or ``"test"``) and ``seed``; over rows also
-    ``data``, other rows of the same columns.
+    ``data``, other rows of the same columns, and ``on_bad_rows``.
 
     Args:
         id: ``namespace/Name-vN``.
@@ -82,8 +83,9 @@ def register_rows(
 ) -> None:
     r"""Register rows with a prompt that has slots for their columns.
 
-    The environment takes ``split``, ``seed`` (0 keeps the order of the rows) and ``data``, other
-    rows of the same columns. Files are read when it is made, not here.
+    The environment takes ``split``, ``seed`` (0 keeps the order of the rows), ``data``, other
+    rows of the same columns, and ``on_bad_rows``: with ``"skip"`` rows that cannot be used are
+    left out, with a warning that lists them. Files are read when it is made, not here.
 
     Args:
         id: ``namespace/Name-vN``.
@@ -157,11 +159,12 @@ def _over_rows(
         split: Split = first,
         seed: int = 0,
         data: str | Path | None = None,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> TextEnv:
         table = rows if data is None else data
-        source = read_table(name, table, to_task, split, seed, test_share)
-        return TextEnv(source, judge, name=name, render_mode=render_mode)
+        source = read_table(name, table, to_task, split, seed, test_share, judge, on_bad_rows)
+        return TextEnv(source, judge, name=name, checked=True, render_mode=render_mode)
 
     return build
 

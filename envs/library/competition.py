@@ -8,6 +8,7 @@ from typing import Any
 from ...verifiers import Math
 from ...verifiers.extract import boxes
 from ..accuracy import accuracy_rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, id_of, question_in
@@ -41,6 +42,7 @@ class MATH(DataEnv):
         split: which split, where the data has several.
         level: only problems of this level, from 1 to 5; 0 for all.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -59,6 +61,7 @@ class MATH(DataEnv):
         *,
         level: int = 0,
         think: bool = False,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         if not 0 <= level <= 5:
@@ -66,7 +69,7 @@ class MATH(DataEnv):
         self.level, self.think = level, think
         # The work is the calculation, and many tasks ask for lowest terms.
         rubric = accuracy_rubric(Math(worked_out=True, reduced=True), think=think)
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:
         """Rows of the level that is asked for."""

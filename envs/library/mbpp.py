@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...sandbox import Sandbox, problem_from_mbpp
 from ...verifiers import Code, Rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, question_in
@@ -31,6 +32,7 @@ class MBPP(DataEnv):
         data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
         split: which split, where the data has several.
         sandbox: where programs run; ``None`` opens one on first use.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -47,10 +49,11 @@ class MBPP(DataEnv):
         split: str = "test",
         *,
         sandbox: Sandbox | None = None,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         rubric = Rubric({"accuracy": Code(sandbox)})
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def name_of(self, row: Row) -> str:
         """As ``MBPP/11``."""

@@ -324,7 +324,7 @@ FAULTS = [
     ("ShortAnswer", {"question": "?", "answers": [1]}, "'answers' must be a list of texts, got 1"),
     ("APPS", {"question": "?", "input_output": ""}, "'input_output' must be JSON"),
     ("APPS", {"question": "?", "input_output": "{}"}, "must have 'inputs' and 'outputs'"),
-    ("LiveCodeBench", {"question_content": "?"}, "got no cases"),
+    ("LiveCodeBench", {"question_content": "?"}, "has no test cases"),
     (
         "IFEval",
         {**IFEVAL[1], "kwargs": [{"num_bullets": 2}]},

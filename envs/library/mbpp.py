@@ -11,13 +11,14 @@ from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, question_in
 
-_FIELDS = {
-    "task_id": int,
+_FIELDS: dict[str, Types] = {"task_id": (int, str), "code": str, "test_list": list}
+_OPTIONAL: dict[str, Types] = {
     "text": str,
-    "code": str,
-    "test_list": list,
+    "prompt": str,
+    "test_setup_code": str,
+    "test_imports": list,
+    "test": str,
 }
-_OPTIONAL: dict[str, Types] = {"test_setup_code": str, "test_imports": list, "test": str}
 
 
 class MBPP(DataEnv):
@@ -29,7 +30,8 @@ class MBPP(DataEnv):
     End: after one step.
 
     Args:
-        data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
+        data: rows in the layout of the full set (``text``), of the sanitized one or of MBPP+
+            (``prompt``, ``test_imports``): a file, a folder or a hub name; by default, the sample.
         split: which split, where the data has several.
         sandbox: where programs run; ``None`` opens one on first use.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
@@ -57,13 +59,15 @@ class MBPP(DataEnv):
 
     def name_of(self, row: Row) -> str:
         """As ``MBPP/11``."""
-        return f"MBPP/{row['task_id']}"
+        return f"MBPP/{str(row['task_id']).removeprefix('Mbpp/')}"
 
     def task_of(self, row: Row, number: int) -> Task:
         """The prompt shows the first test."""
         problem = problem_from_mbpp(row)
+        field = "prompt" if row.get("text") is None and row.get("prompt") else "text"
+        question = question_in(row, field)
         return Task(
-            prompt=f"{question_in(row, 'text')}\nReply with a Python program in a ```python block. "
+            prompt=f"{question}\nReply with a Python program in a ```python block. "
             f"It must pass tests such as:\n\n{row['test_list'][0]}",
             reference=problem,
             id=self.name_of(row),

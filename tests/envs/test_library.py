@@ -93,6 +93,26 @@ def test_samples_are_read_as_users_files_are() -> None:
     assert again.source.tasks == env.source.tasks
 
 
+def test_sanitized_mbpp_and_mbpp_plus_are_read(tmp_path) -> None:
+    row = {
+        "task_id": "Mbpp/16",
+        "prompt": "Write a function to floor a number.",
+        "code": "import math\ndef floor(x):\n  return math.floor(x)",
+        "test_imports": ["import math"],
+        "test_list": ["assert floor(2.5) == math.floor(2.5)"],
+    }
+    env = over(tmp_path, "MBPP", row)
+    task = env.task(0)
+    assert task.id == "MBPP/16"
+    assert task.text.startswith("Write a function to floor a number.\nReply")
+    assert task.reference["setup"] == "import math"
+    assert env.rubric.verify(task.solution, task.reference).score == 1.0
+    wrong = task.solution.replace("math.floor", "math.ceil")
+    assert env.rubric.verify(wrong, task.reference).score == 0.0
+    with pytest.raises(DataError, match="'text' must be text"):
+        over(tmp_path, "MBPP", {**row, "prompt": None})
+
+
 # -- layouts -----------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .hedging import denied, left_open, retracted, supposed, taken_back
 from .maths.latex import DELIMITERS, undelimited
-from .maths.unit import MAGNITUDES
+from .maths.number_words import MAGNITUDES
 
 MAX_ANSWER = 2000
 """Characters. A longer answer is not read: no known answer is near that long."""

@@ -7,13 +7,14 @@ from fractions import Fraction
 from math import gcd
 
 from .comparison import Comparison, all_of
-from .evaluate import rounds_to
+from .evaluate import real_value, rounds_to
 from .expression import read_expression
-from .formula import Node, inverse, names, number, product
+from .formula import Node, constant, inverse, names, number, product
 from .identity import constant_value, same_function
 from .moment import Moment, same_moment, words_written
 from .number import Number, read_respelled, same_numbers, without_unit
 from .shape import Kind, Shape
+from .unit import may_be_added, unit_ratio
 from .variables import same_letters
 
 # (-3)/(4): brackets around a part of a fraction say nothing. Those of (3)(4) do.
@@ -47,9 +48,12 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
     """Two formulas, each with its unit or percent sign."""
     if to_be_worked_out(gold, answer, on):
         return False
+    angle = _same_angle(gold, answer, on)
+    if angle is not None:
+        return angle
     left, unit = without_unit(gold)
     right, other_unit = without_unit(answer)
-    if unit != other_unit and ((unit and other_unit) or not on.how.units):
+    if unit != other_unit and not _units_fit(unit, other_unit, on):
         return False
     inner = read_respelled(right) if other_unit else None
     if inner is not None and inner.unit:
@@ -63,14 +67,40 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
         return on.same(gold.rstrip("%"), answer.rstrip("%"), depth + 1)
     if not same_letters(gold, answer):
         return _without_effect(gold, answer)
+    if _PRIMED.search(answer) and not _PRIMED.search(gold):
+        return False
     if _INDEXED.search(answer) and not _INDEXED.search(gold):
         return False  # 7_{a} is no 7, though symbolic libraries drop the index
     endless = "\\infty" in answer and "\\infty" not in gold and not _LIMITS.search(answer)
     return False if endless or _half_open(answer) else _by_value(gold, answer, on)
 
 
+def _same_angle(gold: str, answer: str, on: Comparison) -> bool | None:
+    """An angle in degrees against one in radians; ``None`` for all else."""
+    degrees, other = (gold, answer) if "°" in gold else (answer, gold)
+    number_, rest = read_respelled(degrees), without_unit(other)
+    if (
+        number_ is None
+        or number_.unit != "degree"
+        or rest[1] not in {"", "radian", "rad", "radians"}
+    ):
+        return None
+    radians = read_expression(rest[0]) if "°" not in other and "\\pi" in other else None
+    if radians is None or not on.how.radians:
+        return None
+    scaled = product([number(number_.value / 180), constant("pi")])
+    return same_function(scaled, radians) is True and on.note("as an angle")
+
+
+def _units_fit(gold: str, answer: str, on: Comparison) -> bool:
+    if gold and answer:
+        return unit_ratio(answer, gold) == 1
+    return on.how.units and (bool(gold) or may_be_added(answer, Fraction(2)))
+
+
 _LIMITS = re.compile(r"\\(?:sum|int|lim|prod|iint|oint)")
 _INDEXED = re.compile(r"(?<![_^])[\d)\]]_")
+_PRIMED = re.compile(r"[\d)]['′″]")
 _BRACKET = re.compile(r"[][()]")
 
 
@@ -99,7 +129,18 @@ def _by_value(gold: str, answer: str, on: Comparison) -> bool | None:
     if left is None or right is None:
         return None
     same = same_function(left, right)
-    return True if same is False and _rounded(left, answer, on) else same
+    if same is False:
+        return _rounded(left, answer, on) or _near(left, right, on)
+    return same
+
+
+def _near(gold: Node, answer: Node, on: Comparison) -> bool:
+    if not (on.how.tolerance or on.how.relative_tolerance):
+        return False
+    exact, given = real_value(constant_value(gold)), real_value(constant_value(answer))
+    if exact is None or given is None or not on.how.allows(exact - given, exact):
+        return False
+    return on.note("within the tolerance")
 
 
 def _rounded(gold: Node, answer: str, on: Comparison) -> bool:
@@ -220,8 +261,9 @@ def same_amounts(a: Number, b: Number, on: Comparison) -> bool:
         return False
     if a.percent != b.percent:
         on.note("as a percentage")
-    elif a.value != b.value:
-        on.note(f"rounded to {b.digits} digits")
+    elif a.value != b.value and unit_ratio(b.unit, a.unit) in {None, 1}:
+        near = on.how.allows(a.value - b.value, a.value)
+        on.note("within the tolerance" if near else f"rounded to {b.digits} digits")
     if bool(a.unit) != bool(b.unit):
         on.note("a unit is left out")
     return True

@@ -10,6 +10,8 @@ _LABELLED = re.compile(
     r"(?:\(([A-Z])\) ?(?=[\w\\$-])|([A-Z])[).:] ?)"
     r"((?:(?!\bfalse\b|(?<![A-Za-z])[A-Z](?![A-Za-z])).){0,80})"
 )
+_TEXT = re.compile(r"\\text\{ ?([^{}]*?)[ .]*\}")
+_NAMED = re.compile(r"(?i:option|choice|answer):? ?\(?([A-Z])\)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,10 @@ class Choice:
 
 
 def read_choice(text: str) -> Choice | None:
-    """``B``, ``(B)``, ``B) 12`` or ``(B) Paris`` as a choice; ``None`` for the rest."""
-    alone = _CHOICE.fullmatch(text)
+    """Read ``B``, ``(B)``, ``Option B``, ``B) 12`` or ``(B) Paris``; ``None`` for the rest."""
+    inside = _TEXT.fullmatch(text)
+    text = inside.group(1) if inside else text
+    alone = _CHOICE.fullmatch(text) or _NAMED.fullmatch(text)
     if alone:
         return Choice(alone.group(1))
     labelled = _LABELLED.fullmatch(text)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from .amount import to_be_worked_out
 from .comparison import Comparison, all_of
@@ -13,6 +15,7 @@ from .region import read_region, same_region
 from .shape import Kind, Shape, as_interval, read_shape
 from .variables import same_letters
 
+_INDEXED = re.compile(r"([A-Za-z])_\{?\d\}?")
 _MAX_ELEMENTS = 60
 """Members that are compared each with each."""
 
@@ -45,10 +48,11 @@ def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
 
 def _misnamed(one: Shape, other: Shape) -> bool:
     """Whether one alone names its members, and in no order of names: ``(y=3, x=-5)``."""
-    named = [assignment(read_shape(part)) is not None for part in one.parts if "=" in part]
-    if sum(named) < 2 or any("=" in part for part in other.parts):
+    named = [assignment(read_shape(part)) for part in one.parts if "=" in part]
+    values = [found[1][-1] for found in named if found]
+    if len(values) < 2 or any("=" in part for part in other.parts):
         return False
-    return _coordinates(one) is None
+    return _coordinates(one) != values
 
 
 def _without_factor(matrix: Shape) -> Shape | None:
@@ -63,6 +67,8 @@ def _without_factor(matrix: Shape) -> Shape | None:
 
 def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     """Lists and sets: against each other, a single value, or a range given by inequalities."""
+    if Kind.EQUATION in {a.kind, b.kind}:
+        a, b = named_members(a), named_members(b)
     if not (a.kind in BAGS and b.kind in BAGS):
         return _bag_and_other(a, b, on, depth)
     if _named_in_order(a, b):
@@ -100,23 +106,54 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
     return _regions(a, b, on) if points or (ranges and cases) else False
 
 
+def named_members(shape: Shape) -> Shape:
+    """``(a,b) = (2,5)`` as the list ``a = 2, b = 5``; any other shape as it is."""
+    sides = [read_shape(side) for side in shape.parts]
+    if shape.kind is not Kind.EQUATION or len(sides) != 2:
+        return shape
+    names, values = sides
+    if not names.kind is values.kind is Kind.TUPLE or len(names.parts) != len(values.parts):
+        return shape
+    members = tuple(f"{n}={v}" for n, v in zip(names.parts, values.parts, strict=True))
+    return replace(shape, kind=Kind.LIST, parts=members)
+
+
 def _coordinates(bag: Shape) -> list[str] | None:
-    """The values of ``x = 3, y = -5`` in the order of their names, which are letters."""
+    """The values of ``x = 3, y = -5`` in the order of the names, or else in the order given.
+
+    The order of the names counts for x, y, z and for indices; ``None`` for other names that stand
+    in the reverse order of the alphabet: nobody can say which comes first.
+    """
     named = [assignment(read_shape(part)) for part in bag.parts]
-    values = {found[0]: found[1][-1] for found in named if found and len(found[0]) == 1}
-    if len(values) < 2 or len(values) != len(bag.parts) or list(values) != sorted(values):
-        return None  # y = 3, x = 5: nobody can say which comes first
-    return list(values.values())
+    values = {found[0]: found[1][-1] for found in named if found}
+    if len(values) < 2 or len(values) != len(bag.parts):
+        return None
+    names = list(values)
+    if set(names) <= {"x", "y", "z"} or all(_INDEXED.fullmatch(name) for name in names):
+        return [values[name] for name in sorted(names)]
+    follow = all(len(name) == 1 for name in names) and ord(max(names)) - ord(min(names)) < len(
+        names
+    )
+    return None if follow and names != sorted(names) else list(values.values())
 
 
 def _named_in_order(a: Shape, b: Shape) -> bool:
-    """Whether the gold names its members, as in ``k=4, n=2``, and the answer is ``4, 2``."""
+    """Whether the gold names its members, as in ``k=4, n=2``, and the answer is ``4, 2``.
+
+    Different units name members too: ``3 red, 4 blue``.
+    """
     if not 1 < len(a.parts) == len(b.parts):
         return False
-    names = [assignment(read_shape(part)) for part in a.parts]
-    if None in names or any(assignment(read_shape(part)) for part in b.parts):
+    golds, answers = ([read_shape(part) for part in shape.parts] for shape in (a, b))
+    names = [_label(member) for member in golds]
+    if "" in names or len(set(names)) != len(names):
         return False
-    return len({found[0] for found in names if found}) == len(a.parts)
+    return not any(_label(member) for member in answers)
+
+
+def _label(member: Shape) -> str:
+    found = assignment(member)
+    return found[0] if found else member.number.unit if member.number else ""
 
 
 def _key(part: str, on: Comparison) -> Hashable:
@@ -132,6 +169,7 @@ def _distinct(parts: Sequence[str], on: Comparison, depth: int) -> list[str]:
         return unique
     kept: list[str] = []
     notes = list(on.notes)
+    on = on.without_tolerance()  # {1, 1.01} has two members
     for part in unique:
         if not any(on.same(other, part, depth + 1) for other in kept):
             kept.append(part)

@@ -41,6 +41,13 @@ class Comparison:
             return self
         return replace(self, how=replace(self.how, worked_out=False))
 
+    def without_tolerance(self) -> Comparison:
+        """The same, where numbers must be equal."""
+        if not (self.how.tolerance or self.how.relative_tolerance):
+            return self
+        how = replace(self.how, tolerance=0.0, relative_tolerance=0.0)
+        return replace(self, how=how)
+
     def note(self, text: str) -> bool:
         """Say which convention was used; returns True, for what it made the same."""
         if text not in self.notes:

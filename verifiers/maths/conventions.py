@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 PERCENT = ("either", "unit", "value")
 MEMBERS = ("exact", "some", "more")
 
 
+def check_tolerance(name: str, value: Any) -> None:
+    """Refuse what is no tolerance.
+
+    Raises:
+        ValueError: the value is not a finite number of at least 0.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """How two written answers are held against each other.
+    r"""How two written answers are held against each other.
 
     Attributes:
         percent: what ``%`` means where only one side has it. ``"unit"``: it may be left out, so
@@ -20,8 +33,14 @@ class Conventions:
         rounded_digits: a decimal with at least so many digits after the point is taken for a
             number that no decimal writes exactly (1/3, the square root of 2) if it is that
             number correctly rounded. ``None``: never. Against 3/4 only 0.75 counts.
+        tolerance: how far a number may be from the reference, in its unit.
+        relative_tolerance: the same as a share of the reference. The larger of the two counts.
         units: whether what the question names may be left out or added: a unit (``5`` for
             ``5 cm``), a base, am or pm. Two different units are never the same.
+        conversions: whether a quantity may be given in another unit of the same kind, exactly:
+            ``200 cm`` for ``2 m``, ``150 minutes`` for ``2.5 hours``.
+        radians: whether an angle in degrees may be given in radians and the reverse: ``60^\\circ``
+            and ``\\frac{\\pi}{3}``. One side must bear the degree sign, the other must hold pi.
         case: whether letter case counts in words. In variables and choices it always does.
         ordered: whether the order of a bare list counts. A set has none, a tuple always one.
         brackets: whether ``(1, 2)`` and ``1, 2`` differ.
@@ -34,12 +53,17 @@ class Conventions:
             wanted. For tasks that ask for it.
 
     Raises:
-        ValueError: a convention is unknown, or ``rounded_digits`` is less than 1.
+        ValueError: a convention is unknown, ``rounded_digits`` is less than 1, or a tolerance is
+            not a number of at least 0.
     """
 
     percent: str = "either"
     rounded_digits: int | None = 6
+    tolerance: float = 0.0
+    relative_tolerance: float = 0.0
     units: bool = True
+    conversions: bool = True
+    radians: bool = True
     case: bool = False
     ordered: bool = False
     brackets: bool = True
@@ -54,8 +78,18 @@ class Conventions:
                 raise ValueError(
                     f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}"
                 )
+        for name in ("tolerance", "relative_tolerance"):
+            check_tolerance(name, getattr(self, name))
         if self.rounded_digits is not None and self.rounded_digits < 1:
             raise ValueError(f"rounded_digits must be at least 1, got {self.rounded_digits!r}")
+
+    def allows(self, distance: Any, reference: Any) -> bool:
+        """Whether a number may be so far from the reference."""
+        if not (self.tolerance or self.relative_tolerance):
+            return False
+        kind = Fraction if isinstance(reference, Fraction) else type(distance)
+        allowed, share = kind(repr(self.tolerance)), kind(repr(self.relative_tolerance))
+        return bool(abs(distance) <= max(allowed, share * abs(reference)))
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""

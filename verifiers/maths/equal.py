@@ -21,7 +21,7 @@ from .amount import (
     to_be_worked_out,
 )
 from .choice import Choice, read_choice
-from .collection import BAGS, RANGES, same_bags, same_ranges, same_sequences
+from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, same_sequences
 from .comparison import MAX_DEPTH, Comparison
 from .conventions import Conventions
 from .equations import assignment, same_equations
@@ -30,12 +30,14 @@ from .formula import UNDEFINED
 from .latex import balanced, spelled
 from .region import impossible, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
+from .wording import labelled_value, same_wording, without_quantifier, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
     r"probably|unknown|unsure|other|any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
+_CAPITAL = re.compile("[A-Z]")
 _AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _UNSURE = ("\\not", "\\neg", "\\approx", "\\sim", "?", "..", "\\dots")
@@ -70,6 +72,10 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     if right.count(",") > 20 + 4 * left.count(","):
         return False  # candidates by the dozen; comparing each with each would take its time
     right = right.removeprefix("\\approx").removeprefix("=")
+    if "for" in left or "for" in right:
+        (left, domain), (right, given) = without_quantifier(left), without_quantifier(right)
+        if given and given != domain:
+            return False
     if _takes_back(left, right):
         return False
     if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
@@ -109,8 +115,12 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     option = _option(gold, answer, on, depth)
     if option is not None:
         return option
+    if b.kind is Kind.EQUATION and (a.kind is Kind.TUPLE or a.parts[:1] != b.parts[:1]):
+        b = named_members(b)
     if Kind.EQUATION in kinds and a.kind is not Kind.LIST and b.kind is not Kind.LIST:
         return same_equations(a, b, on, depth)
+    if Kind.PROSE in kinds:
+        return _prose(a, b, on, depth)
     for kind in (Kind.EMPTY, Kind.INFINITE):
         if kind in kinds:
             return a.kind is b.kind and a.mark == b.mark
@@ -118,9 +128,11 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         if a.moment is None or b.moment is None:
             return False
         return same_times(a.moment, b.moment, gold, answer, on)
+    if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(_CAPITAL.fullmatch, b.parts)):
+        return words_of(a.text) == "".join(b.parts)  # B, C, A for BCA
     if a.kind in BAGS or b.kind in BAGS:
         return same_bags(a, b, on, depth)
-    if Kind.WORDS in kinds:
+    if Kind.WORDS in kinds and not (a.kind is Kind.EXPRESSION and b.text.isalpha()):
         return _words(a, b, on)
     return _structures(gold, a, b, on, depth)
 
@@ -164,21 +176,30 @@ def _option_text(wanted: Choice, answer: str, on: Comparison, depth: int) -> boo
     return on.note("by the option's text") if same else same
 
 
+def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
+    if a.kind is b.kind or Kind.LIST in {a.kind, b.kind}:  # row 2 column 6; row 2, column 6
+        left, right = (
+            s.parts if s.kind is Kind.PROSE else words_and_values(s.text) for s in (a, b)
+        )
+        return same_wording(left, right, on, depth)
+    if a.kind is Kind.RATIO and b.parts[1::2] == ("\\text{to}",) and len(b.parts) == 3:
+        return on.same(a.text, f"{b.parts[0]}:{b.parts[2]}", depth + 1) is True
+    value = labelled_value(b.parts) if b.kind is Kind.PROSE else None
+    return value is not None and on.same(a.text, value, depth + 1) is True
+
+
 def _words(a: Shape, b: Shape, on: Comparison) -> bool:
     left, right = words_of(a.text), words_of(b.text)
     if on.how.case and _bare(a.text) != _bare(b.text):
         return False
-    if left and right:
-        return left == right
-    other = (b.text if left else a.text).replace(" ", "")
-    return other.lower() == (left or right) and len(other) > 1
+    return bool(left) and left == right
 
 
 # -- golds -------------------------------------------------------------------------------------
 
 _ATOMS = frozenset(
-    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.MOMENT, Kind.INFINITE,
-     Kind.CONGRUENCE)
+    (Kind.NUMBER, Kind.BASE, Kind.RATIO, Kind.EMPTY, Kind.WORDS, Kind.PROSE, Kind.MOMENT,
+     Kind.INFINITE, Kind.CONGRUENCE)
 )  # fmt: skip
 _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 

@@ -19,8 +19,10 @@ _NAME = re.compile(
     r"|\[[A-Z]{3,6}\]|\\mathbb\{E\}\[[A-Z]\]"
     r"|\|?(?:m?\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{[A-Z]{2}\}\{[A-Z]{2}\}"
-    r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega)"
+    r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|min|max)|[A-Z]?[a-z]{2,15}"
 )
+_TEXT = re.compile(r"\\text\{ ?([^{}]*?) ?\}")
+_ADORNED = re.compile(r"^m(?=\\)|\\(?:angle|triangle|overline) ?|[{}]")
 
 
 def assignment(shape: Shape) -> tuple[str, tuple[str, ...]] | None:
@@ -65,16 +67,41 @@ def _same_assignment(
     depth: int,
 ) -> bool | None:
     same = on.same(gold[1][-1], answer[1][-1], depth + 1)
-    if gold[0] == answer[0]:
+    names = _canonical(gold[0]), _canonical(answer[0])
+    if names[0] == names[1]:
         # with variables on both sides, y = x^2 and y = -x^2 differ, but \ln y = x might not
         return same
-    if "(" in gold[0] and "(" in answer[0] and not letters(gold[1][-1]):
-        return False  # f(2) = 9 is not f(3) = 9
-    if same is not False and len(gold[0]) > 1 and len(answer[0]) > 1:
-        return same  # \text{total} = 5 and \text{sum} = 5
+    if same is not False and depth == 0 and _related(*names):
+        return same
     if letters(gold[1][-1]) and letters(answer[1][-1]):  # y = x + 1 is x = y - 1
         return _same_sides((gold[0], gold[1][-1]), (answer[0], answer[1][-1]))
     return False
+
+
+def _canonical(name: str) -> str:
+    r"""A name in one spelling: ``m\angle CBA`` is ``ABC``, ``\overline{BA}`` is ``AB``."""
+    name = _TEXT.sub(r"\1", name.strip("|"))
+    angle = "\\angle" in name
+    if angle or "overline" in name or name.strip("{}").isalpha():
+        name = _ADORNED.sub("", name)
+        if name.isupper() and (angle or len(name) == 2):
+            name = min(name, name[::-1])
+    name = " ".join(name.split()).replace("\\min", "min").replace("\\max", "max")
+    words = len(name) > 2 and name.replace(" ", "").isalpha() and not name.isupper()
+    return name.lower() if words else name
+
+
+def _related(gold: str, answer: str) -> bool:
+    """Whether one descriptive name may stand for another where nothing else is named.
+
+    ``total`` for ``total cost``, ``A`` for ``area``; not ``width`` for ``length``.
+    """
+    if not (gold.replace(" ", "").isalpha() and answer.replace(" ", "").isalpha()):
+        return False
+    short, long = sorted((gold.lower(), answer.lower()), key=len)
+    if len(short) == 1:
+        return len(long) > 3 and long.startswith(short)
+    return len(short) > 2 and set(short.split()) < set(long.split())
 
 
 def _same_sides(gold: Sequence[str], answer: Sequence[str]) -> bool | None:

@@ -33,7 +33,7 @@ _SPELLING = {
 }  # fmt: skip
 
 _TEXT = re.compile(
-    r"\\(?:text|mbox|textbf|textit|textrm|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
+    r"\\(?:text|mbox|textbf|textit|textrm|textnormal|textsf|texttt|mathrm|mathbf|mathit|mathsf|hbox|emph|"
     r"boldsymbol|bm|underline)"
     r"\s*\{([^{}]*)\}"
 )
@@ -187,7 +187,8 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
     if content in _UNIT_LETTERS and _VALUE_BEFORE.search(found.string, 0, found.start()):
         return "\\text{" + content + "}"  # 5\text{ m} is a length, 5m a product
     if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
-        return content
+        joined = content.isalpha() and found.string[: found.start()][-1:].isalpha()
+        return f" {content}" if joined else content  # \cdot\text{s} is not \cdots
     if re.fullmatch(r"\([A-Z]\)", content):
         return content
     return "\\text{" + found.group(1) + "}"

@@ -2,13 +2,12 @@ r"""Mathematical answers: is what the reply commits to equal to the known answer
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..extract import DEFAULT_RULES, MAX_ANSWER, boxed_or_bare, check_rules, final_answer
+from ..extract import DEFAULT_RULES, MAX_ANSWER, check_rules, final_answer
 from ..memo import Memo
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
@@ -18,6 +17,7 @@ from .equal import compared, comparison, readable
 from .latex import balanced, respell
 from .number import read_number, without_unit
 from .pool import shared_pool
+from .reference import References, read_reference
 from .worker import Finding, WorkerError, WorkerLimits
 
 _STATUS = {
@@ -37,16 +37,19 @@ class Math(Verifier):
 
     A reference is a number, or a string of bare LaTeX or text such as ``"3/4"``,
     ``"3\sqrt{13}"``, ``"(1, 2)"``, ``"x^2 + 1"`` or ``"\text{even}"``; ``$...$`` or ``\boxed{}``
-    around it do no harm.
+    around it do no harm. A list holds several references, of which any wins. A dict gives a row its
+    own tolerance: ``{"answer": "9.81", "tolerance": 0.01}``, where ``answer`` may be a list and
+    ``relative_tolerance`` is a share of the reference. Each is checked when data is loaded.
 
     Args:
         extract: where the answer is looked for, in this order; see
             :func:`~assay.verifiers.extract.final_answer`. ``("boxed",)`` is the strict choice.
         limits: what one question to a worker may use.
         memo: pairs of answers that are remembered.
-        **conventions: ``percent``, ``rounded_digits``, ``units``, ``case``, ``ordered``,
-            ``brackets``, ``members``, ``dates``, ``worked_out`` and ``reduced``: what counts as
-            the same where people differ; see :class:`~assay.verifiers.conventions.Conventions`.
+        **conventions: ``percent``, ``rounded_digits``, ``tolerance``, ``relative_tolerance``,
+            ``units``, ``conversions``, ``radians``, ``case``, ``ordered``, ``brackets``,
+            ``members``, ``dates``, ``worked_out`` and ``reduced``: what counts as the same where
+            people differ; see :class:`~assay.verifiers.maths.conventions.Conventions`.
 
     Raises:
         ValueError: an option is unknown or out of range.
@@ -68,6 +71,8 @@ class Math(Verifier):
         self.extract = DEFAULT_RULES if extract is DEFAULT_RULES else tuple(extract)
         self.conventions = Conventions(**conventions)
         self.limits = limits or WorkerLimits()
+        self._memo_size = memo
+        self._by_tolerance: Memo[References, Math] = Memo(64)
         self._verdicts: Memo[tuple[str, str], Verdict] = Memo(memo)
         self._faults: Memo[str, str] = Memo(memo)
 
@@ -76,7 +81,29 @@ class Math(Verifier):
         found = final_answer(reply, self.extract)
         if found.text is None:
             return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        return self._pairs([(_gold_text(reference), found.text)])[0]
+        known = read_reference(reference)
+        if isinstance(known, str):
+            return self._pairs([(known, found.text)])[0]
+        verdicts = self._under(known)._pairs([(text, found.text) for text in known.texts])
+        faults = (v for v in verdicts if v.score is None)
+        return next((v for v in verdicts if v.score == 1.0), next(faults, verdicts[0]))
+
+    def _under(self, known: References) -> Math:
+        """This verifier with the tolerance of a row."""
+        given = {"tolerance": known.tolerance, "relative_tolerance": known.relative_tolerance}
+        given = {name: value for name, value in given.items() if value is not None}
+        if not given:
+            return self
+        key = replace(known, texts=())
+        return self._by_tolerance.get(key) or self._by_tolerance.put(
+            key,
+            Math(
+                extract=self.extract,
+                limits=self.limits,
+                memo=self._memo_size,
+                **{**self.conventions.to_json(), **given},
+            ),
+        )
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge ``replies[i]`` against ``references[i]``; the order is kept.
@@ -94,9 +121,12 @@ class Math(Verifier):
         golds = self._golds(references)
         found: list[Verdict | tuple[str, str]] = []
         read: dict[tuple[str, str], Verdict | tuple[str, str]] = {}
-        for reply, gold in zip(replies, golds, strict=True):
+        for reply, reference, gold in zip(replies, references, golds, strict=True):
             if isinstance(gold, Verdict):
                 found.append(gold)
+                continue
+            if isinstance(gold, References):
+                found.append(self._guarded(reply, reference, checked=True))
                 continue
             if (reply, gold) not in read:
                 read[reply, gold] = self._extracted(reply, gold)
@@ -111,10 +141,10 @@ class Math(Verifier):
                 timed[id(row)] = replace(row, seconds=share)
         return [timed[id(row)] for row in rows]
 
-    def _golds(self, references: Sequence[Any]) -> list[str | Verdict]:
+    def _golds(self, references: Sequence[Any]) -> list[str | References | Verdict]:
         """Each reference as text, or the verdict that it is bad; each is checked once."""
-        seen: dict[Any, str | Verdict] = {}
-        golds: list[str | Verdict] = []
+        seen: dict[Any, str | References | Verdict] = {}
+        golds: list[str | References | Verdict] = []
         for reference in references:
             key = (type(reference), reference) if isinstance(reference, str | int | float) else None
             gold = seen.get(key) if key is not None else None
@@ -125,10 +155,14 @@ class Math(Verifier):
             golds.append(gold)
         return golds
 
-    def _gold(self, reference: Any) -> str | Verdict:
+    def _gold(self, reference: Any) -> str | References | Verdict:
         try:
             fault = self.check_reference(reference)
-            return _gold_text(reference) if fault is None else Verdict.fault(Status.BAD_GOLD, fault)
+            return (
+                read_reference(reference)
+                if fault is None
+                else Verdict.fault(Status.BAD_GOLD, fault)
+            )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             return _bug(error)
 
@@ -148,17 +182,21 @@ class Math(Verifier):
             WorkerError: it needs algebra to read, and the worker cannot be started.
         """
         try:
-            gold = _gold_text(reference)
+            known = read_reference(reference)
         except (TypeError, ValueError) as error:
             return str(error)
-        fault = self._faults.get(gold)
-        if fault is None:
-            fault = self._faults.put(gold, self._fault(gold))
-        return fault or None
+        for gold in (known,) if isinstance(known, str) else known.texts:
+            fault = self._faults.get(gold)
+            if fault is None:
+                fault = self._faults.put(gold, self._fault(gold))
+            if fault:
+                return fault
+        return None
 
     def winning_reply(self, reference: Any) -> str | None:
         """The reference in a box, or as the first rule wants it."""
-        return given_as(_gold_text(reference), self.extract)
+        known = read_reference(reference)
+        return given_as(known if isinstance(known, str) else known.texts[0], self.extract)
 
     def to_json(self) -> dict[str, Any]:
         """The name and the options that scores depend on."""
@@ -237,22 +275,6 @@ class Math(Verifier):
 
 def _bug(error: Exception) -> Verdict:
     return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
-
-
-def _gold_text(reference: Any) -> str:
-    """A reference as text.
-
-    Raises:
-        TypeError: it is neither text nor a number.
-        ValueError: it is a number that is not finite.
-    """
-    if isinstance(reference, str):
-        return boxed_or_bare(reference)
-    if isinstance(reference, bool) or not isinstance(reference, int | float):
-        raise TypeError(f"a reference must be text or a number, got {_short(repr(reference))}")
-    if not math.isfinite(reference):
-        raise ValueError(f"a reference must be finite, got {reference!r}")
-    return repr(reference)
 
 
 def _plain(text: str) -> str:

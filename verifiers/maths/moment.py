@@ -38,11 +38,13 @@ class Moment:
         date: year (0 where none is given), month and day; empty for a time.
         seconds: since midnight; of a time.
         half: whether a time says am or pm, or is past noon by itself.
+        said: whether it says am or pm, or is a date.
     """
 
     date: tuple[int, ...] = ()
     seconds: int = 0
     half: bool = True
+    said: bool = True
 
 
 def read_moment(text: str) -> Moment | None:
@@ -65,7 +67,7 @@ def read_clock(text: str) -> Moment | None:
     hour, minute, second = (int(part or 0) for part in found.groups())
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return Moment(seconds=3600 * hour + 60 * minute + second, half=not 1 <= hour <= 12)
+    return Moment(seconds=3600 * hour + 60 * minute + second, half=not 1 <= hour <= 12, said=False)
 
 
 def words_written(text: str) -> str:
@@ -82,6 +84,7 @@ def same_moment(gold: Moment, answer: Moment, half_may_miss: bool) -> bool:
     if gold.half and answer.half:
         return gold.seconds == answer.seconds
     noon = 12 * 3600
+    half_may_miss = half_may_miss and (gold.said or answer.said)  # 7:30 is not 19:30
     return half_may_miss and gold.seconds % noon == answer.seconds % noon
 
 

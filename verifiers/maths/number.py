@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from .conventions import Conventions
 from .latex import spelled
-from .unit import MAGNITUDES, currency, priced, read_unit, same_unit
+from .number_words import MAGNITUDES
+from .unit import CODES, currency, may_be_added, priced, read_unit, unit_ratio
 
 MAX_EXPONENT = 1000
 """Powers of ten beyond this are left unread: "1e999999999" would take the day to write out."""
@@ -27,19 +28,22 @@ class Number:
         percent: it has a percent sign.
         unit: what stands after it, or its currency; empty where there is none.
         digits: digits after the decimal point, where it was written as a plain decimal.
+        compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.
     """
 
     value: Fraction
     percent: bool = False
     unit: str = ""
     digits: int = 0
+    compound: bool = False
 
 
 _DECIMAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?: \d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
 _SIGNED = rf"[-+]?{_DECIMAL}"
 _GROUPED = rf"(?:{_SIGNED}|\({_SIGNED}\)|\{{{_SIGNED}\}})"
 _BODY = re.compile(
-    rf"(?P<sign>[-+]?)(?P<currency>[$€£¥]?)(?:"
+    rf"(?P<sign>[-+]?)"
+    rf"(?P<currency>(?:US)?[$€£¥₹]|(?:\\text\{{ ?)?(?:{'|'.join(CODES)})\.? ?\}}?|)(?:"
     rf"(?P<whole>\d+) ?\\frac\{{(?P<part>\d+)\}}\{{(?P<parts>\d+)\}}"
     rf"|(?P<whole2>\d+) (?P<part2>\d+)/(?P<parts2>\d+)"
     rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<bottom>{_SIGNED})\}}"
@@ -61,12 +65,13 @@ _TRAILING_UNIT = re.compile(
 )
 _AFTER = re.compile(r"(?P<percent>%)?(?:(?P<degree>°)(?P<scale>[CF]$)?)?(?P<rest>.*)", re.DOTALL)
 _MAGNITUDE = re.compile(
-    r" ?(?P<opening>\\text\{)? ?(?P<word>" + "|".join(MAGNITUDES) + r")(?![A-Za-z]) ?"
+    r" ?(?P<opening>\\text\{)? ?(?P<word>(?i:" + "|".join(MAGNITUDES) + r"))(?![A-Za-z]) ?"
 )
+_ORDINAL = re.compile(r"(?:\^\{?)?(?:\\text\{)?(st|nd|rd|th)\}{0,2}(?![A-Za-z])")
+_CODE = re.compile(r"\\text|US(?=\$)|[{}. ]")
 _LONGEST = 4000
 _DIGIT = re.compile("[0-9]")
 _INNER = re.compile(r"([-+]?)\((.*)\)")
-_PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
 
 
 def read_number(text: str) -> Number | None:
@@ -93,16 +98,19 @@ def read_respelled(text: str) -> Number | None:
     rest = after["rest"]
     magnitude = _MAGNITUDE.match(rest)
     if magnitude:
-        value *= 10 ** MAGNITUDES[magnitude["word"]]
+        value *= MAGNITUDES[magnitude["word"].lower()]
         rest = f"{magnitude['opening'] or ''}{rest[magnitude.end() :]}".removeprefix("\\text{}")
+    ordinal = _ORDINAL.match(rest) if rest and body["decimal"] else None
+    if ordinal and ordinal[1] == _ordinal_suffix(value):
+        rest = rest[ordinal.end() :]
     unit = read_unit(rest)
     if unit is None:
         return None
-    percent = bool(after["percent"]) or unit in _PERCENT_WORDS
-    unit = "" if unit in _PERCENT_WORDS else unit
-    unit = unit or ("degree" if after["degree"] else "")
-    unit = f"{unit} {after['scale'].lower()}" if after["scale"] else unit
-    money = currency(body["currency"])
+    percent = bool(after["percent"]) or unit == "percent"
+    unit = "" if unit == "percent" else unit
+    if after["degree"]:
+        unit = {"C": "celsius", "F": "fahrenheit"}.get(after["scale"], unit or "degree")
+    money = currency(_CODE.sub("", body["currency"]))
     if money and unit and money != unit:
         priced_in = None if after["degree"] else priced(money, unit)
         if priced_in is None:
@@ -114,9 +122,19 @@ def read_respelled(text: str) -> Number | None:
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
     """Whether two numbers are the same under the conventions."""
-    both = bool(gold.unit and answer.unit)
-    if not same_unit(gold.unit, answer.unit) and (both or not conventions.units):
-        return False
+    ratio = Fraction(1)
+    if gold.unit and answer.unit:
+        found = unit_ratio(answer.unit, gold.unit)
+        if found is None or (found != 1 and not conventions.conversions):
+            return False
+        ratio = found
+    elif gold.unit or answer.unit:
+        if not conventions.units or gold.compound or answer.compound:
+            return False
+        if answer.unit and not may_be_added(answer.unit, answer.value):
+            return False
+    if ratio != 1:
+        return not (gold.percent or answer.percent) and gold.value == answer.value * ratio
     if gold.percent == answer.percent:
         return _equal(gold.value, answer, conventions)
     if gold.unit or answer.unit:
@@ -133,10 +151,19 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
 def _equal(gold: Fraction, answer: Number, conventions: Conventions) -> bool:
     if gold == answer.value:
         return True
+    if conventions.allows(gold - answer.value, gold):
+        return True
     enough = conventions.rounded_digits
     if enough is None or answer.digits < enough or _terminates(gold):
         return False
     return abs(gold - answer.value) <= Fraction(1, 2 * 10**answer.digits)
+
+
+def _ordinal_suffix(value: Fraction) -> str:
+    if value.denominator != 1 or value < 0:
+        return ""
+    teens = value.numerator % 100 in {11, 12, 13}
+    return "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(value.numerator % 10, "th")
 
 
 def _terminates(value: Fraction) -> bool:

@@ -13,7 +13,8 @@ from enum import Enum, auto
 from .expression import read_expression
 from .latex import split_top
 from .moment import Moment, read_clock, read_moment
-from .number import Number, read_respelled
+from .number import Number, read_respelled, without_unit
+from .wording import compound, counted, is_word, words_and_values
 
 
 class Kind(Enum):
@@ -34,6 +35,7 @@ class Kind(Enum):
     INFINITE = auto()
     EMPTY = auto()
     WORDS = auto()
+    PROSE = auto()
     EXPRESSION = auto()
 
 
@@ -85,13 +87,19 @@ _INFINITE = {
 }  # fmt: skip
 
 
+# \text{ boys, } is a word and a comma, and so is \text{, remainder }
+_INNER_COMMA = re.compile(r"\\text\{ ?(,?)([^{},]+)(,?) ?\}")
+
+
 @functools.lru_cache(maxsize=4096)
 def read_shape(text: str) -> Shape:
     """Read the outermost structure of a respelled, squeezed text."""
+    if "," in text and "\\text" in text:
+        text = _INNER_COMMA.sub(r"\1\\text{\2}\3", text)
     moment = read_moment(text)
     if moment is not None:
         return Shape(Kind.MOMENT, text, moment=moment)
-    number = read_respelled(text) or _computed(text)
+    number = read_respelled(text) or compound(text) or _computed(text)
     if number is not None:
         return Shape(Kind.NUMBER, text, number=number)
     if text in _INFINITE:
@@ -127,6 +135,11 @@ def _structure(text: str) -> Shape | None:
     if len(pieces) > 1:
         return Shape(Kind.UNION, text, tuple(pieces))
     if _RELATION.search(text):
+        links = [link.strip() for link in _ORDER.split(text)]
+        if "\\text" in text and all(map(words_of, links[::2])):  # Ann < Bob < Carl
+            forward = "<" in links or "\\le" in links
+            turned = [_TURNED.get(link, link) for link in reversed(links)]
+            return Shape(Kind.PROSE, text, tuple(links if forward else turned))
         return Shape(Kind.RELATION, text)
     sides = split_top(text, "=")
     if len(sides) > 1:
@@ -202,6 +215,12 @@ def _closes_at_end(text: str) -> bool:
 
 
 def _atom(text: str) -> Shape:
+    number = counted(text)
+    if number is not None:
+        return Shape(Kind.NUMBER, text, number=number)
+    words = words_of(text)
+    if not words and words_and_values(without_unit(text)[0]):
+        return Shape(Kind.PROSE, text, words_and_values(text))
     base = _BASE.fullmatch(text)
     if base:
         return Shape(
@@ -211,9 +230,7 @@ def _atom(text: str) -> Shape:
         terms = tuple(split_top(text, ":"))
         if all(read_expression(term) is not None for term in terms):
             return Shape(Kind.RATIO, text, terms, moment=read_clock(text))
-    if words_of(text):
-        return Shape(Kind.WORDS, text)
-    return Shape(Kind.EXPRESSION, text)
+    return Shape(Kind.WORDS if words else Kind.EXPRESSION, text)
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -230,24 +247,35 @@ def _signed(text: str, mark: str, sign: str) -> str:
 
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_LETTER = re.compile("(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
 
 
 def words_of(text: str) -> str:
     r"""The words of a text that is nothing but words, in lower case, else the empty string.
 
-    Words stand in ``\text{}``, or are bare and have four letters or more: ``abc`` may be a
-    product.
+    Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals
+    keep their case: ``HHT``, ``IV``. An article at the start is left out.
     """
     plain = _TEXT.sub(r"\1", text)
-    if not _WORDS.fullmatch(plain):
+    if not _WORDS.fullmatch(plain) or (plain != text and _LETTER.search(_TEXT.sub(" ", text))):
         return ""
-    if plain == text and max((len(word) for word in plain.split()), default=0) < 4:
+    words = plain.strip(" .").split()
+    short = plain == text and max((len(word) for word in words), default=0) < 4
+    if short and not (len(words) == 1 and is_word(words[0])):
         return ""
-    return " ".join(plain.lower().strip(" .").split())
+    if len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
+        words = words[1:]
+    if len(words) == 1 and words[0].isupper() and len(words[0]) < 4:
+        return _SHOUTED.get(words[0], words[0])
+    return " ".join(words).lower()
+
+
+_SHOUTED = {word: word.lower() for word in ("YES", "NO", "ODD", "DNE", "ALL", "ONE", "TWO", "SIX")}
 
 
 _ORDER = re.compile(r"(<|>|\\[lg]e(?![A-Za-z]))")
+_TURNED = {">": "<", "\\ge": "\\le"}
 _VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?|\\(?:alpha|beta|theta|phi|lambda|mu)")
 
 
@@ -260,8 +288,7 @@ def as_interval(text: str) -> Shape | None:
     if len(pieces) not in {3, 5} or "=" in text:
         return None
     if {sign in {">", "\\ge"} for sign in pieces[1::2]} == {True}:  # from the least to the greatest
-        turned = {">": "<", "\\ge": "\\le"}
-        pieces = [turned.get(piece, piece) for piece in reversed(pieces)]
+        pieces = [_TURNED.get(piece, piece) for piece in reversed(pieces)]
     if any(sign in {">", "\\ge"} for sign in pieces[1::2]):
         return None
     if len(pieces) == 3 and _VARIABLE.fullmatch(pieces[0]):

@@ -1,0 +1,76 @@
+"""What a row may give as the known answer: one, several of which any wins, or with a tolerance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..extract import boxed_or_bare
+from .conventions import check_tolerance
+
+_KEYS = ("answer", "tolerance", "relative_tolerance")
+MAX_REFERENCES = 100
+"""References of one row: each is compared with each reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Several references of one row, or a row's own tolerance; ``None`` is the verifier's."""
+
+    texts: tuple[str, ...]
+    tolerance: float | None = None
+    relative_tolerance: float | None = None
+
+
+def read_reference(reference: Any) -> str | References:
+    """A reference as bare text, or as several; see :class:`~assay.verifiers.maths.maths.Math`.
+
+    Raises:
+        TypeError: it is of a type that is no reference.
+        ValueError: a number is not finite, a list is empty or too long, a key is unknown, or a
+            tolerance is not a number of at least 0.
+    """
+    if isinstance(reference, list | tuple):
+        return References(_texts(reference))
+    if not isinstance(reference, Mapping):
+        return _text(reference)
+    unknown = [key for key in reference if key not in _KEYS]
+    if unknown or "answer" not in reference:
+        raise ValueError(
+            f"a reference that is a dict needs 'answer' and may have 'tolerance' and "
+            f"'relative_tolerance', got {_short(repr(list(reference)))}"
+        )
+    answer = reference["answer"]
+    texts = _texts(answer) if isinstance(answer, list | tuple) else (_text(answer),)
+    tolerances = [reference.get(key) for key in _KEYS[1:]]
+    for name, value in zip(_KEYS[1:], tolerances, strict=True):
+        if value is not None:
+            check_tolerance(name, value)
+    return References(texts, *tolerances)
+
+
+def _texts(references: list[Any] | tuple[Any, ...]) -> tuple[str, ...]:
+    if not 1 <= len(references) <= MAX_REFERENCES:
+        raise ValueError(
+            f"a list of references must have 1 to {MAX_REFERENCES}, got {len(references)}"
+        )
+    return tuple(_text(reference) for reference in references)
+
+
+def _text(reference: Any) -> str:
+    if isinstance(reference, str):
+        return boxed_or_bare(reference)
+    if isinstance(reference, bool) or not isinstance(reference, int | float):
+        raise TypeError(
+            "a reference must be text, a number, a list of these, or a dict with 'answer', got "
+            f"{_short(repr(reference))}"
+        )
+    if not math.isfinite(reference):
+        raise ValueError(f"a reference must be finite, got {reference!r}")
+    return repr(reference)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."

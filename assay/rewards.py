@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 from .envs.trl_messages import reply_of
@@ -30,6 +31,7 @@ def accuracy_reward(
     solution: Sequence[Any] | None = None,
     answer: Sequence[Any] | None = None,
     *,
+    tolerance: Sequence[float | None] | None = None,
     log_metric: Log | None = None,
     log_extra: Log | None = None,
     **_: Any,
@@ -40,7 +42,9 @@ def accuracy_reward(
         completions: TRL's: texts, or lists of messages of which the policy's last is judged.
         solution: the column of known answers: LaTeX, a number or words, or a whole solution whose
             answer is in ``\boxed{}``, after ``####`` or after "the answer is".
+            A list holds several known answers, of which any wins.
         answer: the column that is read if there is no ``solution``.
+        tolerance: the column of absolute tolerances, if there is one.
         log_metric: TRL's; gets the share of each status.
         log_extra: TRL's; gets each status and reason.
 
@@ -57,7 +61,11 @@ def accuracy_reward(
     known = solution if solution is not None else answer
     if known is None:
         raise ValueError("accuracy_reward needs a column 'solution' or 'answer' in the data set")
-    return _judge(_math(), completions, [_reference(one) for one in known], log_metric, log_extra)
+    references = [
+        _reference(one) if near is None else {"answer": _reference(one), "tolerance": near}
+        for one, near in zip(known, tolerance or repeat(None, len(known)), strict=True)
+    ]
+    return _judge(_math(), completions, references, log_metric, log_extra)
 
 
 def code_reward(
@@ -120,8 +128,14 @@ def _code() -> Code:
     return code
 
 
-def _reference(solution: Any) -> str:
-    """Return the answer in a solution; empty if none can be read."""
+def _reference(solution: Any) -> str | list[str]:
+    """Return the answer in a solution, or in each of several; empty if none can be read."""
+    if isinstance(solution, list):
+        return [_answer(one) for one in solution]
+    return _answer(solution)
+
+
+def _answer(solution: Any) -> str:
     text = "" if solution is None else str(solution)
     found = final_answer(text, _MARKED)
     if found.rule:

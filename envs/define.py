@@ -73,7 +73,7 @@ def register_rows(
     rows: Table | Draw,
     *,
     prompt: str | Conversation,
-    reference: str | Sequence[str],
+    reference: str | Sequence[str] | Mapping[str, str],
     rubric: Judge,
     solution: str = "",
     metadata: Sequence[str] = (),
@@ -94,7 +94,8 @@ def register_rows(
             from a random generator, for tasks without end.
         prompt: a template, ``"Capital of {country}?"``, or chat messages of templates. Braces
             around anything but a name stay, and ``{{name}}`` gives ``{name}``.
-        reference: the column of the known answer; or several, for an object of these.
+        reference: the column of the known answer; or several, for an object of these; or the
+            column of each key of an object: ``{"answer": "final_answer", "tolerance": "error"}``.
         rubric: a Rubric, one verifier, or a function of reply and reference.
         solution: a template of a reply that earns full marks, where one is known.
         metadata: columns to group results by. Policies may see them.

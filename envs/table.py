@@ -33,14 +33,15 @@ class Filled:
 
     Attributes:
         prompt: a template, or chat messages whose contents are templates.
-        reference: the column that holds it, or several: then it is an object of these.
+        reference: the column that holds it; or several, for an object of these; or the column of
+            each key of an object.
         solution: a template of a reply that earns full marks; empty where none is known.
         metadata: columns to keep beside the task.
         id: the column that holds the task's id; empty for the row's number.
     """
 
     prompt: str | Conversation
-    reference: str | Sequence[str]
+    reference: str | Sequence[str] | Mapping[str, str]
     solution: str = ""
     metadata: Sequence[str] = ()
     id: str = ""
@@ -56,13 +57,18 @@ class Filled:
             prompt=fill(prompt, row)
             if isinstance(prompt, str)
             else [{**m, "content": fill(m["content"], row)} for m in prompt],
-            reference=_column(row, self.reference)
-            if isinstance(self.reference, str)
-            else {name: _column(row, name) for name in self.reference},
+            reference=self._reference(row),
             id=str(_column(row, self.id)) if self.id else "",
             metadata={name: _column(row, name) for name in self.metadata},
             solution=fill(self.solution, row) if self.solution else None,
         )
+
+    def _reference(self, row: Row) -> Any:
+        names = self.reference
+        if isinstance(names, str):
+            return _column(row, names)
+        columns = names if isinstance(names, Mapping) else {name: name for name in names}
+        return {key: _column(row, name) for key, name in columns.items()}
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,16 @@ def test_a_solution_without_an_answer_is_no_score(solution) -> None:
     assert accuracy_reward([r"\boxed{1}", ""], [solution] * 2) == [None, None]
 
 
+def test_any_of_several_answers_wins_and_a_row_may_have_a_tolerance() -> None:
+    replies = [r"\boxed{6}", r"\boxed{7}", r"\boxed{8}"]
+    assert accuracy_reward(replies, [["6", r"so \boxed{7}"]] * 3) == [1.0, 1.0, 0.0]
+    assert accuracy_reward([r"\boxed{2.72}"] * 3, ["2.718"] * 3, tolerance=[0.01, 0.001, None]) == [
+        1.0,
+        0.0,
+        0.0,
+    ]
+
+
 def test_messages_are_judged_by_the_last_turn_of_the_policy() -> None:
     turns = [
         {"role": "assistant", "content": r"\boxed{3}"},

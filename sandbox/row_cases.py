@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -111,6 +111,7 @@ def problem_of_cases(
     *,
     function: Any = None,
     starter: Any = None,
+    shown: Iterable[str] = (),
     language: str | None = None,
     wrapped: bool | None = None,
 ) -> Problem:
@@ -121,6 +122,8 @@ def problem_of_cases(
         function: the function that is called, if the cases do not name it.
         starter: code that a program begins with. If it has a class Solution, the function is a
             method of that.
+        shown: other texts of the row, such as its question, that may have this class with the
+            method.
         language: the language of the programs; ``None`` for Python.
         wrapped: each result is in a list of its own, as ``[[3], [4]]`` for 3 and 4. Default: yes
             if every result is a list of one.
@@ -150,6 +153,7 @@ def problem_of_cases(
         problem: Problem = {"stdio": pairs}
         return sound(problem if language is None else {**problem, "language": language})
     name = names[0] if names else function
+    of_class = of_class or any("class Solution" in t and f"def {name}(self" in t for t in shown)
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(
             "the function under test must be named, by 'fn_name' beside the cases or 'func_name' "

@@ -121,7 +121,7 @@ def problem_from_row(row: Row | list[Any] | str) -> Problem:
 
 
 def _read(row: Row) -> Problem:
-    if ("tests" in row and not _is_data(row["tests"])) or "stdio" in row or "calls" in row:
+    if _is_problem(row):
         return sound(dict(row))
     for present in (_filled, _named):  # tables of several data sets have columns of nulls
         for fields, _, read in _READERS:
@@ -131,6 +131,10 @@ def _read(row: Row) -> Problem:
         f"no tests in the fields {', '.join(map(str, row)) or '(none)'}. A row must have one of "
         f"these: {_FORMS}"
     )
+
+
+def _is_problem(row: Row) -> bool:
+    return "stdio" in row or "calls" in row or not _is_data(row.get("tests"))
 
 
 def _filled(row: Row, field: str) -> bool:
@@ -155,12 +159,14 @@ def _inner(row: Row, field: str) -> Problem:
     if is_list(value) and value and isinstance(value[0], str):
         return sound({"tests": _asserts(value, field)})
     if isinstance(value, Mapping) and not _PARALLEL & set(value):
-        around = {key: row[key] for key in _CONTEXT if key in row}
+        around = {key: row[key] for key in _CONTEXT if key in row and not _is_problem(value)}
         return _read({**around, **value})
     return _of_cases(row, cases_of(value, field))
 
 
-_CONTEXT = ("starter_code", "metadata", "language")
+_SHOWN = ("prompt", "problem", "question", "solution", "solutions", "gold_standard_solution")
+"""Fields with texts that may tell whether a function is a method of a class Solution."""
+_CONTEXT = ("starter_code", "metadata", "language", *_SHOWN)
 _PARALLEL = frozenset({"inputs", "outputs", "input", "output"})
 
 
@@ -247,9 +253,20 @@ def _of_cases(row: Row, cases: list[Case], *, wrapped: bool | None = None) -> Pr
         cases,
         function=data.get("func_name") if isinstance(data, Mapping) else None,
         starter=row.get("starter_code"),
+        shown=(text for field in _SHOWN for text in _texts(row.get(field))),
         language=_language(row),
         wrapped=wrapped,
     )
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts in a value: a text, messages, or a list of texts."""
+    value = plain(value)
+    if isinstance(value, Mapping):
+        value = value.get("content")
+    if isinstance(value, str):
+        return [value]
+    return [text for item in value for text in _texts(item)] if is_list(value) else []
 
 
 def _language(row: Row) -> str | None:

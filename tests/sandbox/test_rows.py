@@ -246,6 +246,24 @@ FORMS = {
         {"verification_info": repr({"language": "python", "test_cases": CALL}), "problem_id": "1"},
         CALLS,
     ),
+    "a method that the question shows": (
+        {
+            "prompt": f"Double a number.\n\n{DOUBLE}",
+            "verification_info": {"language": "python", "test_cases": CALL},
+        },
+        {"calls": {**CALLS["calls"], "function": "Solution.double"}},
+    ),
+    "a method that a message shows": (
+        {
+            "prompt": [{"role": "user", "content": f"Begin with\n{DOUBLE}"}],
+            "reward_model": {"ground_truth": json.dumps(CALL)},
+        },
+        {"calls": {**CALLS["calls"], "function": "Solution.double"}},
+    ),
+    "a class without the method": (
+        {"prompt": "class Solution:\n    def treble(self", "test_cases": CALL},
+        CALLS,
+    ),
     "another language": (
         {"verification_info": {"language": "C++", "test_cases": IO}},
         {**STDIO, "language": "cpp"},
@@ -299,20 +317,26 @@ FORMS = {
     ),
     "NeMo Gym": ({"verifier_metadata": None, "unit_tests": PARALLEL}, STDIO),
     "columns of nulls": ({"test_list": None, "input_output": None, "tests": IO}, STDIO),
-    "our own reference in verl": ({"reward_model": {"ground_truth": json.dumps(CALLS)}}, CALLS),
+    "our own reference in verl": (
+        {"reward_model": {"ground_truth": json.dumps(CALLS)}, "metadata": {}, "prompt": []},
+        CALLS,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_tests_are_read_in_the_form_of_each_data_set(name: str) -> None:
     row, problem = FORMS[name]
-    assert problem_from_row(row) == problem
+    found = problem_from_row(row)
+    if "Solution" in str(problem):
+        assert "from typing import *" in found.pop("prompt")
+    assert found == problem
     if isinstance(row, dict):
         as_arrays = {
             key: np.array(value, dtype=object) if isinstance(value, list) else value
             for key, value in row.items()
         }
-        assert problem_from_row(as_arrays) == problem
+        assert problem_from_row(as_arrays) == problem_from_row(row)
 
 
 @given(

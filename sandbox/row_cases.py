@@ -15,8 +15,10 @@ Row = Mapping[str, Any]
 Problem = dict[str, Any]
 
 REMEDY = "Correct or remove this row"
-LONGEST_LITERAL = 4 << 20
-"""Characters of a Python literal; parsing one takes about 100 times as many bytes."""
+LONGEST_LITERAL = 16 << 20
+"""Characters of a Python literal."""
+_MOST_PARTS = 100_000
+"""Of a Python literal, by its punctuation: the parser needs about a kilobyte for each."""
 
 _PAIRS = (("inputs", "outputs"), ("input", "output"))
 _CALLS = ("functional", "function_call")
@@ -69,12 +71,14 @@ def read_data(value: Any, where: str) -> Any:
     except (ValueError, RecursionError) as error:
         fault = error
     try:
-        if len(value) <= LONGEST_LITERAL:
+        parts = sum(map(value.count, "[({,+-~"))
+        if len(value) <= LONGEST_LITERAL and parts <= _MOST_PARTS:
             return plain(ast.literal_eval(value.strip()))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         pass  # the message of the JSON reader says more
     raise ValueError(
-        f"{where!r} must be JSON or a Python literal, got {value!r:.80} ({fault}). {REMEDY}"
+        f"{where!r} must be JSON, or a Python literal of at most {_MOST_PARTS:,} parts, "
+        f"got {value!r:.80} ({fault}). {REMEDY}"
     ) from fault
 
 

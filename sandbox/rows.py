@@ -272,7 +272,7 @@ def _texts(value: Any) -> list[str]:
 def _language(row: Row) -> str | None:
     """Return the language that a row's programs are in; ``None`` for Python."""
     name = row.get("language")
-    if not isinstance(name, str) or not name:
+    if name is None or name == "":
         return None
     found = find_language(name).name
     return None if found == "python" else found

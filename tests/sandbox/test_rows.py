@@ -185,7 +185,7 @@ def test_anything_but_one_text_is_refused_unread(packed: str, rule: str) -> None
         ({"tests": "x = 1"}, "asserts nothing"),
         ({"stdio": []}, "at least one"),
         ({"tests": []}, "a list of cases"),
-        ({"tests": "[assert"}, "JSON or a Python literal"),
+        ({"tests": "[assert"}, "JSON, or a Python literal"),
         ({"tests": [{"input": "1", "output": "2", "fn_name": ["f"]}]}, "'fn_name' must be"),
         ({"test_cases": ["x = 1"]}, "asserts nothing"),
         ({"test_cases": "__import__('os').getpid()"}, "asserts nothing"),
@@ -362,6 +362,14 @@ def test_a_row_is_a_problem_that_can_be_used_or_a_value_error(row: Any) -> None:
         except ValueError:
             continue
         assert not problem_fault(problem)
+
+
+def test_a_literal_is_parsed_only_if_that_is_cheap() -> None:
+    cases = {"test_cases": [{"input": "1 " * 10**6, "output": "2"}]}
+    assert problem_from_row({"verification_info": repr(cases)})["stdio"][0][1] == "2"
+    for parts in ("1," * 10**6, "-" * 10**6, "1+" * 10**6, "'a' " * 10**6, "(" * 10**6):
+        with pytest.raises(ValueError, match="of at most 100,000 parts"):
+            problem_from_row({"verification_info": f"{{'x': [{parts}1]}} {{"})
 
 
 def test_tests_that_are_nested_too_deeply_are_refused() -> None:

@@ -42,7 +42,7 @@ class MATH(DataEnv):
             last ``\boxed{}``, ``level``, ``type``), in that of MATH-500 (``answer`` and
             ``subject``) or of OlympiadBench (``question``, ``final_answer``, ``error``). A row
             may have several ``answers``, of which any wins, and a ``tolerance`` or
-            ``relative_tolerance``. It is a file, a folder or a hub name, with the subject as its
+            ``relative_tolerance``. Give a file, a folder or a hub name, with the subject as its
             configuration; by default, the sample.
         split: which split, where the data has several.
         level: only problems of this level, from 1 to 5; 0 for all.

@@ -88,6 +88,8 @@ class DataEnv(TextEnv):
         found = bad.keep(found, refuse_twice())
         found = bad.keep(found, refuse_reference(judge))
         left_out = bad.close(str(self.data), total)
+        if not found:
+            raise DataError(f"{self.data}: none of the rows that were asked for can be used")
         source = Rows([task for _, _, task in found])
         source.bad_rows = left_out
         super().__init__(source, judge, checked=True, render_mode=render_mode)

@@ -250,6 +250,13 @@ def test_data_without_a_good_row_is_refused_all_the_same(tmp_path, rows) -> None
     assert "on_bad_rows" not in str(refused.value)
 
 
+def test_rows_that_were_asked_for_and_are_all_bad_are_refused(tmp_path) -> None:
+    rows = [{"problem": "?", "level": 5}, {"problem": "?", "answer": "1", "level": 1}]
+    path = write(tmp_path / "rows.jsonl", rows)
+    with pytest.warns(BadRowsWarning), pytest.raises(DataError, match="that were asked for"):
+        make("assay/MATH-v0", data=path, level=5, on_bad_rows="skip")
+
+
 @pytest.mark.parametrize("policy", ["ignore", "", None])
 def test_another_policy_is_refused(tmp_path, policy) -> None:
     with pytest.raises(ValueError, match="on_bad_rows"):

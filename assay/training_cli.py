@@ -12,6 +12,7 @@ from rich.table import Column, Table
 
 from .console import add_row, out, say
 from .envs import TextEnv, arguments, levels, make
+from .envs.bad_rows import bad_rows_record
 from .naming import found_here
 
 if TYPE_CHECKING:
@@ -191,6 +192,7 @@ def _learner(
     from .grpo import Learner, training_tasks
 
     settings = config.learner()
+    left_out = {"bad_rows": bad_rows_record(env.bad_rows)} if env.bad_rows else {}
     return Learner(
         model,
         tokenizer,
@@ -201,7 +203,7 @@ def _learner(
         resume=resume,
         trackers=config.trackers,
         samples=config.samples,
-        about=config.about(),
+        about=config.about() | left_out,
         world=world,
         shard=config.shard,
     )

@@ -6,6 +6,7 @@ from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import CHECKS, audit
 from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
 from .audit_subject import Sample
+from .bad_rows import BadRow, BadRowsWarning
 from .compare import Compared, compare, read_referenced, status_pairs
 from .contract import ContractBroken, check
 from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
@@ -63,6 +64,8 @@ __all__ = [
     "AsyncPolicy",
     "AuditFailed",
     "AuditReport",
+    "BadRow",
+    "BadRowsWarning",
     "BestOnly",
     "Compared",
     "Completion",

@@ -8,7 +8,10 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .bad_rows import BadRows
 
 Row = Mapping[str, Any]
 Types = type | tuple[type, ...]
@@ -49,7 +52,7 @@ def read_rows(
             type there, or text that is no Unicode.
     """
     found = placed_rows(data, fields=fields, split=split, config=config, optional=optional)
-    return [row for _, row in found]
+    return [row for _, _, row in found]
 
 
 def placed_rows(
@@ -59,15 +62,22 @@ def placed_rows(
     split: str,
     config: str = "",
     optional: Mapping[str, Types] | None = None,
-) -> list[tuple[str, Row]]:
-    """Rows as :func:`read_rows` reads them, each after its place: file and line, or row from 0."""
-    found = [
-        (place, _with_fields(place, row, fields, optional or {}))
-        for place, row in _rows(Path(data), split, config)
-    ]
-    if not found:
+    bad: BadRows | None = None,
+) -> list[tuple[int, str, Row]]:
+    """Read rows as :func:`read_rows` does, each after its number from 0 and its place.
+
+    ``bad`` collects the rows that lack a field or have another type there; ``None`` raises.
+    """
+
+    def checked(_: int, place: str, row: Any) -> Row:
+        return _with_fields(place, row, fields, optional or {})
+
+    read = [(i, *placed) for i, placed in enumerate(_rows(Path(data), split, config))]
+    if not read:
         raise DataError(f"{data} holds no rows")
-    return found
+    if bad is not None:
+        return bad.keep(read, checked)
+    return [(index, place, checked(index, place, row)) for index, place, row in read]
 
 
 def _rows(path: Path, split: str, config: str) -> Iterable[tuple[str, Any]]:

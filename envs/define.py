@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..verifiers import FunctionVerifier, Verdict, Verifier
+from .bad_rows import OnBadRows
 from .data import Row
 from .registry import register
 from .source import Split
@@ -31,7 +32,7 @@ def environment(
     """Register a function that makes one task: from a random generator, or from a row.
 
     The environment takes ``split`` (``"train"`` or ``"test"``) and ``seed``; over rows also
-    ``data``, other rows of the same columns.
+    ``data``, other rows of the same columns, and ``on_bad_rows``.
 
     Args:
         id: ``namespace/Name-vN``.
@@ -72,7 +73,7 @@ def register_rows(
     rows: Table | Draw,
     *,
     prompt: str | Conversation,
-    reference: str | Sequence[str],
+    reference: str | Sequence[str] | Mapping[str, str],
     rubric: Judge,
     solution: str = "",
     metadata: Sequence[str] = (),
@@ -82,8 +83,9 @@ def register_rows(
 ) -> None:
     r"""Register rows with a prompt that has slots for their columns.
 
-    The environment takes ``split``, ``seed`` (0 keeps the order of the rows) and ``data``, other
-    rows of the same columns. Files are read when it is made, not here.
+    The environment takes ``split``, ``seed`` (0 keeps the order of the rows), ``data``, other
+    rows of the same columns, and ``on_bad_rows``: with ``"skip"`` rows that cannot be used are
+    left out, with a warning that lists them. Files are read when it is made, not here.
 
     Args:
         id: ``namespace/Name-vN``.
@@ -92,7 +94,8 @@ def register_rows(
             from a random generator, for tasks without end.
         prompt: a template, ``"Capital of {country}?"``, or chat messages of templates. Braces
             around anything but a name stay, and ``{{name}}`` gives ``{name}``.
-        reference: the column of the known answer; or several, for an object of these.
+        reference: the column of the known answer; or several, for an object of these; or the
+            column of each key of an object: ``{"answer": "final_answer", "tolerance": "error"}``.
         rubric: a Rubric, one verifier, or a function of reply and reference.
         solution: a template of a reply that earns full marks, where one is known.
         metadata: columns to group results by. Policies may see them.
@@ -157,11 +160,12 @@ def _over_rows(
         split: Split = first,
         seed: int = 0,
         data: str | Path | None = None,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> TextEnv:
         table = rows if data is None else data
-        source = read_table(name, table, to_task, split, seed, test_share)
-        return TextEnv(source, judge, name=name, render_mode=render_mode)
+        source = read_table(name, table, to_task, split, seed, test_share, judge, on_bad_rows)
+        return TextEnv(source, judge, name=name, checked=True, render_mode=render_mode)
 
     return build
 

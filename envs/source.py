@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from .bad_rows import BadRow
 from .seeding import Addresses, edge, rng_at
 from .task import Task
 
@@ -20,9 +21,11 @@ class Source(ABC):
 
     Attributes:
         size: how many there are; ``None`` where they never end.
+        bad_rows: the rows of the data that were left out, since they cannot be used.
     """
 
     size: int | None
+    bad_rows: Sequence[BadRow] = ()
 
     @abstractmethod
     def task(self, index: int) -> Task:

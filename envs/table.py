@@ -9,6 +9,8 @@ from typing import Any, get_args
 
 import numpy as np
 
+from ..verifiers import Verifier
+from .bad_rows import BadRows, OnBadRows
 from .data import REMEDY, DataError, Row, placed_rows
 from .seeding import rng_at, share
 from .source import Generated, Rows, Source, Split
@@ -31,14 +33,15 @@ class Filled:
 
     Attributes:
         prompt: a template, or chat messages whose contents are templates.
-        reference: the column that holds it, or several: then it is an object of these.
+        reference: the column that holds it; or several, for an object of these; or the column of
+            each key of an object.
         solution: a template of a reply that earns full marks; empty where none is known.
         metadata: columns to keep beside the task.
         id: the column that holds the task's id; empty for the row's number.
     """
 
     prompt: str | Conversation
-    reference: str | Sequence[str]
+    reference: str | Sequence[str] | Mapping[str, str]
     solution: str = ""
     metadata: Sequence[str] = ()
     id: str = ""
@@ -54,13 +57,18 @@ class Filled:
             prompt=fill(prompt, row)
             if isinstance(prompt, str)
             else [{**m, "content": fill(m["content"], row)} for m in prompt],
-            reference=_column(row, self.reference)
-            if isinstance(self.reference, str)
-            else {name: _column(row, name) for name in self.reference},
+            reference=self._reference(row),
             id=str(_column(row, self.id)) if self.id else "",
             metadata={name: _column(row, name) for name in self.metadata},
             solution=fill(self.solution, row) if self.solution else None,
         )
+
+    def _reference(self, row: Row) -> Any:
+        names = self.reference
+        if isinstance(names, str):
+            return _column(row, names)
+        columns = names if isinstance(names, Mapping) else {name: name for name in names}
+        return {key: _column(row, name) for key, name in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,14 @@ def generated(
 
 
 def read_table(
-    name: str, table: Table, to_task: Callable[[Row], Task], split: Split, seed: int, part: float
+    name: str,
+    table: Table,
+    to_task: Callable[[Row], Task],
+    split: Split,
+    seed: int,
+    part: float,
+    judge: Verifier,
+    on_bad_rows: OnBadRows = "raise",
 ) -> Source:
     """The tasks of one split.
 
@@ -97,6 +112,9 @@ def read_table(
         split: ``train`` or ``test``.
         seed: 0 keeps the order of the rows; another one shuffles them.
         part: the share of the rows of a list or file that are for ``test``.
+        judge: what judges replies, and so says which references can be used.
+        on_bad_rows: ``"raise"`` to refuse a table with rows that cannot be used, ``"skip"`` to
+            leave these out, with a warning that lists them.
 
     Raises:
         DataError: the rows cannot be read, or one makes no task.
@@ -112,26 +130,30 @@ def read_table(
     else:
         place = table
         whole = isinstance(place, str | Path) and not Path(place).is_file()
-    placed: Iterable[tuple[str, Row]] = (
-        placed_rows(place, fields={}, split=split)
+    bad = BadRows(on_bad_rows)
+    placed = (
+        placed_rows(place, fields={}, split=split, bad=bad)
         if isinstance(place, str | Path)
-        else ((f"{name}: row {number}", row) for number, row in enumerate(place))
+        else [(number, f"{name}: row {number}", row) for number, row in enumerate(place)]
     )
-    tasks = [
-        (where, _task(where, number, to_task, row)) for number, (where, row) in enumerate(placed)
-    ]
-    of_split = [(w, task) for w, task in tasks if whole or _split_of(name, task, part) == split]
+    total = len(placed) + len(bad.rows)
+    tasks = bad.keep(placed, lambda number, where, row: _task(where, number, to_task, row))
+    of_split = [each for each in tasks if whole or _split_of(name, each[2], part) == split]
+    of_split = bad.keep(of_split, refuse_twice())
+    of_split = bad.keep(of_split, refuse_reference(judge))
+    left_out = bad.close(name, total)
     if not of_split:
         raise DataError(
             f"{name}: none of {len(tasks)} rows is in the split {split!r}, since "
             f"{part:.0%} of them, by the hash of the prompt, are for 'test'. Give more rows, or "
             "rows by split: {'train': ..., 'test': ...}"
         )
-    refuse_twice(of_split)
-    kept = [task for _, task in of_split]
+    kept = [task for _, _, task in of_split]
     if seed:
         kept = [kept[i] for i in rng_at(name, "order", seed).permutation(len(kept))]
-    return Rows(kept)
+    source = Rows(kept)
+    source.bad_rows = left_out
+    return source
 
 
 def _split_of(name: str, task: Task, part: float) -> Split:
@@ -151,22 +173,31 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
     return task if task.id else replace(task, id=f"row-{number}")
 
 
-def refuse_twice(placed: Sequence[tuple[str, Task]]) -> None:
-    """Refuse tasks of which two have one id.
-
-    Args:
-        placed: tasks, each after the place of its row.
-
-    Raises:
-        DataError: it names both places.
-    """
+def refuse_twice() -> Callable[[int, str, Task], Task]:
+    """Return a check that refuses a task whose id an earlier one has; it names both places."""
     first: dict[str, str] = {}
-    for place, task in placed:
+
+    def check(_: int, place: str, task: Task) -> Task:
         if first.setdefault(task.id, place) != place:
             raise DataError(
                 f"{place}: the id {task.id!r} must be this row's alone, and is also that of "
                 f"{first[task.id]}. {REMEDY}"
             )
+        return task
+
+    return check
+
+
+def refuse_reference(judge: Verifier) -> Callable[[int, str, Task], Task]:
+    """Return a check that refuses a task whose reference cannot be used."""
+
+    def check(_: int, place: str, task: Task) -> Task:
+        fault = judge.check_reference(task.reference)
+        if fault is not None:
+            raise DataError(f"{place} ({task.id}): {fault}. {REMEDY}")
+        return task
+
+    return check
 
 
 def _column(row: Row, name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, SupportsFloat
 import gymnasium as gym
 
 from ..verifiers import Verdict, Verifier
+from .bad_rows import BadRow
 from .group_rubric import GroupRubric
 from .policy import Completion
 from .reset_options import known_options
@@ -44,6 +45,7 @@ class TextEnv(gym.Env[str, str]):
         rubric: what judges replies; a lone verifier will do.
         name: what to call it in errors; the registry sets the id.
         max_turns: of the policy's, in one episode.
+        checked: the references are known to be usable, and are not checked again.
         render_mode: ``"ansi"`` or ``None``.
 
     Attributes:
@@ -68,6 +70,7 @@ class TextEnv(gym.Env[str, str]):
         *,
         name: str = "",
         max_turns: int = 1,
+        checked: bool = False,
         render_mode: str | None = None,
     ) -> None:
         if max_turns < 1:
@@ -82,8 +85,13 @@ class TextEnv(gym.Env[str, str]):
         self._responds_alone = kind.respond_many is TextEnv.respond_many
         self._over_at_once = self._responds_alone and kind.respond is TextEnv.respond
         self._judges_the_reply = kind.answer is TextEnv.answer
-        if isinstance(source, Rows):
+        if isinstance(source, Rows) and not checked:
             refuse_bad_golds(self.name, source, rubric, self.row_name)
+
+    @property
+    def bad_rows(self) -> Sequence[BadRow]:
+        """The rows of the data that were left out, since they cannot be used."""
+        return self.source.bad_rows
 
     def row_name(self, row: int) -> str:
         """What to call a row of the source in errors."""

@@ -75,7 +75,7 @@ class EnvironmentReward:
             log_extra("status", [v.status.value for v in verdicts])
             log_extra("reason", [v.reason for v in verdicts])
         if log_metric is not None:
-            for name, value in {**_of_verdicts(verdicts), **_of_episodes(episodes)}.items():
+            for name, value in {**verdict_metrics(verdicts), **_of_episodes(episodes)}.items():
                 log_metric(name, value)
         return [v.score for v in verdicts]
 
@@ -91,7 +91,7 @@ class EnvironmentReward:
         return self.env.rubric.verify_many(replies, references)
 
 
-def _of_verdicts(verdicts: Sequence[Verdict]) -> dict[str, float]:
+def verdict_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Mean of each part, over those that have it, and the share of each status."""
     found: dict[str, float] = {}
     for name in sorted({name for v in verdicts for name in v.parts}):

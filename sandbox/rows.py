@@ -1,35 +1,51 @@
 """Rows of public data sets, each turned into a problem: the plain dict of :mod:`.problem`.
 
-What a row lacks is named with its field and its value. A row without tests is refused: it
-would be passed by everything.
+What a row lacks is named with its field and its value. A row without tests is refused: every
+program would pass it. So is a row whose outputs are not the only right ones, such as one with a
+checker of its own.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from .language import find_language
 from .packed import unpacked
-from .problem import problem_fault
-
-Row = Mapping[str, Any]
-Problem = dict[str, Any]
+from .row_cases import (
+    REMEDY,
+    Case,
+    Problem,
+    Row,
+    cases_of,
+    is_list,
+    plain,
+    problem_of_cases,
+    read_data,
+    sound,
+)
 
 
 def problem_from_humaneval(row: Row) -> Problem:
-    """HumanEval (Chen et al. 2021, arXiv:2107.03374), and HumanEval+ where it has ``test``.
+    """HumanEval (Chen et al. 2021, arXiv:2107.03374), HumanEval+ and LeetCodeDataset.
+
+    The entry point of LeetCodeDataset (Xia et al. 2025, arXiv:2504.14655) is a method of a new
+    object, such as ``Solution().twoSum``, and its prompt is what every program begins with.
 
     Raises:
-        ValueError: ``prompt``, ``test`` or ``entry_point`` is missing, or no Python.
+        ValueError: ``prompt``, ``test`` or ``entry_point`` is missing, or is not Python.
     """
-    return _sound(
-        {
-            "tests": _text(row, "test"),
-            "prompt": _text(row, "prompt"),
-            "entry_point": _text(row, "entry_point"),
-        }
-    )
+    problem = {
+        "tests": _text(row, "test"),
+        "prompt": _text(row, "prompt"),
+        "entry_point": _text(row, "entry_point"),
+    }
+    owner, dot, method = problem["entry_point"].strip().partition("().")
+    if dot and owner.isidentifier() and method.isidentifier():
+        call = f"\n\ncheck({owner}().{method})\n"
+        problem |= {"tests": problem["tests"].rstrip() + call, "entry_point": owner}
+    return sound(problem)
 
 
 def problem_from_mbpp(row: Row) -> Problem:
@@ -38,62 +54,35 @@ def problem_from_mbpp(row: Row) -> Problem:
     The tests are ``test_list``; of MBPP+, which has more of them in ``test``, those.
 
     Raises:
-        ValueError: there are no tests, or they are no Python.
+        ValueError: there are no tests, or they are not Python.
     """
-    setup = [row.get("test_setup_code") or "", *(_field(row, "test_imports") or [])]
+    setup = [row.get("test_setup_code") or "", *(plain(row.get("test_imports")) or [])]
     if not all(isinstance(line, str) for line in setup):
         raise ValueError(
-            f"'test_setup_code' and 'test_imports' must hold text, got {setup!r:.80}. "
-            "Correct or remove this row"
+            f"'test_setup_code' and 'test_imports' must hold text, got {setup!r:.80}. {REMEDY}"
         )
     tests = row.get("test")
     if not isinstance(tests, str) or not tests.strip():
-        listed = _field(row, "test_list")
-        if not _is_list(listed) or not all(isinstance(test, str) for test in listed or [0]):
-            raise ValueError(
-                f"'test_list' must hold at least one test, as text, got {listed!r:.80}. "
-                "Correct or remove this row"
-            )
-        tests = "\n".join(listed or [])
-    return _sound({"tests": tests, "setup": "\n".join(line for line in setup if line)})
+        tests = _asserts(plain(row.get("test_list")), "test_list")
+    return sound({"tests": tests, "setup": "\n".join(line for line in setup if line)})
 
 
 def problem_from_apps(row: Row, *, wrapped: bool | None = None) -> Problem:
     """APPS (Hendrycks et al. 2021, arXiv:2105.09938), TACO and what has their layout.
 
     ``input_output`` has ``inputs`` and ``outputs``: stdin and stdout, each a text or a list of
-    lines; or, with ``fn_name``, arguments and results. Where ``starter_code`` has a class
-    Solution, the function is a method of it.
+    lines; or, with ``fn_name``, arguments and results. If ``starter_code`` has a class Solution,
+    the function is a method of it.
 
     Args:
         row: the row.
-        wrapped: each result stands in a list of its own, as ``[[3], [4]]`` for 3 and 4.
-            Default: yes where every output is a list of one.
+        wrapped: each result is in a list of its own, as ``[[3], [4]]`` for 3 and 4. Default: yes
+            if every output is a list of one.
 
     Raises:
         ValueError: there are no cases, or inputs and outputs do not fit each other.
     """
-    given = _json(row, "input_output")
-    inputs, outputs = (given.get(k) if isinstance(given, dict) else None for k in _CASES)
-    if not _is_list(inputs) or not _is_list(outputs) or len(inputs) != len(outputs) or not inputs:
-        raise ValueError(
-            "'input_output' must have 'inputs' and 'outputs', lists of the same length and not "
-            f"empty, got {given!r:.80}. Correct or remove this row"
-        )
-    name = given.get("fn_name")
-    if not name:
-        cases = [
-            [_lines("inputs", i, given), _lines("outputs", i, expected)]
-            for i, (given, expected) in enumerate(zip(inputs, outputs, strict=True))
-        ]
-        return _sound({"stdio": cases})
-    if wrapped is None:
-        wrapped = all(_is_list(output) and len(output) == 1 for output in outputs)
-    results = [output[0] for output in outputs] if wrapped else list(outputs)
-    return _calls(name, row.get("starter_code"), inputs, results)
-
-
-_CASES = ("inputs", "outputs")
+    return _of_cases(row, _cases(row, "input_output"), wrapped=wrapped)
 
 
 def problem_from_livecodebench(row: Row) -> Problem:
@@ -105,175 +94,221 @@ def problem_from_livecodebench(row: Row) -> Problem:
         ValueError: there are no cases, they are of both kinds or packed in another way, or a
             function is tested and ``metadata`` does not name it.
     """
-    cases = [*_cases(row, "public_test_cases"), *_cases(row, "private_test_cases")]
-    kinds = {case.get("testtype") for case in cases}
-    if kinds == {"stdin"}:
-        return _sound({"stdio": [[case["input"], case["output"]] for case in cases]})
-    if kinds != {"functional"}:
-        raise ValueError(
-            "the test cases must all have the testtype 'stdin', or all 'functional', got "
-            f"{', '.join(sorted(map(repr, kinds))) or 'no cases'}. Correct or remove this row"
-        )
-    metadata = _json(row, "metadata")
-    name = metadata.get("func_name") if isinstance(metadata, dict) else None
-    arguments = [[_value(line) for line in _split(case["input"])] for case in cases]
-    results = [_value(case["output"]) for case in cases]
-    return _calls(name, row.get("starter_code"), arguments, results)
+    fields = ("public_test_cases", "private_test_cases")
+    return _of_cases(row, [case for field in fields for case in _cases(row, field, empty=True)])
 
 
-def problem_from_row(row: Row) -> Problem:
-    """A problem of a row of any of these data sets, told by its fields; a problem is itself.
+def problem_from_row(row: Row | list[Any] | str) -> Problem:
+    """Make a problem of a row of any of these data sets, or of its tests alone.
+
+    The row's fields tell the data set; a problem is returned as it is. The tests may also be in
+    ``verification_info``, ``ground_truth`` or ``reward_model["ground_truth"]``, as JSON or as a
+    Python literal.
 
     Raises:
-        ValueError: it has the fields of none, or its own cannot be used.
+        ValueError: the fields are of no known form, or what they hold cannot be used.
 
     Example:
         >>> problem_from_row({"test_list": ["assert f(1) == 2"]})["tests"]
         'assert f(1) == 2'
+        >>> problem_from_row({"ground_truth": '{"inputs": ["1"], "outputs": ["2"]}'})
+        {'stdio': [['1', '2']]}
     """
-    for field, make in _BY_FIELD.items():
-        if field in row:
-            return make(row)
-    if "test" in row and "entry_point" in row:
-        return problem_from_humaneval(row)
-    if any(kind in row for kind in ("tests", "stdio", "calls")):
-        return _sound(dict(row))
+    try:
+        return _read(row if isinstance(row, Mapping) else {"tests": row})
+    except RecursionError:
+        raise ValueError(f"the row's values are nested too deeply. {REMEDY}") from None
+
+
+def _read(row: Row) -> Problem:
+    if _is_problem(row):
+        return sound(dict(row))
+    for present in (_filled, _named):  # tables of several data sets have columns of nulls
+        for fields, _, read in _READERS:
+            if all(present(row, field) for field in fields):
+                return read(row)
     raise ValueError(
-        "the row must be one of HumanEval (test, entry_point), MBPP (test_list), APPS "
-        "(input_output) or LiveCodeBench (public_test_cases), or have tests, stdio or calls, "
-        f"got the fields {', '.join(map(str, row)) or '(none)'}"
+        f"no tests in the fields {', '.join(map(str, row)) or '(none)'}. A row must have one of "
+        f"these: {_FORMS}"
     )
 
 
-_BY_FIELD: dict[str, Callable[[Row], Problem]] = {
-    "input_output": problem_from_apps,
-    "private_test_cases": problem_from_livecodebench,
-    "public_test_cases": problem_from_livecodebench,
-    "test_list": problem_from_mbpp,
-}
+def _is_problem(row: Row) -> bool:
+    return "stdio" in row or "calls" in row or not _is_data(row.get("tests"))
 
 
-def _sound(problem: Problem) -> Problem:
-    fault = problem_fault(problem)
-    if fault:
-        raise ValueError(f"{fault}. Correct or remove this row")
-    return problem
+def _filled(row: Row, field: str) -> bool:
+    return row.get(field) is not None
+
+
+def _named(row: Row, field: str) -> bool:
+    return field in row
+
+
+def _is_data(value: Any) -> bool:
+    """Return True for cases, and for text that may be cases rather than Python that asserts."""
+    return not isinstance(value, str) or value.lstrip().startswith(("[", "{"))
+
+
+def _inner(row: Row, field: str) -> Problem:
+    """Read tests that are one value: cases, asserts, or an object in one of the forms."""
+    value = row.get(field)
+    value = read_data(value, field) if _is_data(value) else value
+    if isinstance(value, str):
+        return sound({"tests": value})
+    if is_list(value) and value and isinstance(value[0], str):
+        return sound({"tests": _asserts(value, field)})
+    if isinstance(value, Mapping) and not _PARALLEL & set(value):
+        around = {key: row[key] for key in _CONTEXT if key in row and not _is_problem(value)}
+        return _read({**around, **value})
+    return _of_cases(row, cases_of(value, field))
+
+
+_SHOWN = ("prompt", "problem", "question", "solution", "solutions", "gold_standard_solution")
+"""Fields with texts that may tell whether a function is a method of a class Solution."""
+_CONTEXT = ("starter_code", "metadata", "language", *_SHOWN)
+_PARALLEL = frozenset({"inputs", "outputs", "input", "output"})
+
+
+def _codeforces(row: Row) -> Problem:
+    """open-r1/codeforces: the official tests; a checker or an interactor cannot be run here."""
+    for field in ("generated_checker", "interaction_format"):
+        if row.get(field):
+            raise ValueError(
+                f"the outputs are not the only right ones, since the row has {field!r}: "
+                f"{row[field]!r:.60}. Remove this row"
+            )
+    if row.get("input_mode") not in (None, "", "stdio"):
+        raise ValueError(f"'input_mode' must be 'stdio', got {row['input_mode']!r}. {REMEDY}")
+    return _of_cases(row, _cases(row, "official_tests"))
+
+
+def _code_contests(row: Row) -> Problem:
+    """deepmind/code_contests (Li et al. 2022, arXiv:2203.07814): all three lists of cases."""
+    for field in ("input_file", "output_file"):
+        if row.get(field):
+            raise ValueError(f"{field!r} must be empty, got {row[field]!r:.60}. Remove this row")
+    fields = ("public_tests", "private_tests", "generated_tests")
+    return _of_cases(row, [case for field in fields for case in _cases(row, field, empty=True)])
+
+
+def _pytest(row: Row) -> Problem:
+    """KodCode (Xu et al. 2025, arXiv:2503.02951): a test file that imports ``solution``."""
+    return sound({"tests": _text(row, "test")})
+
+
+def _functional(row: Row) -> Problem:
+    """A ``ground_truth`` of code-r1: Python that asserts, such as a check that it calls."""
+    tests = _text(row, "functional" if _filled(row, "functional") else "pytest")
+    checked = _CHECKED.findall(tests)
+    return sound({"tests": tests, "entry_point": checked[-1]} if checked else {"tests": tests})
+
+
+_CHECKED = re.compile(r"^check\((\w+)", re.MULTILINE)
+
+
+def _itself(row: Row) -> Problem:
+    return _of_cases(row, cases_of(plain(row), "the row"))
+
+
+def _by(field: str) -> Callable[[Row], Problem]:
+    return lambda row: _inner(row, field)
+
+
+_READERS: tuple[tuple[tuple[str, ...], str, Callable[[Row], Problem]], ...] = (
+    (("test_list",), "MBPP", problem_from_mbpp),
+    (("test", "entry_point"), "HumanEval, LeetCodeDataset", problem_from_humaneval),
+    (("test",), "KodCode", _pytest),
+    (("input_output",), "APPS, TACO", problem_from_apps),
+    (("public_test_cases",), "LiveCodeBench", problem_from_livecodebench),
+    (("private_test_cases",), "LiveCodeBench", problem_from_livecodebench),
+    (("official_tests",), "open-r1/codeforces", _codeforces),
+    (("public_tests",), "code_contests", _code_contests),
+    (("private_tests",), "code_contests", _code_contests),
+    (("verification_info",), "SYNTHETIC-1, verifiable-coding-problems", _by("verification_info")),
+    (("reward_model",), "verl, Eurus-2", _by("reward_model")),
+    (("ground_truth",), "verl, PRIME", _by("ground_truth")),
+    (("test_cases",), "AceCode, verification_info", _by("test_cases")),
+    (("unit_tests",), "NeMo Gym", _by("unit_tests")),
+    (("tests",), "DeepCoder, rllm", _by("tests")),
+    (("functional",), "code-r1", _functional),
+    (("pytest",), "code-r1", _functional),
+    (("inputs", "outputs"), "rllm, verl", _itself),
+    (("input", "output"), "lists of both", _itself),
+)
+"""Fields, the data sets that have them, and what reads them; the first whose fields are there."""
+
+_FORMS = "; ".join(
+    [f"{' and '.join(fields)} ({names})" for fields, names, _ in _READERS]
+    + ["tests, stdio or calls (a problem)"]
+)
+
+
+def _of_cases(row: Row, cases: list[Case], *, wrapped: bool | None = None) -> Problem:
+    if not cases:
+        raise ValueError(f"the row has no test cases, so every program would pass. {REMEDY}")
+    metadata = row.get("metadata")
+    data = read_data(metadata, "metadata") if any(case.is_call for case in cases) else None
+    return problem_of_cases(
+        cases,
+        function=data.get("func_name") if isinstance(data, Mapping) else None,
+        starter=row.get("starter_code"),
+        shown=(text for field in _SHOWN for text in _texts(row.get(field))),
+        language=_language(row),
+        wrapped=wrapped,
+    )
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts in a value: a text, messages, or a list of texts."""
+    value = plain(value)
+    if isinstance(value, Mapping):
+        value = value.get("content")
+    if isinstance(value, str):
+        return [value]
+    return [text for item in value for text in _texts(item)] if is_list(value) else []
+
+
+def _language(row: Row) -> str | None:
+    """Return the language that a row's programs are in; ``None`` for Python."""
+    name = row.get("language")
+    if name is None or name == "":
+        return None
+    found = find_language(name).name
+    return None if found == "python" else found
+
+
+def _cases(row: Row, field: str, *, empty: bool = False) -> list[Case]:
+    """Return the cases of a field, which may be JSON, a literal or packed.
+
+    Args:
+        row: the row.
+        field: the field.
+        empty: it may be missing or have no case.
+    """
+    value = plain(row.get(field))
+    if empty and not value:
+        return []
+    if field == "private_test_cases" and isinstance(value, str) and not _is_data(value):
+        try:
+            value = unpacked(value)
+        except ValueError as error:
+            raise ValueError(f"{field!r}: {error}. {REMEDY}") from error
+    value = read_data(value, field)
+    none = value == [] or (isinstance(value, Mapping) and not any(value.values()))
+    return [] if empty and none else cases_of(value, field)
+
+
+def _asserts(listed: Any, field: str) -> str:
+    if not is_list(listed) or not listed or not all(isinstance(test, str) for test in listed):
+        raise ValueError(
+            f"{field!r} must hold at least one test, as text, got {listed!r:.80}. {REMEDY}"
+        )
+    return "\n".join(listed)
 
 
 def _text(row: Row, field: str) -> str:
     value = row.get(field)
     if not isinstance(value, str):
-        raise ValueError(f"{field!r} must be text, got {value!r:.80}. Correct or remove this row")
+        raise ValueError(f"{field!r} must be text, got {value!r:.80}. {REMEDY}")
     return value
-
-
-def _json(row: Row, field: str) -> Any:
-    """A field that is JSON, or was JSON and is read already."""
-    value = _field(row, field)
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{field!r} must be JSON, got {value!r:.80} ({error}). Correct or remove this row"
-        ) from error
-
-
-def _field(row: Row, field: str) -> Any:
-    """A field whose lists may be arrays, as in a table of pandas."""
-    return _plain(row.get(field))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    as_list = getattr(value, "tolist", None)
-    return _plain(as_list()) if callable(as_list) else value
-
-
-def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def _lines(field: str, number: int, value: Any) -> str:
-    """A text, which may be given as its lines."""
-    if _is_list(value) and all(isinstance(line, str) for line in value):
-        return "\n".join(line.rstrip("\n") for line in value)
-    if not isinstance(value, str):
-        raise ValueError(
-            f"{field}[{number}] must be text, or a list of its lines, got {value!r:.80}. "
-            "Correct or remove this row"
-        )
-    return value
-
-
-def _calls(name: Any, starter: Any, arguments: Sequence[Any], results: Sequence[Any]) -> Problem:
-    if not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(
-            "the function under test must be named, 'fn_name' in 'input_output' or 'func_name' "
-            f"in 'metadata', got {name!r:.80}. Correct or remove this row"
-        )
-    for number, given in enumerate(arguments):
-        if not _is_list(given):
-            raise ValueError(
-                f"inputs[{number}] must be the list of a call's arguments, got {given!r:.80}. "
-                "Correct or remove this row"
-            )
-    cases = [[list(a), result] for a, result in zip(arguments, results, strict=True)]
-    if isinstance(starter, str) and "class Solution" in starter:
-        calls = {"function": f"Solution.{name}", "cases": cases}
-        return _sound({"calls": calls, "prompt": _IMPORTED})
-    return _sound({"calls": {"function": name, "cases": cases}})
-
-
-# Starters with a class Solution say List[int] and import nothing: the site that they are from has
-# these names there, and so have the data sets' own judges. Where a module and a function have one
-# name it is the module.
-_IMPORTED = """\
-from bisect import *; from collections import *; from functools import *; from heapq import *
-from itertools import *; from math import ceil, comb, factorial, floor, gcd, inf, isqrt, lcm, sqrt
-from operator import itemgetter, mul, or_, xor; from typing import *
-import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
-"""
-
-
-def _cases(row: Row, field: str) -> list[dict[str, Any]]:
-    """Test cases of LiveCodeBench."""
-    value = _field(row, field)
-    if value is None or value == "":
-        return []
-    if isinstance(value, str) and not value.lstrip().startswith("["):
-        try:
-            value = unpacked(value)
-        except ValueError as error:
-            raise ValueError(f"{field!r}: {error}. Correct or remove this row") from error
-    cases = _json({field: value}, field)
-    if not _is_list(cases) or not all(map(_is_case, cases)):
-        raise ValueError(
-            f"{field!r} must be a list of cases with 'input' and 'output' as text, got "
-            f"{cases!r:.80}. Correct or remove this row"
-        )
-    return list(cases)
-
-
-def _is_case(case: Any) -> bool:
-    return isinstance(case, dict) and all(
-        isinstance(case.get(key), str) for key in ("input", "output")
-    )
-
-
-def _split(text: str) -> list[str]:
-    return [line for line in text.split("\n") if line.strip()]
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"an argument or result must be JSON, got {text!r:.80} ({error}). "
-            "Correct or remove this row"
-        ) from error

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from ..envs import Task, TextEnv, spec
 from ..envs.audit_subject import parts
+from ..envs.bad_rows import bad_rows_record
 from ..envs.registry import UnknownEnvironment
 from ..verifiers import FunctionVerifier, Verifier
 from .code import code_digest
@@ -110,6 +111,8 @@ def environment_record(
     if env is None:
         return found
     module = () if record is None else (record["entry_point"].partition(":")[0],)
+    if env.bad_rows:
+        found["bad_rows"] = bad_rows_record(env.bad_rows)
     return {**found, "max_turns": env.max_turns, "code": code_digest([env, *module])}
 
 

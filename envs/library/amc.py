@@ -8,6 +8,7 @@ from string import ascii_uppercase
 
 from ...verifiers import Math, MultipleChoice, Rubric, read_number
 from ..accuracy import accuracy_rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .choices import options_of, right_letter, shown
@@ -36,6 +37,7 @@ class AMC(DataEnv):
             ``id``: a file, a folder or a hub name; by default, the sample.
         split: which split, where the data has several.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -52,10 +54,13 @@ class AMC(DataEnv):
         split: str = "train",
         *,
         think: bool = False,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         self.think = think
-        super().__init__(data, split, self._rubric, render_mode=render_mode)
+        super().__init__(
+            data, split, self._rubric, on_bad_rows=on_bad_rows, render_mode=render_mode
+        )
 
     def _rubric(self, rows: Sequence[Row]) -> Rubric:
         """Options, or numbers: what the first row has, all have."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...sandbox import Sandbox, problem_from_apps
 from ...verifiers import Code, Rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, id_of, question_in
@@ -40,6 +41,7 @@ class APPS(DataEnv):
         difficulty: only problems of this one, such as ``"introductory"``; empty for all.
         partial: pay the share of cases passed, instead of all or nothing.
         sandbox: where programs run; ``None`` opens one on first use.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -58,11 +60,12 @@ class APPS(DataEnv):
         difficulty: str = "",
         partial: bool = False,
         sandbox: Sandbox | None = None,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         self.difficulty = difficulty
         rubric = Rubric({"accuracy": Code(sandbox, partial=partial)})
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:
         """Rows of the difficulty that is asked for."""

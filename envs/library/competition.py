@@ -8,15 +8,19 @@ from typing import Any
 from ...verifiers import Math
 from ...verifiers.text.boxes import boxes
 from ..accuracy import accuracy_rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, id_of, question_in
 from .final_number import BOXED_ANSWER, asked, solved
+from .known_answer import FIELDS, first_answer, known_answer
 
-_FIELDS = {"problem": str}
+_FIELDS: dict[str, Types] = {}  # the layouts share no field
 _OPTIONAL: dict[str, Types] = {
-    "solution": str,
-    "answer": (str, int, float),
+    **FIELDS,
+    "problem": str,
+    "question": str,
+    "solution": (str, list),
     "level": (str, int),
     "type": str,
     "subject": str,
@@ -35,12 +39,15 @@ class MATH(DataEnv):
 
     Args:
         data: rows in the public layout (``problem``, ``solution`` with the gold answer in its
-            last ``\boxed{}``, ``level``, ``type``), or in that of MATH-500 (``answer`` and
-            ``subject``): a file, a folder or a hub name, with the subject as its configuration;
-            by default, the sample.
+            last ``\boxed{}``, ``level``, ``type``), in that of MATH-500 (``answer`` and
+            ``subject``) or of OlympiadBench (``question``, ``final_answer``, ``error``). A row
+            may have several ``answers``, of which any wins, and a ``tolerance`` or
+            ``relative_tolerance``. Give a file, a folder or a hub name, with the subject as its
+            configuration; by default, the sample.
         split: which split, where the data has several.
         level: only problems of this level, from 1 to 5; 0 for all.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -59,6 +66,7 @@ class MATH(DataEnv):
         *,
         level: int = 0,
         think: bool = False,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         if not 0 <= level <= 5:
@@ -66,25 +74,25 @@ class MATH(DataEnv):
         self.level, self.think = level, think
         # The work is the calculation, and many tasks ask for lowest terms.
         rubric = accuracy_rubric(Math(worked_out=True, reduced=True), think=think)
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:
         """Rows of the level that is asked for."""
         return not self.level or level_of(row.get("level")) == self.level
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The gold answer is ``answer``, or what the solution boxes last."""
-        solution = row.get("solution") or ""
-        answer = row.get("answer")
-        if answer is None:
-            answer = _boxed_last(solution)
-        gold = str(answer).strip()
+        """The reference is what :func:`known_answer` reads."""
+        worked = row.get("solution") or ""
+        solution = "\n\n".join(map(str, worked)) if isinstance(worked, list) else worked
+        reference = known_answer(row, solution)
+        gold = first_answer(reference)
+        field = "question" if row.get("problem") is None and row.get("question") else "problem"
         topic = row.get("type") or row.get("subject")
         level = level_of(row.get("level"))
         metadata = {"level": level, "type": topic}
         return Task(
-            prompt=asked(question_in(row, "problem"), BOXED_ANSWER, think=self.think),
-            reference=gold,
+            prompt=asked(question_in(row, field), BOXED_ANSWER, think=self.think),
+            reference=reference,
             id=id_of(row, "unique_id", default=f"{self.split}-{number}"),
             metadata={key: value for key, value in metadata.items() if value is not None},
             solution=solution
@@ -101,13 +109,3 @@ def level_of(value: Any) -> int | None:
 
 def _boxes(solution: str) -> bool:
     return bool(boxes(solution)[0])
-
-
-def _boxed_last(solution: str) -> str:
-    closed, unclosed = boxes(solution)
-    if not closed or unclosed:
-        raise ValueError(
-            "the row must have an 'answer', or a 'solution' with the answer in \\boxed{}, "
-            f"got the solution {solution[-80:]!r}"
-        )
-    return closed[-1][2]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...verifiers import Verifier
+from ..bad_rows import BadRows, OnBadRows
 from ..data import REMEDY, DataError, Row, Types, placed_rows
 from ..source import Rows
-from ..table import refuse_twice
+from ..table import refuse_reference, refuse_twice
 from ..task import Task
 from ..text_env import TextEnv
 
@@ -32,6 +33,8 @@ class DataEnv(TextEnv):
             ``"sample"``; ``None`` for the sample with a warning.
         split: which split, where the data has several; the sample has one.
         rubric: what judges replies, or a function from the rows to it.
+        on_bad_rows: ``"raise"`` to refuse data with rows that cannot be used, ``"skip"`` to leave
+            these out: a warning lists them, and ``bad_rows`` has them all.
         render_mode: ``"ansi"`` or ``None``.
 
     Attributes:
@@ -55,8 +58,10 @@ class DataEnv(TextEnv):
         split: str,
         rubric: Verifier | Callable[[Sequence[Row]], Verifier],
         *,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
+        bad = BadRows(on_bad_rows)
         if data is None:
             warnings.warn(_warning(type(self).__name__, self.hub), UserWarning, stacklevel=3)
         self.data, self.split = data if data is not None else SAMPLE, split
@@ -65,28 +70,29 @@ class DataEnv(TextEnv):
         if str(place) != hub and not Path(place).is_dir():
             config = ""  # another data set on the hub has other configurations
         placed = placed_rows(
-            place, fields=self.fields, optional=self.optional, split=split, config=config
+            place,
+            fields=self.fields,
+            optional=self.optional,
+            split=split,
+            config=config,
+            bad=bad,
         )
-        rows = [row for _, row in placed]
-        judge = rubric if isinstance(rubric, Verifier) else rubric(rows)
-        found = [
-            (where, self._task(where, row, number))
-            for number, (where, row) in enumerate(placed)
-            if self.wants(row)
-        ]
+        total = len(placed) + len(bad.rows)
+        if not placed:
+            bad.close(str(self.data), total)
+        judge = rubric if isinstance(rubric, Verifier) else rubric([row for _, _, row in placed])
+        wanted = [(index, where, row) for index, where, row in placed if self.wants(row)]
+        if not wanted:
+            raise DataError(f"{self.data} has {total} rows, and none is what was asked for")
+        found = bad.keep(wanted, self._task)
+        found = bad.keep(found, refuse_twice())
+        found = bad.keep(found, refuse_reference(judge))
+        left_out = bad.close(str(self.data), total)
         if not found:
-            raise DataError(f"{self.data} has {len(rows)} rows, and none is what was asked for")
-        refuse_twice(found)
-        self._places = [where for where, _ in found]
-        try:
-            super().__init__(Rows([task for _, task in found]), judge, render_mode=render_mode)
-        except ValueError as error:  # references that cannot be used
-            raise DataError(str(error)) from error
-        del self._places
-
-    def row_name(self, row: int) -> str:
-        """The file, and its line or row."""
-        return self._places[row]
+            raise DataError(f"{self.data}: none of the rows that were asked for can be used")
+        source = Rows([task for _, _, task in found])
+        source.bad_rows = left_out
+        super().__init__(source, judge, checked=True, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:
         """Whether a row is among those that were asked for; all are, by default."""
@@ -108,7 +114,7 @@ class DataEnv(TextEnv):
             ValueError: it cannot be used; the message says what is wrong with it.
         """
 
-    def _task(self, place: str, row: Row, number: int) -> Task:
+    def _task(self, number: int, place: str, row: Row) -> Task:
         try:
             return self.task_of(row, number)
         except (ValueError, TypeError, AttributeError) as error:

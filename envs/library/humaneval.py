@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...sandbox import Sandbox, problem_from_humaneval
 from ...verifiers import Code, Rubric
+from ..bad_rows import OnBadRows
 from ..data import Row
 from ..task import Task
 from .data_env import DataEnv, question_in
@@ -24,6 +25,7 @@ class HumanEval(DataEnv):
     Args:
         data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
         sandbox: where programs run; ``None`` opens one on first use.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -38,10 +40,11 @@ class HumanEval(DataEnv):
         data: str | Path | None = None,
         *,
         sandbox: Sandbox | None = None,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         rubric = Rubric({"accuracy": Code(sandbox)})
-        super().__init__(data, "test", rubric, render_mode=render_mode)
+        super().__init__(data, "test", rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
         """The prompt is the beginning of the program."""

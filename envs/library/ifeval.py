@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ...verifiers import Instructions, Rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, id_of, question_in
@@ -37,6 +38,7 @@ class IFEval(DataEnv):
         split: which split, where the data has several.
         mode: ``"strict"``, or ``"loose"``: also without first and last line, and asterisks.
         partial: pay the share of instructions that are followed.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -55,11 +57,12 @@ class IFEval(DataEnv):
         *,
         mode: Literal["strict", "loose"] = "strict",
         partial: bool = False,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         self._verifier = Instructions(mode=mode, partial=partial)
         rubric = Rubric({"instructions": self._verifier})
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
         """Arguments that are null are none: a table has a column for each."""

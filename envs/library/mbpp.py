@@ -6,17 +6,19 @@ from pathlib import Path
 
 from ...sandbox import Sandbox, problem_from_mbpp
 from ...verifiers import Code, Rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, question_in
 
-_FIELDS = {
-    "task_id": int,
+_FIELDS: dict[str, Types] = {"task_id": (int, str), "code": str, "test_list": list}
+_OPTIONAL: dict[str, Types] = {
     "text": str,
-    "code": str,
-    "test_list": list,
+    "prompt": str,
+    "test_setup_code": str,
+    "test_imports": list,
+    "test": str,
 }
-_OPTIONAL: dict[str, Types] = {"test_setup_code": str, "test_imports": list, "test": str}
 
 
 class MBPP(DataEnv):
@@ -28,9 +30,11 @@ class MBPP(DataEnv):
     End: after one step.
 
     Args:
-        data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
+        data: rows in the layout of the full set (``text``), of the sanitized one or of MBPP+
+            (``prompt``, ``test_imports``): a file, a folder or a hub name; by default, the sample.
         split: which split, where the data has several.
         sandbox: where programs run; ``None`` opens one on first use.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -47,20 +51,23 @@ class MBPP(DataEnv):
         split: str = "test",
         *,
         sandbox: Sandbox | None = None,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         rubric = Rubric({"accuracy": Code(sandbox)})
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def name_of(self, row: Row) -> str:
         """As ``MBPP/11``."""
-        return f"MBPP/{row['task_id']}"
+        return f"MBPP/{str(row['task_id']).removeprefix('Mbpp/')}"
 
     def task_of(self, row: Row, number: int) -> Task:
         """The prompt shows the first test."""
         problem = problem_from_mbpp(row)
+        field = "prompt" if row.get("text") is None and row.get("prompt") else "text"
+        question = question_in(row, field)
         return Task(
-            prompt=f"{question_in(row, 'text')}\nReply with a Python program in a ```python block. "
+            prompt=f"{question}\nReply with a Python program in a ```python block. "
             f"It must pass tests such as:\n\n{row['test_list'][0]}",
             reference=problem,
             id=self.name_of(row),

@@ -7,6 +7,7 @@ from string import ascii_uppercase
 
 from ...verifiers import MultipleChoice as MultipleChoiceVerifier
 from ..accuracy import accuracy_rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..seeding import rng_at
 from ..task import Task
@@ -50,6 +51,7 @@ class MultipleChoice(DataEnv):
             layout, where the right one is first, are always shuffled.
         seed: another seed gives other orders.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -68,11 +70,12 @@ class MultipleChoice(DataEnv):
         shuffle: bool = False,
         seed: int = 0,
         think: bool = False,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         self.shuffle, self.seed, self.think = shuffle, seed, think
         rubric = accuracy_rubric(MultipleChoiceVerifier(), think=think)
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
         """The layout is told by the fields."""

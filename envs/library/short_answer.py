@@ -8,6 +8,7 @@ from typing import Literal
 
 from ...verifiers import ShortAnswer as ShortAnswerVerifier
 from ..accuracy import accuracy_rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, id_of, question_in
@@ -41,6 +42,7 @@ class ShortAnswer(DataEnv):
         split: which split, where the data has several.
         score: ``"em"`` or ``"f1"``.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -60,11 +62,12 @@ class ShortAnswer(DataEnv):
         *,
         score: Literal["em", "f1"] = "em",
         think: bool = False,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         self.think = think
         rubric = accuracy_rubric(ShortAnswerVerifier(score=score), think=think)
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
         """All the known answers are right; each is kept once."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...verifiers import Math, read_number
 from ..accuracy import accuracy_rubric
+from ..bad_rows import OnBadRows
 from ..data import Row, Types
 from ..task import Task
 from .data_env import DataEnv, id_of, question_in
@@ -32,6 +33,7 @@ class SVAMP(DataEnv):
             that is one): a file, a folder or a hub name; by default, the sample.
         split: which split, where the data has several.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
+        on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -48,11 +50,12 @@ class SVAMP(DataEnv):
         split: str = "test",
         *,
         think: bool = False,
+        on_bad_rows: OnBadRows = "raise",
         render_mode: str | None = None,
     ) -> None:
         self.think = think
         rubric = accuracy_rubric(Math(worked_out=True), think=think)
-        super().__init__(data, split, rubric, render_mode=render_mode)
+        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
         """Body and question are two sentences, of which the first may lack its full stop."""

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from assay.envs import DataError, make, register_rows
+from assay.envs import BadRowsWarning, DataError, make, register_rows
 from assay.envs.library import LIBRARY
 from assay.envs.library.data_env import sample_of
-from assay.verifiers import MultipleChoice
+from assay.verifiers import Math, MultipleChoice
 
 REQUIRED = {
     "AIME": ["problem", "answer"],
@@ -119,7 +119,7 @@ def test_an_id_of_zero_is_an_id(tmp_path) -> None:
 
 def test_references_that_cannot_be_used_are_told_by_line_too(tmp_path) -> None:
     row = {"question": "?", "answers": ["!"]}
-    with pytest.raises(DataError, match=r"1 of 10 references[\s\S]*rows\.jsonl, line 3 \("):
+    with pytest.raises(DataError, match=r"rows\.jsonl, line 3 \(.*'!'"):
         with_row(tmp_path, "ShortAnswer", row)
 
 
@@ -191,3 +191,101 @@ def test_a_table_of_ones_own_names_the_line_too(tmp_path) -> None:
 )
 def test_the_minus_of_an_option_is_its_own(options, reply, score) -> None:
     assert MultipleChoice().verify(reply, {"answer": "A", "options": options}).score == score
+
+
+# -- leaving bad rows out --------------------------------------------------------------------------
+
+
+def write(path, rows):
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+PROBLEMS = [
+    {"problem": "One half?", "solution": r"\boxed{\frac12}", "level": "Level 1"},
+    {"problem": "Nothing boxed", "solution": "It is 3.", "level": "Level 1"},
+    {"problem": "No solution at all"},
+    {"problem": 7, "solution": r"\boxed{7}"},
+    {"problem": "Empty reference", "solution": r"\boxed{}"},
+    {"problem": "Seven?", "solution": r"\boxed{7}", "unique_id": "seven"},
+    {"problem": "Eight?", "solution": r"\boxed{8}", "unique_id": "seven"},
+    {"problem": "Nine?", "solution": r"\boxed{9}"},
+]
+
+
+def test_every_bad_row_is_listed_with_its_place_and_reason(tmp_path) -> None:
+    path = write(tmp_path / "rows.jsonl", PROBLEMS)
+    with pytest.raises(DataError) as refused:
+        make("assay/MATH-v0", data=path)
+    message = str(refused.value)
+    assert message.startswith(f"5 of 8 rows of {path} cannot be used; on_bad_rows='skip'")
+    for line, words in ((2, "boxed"), (3, "boxed"), (4, "'problem'"), (5, "test-4"), (7, "line 6")):
+        assert any(f"line {line}" in row and words in row for row in message.splitlines()), line
+
+
+def test_bad_rows_are_left_out_where_asked_and_never_silently(tmp_path) -> None:
+    path = write(tmp_path / "rows.jsonl", PROBLEMS)
+    with pytest.warns(BadRowsWarning, match=r"5 of 8 rows[\s\S]*line 7: the id 'seven'"):
+        env = make("assay/MATH-v0", data=path, on_bad_rows="skip")
+    assert [task.id for task in env.source.tasks] == ["test-0", "seven", "test-7"]
+    assert [row.index for row in env.bad_rows] == [1, 2, 3, 4, 6]
+    assert env.bad_rows[2].place == f"{path}, line 4"
+    assert "7" in env.bad_rows[2].value
+    assert "must be a str, got 7" in env.bad_rows[2].reason
+    assert make("assay/MATH-v0", data="sample").bad_rows == ()
+
+
+def test_a_long_list_of_bad_rows_is_cut(tmp_path) -> None:
+    path = write(tmp_path / "rows.jsonl", [PROBLEMS[0]] + [{"problem": "?"}] * 15)
+    with pytest.warns(BadRowsWarning, match="and 5 more"):
+        env = make("assay/MATH-v0", data=path, on_bad_rows="skip")
+    assert len(env.bad_rows) == 15
+
+
+@pytest.mark.parametrize("rows", [[{"problem": "?"}] * 3, [{"question": "?"}]])
+def test_data_without_a_good_row_is_refused_all_the_same(tmp_path, rows) -> None:
+    path = write(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(DataError, match=r"line 1") as refused:
+        make("assay/MATH-v0", data=path, on_bad_rows="skip")
+    assert "on_bad_rows" not in str(refused.value)
+
+
+def test_rows_that_were_asked_for_and_are_all_bad_are_refused(tmp_path) -> None:
+    rows = [{"problem": "?", "level": 5}, {"problem": "?", "answer": "1", "level": 1}]
+    path = write(tmp_path / "rows.jsonl", rows)
+    with pytest.warns(BadRowsWarning), pytest.raises(DataError, match="that were asked for"):
+        make("assay/MATH-v0", data=path, level=5, on_bad_rows="skip")
+
+
+@pytest.mark.parametrize("policy", ["ignore", "", None])
+def test_another_policy_is_refused(tmp_path, policy) -> None:
+    with pytest.raises(ValueError, match="on_bad_rows"):
+        make("assay/MATH-v0", data="sample", on_bad_rows=policy)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_every_environment_of_rows_leaves_bad_rows_out(tmp_path, name) -> None:
+    rows = sample(name)
+    path = write(tmp_path / "rows.jsonl", [{**rows[0], "odd": 1}, {"other": "fields"}, rows[1]])
+    with pytest.warns(BadRowsWarning, match="1 of 3 rows"):
+        env = make(f"assay/{name}-v0", data=path, on_bad_rows="skip")
+    assert len(env.source.tasks) == 2
+    assert [row.index for row in env.bad_rows] == [1]
+    env.close()
+
+
+def test_rows_of_ones_own_are_left_out_too(tmp_path) -> None:
+    good = [{"question": f"{n} + 1?", "sum": str(n + 1)} for n in range(40)]
+    rows = [{"question": "no sum"}, *good, {"question": "9?", "sum": "nine letters?"}, "text"]
+    register_rows(
+        "test/LeftOut-v0", rows, prompt="{question}", reference="sum", rubric=Math(), test_share=0.1
+    )
+    with pytest.raises(DataError, match="on_bad_rows='skip'"):
+        make("test/LeftOut-v0")
+    with pytest.warns(BadRowsWarning, match="row 0: no column 'sum'"):
+        env = make("test/LeftOut-v0", on_bad_rows="skip")
+    assert {row.index for row in env.bad_rows} >= {0, 42}
+    assert len(env.source.tasks) > 20
+    from_file = write(tmp_path / "mine.jsonl", rows)
+    with pytest.warns(BadRowsWarning, match="line 43: expected a JSON object"):
+        make("test/LeftOut-v0", data=from_file, on_bad_rows="skip")

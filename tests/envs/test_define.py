@@ -196,3 +196,18 @@ def test_environments_over_rows_pickle() -> None:
         env = make(f"rowtests/{name}-v0", seed=3)
         copy = pickle.loads(pickle.dumps(env))
         assert copy.reset(seed=1) == env.reset(seed=1)
+
+
+def test_the_columns_of_a_reference_may_have_other_names() -> None:
+    rows = [{"q": f"About {n}?", "final_answer": str(n), "error": 0.5} for n in range(20)]
+    register_rows(
+        "rowtests/Columns-v0",
+        {"train": rows},
+        prompt="{q}",
+        reference={"answer": "final_answer", "tolerance": "error"},
+        rubric=Math(),
+    )
+    env = make("rowtests/Columns-v0")
+    assert env.task(3).reference == {"answer": "3", "tolerance": 0.5}
+    env.reset(options={"task": 3})
+    assert env.step(r"\boxed{3.4}")[1] == 1.0

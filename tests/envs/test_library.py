@@ -93,6 +93,83 @@ def test_samples_are_read_as_users_files_are() -> None:
     assert again.source.tasks == env.source.tasks
 
 
+ANSWERS = [
+    ({"answer": ["2", "2.0 m"]}, ["2", "2.0 m"], "2", "3"),
+    ({"answers": [r"\frac14", "14"]}, [r"\frac14", "14"], "0.25", "4"),
+    ({"answers": ["9"], "solution": r"\boxed{8}"}, "9", "9", "8"),
+    ({"final_answer": ["$11$"], "error": None, "is_multiple_answer": False}, "$11$", "11", "1"),
+    (
+        {"final_answer": ["1", "-1"], "is_multiple_answer": True, "solution": ["a", "b"]},
+        "1, -1",
+        "-1, 1",
+        "1",
+    ),
+    (
+        {"final_answer": ["0.34"], "error": "1e-2"},
+        {"answer": "0.34", "tolerance": 0.01},
+        "0.346",
+        "0.36",
+    ),
+    ({"answer": 50, "tolerance": 2}, {"answer": "50", "tolerance": 2.0}, "51.5", "53"),
+    (
+        {"answer": "200", "relative_tolerance": 0.1},
+        {"answer": "200", "relative_tolerance": 0.1},
+        "215",
+        "225",
+    ),
+    ({"solution": r"As \boxed{5}.", "tolerance": ""}, "5", "5", "5.01"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reference", "right", "wrong"), ANSWERS)
+def test_math_takes_several_answers_and_the_tolerance_of_a_row(
+    tmp_path, fields, reference, right, wrong
+) -> None:
+    env = over(tmp_path, "MATH", {"question": "How much?", **fields})
+    task = env.task(0)
+    assert task.reference == reference
+    scores = [env.rubric.verify(rf"\boxed{{{text}}}", reference).score for text in (right, wrong)]
+    assert scores == [1.0, 0.0]
+    if "answers" not in fields or "solution" not in fields:
+        assert env.rubric.verify(task.solution, reference).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"answers": []}, "'answers' must hold at least one answer"),
+        ({"answer": ["1", None]}, "an answer must be text or a number, got None"),
+        ({"final_answer": [None], "is_multiple_answer": True}, "must be text or a number"),
+        ({"answer": "1", "tolerance": "wide"}, "'tolerance' must be a number of at least 0"),
+        ({"answer": "1", "tolerance": -1}, "'tolerance' must be a number of at least 0"),
+        ({"final_answer": ["1"], "error": "0.1,0.2"}, "'error' must be a number of at least 0"),
+    ],
+)
+def test_answers_of_math_that_cannot_be_used_are_named(tmp_path, fields, words) -> None:
+    with pytest.raises(DataError, match=words):
+        over(tmp_path, "MATH", {"problem": "How much?", **fields})
+
+
+def test_sanitized_mbpp_and_mbpp_plus_are_read(tmp_path) -> None:
+    row = {
+        "task_id": "Mbpp/16",
+        "prompt": "Write a function to floor a number.",
+        "code": "import math\ndef floor(x):\n  return math.floor(x)",
+        "test_imports": ["import math"],
+        "test_list": ["assert floor(2.5) == math.floor(2.5)"],
+    }
+    env = over(tmp_path, "MBPP", row)
+    task = env.task(0)
+    assert task.id == "MBPP/16"
+    assert task.text.startswith("Write a function to floor a number.\nReply")
+    assert task.reference["setup"] == "import math"
+    assert env.rubric.verify(task.solution, task.reference).score == 1.0
+    wrong = task.solution.replace("math.floor", "math.ceil")
+    assert env.rubric.verify(wrong, task.reference).score == 0.0
+    with pytest.raises(DataError, match="'text' must be text"):
+        over(tmp_path, "MBPP", {**row, "prompt": None})
+
+
 # -- layouts -----------------------------------------------------------------------------------
 
 
@@ -324,7 +401,7 @@ FAULTS = [
     ("ShortAnswer", {"question": "?", "answers": [1]}, "'answers' must be a list of texts, got 1"),
     ("APPS", {"question": "?", "input_output": ""}, "'input_output' must be JSON"),
     ("APPS", {"question": "?", "input_output": "{}"}, "must have 'inputs' and 'outputs'"),
-    ("LiveCodeBench", {"question_content": "?"}, "got no cases"),
+    ("LiveCodeBench", {"question_content": "?"}, "has no test cases"),
     (
         "IFEval",
         {**IFEVAL[1], "kwargs": [{"num_bullets": 2}]},
@@ -434,7 +511,7 @@ def test_the_real_data_are_read(name, file, size) -> None:
     [
         ("ShortAnswer", {"question": "q", "answers": [["a"]]}, r"'answers' .* got \['a'\] in it"),
         ("ShortAnswer", {"question": "q", "context": 5, "answers": ["a"]}, "'context' must be a s"),
-        ("MATH", {"problem": "p", "solution": 5}, "'solution' must be a str, got 5"),
+        ("MATH", {"problem": "p", "solution": 5}, "'solution' must be a str or a list, got 5"),
     ],
 )
 def test_optional_fields_of_another_type_are_told_by_their_row(tmp_path, id_, row, words) -> None:

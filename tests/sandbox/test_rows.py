@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.sandbox import (
     Sandbox,
+    problem_fault,
     problem_from_apps,
     problem_from_humaneval,
     problem_from_livecodebench,
@@ -42,6 +45,8 @@ MBPP = {
 }
 DOUBLE = "class Solution:\n    def double(self, x): return 2 * x"
 FUNCTIONAL = [{"input": "2", "output": "4", "testtype": "functional"}]
+IO = [{"input": "2\n", "output": "4\n"}]
+CALL = [{"input": [2], "output": 4, "fn_name": "double", "type": "function_call"}]
 STDIN = [{"input": "2\n", "output": "4\n", "testtype": "stdin"}]
 LCB = {
     "question_content": "Double.",
@@ -152,7 +157,7 @@ def test_anything_but_one_text_is_refused_unread(packed: str, rule: str) -> None
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        ({}, r"the fields \(none\)"),
+        ({}, r"the fields \(none\)\. A row must have one of these: test_list"),
         ({"question": "?", "answer": 1}, "the fields question, answer"),
         ({**HUMANEVAL, "test": None}, "'test' must be text, got None"),
         ({**HUMANEVAL, "test": "def check(candidate): pass"}, "assert nothing"),
@@ -171,14 +176,41 @@ def test_anything_but_one_text_is_refused_unread(packed: str, rule: str) -> None
         ({"input_output": {"inputs": ["1"], "outputs": [" "]}}, "expects any output"),
         ({"input_output": {"inputs": [1], "outputs": [1], "fn_name": "f"}}, r"inputs\[0\]"),
         ({"input_output": {"inputs": [[1]], "outputs": [1], "fn_name": "f("}}, "named"),
-        ({"public_test_cases": ""}, "got no cases"),
+        ({"public_test_cases": ""}, "has no test cases"),
         ({"public_test_cases": "[1]"}, "a list of cases"),
         ({"public_test_cases": '[{"input": "1"}]'}, "a list of cases"),
-        ({"public_test_cases": STDIN + FUNCTIONAL}, "all have the testtype"),
+        ({"public_test_cases": STDIN + FUNCTIONAL}, "got both"),
         ({"public_test_cases": FUNCTIONAL}, "must be named"),
         ({**LCB, "public_test_cases": [{**FUNCTIONAL[0], "input": "x"}]}, "must be JSON, got 'x'"),
         ({"tests": "x = 1"}, "assert nothing"),
         ({"stdio": []}, "at least one"),
+        ({"tests": []}, "a list of cases"),
+        ({"tests": "[assert"}, "JSON, or a Python literal"),
+        ({"tests": [{"input": "1", "output": "2", "fn_name": ["f"]}]}, "'fn_name' must be"),
+        ({"test_cases": ["x = 1"]}, "asserts nothing"),
+        ({"test_cases": "__import__('os').getpid()"}, "asserts nothing"),
+        ({"verification_info": "{'test_cases': [open('/etc/passwd')]}"}, "a Python literal"),
+        ({"verification_info": "[" * 100_000}, "a Python literal"),
+        (
+            {"verification_info": {"language": "cobol", "test_cases": IO}},
+            "unknown language 'cobol'",
+        ),
+        ({"verification_info": {"language": "cpp", "test_cases": CALL}}, "are for Python"),
+        ({"verification_info": {"answer": "7"}}, "no tests in the fields answer"),
+        ({"test_cases": [*IO, *CALL]}, "got both"),
+        ({"test_cases": [*CALL, {**CALL[0], "fn_name": "g"}]}, "the functions double, g"),
+        ({"test_cases": [{**CALL[0], "fn_name": None}]}, "must be named"),
+        ({"reward_model": {"style": "rule"}}, "no tests in the fields style"),
+        ({"ground_truth": r"\frac{1}{2}"}, "not Python"),
+        ({"official_tests": IO, "generated_checker": "print(1)"}, "not the only right ones"),
+        ({"official_tests": IO, "interaction_format": "Ask."}, "not the only right ones"),
+        ({"official_tests": IO, "input_mode": "file"}, "'input_mode' must be 'stdio'"),
+        ({"official_tests": [], "input_mode": "stdio"}, "a list of cases"),
+        ({"public_tests": {"input": [], "output": []}}, "no test cases"),
+        ({"public_tests": {"input": ["1"], "output": ["2"]}, "input_file": "in"}, "must be empty"),
+        ({"public_tests": {"input": ["1"], "output": []}}, "the same length"),
+        ({"input_output": [{"input": "n = 2", "output": "4"}], "starter_code": DOUBLE}, "Solution"),
+        ({"test": "from solution import double\n", "test_info": []}, "asserts nothing"),
     ],
 )
 def test_a_row_that_cannot_be_used_says_why(row: dict[str, Any], fault: str) -> None:
@@ -186,7 +218,190 @@ def test_a_row_that_cannot_be_used_says_why(row: dict[str, Any], fault: str) -> 
         problem_from_row(row)
 
 
+STDIO = {"stdio": [["2\n", "4\n"]]}
+CALLS = {"calls": {"function": "double", "cases": [[[2], 4]]}}
+PARALLEL = {"inputs": ["2\n"], "outputs": ["4\n"]}
+CHECK = "def check(candidate):\n    assert candidate(2) == 4\n\ncheck(double)"
+TYPED = [{**IO[0], "type": "stdin_stdout", "fn_name": None}]
+FORMS = {
+    "rllm": (PARALLEL, STDIO),
+    "rllm as JSON": (json.dumps(PARALLEL), STDIO),
+    "lists in the singular": ({"input": ["2\n"], "output": ["4\n"]}, STDIO),
+    "PRIME": (
+        {"inputs": ["[2]\n7"], "outputs": ["[4]"], "fn_name": "f"},
+        {"calls": {"function": "f", "cases": [[[[2], 7], 4]]}},
+    ),
+    "codeforces of DeepCoder": ({"problem": "?", "tests": json.dumps(IO)}, STDIO),
+    "primeintellect of DeepCoder": ({"problem": "?", "tests": json.dumps(TYPED)}, STDIO),
+    "a list alone": (IO, STDIO),
+    "lcbv5 of DeepCoder": (
+        {"tests": [{**FUNCTIONAL[0], "metadata": {"func_name": "double"}}], "problem": "?"},
+        CALLS,
+    ),
+    "SYNTHETIC-1": (
+        {"verification_info": json.dumps({"language": "python", "test_cases": TYPED})},
+        STDIO,
+    ),
+    "verifiable-coding-problems": (
+        {"verification_info": repr({"language": "python", "test_cases": CALL}), "problem_id": "1"},
+        CALLS,
+    ),
+    "a method that the question shows": (
+        {
+            "prompt": f"Double a number.\n\n{DOUBLE}",
+            "verification_info": {"language": "python", "test_cases": CALL},
+        },
+        {"calls": {**CALLS["calls"], "function": "Solution.double"}},
+    ),
+    "a method that a message shows": (
+        {
+            "prompt": [{"role": "user", "content": f"Begin with\n{DOUBLE}"}],
+            "reward_model": {"ground_truth": json.dumps(CALL)},
+        },
+        {"calls": {**CALLS["calls"], "function": "Solution.double"}},
+    ),
+    "a class without the method": (
+        {"prompt": "class Solution:\n    def treble(self", "test_cases": CALL},
+        CALLS,
+    ),
+    "another language": (
+        {"verification_info": {"language": "C++", "test_cases": IO}},
+        {**STDIO, "language": "cpp"},
+    ),
+    "AceCode": (
+        {"question": "?", "test_cases": ["assert double(2) == 4"]},
+        {"tests": "assert double(2) == 4"},
+    ),
+    "open-r1/codeforces": (
+        {
+            "official_tests": IO,
+            "generated_tests": 12,
+            "generated_checker": None,
+            "interaction_format": None,
+            "input_mode": "stdio",
+            "language": "python",
+        },
+        STDIO,
+    ),
+    "code_contests": (
+        {
+            "public_tests": {"input": [], "output": []},
+            "private_tests": {"input": ["2\n"], "output": ["4\n"]},
+            "generated_tests": {"input": ["3"], "output": ["6"]},
+            "input_file": "",
+        },
+        {"stdio": [["2\n", "4\n"], ["3", "6"]]},
+    ),
+    "Eurus-2 in verl": (
+        {
+            "data_source": "taco",
+            "prompt": [{"role": "user", "content": "?"}],
+            "ability": "code",
+            "reward_model": {"ground_truth": json.dumps(PARALLEL), "style": "rule"},
+            "extra_info": {"index": 0},
+        },
+        STDIO,
+    ),
+    "code-r1": (
+        {"reward_model": {"ground_truth": json.dumps({"functional": CHECK})}},
+        {"tests": CHECK, "entry_point": "double"},
+    ),
+    "KodCode": (
+        {
+            "question": "?",
+            "solution": "",
+            "test": "def test_it():\n    assert f()",
+            "test_info": [],
+        },
+        {"tests": "def test_it():\n    assert f()"},
+    ),
+    "NeMo Gym": ({"verifier_metadata": None, "unit_tests": PARALLEL}, STDIO),
+    "columns of nulls": ({"test_list": None, "input_output": None, "tests": IO}, STDIO),
+    "our own reference in verl": (
+        {"reward_model": {"ground_truth": json.dumps(CALLS)}, "metadata": {}, "prompt": []},
+        CALLS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_tests_are_read_in_the_form_of_each_data_set(name: str) -> None:
+    row, problem = FORMS[name]
+    found = problem_from_row(row)
+    if "Solution" in str(problem):
+        assert "from typing import *" in found.pop("prompt")
+    assert found == problem
+    if isinstance(row, dict):
+        as_arrays = {
+            key: np.array(value, dtype=object) if isinstance(value, list) else value
+            for key, value in row.items()
+        }
+        assert problem_from_row(as_arrays) == problem_from_row(row)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["tests", "inputs", "outputs", "input", "output", "fn_name"])
+                | st.sampled_from(["test_cases", "metadata", "reward_model", "test", "language"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_a_row_is_a_problem_that_can_be_used_or_a_value_error(row: Any) -> None:
+    for form in (row, json.dumps(row), repr(row)):
+        try:
+            problem = problem_from_row(form)
+        except ValueError:
+            continue
+        assert not problem_fault(problem)
+
+
+def test_a_literal_is_parsed_only_if_that_is_cheap() -> None:
+    cases = {"test_cases": [{"input": "1 " * 10**6, "output": "2"}]}
+    assert problem_from_row({"verification_info": repr(cases)})["stdio"][0][1] == "2"
+    for parts in ("1," * 10**6, "-" * 10**6, "1+" * 10**6, "'a' " * 10**6, "(" * 10**6):
+        with pytest.raises(ValueError, match="of at most 100,000 parts"):
+            problem_from_row({"verification_info": f"{{'x': [{parts}1]}} {{"})
+
+
+def test_tests_that_are_nested_too_deeply_are_refused() -> None:
+    row: dict[str, Any] = {"inputs": ["1"], "outputs": ["2"]}
+    for _ in range(5000):
+        row = {"tests": row}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        problem_from_row(row)
+
+
+METHOD = {
+    "task_id": "add-lists",
+    "prompt": "from typing import *\n\nclass Node:\n    def __init__(self, value):\n"
+    "        self.value = value\n\ndef node(value):\n    return Node(value)\n\n"
+    "def same(a, b):\n    return a.value == b.value\n",
+    "entry_point": "Solution().add",
+    "test": "def check(candidate):\n"
+    "    assert same(candidate(one = node(2), other = node(3)), node(5))\n",
+    "input_output": [{"input": "one = [2], other = [3]", "output": "[5]"}],
+}
+ADD = "class Solution:\n    def add(self, one: Optional[Node], other) -> List[int]:\n        "
+
 ROWS = [
+    (METHOD, ADD + "return Node(one.value + other.value)", ADD + "return Node(one.value)"),
+    (METHOD, ADD + "return node(one.value + other.value)", "def add(one, other): return node(5)"),
+    (FORMS["code-r1"][0], "def double(x): return 2 * x", "def double(x): return x"),
+    (FORMS["AceCode"][0], "def double(x): return 2 * x", "def double(x): return x"),
+    (
+        {"test": "from solution import double\n\ndef test_two():\n    assert double(2) == 4\n"},
+        "def double(x): return 2 * x",
+        "def double(x): return x",
+    ),
     (HUMANEVAL, "    return 2 * x\n", "    return x\n"),
     (MBPP, "def double(x): return 2 * x", "def double(x): return 4"),
     (LCB, DOUBLE, DOUBLE.replace("2", "3")),

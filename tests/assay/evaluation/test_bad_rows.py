@@ -1,0 +1,55 @@
+"""Rows that cannot be used, on the command line: refused and listed, or left out and recorded."""
+
+import json
+
+import pytest
+
+# The command line shows warnings itself; the tests' own rule would make errors of them.
+pytestmark = pytest.mark.filterwarnings("always")
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    good = [{"problem": f"{n} + {n} =", "answer": str(2 * n)} for n in range(4)]
+    bad = [{"problem": "Nothing is boxed"}, {"problem": "Half?", "solution": r"\boxed{}"}]
+    path.write_text("\n".join(map(json.dumps, [*good, *bad])))
+    return path
+
+
+def test_bad_rows_are_listed_and_nothing_runs(run, rows, tmp_path) -> None:
+    code, _, told = run("eval", "assay/MATH-v0", "-p", "mine_for_eval:silent", "--data", rows)
+    assert code == 2
+    assert "2 of 6 rows" in told
+    assert "line 5" in told
+    assert "line 6" in told
+    assert "on_bad_rows='skip'" in told
+    assert not (tmp_path / "runs").exists()
+
+
+def test_rows_that_are_left_out_are_told_and_stand_in_the_record(run, rows, tmp_path) -> None:
+    skip = ("--data", rows, "--set", "on_bad_rows=skip", "-o", "run")
+    code, shown, told = run("eval", "assay/MATH-v0", "-p", "mine_for_eval:torn", *skip)
+    assert code == 0, shown
+    assert "2 of 6 rows" in told
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    left_out = record["environment"]["bad_rows"]
+    assert left_out["left_out"] == 2
+    assert [row["index"] for row in left_out["first"]] == [4, 5]
+    assert "boxed" in left_out["first"][0]["reason"]
+    assert record["data"]["tasks"] == 4
+
+
+def test_completions_are_scored_and_the_environment_audited_without_bad_rows(
+    run, rows, tmp_path
+) -> None:
+    completions = tmp_path / "completions.jsonl"
+    lines = [{"task": n, "completion": rf"\boxed{{{2 * n}}}"} for n in range(4)]
+    completions.write_text("\n".join(map(json.dumps, lines)))
+    skip = ("--data", rows, "--set", "on_bad_rows=skip")
+    assert run("score", "assay/MATH-v0", completions, "--data", rows)[0] == 2
+    code, shown, told = run("score", "assay/MATH-v0", completions, *skip)
+    assert code == 0, shown
+    assert "2 of 6 rows" in told
+    code, _, told = run("audit", "assay/MATH-v0", *skip, "--check", "references")
+    assert code == 0, told

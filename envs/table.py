@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from .data import REMEDY, DataError, Row, placed_rows
+from .data_error import SplitError
 from .seeding import rng_at, share
 from .source import Generated, Rows, Source, Split
+from .split_files import file_split, find_split, is_for_evaluation, no_split
 from .task import Conversation, Task
 from .template import fill
 
@@ -21,6 +23,19 @@ Table = Place | Mapping[Split, Place]
 
 Draw = Callable[[np.random.Generator], Row]
 """Makes one row."""
+
+
+class Parting(NamedTuple):
+    """The rule by which the hash of a prompt puts it into a split.
+
+    Attributes:
+        test_share: the share of prompts that are for ``test``.
+        salt: another one parts the prompts into other splits.
+    """
+
+    test_share: float
+    salt: str
+
 
 _FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
@@ -76,27 +91,29 @@ class Drawn:
 
 
 def generated(
-    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, share: float
+    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, rule: Parting
 ) -> Source:
-    """Tasks without end."""
-    return Generated(make, name=name, split=split, seed=seed, test_share=share)
+    """Return tasks without end."""
+    share, salt = rule
+    return Generated(make, name=name, split=split, seed=seed, test_share=share, salt=salt)
 
 
 def read_table(
-    name: str, table: Table, to_task: Callable[[Row], Task], split: Split, seed: int, part: float
+    name: str, table: Table, to_task: Callable[[Row], Task], split: Split, seed: int, rule: Parting
 ) -> Source:
-    """The tasks of one split.
+    """Return the tasks of one split.
 
-    Rows that are given by split stay so, and so do those of a folder or a hub. Of a list or a
-    file a row belongs to the split that its prompt hashes to.
+    Rows that are given by split stay so, and so do those of a folder, of a hub and of a file whose
+    name says that it is for evaluation. Of a list or another file a row belongs to the split that
+    its prompt hashes to, white space aside, whatever the environment is called.
 
     Args:
-        name: sets this environment's split apart from another's.
+        name: the environment, for errors and the order of the rows.
         table: the rows.
         to_task: a row's task.
         split: ``train`` or ``test``.
         seed: 0 keeps the order of the rows; another one shuffles them.
-        part: the share of the rows of a list or file that are for ``test``.
+        rule: parts the rows of a list or file.
 
     Raises:
         DataError: the rows cannot be read, or one makes no task.
@@ -106,36 +123,48 @@ def read_table(
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
     if isinstance(table, Mapping):
         if split not in table:
-            raise DataError(f"{name} has no split {split!r}; it has {', '.join(table)}")
+            raise no_split(name, split, list(table))
         place: Place = table[split]
-        whole = True
+        kind, whole = str(split), True
     else:
         place = table
-        whole = isinstance(place, str | Path) and not Path(place).is_file()
+        kind, whole = _kind(place, split)
     placed: Iterable[tuple[str, Row]] = (
-        placed_rows(place, fields={}, split=split)
+        placed_rows(place, fields={}, split=kind)
         if isinstance(place, str | Path)
         else ((f"{name}: row {number}", row) for number, row in enumerate(place))
     )
     tasks = [
         (where, _task(where, number, to_task, row)) for number, (where, row) in enumerate(placed)
     ]
-    of_split = [(w, task) for w, task in tasks if whole or _split_of(name, task, part) == split]
+    of_split = [(w, task) for w, task in tasks if whole or _split_of(task, rule) == split]
     if not of_split:
-        raise DataError(
+        raise SplitError(
             f"{name}: none of {len(tasks)} rows is in the split {split!r}, since "
-            f"{part:.0%} of them, by the hash of the prompt, are for 'test'. Give more rows, or "
-            "rows by split: {'train': ..., 'test': ...}"
+            f"{rule.test_share:.0%} of them, by the hash of the prompt, are for 'test'. Give more "
+            "rows, or rows by split: {'train': ..., 'test': ...}",
+            [other for other in get_args(Split) if other != split],
         )
     refuse_twice(of_split)
     kept = [task for _, task in of_split]
     if seed:
         kept = [kept[i] for i in rng_at(name, "order", seed).permutation(len(kept))]
-    return Rows(kept)
+    return Rows(kept, kind)
 
 
-def _split_of(name: str, task: Task, part: float) -> Split:
-    return "test" if share("split", name, task.text) < part else "train"
+def _kind(place: Place, split: Split) -> tuple[str, bool]:
+    """The split to read, and whether it is all that is read."""
+    if not isinstance(place, str | Path):
+        return split, False
+    if Path(place).is_file():
+        whole = is_for_evaluation(file_split(Path(place)))
+        return (find_split(place, split), True) if whole else (split, False)
+    return find_split(place, split), True
+
+
+def _split_of(task: Task, rule: Parting) -> Split:
+    prompt = " ".join(task.text.split())
+    return "test" if share("split", rule.salt, prompt) < rule.test_share else "train"
 
 
 def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> Task:

@@ -34,7 +34,7 @@ class AMC(DataEnv):
         data: rows with ``problem`` and ``answer``: a number, or, where all rows have
             ``choices``, a letter, an index from 0, or the text of an option; perhaps ``year``,
             ``id``: a file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         render_mode: ``"ansi"`` or ``None``.
 
@@ -45,11 +45,12 @@ class AMC(DataEnv):
     fields = _FIELDS
     optional = _OPTIONAL
     hub = "AI-MO/aimo-validation-amc"
+    benchmark = True
 
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "train",
+        split: str | None = None,
         *,
         think: bool = False,
         render_mode: str | None = None,

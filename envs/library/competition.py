@@ -38,7 +38,7 @@ class MATH(DataEnv):
             last ``\boxed{}``, ``level``, ``type``), or in that of MATH-500 (``answer`` and
             ``subject``): a file, a folder or a hub name, with the subject as its configuration;
             by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         level: only problems of this level, from 1 to 5; 0 for all.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         render_mode: ``"ansi"`` or ``None``.
@@ -55,7 +55,7 @@ class MATH(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         level: int = 0,
         think: bool = False,

@@ -32,6 +32,7 @@ class HumanEval(DataEnv):
 
     fields = _FIELDS
     hub = "openai/openai_humaneval"
+    benchmark = True
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class MBPP(DataEnv):
 
     Args:
         data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         sandbox: where programs run; ``None`` opens one on first use.
         render_mode: ``"ansi"`` or ``None``.
 
@@ -44,7 +44,7 @@ class MBPP(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         sandbox: Sandbox | None = None,
         render_mode: str | None = None,

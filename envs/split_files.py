@@ -53,7 +53,7 @@ def file_split(path: Path) -> str:
         >>> file_split(Path("gsm8k/test/0000.parquet")), file_split(Path("test/rows.jsonl"))
         ('test', '')
     """
-    stem = path.name.partition(".")[0]
+    stem = _stem(path)
     numbered = not re.search(r"[a-z]", stem.lower().replace("of", ""))
     return split_kind(stem) or (_folder_split(path.parent) if numbered else "")
 
@@ -203,6 +203,10 @@ def _data_files(folder: Path) -> list[Path]:
     return [file for file in found if file.name.endswith(SUFFIXES)]
 
 
+def _stem(file: Path) -> str:
+    return re.sub(r"\.(jsonl|json|parquet)(\.gz)?$", "", file.name)
+
+
 def _first_word(file: Path) -> str:
     return re.split(r"[-_.]", file.name)[0]
 
@@ -211,8 +215,8 @@ def _splits_in(folder: Path, config: str) -> list[str]:
     """The splits that the names of a folder's files say, if any says one."""
     for inner in _places(folder, config):
         files = _data_files(inner)
-        if any(split_kind(file.name.partition(".")[0]) for file in files):
-            names = (split_kind(f.name.partition(".")[0]) or _first_word(f) for f in files)
+        if any(split_kind(_stem(file)) for file in files):
+            names = (split_kind(_stem(f)) or _first_word(f) for f in files)
             return list(dict.fromkeys(names))
     return []
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .data_error import DataError
+from .data_error import DataError as DataError
 from .split_files import (
     SUFFIXES,
     files_of,

@@ -148,12 +148,14 @@ def splits_of(rollout: Rollout, held_out: Rollout | None, config: GRPOConfig) ->
     if isinstance(rollout, Refill):
         rollout = rollout.rollout
     found: dict[str, Any] = {}
-    if isinstance(rollout, ScheduledTasks | SampledTasks):
-        found["train"] = rollout.env.source.split
+    train = rollout.env.source if isinstance(rollout, ScheduledTasks | SampledTasks) else None
+    if train is not None:
+        found["train"] = train.split
     if isinstance(held_out, HeldOutTasks):
-        found["held_out"] = held_out.env.source.split
-        if "train" in found:
+        source = held_out.env.source
+        found["held_out"] = source.split
+        if train is not None:
             found["overlap"] = refuse_overlap(
-                rollout.env.source, held_out.env.source, held_out.tasks, allow=config.allow_overlap
+                train, source, held_out.tasks, allow=config.allow_overlap
             )
     return found

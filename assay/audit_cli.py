@@ -22,7 +22,6 @@ from .envs import (
     TextEnv,
     audit,
     compare,
-    make,
     read_completions,
     read_referenced,
     refuse_unwritable,
@@ -31,7 +30,7 @@ from .envs import (
     write_json,
 )
 from .envs.data import read_jsonl
-from .naming import Named, named
+from .naming import Named, make_to_judge, named
 from .rescore_cli import diff_runs
 
 _NAME_HELP = (
@@ -89,7 +88,9 @@ def audit_command(
     is_env = isinstance(found.thing, TextEnv)
     if other is not None and not is_env:
         raise ValueError("--other goes with an environment: a verifier has no splits")
-    twin = make(found.name, **{**options, "data": other}) if other is not None else None
+    twin = None
+    if other is not None:
+        twin, _ = make_to_judge(found.name, {**options, "data": other}, answers=True)
     samples = () if is_env or data is None else _samples(data)
     try:
         with _progress() as bar:

@@ -20,7 +20,6 @@ from .demo import demo
 from .envs import (
     Scored,
     UnknownEnvironment,
-    make,
     read_completions,
     read_scored,
     refuse_unwritable,
@@ -30,7 +29,7 @@ from .envs import (
 from .eval_cli import eval_command
 from .family_cli import family_app
 from .gallery import list_command
-from .naming import found_here
+from .naming import found_here, make_to_judge
 from .new_cli import new_command
 from .rescore_cli import rescore_command
 from .sandbox import SandboxError
@@ -111,7 +110,7 @@ def score_file(
         refuse_unwritable(out_path)
         if out_path.exists() and not resume:
             raise ValueError(f"{out_path} exists: give another --out, or --resume to complete it")
-    made = make(found_here(env), **kwargs)
+    made, _ = make_to_judge(found_here(env), kwargs, answers=True)
     try:
         rows = read_completions(file, made.source)
         known = read_scored(out_path) if out_path and out_path.exists() else []

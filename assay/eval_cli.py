@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .arguments import settings
 from .console import err, out, say
-from .envs import EpisodeGroup, Task, TextEnv, arguments, make
+from .envs import EpisodeGroup, Task, TextEnv
 from .evaluation import (
     FilePlayer,
     Plan,
@@ -34,7 +34,7 @@ from .evaluation import (
 from .evaluation.named_policy import FORMS
 from .evaluation.run_files import SUMMARY, write_json
 from .evaluation.show import tables
-from .naming import found_here
+from .naming import found_here, make_to_judge
 
 _AT_ONCE = 256
 """Replies of a batch, about: what a kill can cost."""
@@ -106,13 +106,13 @@ def eval_command(
     What is done is on disk; after a kill or Ctrl-C --resume goes on as if nothing had happened.
     Exit code 1: some replies have no score, through no fault of the policy.
     """
-    kwargs = _arguments(env, policy, settings(setting or []), data)
+    kwargs = settings(setting or []) if data is None else {**settings(setting or []), "data": data}
     directory = out_path or Path("runs") / f"eval-{env.rpartition('/')[2]}"
     sampling = Sampling(
         model, max_tokens, temperature, top_p, concurrency, retries, timeout, api_key_env, device,
         settings(field or [], flag="--field"),
     )  # fmt: skip
-    made = make(found_here(env), **kwargs)
+    made, kwargs = make_to_judge(found_here(env), kwargs, answers=Path(policy).is_file())
     try:
         player = named_player(policy, made, sampling)
         tasks, counts = _asked(made, player, n, limit, task or [], shuffle, seed)
@@ -174,15 +174,6 @@ def finish(
             to=err,
         )
         raise typer.Exit(1)
-
-
-def _arguments(env: str, policy: str, kwargs: dict[str, Any], data: str | None) -> dict[str, Any]:
-    """The environment's; a policy that answers now is asked the tasks that none trains on."""
-    if data is not None:
-        kwargs = {**kwargs, "data": data}
-    if "split" in kwargs or Path(policy).is_file() or "split" not in arguments(found_here(env)):
-        return kwargs
-    return {**kwargs, "split": "test"}
 
 
 def _asked(

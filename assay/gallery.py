@@ -26,7 +26,8 @@ from .envs import (
     specs,
 )
 from .envs.library import LIBRARY
-from .envs.library.data_env import SAMPLE, DataEnv
+from .envs.library.data_env import DataEnv
+from .envs.splits import SAMPLE
 
 _PREFACE = f"""\
 Made by `assay list --markdown` from the docstrings and from the first task of each environment.

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .envs import Source, Split, TextEnv, arguments, make
+from .envs import EnvSpec, Source, Split, TextEnv, arguments, make
 from .envs.audit_subject import Sibling
-from .envs.library.data_env import SAMPLE
+from .envs.data_error import SplitError
+from .envs.splits import SAMPLE, make_for
 from .verifiers import FunctionVerifier, Verifier
 
 FORMS = (
@@ -92,6 +93,26 @@ def found_here(id_: str) -> str:
     return id_
 
 
+def make_to_judge(
+    id_: str | EnvSpec, kwargs: Mapping[str, Any], *, answers: bool
+) -> tuple[TextEnv, dict[str, Any]]:
+    """Make an environment whose ``test`` tasks are asked, and return its arguments too.
+
+    Args:
+        id_: of the environment.
+        kwargs: its arguments.
+        answers: whether there are answers already. They may be to any split, so the environment
+            keeps its own default, and only data of several splits is taken at ``test``.
+    """
+    if answers:
+        try:
+            return make(id_, **kwargs), dict(kwargs)
+        except SplitError:
+            if "split" in kwargs:
+                raise
+    return make_for("test", id_, kwargs)
+
+
 def _imported(module: str) -> Any:
     """A module, also of the folder that the command was given in."""
     found_here(f"{module}:")
@@ -104,7 +125,7 @@ def _imported(module: str) -> Any:
 
 
 def _environment(id_: str, options: dict[str, Any]) -> Named:
-    env = make(id_, **options)
+    env, _ = make_to_judge(id_, options, answers=True)
     takes = arguments(id_)
     several = "split" in takes and not _is_one_split(env)
 

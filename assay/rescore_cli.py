@@ -17,7 +17,6 @@ from .envs import (
     EnvSpec,
     EpisodeGroup,
     TextEnv,
-    make,
     refuse_unwritable,
     shortened,
     write_json,
@@ -42,7 +41,7 @@ from .evaluation import (
     task_now,
     with_references_of,
 )
-from .naming import found_here
+from .naming import found_here, make_to_judge
 
 
 def rescore_command(
@@ -106,7 +105,8 @@ def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str
     spec = told["spec"]
     if spec is not None:
         found_here(f"{spec['module']}:")
-    made = make(EnvSpec.from_json(spec) if spec is not None else found_here(name), **kwargs)
+    subject = EnvSpec.from_json(spec) if spec is not None else found_here(name)
+    made, kwargs = make_to_judge(subject, kwargs, answers=True)
     return made, environment_record(name, kwargs, made)
 
 

@@ -22,9 +22,10 @@ class TrainConfig(GRPOConfig):
         env_args: arguments of the environment.
         levels: mix these values of one of the environment's arguments, ``{"digits": [1, 2, 3]}``.
             Where tasks never end, a curriculum chooses among them.
-        data: where the environment's tasks are, if it reads any: a file, a folder, a hub name.
-        held_out_data: the same for the tasks of evaluation. Environments that make their tasks
-            have held-out ones of their own.
+        data: where the environment's tasks are, if it reads any: a file, a folder, a hub name. Of
+            several splits it takes ``train``.
+        held_out_data: the same for the tasks of evaluation; of several splits it takes ``test``.
+            By default the split ``test`` of ``data`` or of the environment, if it has one.
         held_out: how many tasks to evaluate on.
         curriculum: which tasks a step takes: ``uniform`` all in turn; ``easy_to_hard`` the
             easiest first; ``target_rate`` those solved about as often as ``curriculum_target``;
@@ -184,20 +185,10 @@ def _check_tasks(config: TrainConfig) -> None:
                 f"{name}={getattr(config, name)!r} has no effect with eval_every=0, as nothing is "
                 f"evaluated: leave it at {default}, or set eval_every above 0"
             )
-    if config.data is not None and config.data == config.held_out_data:
-        raise ValueError(
-            f"data and held_out_data are both {config.data!r}: evaluation would be on the tasks "
-            "that are trained on"
-        )
     for name in set(config.levels or ()) & set(config.env_args):
         raise ValueError(f"env_args and levels both have {name}: give one of them")
     if "data" in config.env_args:
         raise ValueError("env_args has data: give it as data")
-    if config.env_args.get("split") == "test" and config.eval_every and not config.held_out_data:
-        raise ValueError(
-            "env_args has split='test': training would be on the tasks to evaluate on. Leave it "
-            "out, or set eval_every to 0"
-        )
 
 
 def _check_model(config: TrainConfig) -> None:

@@ -64,7 +64,17 @@ def groups() -> dict[str, list[str]]:
 
 
 _GROUPS: dict[str, tuple[str, ...]] = {
-    "Tasks": ("env", "env_args", "levels", "data", "held_out_data", "held_out"),
+    "Tasks": (
+        "env",
+        "env_args",
+        "levels",
+        "data",
+        "held_out_data",
+        "held_out",
+        "allow_test_split",
+        "allow_overlap",
+        "allow_sample",
+    ),
     "Curriculum": tuple(n for n in TrainConfig.__annotations__ if n.startswith("curriculum")),
     "Model": (
         "model",

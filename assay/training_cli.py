@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Column, Table
 
 from .console import add_row, out, say
 from .envs import TextEnv, arguments, levels, make
-from .envs.bad_rows import bad_rows_record
+from .envs.bad_rows import BadRow, bad_rows_record
+from .envs.data_error import SplitError
+from .envs.splits import have_same_prompts, make_for
 from .naming import found_here
 
 if TYPE_CHECKING:
@@ -133,22 +135,24 @@ def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
 
 
 def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
-    from .grpo import World, held_out_tasks, load_model, plot_learning_curve
+    from .grpo import World, held_out_tasks, load_model, plot_learning_curve, training_tasks
+    from .grpo.run.tasks import splits_of
     from .train_settings import write_stored
 
     found_here(config.env)
-    data = {} if config.data is None else {"data": config.data}
-    train_env = _made(config, data)
+    train_env = _made("train", config, config.data, config.env_args)
     test_env = None
     try:
-        test_env = _held_out_env(config) if config.eval_every else None
+        sampler = config.sampler(train_env.source)
+        rollout = training_tasks(train_env, config.learner(), sampler)
+        test_env = _held_out_env(config, train_env) if config.eval_every else None
         if test_env is None and config.eval_every:
             config = _without_evaluation(config, chosen)
         # First what may be refused without reading gigabytes of weights.
         held_out = None
         if test_env:
             held_out = held_out_tasks(test_env, config.held_out, group_size=config.eval_samples)
-        sampler = config.sampler(train_env.source)
+            splits_of(rollout, held_out, config.learner())
         world = World.join()
         loaded, tokenizer = load_model(
             config.model,
@@ -159,7 +163,9 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             gradient_checkpointing=config.gradient_checkpointing,
         )
         refuse_length(loaded, config.max_new_tokens)
-        learner = _learner(config, loaded, tokenizer, train_env, sampler, held_out, resume, world)
+        learner = _learner(
+            config, loaded, tokenizer, rollout, held_out, train_env.bad_rows, resume, world
+        )
         if world.is_main:
             write_stored(config)
         learner.train()
@@ -183,21 +189,20 @@ def _learner(
     config: TrainConfig,
     model: Any,
     tokenizer: Any,
-    env: TextEnv,
-    sampler: Any,
+    rollout: Any,
     held_out: Any,
+    bad_rows: Sequence[BadRow],
     resume: bool,
     world: World,
 ) -> Learner:
-    from .grpo import Learner, training_tasks
+    from .grpo import Learner
 
-    settings = config.learner()
-    left_out = {"bad_rows": bad_rows_record(env.bad_rows)} if env.bad_rows else {}
+    left_out = {"bad_rows": bad_rows_record(bad_rows)} if bad_rows else {}
     return Learner(
         model,
         tokenizer,
-        training_tasks(env, settings, sampler),
-        settings,
+        rollout,
+        config.learner(),
         config.out_dir,
         held_out=held_out,
         resume=resume,
@@ -223,22 +228,34 @@ def refuse_length(model: Any, max_new_tokens: int) -> None:
         )
 
 
-def _made(config: TrainConfig, more: Mapping[str, Any]) -> TextEnv:
-    """The environment, with arguments beside its own."""
-    args = {**config.env_args, **more}
-    if config.levels is None:
-        return make(config.env, **args)
-    return levels(config.env, **args, **config.levels)
+def _made(
+    role: Literal["train", "test"],
+    config: TrainConfig,
+    data: str | None,
+    env_args: Mapping[str, Any],
+) -> TextEnv:
+    """The environment to train or to evaluate on."""
+    args = {**env_args, **({} if data is None else {"data": data}), **(config.levels or {})}
+    build = make if config.levels is None else levels
+    allowed = role == "train" and config.allow_test_split
+    return make_for(role, config.env, args, any_split=allowed, build=build)[0]
 
 
-def _held_out_env(config: TrainConfig) -> TextEnv | None:
-    """The tasks to evaluate on, or None where none are sure to be others than those trained on."""
-    takes = arguments(config.env)
+def _held_out_env(config: TrainConfig, train_env: TextEnv) -> TextEnv | None:
+    """The tasks to evaluate on, or None if there are no others than those trained on."""
+    args = {name: value for name, value in config.env_args.items() if name != "split"}
     if config.held_out_data is not None:
-        return _made(config, {"data": config.held_out_data})
-    if "split" in takes and "data" not in takes:
-        return _made(config, {"split": "test"})
-    return None
+        return _made("test", config, config.held_out_data, args)
+    if "split" not in arguments(config.env):
+        return None
+    try:
+        env = _made("test", config, config.data, args)
+    except SplitError:
+        return None
+    if have_same_prompts(env.source, train_env.source):  # a file has no other split
+        env.close()
+        return None
+    return env
 
 
 def _without_evaluation(config: TrainConfig, chosen: set[str]) -> TrainConfig:

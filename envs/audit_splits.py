@@ -68,7 +68,7 @@ def _enough(train: Source, test: Source, most: int) -> int:
     both = (train, test)
     if not all(type(source) is Generated for source in both):
         return most
-    rules = {(s.name, s.test_share) for s in both if isinstance(s, Generated)}
+    rules = {(s.salt, s.test_share) for s in both if isinstance(s, Generated)}
     parted = len(rules) == 1 and [s.split for s in both if isinstance(s, Generated)] == [*_SPLITS]
     return max(10, int(most * rules.pop()[1])) if parted else most
 
@@ -127,7 +127,12 @@ def sibling_of(source: Source) -> Any:
 
     def sibling(split: Split, seed: int) -> Source:
         return Generated(
-            source.make, name=source.name, split=split, seed=seed, test_share=source.test_share
+            source.make,
+            name=source.name,
+            split=split,
+            seed=seed,
+            test_share=source.test_share,
+            salt=source.salt,
         )
 
     return sibling

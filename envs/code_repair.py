@@ -14,6 +14,8 @@ from ..verifiers.form.call import Call
 from ..verifiers.form.json_text import NotJson
 from .data import DataError, read_rows
 from .source import Rows, Split
+from .split_files import find_split
+from .splits import SAMPLE
 from .state import State, Turn
 from .task import Task
 from .tools.calls import read_calls, written_call
@@ -63,7 +65,7 @@ class CodeRepair(ToolEnv):
         data: a JSONL file, a folder saved by ``datasets`` or a hub name, with rows that have
             ``description``, ``buggy_code``, ``tests``, ``hidden_tests`` and ``entry_point``, and
             may have ``id`` and ``solution``; empty for a small sample that is shipped.
-        split: which split, where the data has several; the sample has both.
+        split: the split to read if the data has several; the sample has both.
         max_turns: of the policy's, in one episode.
         tell: how the policy is told of the tools, as for a ToolEnv; ``"template"`` for trainers
             that give them to the chat template, as TRL does.
@@ -87,7 +89,8 @@ class CodeRepair(ToolEnv):
         render_mode: str | None = None,
     ) -> None:
         self.data = data
-        rows = read_rows(data, fields=_FIELDS, split=split) if str(data) else sample(split)
+        read = find_split(data, split) if str(data) else SAMPLE
+        rows = read_rows(data, fields=_FIELDS, split=read) if str(data) else sample(split)
         tasks = [
             _task(row, i, f"{data or 'the sample'}, row {i}", max_turns)
             for i, row in enumerate(rows)
@@ -96,7 +99,7 @@ class CodeRepair(ToolEnv):
         # Rubric and tools share one sandbox, so that its slots are warm for both.
         box = sandbox or (Sandbox() if limits is None else Sandbox(limits=limits))
         super().__init__(
-            Rows(tasks),
+            Rows(tasks, read),
             Rubric({"accuracy": Submission(box, limits)}),
             tools=[
                 FileTools(space),

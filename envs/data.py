@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,17 +12,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .bad_rows import BadRows
 
+from .data_error import DataError as DataError
+from .split_files import (
+    SUFFIXES,
+    files_of,
+    from_cache_if_offline,
+    hub_splits,
+    is_hub_name,
+    is_saved,
+    no_split,
+)
+
 Row = Mapping[str, Any]
 Types = type | tuple[type, ...]
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".parquet")
-"""Of the files that are read as data."""
-
 REMEDY = "Correct or remove this row"
-
-
-class DataError(ValueError):
-    """Data cannot be read. The message names the place, the rule and the remedy."""
 
 
 def read_rows(
@@ -43,7 +46,7 @@ def read_rows(
             a data set on the Hugging Face hub, such as ``"openai/gsm8k"``, where needed with its
             configuration, as in ``"cais/mmlu:anatomy"``.
         fields: what every row must have: names, and the type of each value, or several types.
-        split: which split, where ``data`` has several; a file has one.
+        split: the split to read if ``data`` has several; a file is one.
         config: which configuration of a hub data set, where ``data`` names none.
         optional: the types of what a row may have; null stands for nothing there.
 
@@ -84,11 +87,11 @@ def _rows(path: Path, split: str, config: str) -> Iterable[tuple[str, Any]]:
     """Each row's place, for messages, and the row."""
     if path.is_file():
         return _read_file(path)
-    if path.is_dir() and not _is_saved(path):
-        files = _files_of(path, split, config)
+    if path.is_dir() and not is_saved(path):
+        files = files_of(path, split, config)
         if files:
             return (row for file in files for row in _read_file(file))
-    if path.is_dir() or _is_hub_name(str(path)):
+    if path.is_dir() or is_hub_name(str(path)):
         named = _read_datasets(str(path), split, config)
         return ((f"{path}, row {i}", row) for i, row in enumerate(named))
     raise DataError(
@@ -132,23 +135,6 @@ def _read_parquet(path: Path) -> Iterable[tuple[str, Any]]:
     except (ArrowException, OSError) as error:
         raise DataError(f"{path}: not a whole Parquet file ({error})") from error
     return ((f"{path}, row {i}", row) for i, row in enumerate(rows))
-
-
-def _is_saved(folder: Path) -> bool:
-    return (folder / "state.json").exists() or (folder / "dataset_dict.json").exists()
-
-
-def _files_of(folder: Path, split: str, config: str) -> list[Path]:
-    """The files of a split in a folder, or in its folder of a configuration or of the data."""
-    for inner in (folder, folder / config, folder / "data"):
-        files = [
-            file
-            for file in sorted(inner.iterdir() if inner.is_dir() else ())
-            if file.name.endswith(SUFFIXES) and re.split(r"[-_.]", file.name)[0] == split
-        ]
-        if files:
-            return files
-    return []
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
@@ -232,12 +218,6 @@ def _half_pair(value: Any) -> str | None:
     return next((found for one in inner if (found := _half_pair(one)) is not None), None)
 
 
-def _is_hub_name(name: str) -> bool:
-    # A path that was mistyped has a suffix or a leading dot or slash; a hub name has neither.
-    parts = name.split("/")
-    return len(parts) == 2 and all(parts) and not name.endswith((*SUFFIXES, ".gz"))
-
-
 def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
     if not Path(name).is_dir():
         name, _, named = name.partition(":")
@@ -250,12 +230,15 @@ def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
             "or give a JSONL file"
         ) from error
     try:
-        if _is_saved(Path(name)):
+        if is_saved(Path(name)):
             loaded = datasets.load_from_disk(name)
             found = loaded[split] if isinstance(loaded, datasets.DatasetDict) else loaded
         else:
             found = _load_dataset(name, split, config)
     except Exception as error:  # datasets raises its own, the hub's and the network's errors
+        splits = hub_splits(name, config) if "split" in str(error) else []
+        if splits and split not in splits:
+            raise no_split(name, split, splits) from error
         raise DataError(
             f"cannot read {name} (split {split}) with datasets: {type(error).__name__}: {error}. "
             "Check the name and the network, or give a JSONL file"
@@ -266,17 +249,9 @@ def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
 def _load_dataset(name: str, split: str, config: str) -> Iterable[Row]:
     """Load by ``datasets``: from the cache alone where the hub does not answer."""
     import datasets
-    from huggingface_hub import constants, get_session
 
     if Path(name).is_dir():
         named = config in datasets.get_dataset_config_names(name)
         return datasets.load_dataset(name, config if named else None, split=split)  # type: ignore[no-any-return]  # datasets ships no types
-    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
-    try:
-        get_session().head(constants.ENDPOINT, timeout=5)
-    except Exception:  # no network: without this every file is tried six times, half a minute
-        constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
-    try:
+    with from_cache_if_offline():
         return datasets.load_dataset(name, config or None, split=split)  # type: ignore[no-any-return]  # datasets ships no types
-    finally:
-        constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before

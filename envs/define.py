@@ -12,7 +12,7 @@ from .bad_rows import OnBadRows
 from .data import Row
 from .registry import register
 from .source import Split
-from .table import Draw, Drawn, Filled, Table, generated, read_table
+from .table import Draw, Drawn, Filled, Parting, Table, generated, read_table
 from .task import Conversation, Task
 from .text_env import TextEnv
 
@@ -28,6 +28,7 @@ def environment(
     rubric: Judge,
     rows: Table | None = None,
     test_share: float = 0.1,
+    split_salt: str = "",
 ) -> Callable[[_MakeTask], _MakeTask]:
     """Register a function that makes one task: from a random generator, or from a row.
 
@@ -39,6 +40,8 @@ def environment(
         rubric: a Rubric, one verifier, or a function of reply and reference.
         rows: as for :func:`register_rows`; without them the function gets a generator.
         test_share: the share of tasks that are for ``test``, by the hash of the prompt.
+        split_salt: another one puts other prompts into ``test``. The id is no part of the hash: a
+            new version with the same prompts has the same splits.
 
     Raises:
         ValueError: the id is taken or is none, or ``test_share`` is not inside (0, 1).
@@ -56,11 +59,12 @@ def environment(
     """
 
     def decorate(make_task: _MakeTask) -> _MakeTask:
+        rule = Parting(test_share, split_salt)
         summary = (make_task.__doc__ or "").strip().partition("\n")[0]
         if rows is None:
-            build = _over_a_generator(id, make_task, rubric, test_share)
+            build = _over_a_generator(id, make_task, rubric, rule)
         else:
-            build = _over_rows(id, rows, make_task, rubric, test_share)
+            build = _over_rows(id, rows, make_task, rubric, rule)
         build.__qualname__ = make_task.__qualname__
         register(id, build, summary=summary, module=make_task.__module__)
         return make_task
@@ -79,6 +83,7 @@ def register_rows(
     metadata: Sequence[str] = (),
     task_id: str = "",
     test_share: float = 0.1,
+    split_salt: str = "",
     summary: str = "",
 ) -> None:
     r"""Register rows with a prompt that has slots for their columns.
@@ -102,6 +107,8 @@ def register_rows(
         task_id: the column of ids; ``row-N`` without it.
         test_share: the share of a list's or file's rows that are for ``test``, by the hash of the
             prompt. Rows given by split stay as they are.
+        split_salt: another one puts other prompts into ``test``. The id is no part of the hash: a
+            new version with the same prompts has the same splits.
         summary: one line for people; the prompt, by default.
 
     Raises:
@@ -123,11 +130,12 @@ def register_rows(
         >>> env.step("paris")[1]
         1.0
     """
+    rule = Parting(test_share, split_salt)
     to_task = Filled(prompt, reference, solution, tuple(metadata), task_id)
     if callable(rows):
-        build = _over_a_generator(id, Drawn(rows, to_task), rubric, test_share)
+        build = _over_a_generator(id, Drawn(rows, to_task), rubric, rule)
     else:
-        build = _over_rows(id, rows, to_task, rubric, test_share)
+        build = _over_rows(id, rows, to_task, rubric, rule)
     text = prompt if isinstance(prompt, str) else prompt[-1]["content"]
     build.__qualname__ = f"register_rows({text!r})"
     module = sys._getframe(1).f_globals.get("__name__", "")
@@ -135,21 +143,21 @@ def register_rows(
 
 
 def _over_a_generator(
-    name: str, make_task: Callable[..., Task], rubric: Judge, test_share: float
+    name: str, make_task: Callable[..., Task], rubric: Judge, rule: Parting
 ) -> Callable[..., TextEnv]:
-    judge = _judge(rubric, test_share)
+    judge = _judge(rubric, rule.test_share)
 
     def build(split: Split = "train", seed: int = 0, render_mode: str | None = None) -> TextEnv:
-        source = generated(name, make_task, split, seed, test_share)
+        source = generated(name, make_task, split, seed, rule)
         return TextEnv(source, judge, name=name, render_mode=render_mode)
 
     return build
 
 
 def _over_rows(
-    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: Judge, test_share: float
+    name: str, rows: Table, to_task: Callable[[Row], Task], rubric: Judge, rule: Parting
 ) -> Callable[..., TextEnv]:
-    judge = _judge(rubric, test_share)
+    judge = _judge(rubric, rule.test_share)
     if isinstance(rows, Mapping) and (not rows or set(rows) - {"train", "test"}):
         raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
     if isinstance(rows, Iterator):  # it could be read but once
@@ -164,7 +172,7 @@ def _over_rows(
         render_mode: str | None = None,
     ) -> TextEnv:
         table = rows if data is None else data
-        source = read_table(name, table, to_task, split, seed, test_share, judge, on_bad_rows)
+        source = read_table(name, table, to_task, split, seed, rule, judge, on_bad_rows)
         return TextEnv(source, judge, name=name, checked=True, render_mode=render_mode)
 
     return build

@@ -47,6 +47,7 @@ class Mixed(Source):
                 f"sources must all be endless or all end, got the sizes {sizes}: mix them apart"
             )
         self.size = sum(finite) if finite else None
+        self.split = "+".join(dict.fromkeys(s.split for s in self.sources if s.split))
         self._starts = [0, *accumulate(finite)]
         self.weights = None if weights is None else _shares(weights, len(self.names))
 

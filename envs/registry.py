@@ -303,13 +303,14 @@ def _unknown(id_: str, module: str) -> str:
 # -- making ------------------------------------------------------------------------------------
 
 
-def arguments(id: str) -> list[str]:  # noqa: A002  # Gymnasium's own name for it
-    """Names of the arguments that an environment takes.
+def arguments(id: str | EnvSpec) -> list[str]:  # noqa: A002  # Gymnasium's own name for it
+    """Return the names of the arguments that an environment takes.
 
     Raises:
         UnknownEnvironment: there is no such id.
     """
-    return list(inspect.signature(_builder(spec(id))).parameters)
+    found = id if isinstance(id, EnvSpec) else spec(id)
+    return list(inspect.signature(_builder(found)).parameters)
 
 
 def make(id: str | EnvSpec, **kwargs: Any) -> TextEnv:  # noqa: A002  # Gymnasium's own name for it

@@ -34,7 +34,8 @@ class _Questions(Source):
     """Tasks whose reference is their prompt."""
 
     def __init__(self, source: Source) -> None:
-        self.source, self.size = source, source.size
+        self.source = source
+        self.size, self.split, self.remote = source.size, source.split, source.remote
 
     def task(self, index: int) -> Task:
         task = self.source.task(index)

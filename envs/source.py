@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -20,12 +21,16 @@ class Source(ABC):
     """Tasks by index.
 
     Attributes:
-        size: how many there are; ``None`` where they never end.
+        size: how many there are; ``None`` if they never end.
         bad_rows: the rows of the data that were left out, since they cannot be used.
+        split: the split that they are of; empty if it is not known.
+        remote: whether each task costs a request, so that nobody reads them all.
     """
 
     size: int | None
     bad_rows: Sequence[BadRow] = ()
+    split: str = ""
+    remote: bool = False
 
     @abstractmethod
     def task(self, index: int) -> Task:
@@ -60,11 +65,16 @@ def _shuffled(size: int, seed: int, epoch: int) -> np.ndarray[tuple[int], np.dty
 class Rows(Source):
     """Tasks that are all there.
 
+    Args:
+        tasks: in order; one without an id gets its number.
+        split: the split that they are of; empty if it is not known.
+
     Raises:
         ValueError: there are none, or two have one id.
     """
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Sequence[Task], split: str = "") -> None:
+        self.split = split
         if not tasks:
             raise ValueError("an environment needs at least one task, got none")
         self.tasks = [t if t.id else t.named(str(i)) for i, t in enumerate(tasks)]
@@ -98,6 +108,8 @@ class Generated(Source):
         split: ``train`` or ``test``.
         seed: another seed gives other tasks.
         test_share: the share of prompts that belong to ``test``.
+        salt: another one parts the prompts into other splits; ``None`` for the name without its
+            version, so that a new version leaves every prompt in its split.
 
     Raises:
         ValueError: the split is unknown, or the share is not inside (0, 1).
@@ -113,16 +125,18 @@ class Generated(Source):
         split: Split = "train",
         seed: int = 0,
         test_share: float = 0.1,
+        salt: str | None = None,
     ) -> None:
         if split not in ("train", "test"):
             raise ValueError(f"split must be 'train' or 'test', got {split!r}")
         if not 0.0 < test_share < 1.0:
             raise ValueError(f"test_share must be between 0 and 1, got {test_share}")
-        self.make, self.name, self.split, self.seed = make, name, split, seed
-        self.test_share = test_share
+        self.make, self.name, self.seed = make, name, seed
+        self.split: Split = split
+        self.test_share, self.salt = test_share, unversioned(name) if salt is None else salt
         self._ids = f"{split}-{seed}-"
         self._is_test, self._test_edge = split == "test", edge(test_share)
-        self._draws, self._splits = Addresses(name, seed), Addresses("split", name)
+        self._draws, self._splits = Addresses(name, seed), Addresses("split", self.salt)
 
     def task(self, index: int) -> Task:
         """The task at ``index``.
@@ -135,9 +149,18 @@ class Generated(Source):
             raise IndexError(f"task must be 0 or more, got {index}")
         for attempt in range(_DRAWS):
             task = self.make(self._draws.rng(index, attempt))
-            if self._splits.is_below(self._test_edge, task.text) is self._is_test:
+            if self.in_split(task.text):
                 return task if task.id else task.named(f"{self._ids}{index}")
         raise RuntimeError(
             f"{self.name} made no {self.split} task in {_DRAWS} draws: "
             "its generator makes too few different prompts"
         )
+
+    def in_split(self, prompt: str) -> bool:
+        """Return True if a prompt belongs to this split."""
+        return self._splits.is_below(self._test_edge, prompt) is self._is_test
+
+
+def unversioned(name: str) -> str:
+    """Return a name without the version at its end: ``mine/Sums`` for ``mine/Sums-v1``."""
+    return re.sub(r"-v[0-9]+$", "", name)

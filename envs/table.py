@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from ..verifiers import Verifier
 from .bad_rows import BadRows, OnBadRows
 from .data import REMEDY, DataError, Row, placed_rows
+from .data_error import SplitError
 from .seeding import rng_at, share
 from .source import Generated, Rows, Source, Split
+from .split_files import file_split, find_split, is_for_evaluation, no_split
 from .task import Conversation, Task
 from .template import fill
 
@@ -23,6 +25,19 @@ Table = Place | Mapping[Split, Place]
 
 Draw = Callable[[np.random.Generator], Row]
 """Makes one row."""
+
+
+class Parting(NamedTuple):
+    """The rule by which the hash of a prompt puts it into a split.
+
+    Attributes:
+        test_share: the share of prompts that are for ``test``.
+        salt: another one parts the prompts into other splits.
+    """
+
+    test_share: float
+    salt: str
+
 
 _FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
@@ -84,10 +99,11 @@ class Drawn:
 
 
 def generated(
-    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, share: float
+    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, rule: Parting
 ) -> Source:
-    """Tasks without end."""
-    return Generated(make, name=name, split=split, seed=seed, test_share=share)
+    """Return tasks without end."""
+    share, salt = rule
+    return Generated(make, name=name, split=split, seed=seed, test_share=share, salt=salt)
 
 
 def read_table(
@@ -96,22 +112,23 @@ def read_table(
     to_task: Callable[[Row], Task],
     split: Split,
     seed: int,
-    part: float,
+    rule: Parting,
     judge: Verifier,
     on_bad_rows: OnBadRows = "raise",
 ) -> Source:
-    """The tasks of one split.
+    """Return the tasks of one split.
 
-    Rows that are given by split stay so, and so do those of a folder or a hub. Of a list or a
-    file a row belongs to the split that its prompt hashes to.
+    Rows that are given by split stay so, and so do those of a folder, of a hub and of a file whose
+    name says that it is for evaluation. Of a list or another file a row belongs to the split that
+    its prompt hashes to, white space aside, whatever the environment is called.
 
     Args:
-        name: sets this environment's split apart from another's.
+        name: the environment, for errors and the order of the rows.
         table: the rows.
         to_task: a row's task.
         split: ``train`` or ``test``.
         seed: 0 keeps the order of the rows; another one shuffles them.
-        part: the share of the rows of a list or file that are for ``test``.
+        rule: parts the rows of a list or file.
         judge: what judges replies, and so says which references can be used.
         on_bad_rows: ``"raise"`` to refuse a table with rows that cannot be used, ``"skip"`` to
             leave these out, with a warning that lists them.
@@ -124,40 +141,52 @@ def read_table(
         raise ValueError(f"split must be 'train' or 'test', got {split!r}")
     if isinstance(table, Mapping):
         if split not in table:
-            raise DataError(f"{name} has no split {split!r}; it has {', '.join(table)}")
+            raise no_split(name, split, list(table))
         place: Place = table[split]
-        whole = True
+        kind, whole = str(split), True
     else:
         place = table
-        whole = isinstance(place, str | Path) and not Path(place).is_file()
+        kind, whole = _kind(place, split)
     bad = BadRows(on_bad_rows)
     placed = (
-        placed_rows(place, fields={}, split=split, bad=bad)
+        placed_rows(place, fields={}, split=kind, bad=bad)
         if isinstance(place, str | Path)
         else [(number, f"{name}: row {number}", row) for number, row in enumerate(place)]
     )
     total = len(placed) + len(bad.rows)
     tasks = bad.keep(placed, lambda number, where, row: _task(where, number, to_task, row))
-    of_split = [each for each in tasks if whole or _split_of(name, each[2], part) == split]
+    of_split = [each for each in tasks if whole or _split_of(each[2], rule) == split]
     of_split = bad.keep(of_split, refuse_twice())
     of_split = bad.keep(of_split, refuse_reference(judge))
     left_out = bad.close(name, total)
     if not of_split:
-        raise DataError(
+        raise SplitError(
             f"{name}: none of {len(tasks)} rows is in the split {split!r}, since "
-            f"{part:.0%} of them, by the hash of the prompt, are for 'test'. Give more rows, or "
-            "rows by split: {'train': ..., 'test': ...}"
+            f"{rule.test_share:.0%} of them, by the hash of the prompt, are for 'test'. Give more "
+            "rows, or rows by split: {'train': ..., 'test': ...}",
+            [other for other in get_args(Split) if other != split],
         )
     kept = [task for _, _, task in of_split]
     if seed:
         kept = [kept[i] for i in rng_at(name, "order", seed).permutation(len(kept))]
-    source = Rows(kept)
+    source = Rows(kept, kind)
     source.bad_rows = left_out
     return source
 
 
-def _split_of(name: str, task: Task, part: float) -> Split:
-    return "test" if share("split", name, task.text) < part else "train"
+def _kind(place: Place, split: Split) -> tuple[str, bool]:
+    """The split to read, and whether it is all that is read."""
+    if not isinstance(place, str | Path):
+        return split, False
+    if Path(place).is_file():
+        whole = is_for_evaluation(file_split(Path(place)))
+        return (find_split(place, split), True) if whole else (split, False)
+    return find_split(place, split), True
+
+
+def _split_of(task: Task, rule: Parting) -> Split:
+    prompt = " ".join(task.text.split())
+    return "test" if share("split", rule.salt, prompt) < rule.test_share else "train"
 
 
 def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> Task:

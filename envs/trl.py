@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from .registry import arguments, spec
+from .splits import refuse_overlap, refuse_training
 from .task import Task
+from .text_env import TextEnv
 from .trl_env import Portable
 from .trl_reward import EnvironmentReward
 from .trl_rollout import SPLIT, TASK, EnvironmentRollout
@@ -28,7 +30,8 @@ class TRLSpec:
         env_id: which environment.
         size: rows of the data set.
         seed: order of the tasks, as in :func:`assay.envs.rollout`.
-        env_kwargs: the environment's own arguments.
+        env_kwargs: the environment's own arguments. Training takes the split ``train``, unless
+            they name another.
         mode: ``single`` for one reply, judged by a reward function; ``tools`` for the model's
             calls of tools, by an environment_factory; ``turns`` for several turns of plain text,
             by a rollout_func. By default what the environment is.
@@ -37,6 +40,10 @@ class TRLSpec:
             ``get_reward``, in place of a reward function: for AsyncGRPO, whose reward functions
             do not see the environments. Parts are not logged then, and the words of the last
             turn not judged.
+        eval_kwargs: arguments of the environment that differ for evaluation, such as ``data``.
+        allow_test_split: train on a split that is for evaluation.
+        allow_overlap: train on prompts that ``eval_dataset`` has too.
+        allow_sample: train on the few rows that the package ships.
 
     Raises:
         ValueError: ``size`` is below 1, ``eval_size`` below 0, or the mode is unknown.
@@ -49,6 +56,10 @@ class TRLSpec:
     mode: Mode | None = None
     eval_size: int = 0
     own_reward: bool = False
+    eval_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    allow_test_split: bool = False
+    allow_overlap: bool = False
+    allow_sample: bool = False
 
     def __post_init__(self) -> None:
         if self.size < 1:
@@ -72,8 +83,9 @@ class TRLSpec:
 
         Raises:
             ImportError: the datasets package is missing.
+            ValueError: the rows are for evaluation, or the sample, and are not allowed by name.
         """
-        source = self._environment.at().source
+        source = self._training().source
         indices = [source.schedule(i, self.seed) for i in range(self.size)]
         return self._dataset([source.task(i) for i in indices], indices, {})
 
@@ -83,18 +95,20 @@ class TRLSpec:
 
         Raises:
             ImportError: the datasets package is missing.
-            ValueError: the environment has no splits.
+            ValueError: the environment has no splits, or prompts are trained on as well.
         """
         if not self.eval_size:
             return None
-        if "split" not in arguments(self.env_id):
+        if "split" not in arguments(self.env_id) and not self.eval_kwargs:
             raise ValueError(
                 f"{self.env_id} takes no 'split', so there is nothing to hold out: leave eval_size "
-                "at 0, and give eval_dataset from a TRLSpec of other data"
+                "at 0, or give eval_kwargs with other data"
             )
         source = self._environment.at("test").source
         indices = range(min(self.eval_size, source.size or self.eval_size))
-        return self._dataset([source.task(i) for i in indices], indices, {SPLIT: "test"})
+        tasks = [source.task(i) for i in indices]
+        refuse_overlap(self._training().source, source, tasks, allow=self.allow_overlap)
+        return self._dataset(tasks, indices, {SPLIT: "test"})
 
     @property
     def reward_funcs(self) -> list[EnvironmentReward]:
@@ -139,7 +153,14 @@ class TRLSpec:
         """The environment; where the chat template tells of the tools, its prompts need not."""
         told = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
         more = {"tell": "template"} if told else {}
-        return Portable(self.env_id, {**more, **self.env_kwargs})
+        kwargs = {**more, **self.env_kwargs}
+        return Portable(self.env_id, kwargs, self.eval_kwargs, any_split=self.allow_test_split)
+
+    def _training(self) -> TextEnv:
+        """The environment to train on, if it may be."""
+        env = self._environment.at()
+        refuse_training(env, allow_test_split=self.allow_test_split, allow_sample=self.allow_sample)
+        return env
 
     def _dataset(
         self, tasks: Sequence[Task], indices: Sequence[int], more: Mapping[str, str]

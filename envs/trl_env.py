@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from .registry import make, spec
+from .registry import spec
+from .splits import make_for
 from .text_env import TextEnv
 
 
@@ -17,10 +18,20 @@ class Portable:
     Args:
         env_id: a registered id.
         kwargs: the environment's own arguments.
+        eval_kwargs: those that differ for evaluation.
+        any_split: as for :func:`~assay.envs.splits.make_for`.
     """
 
-    def __init__(self, env_id: str, kwargs: Mapping[str, Any]) -> None:
-        self._spec = spec(env_id)
+    def __init__(
+        self,
+        env_id: str,
+        kwargs: Mapping[str, Any],
+        eval_kwargs: Mapping[str, Any] | None = None,
+        *,
+        any_split: bool = False,
+    ) -> None:
+        self._spec, self._any_split = spec(env_id), any_split
+        self._eval_kwargs = dict(eval_kwargs or {})
         self.env_id, self.kwargs = self._spec.id, dict(kwargs)
         self._made: dict[str, TextEnv] = {}
 
@@ -33,9 +44,12 @@ class Portable:
         return "".join(c if c.isalnum() else "_" for c in self.env_id)
 
     def at(self, split: str | None = None) -> TextEnv:
-        """The environment, at another split than its arguments say where one is named."""
+        """Return the environment to train on, or with ``"test"`` the one to evaluate on."""
         key = split or ""
         if key not in self._made:
-            more = {"split": split} if split else {}
-            self._made[key] = make(self._spec, **{**self.kwargs, **more})
+            role: Literal["train", "test"] = "test" if split == "test" else "train"
+            kwargs = self.kwargs
+            if role == "test":
+                kwargs = {k: v for k, v in kwargs.items() if k != "split"} | self._eval_kwargs
+            self._made[key], _ = make_for(role, self._spec, kwargs, any_split=self._any_split)
         return self._made[key]

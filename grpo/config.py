@@ -55,6 +55,9 @@ class GRPOConfig(Objective):
         save_every_updates: optimizer steps between checkpoints within one rollout; 0 for none.
         keep_checkpoints: how many of the newest are kept.
         seed: of sampling and of the order of minibatches.
+        allow_test_split: train on a split that is for evaluation: test, validation, eval.
+        allow_overlap: train on prompts that the held-out tasks have too.
+        allow_sample: train on the few rows that the package ships to try an environment with.
 
     Raises:
         ValueError: a setting is out of its range.
@@ -89,6 +92,9 @@ class GRPOConfig(Objective):
     save_every_updates: int = 0
     keep_checkpoints: int = 2
     seed: int = 0
+    allow_test_split: bool = False
+    allow_overlap: bool = False
+    allow_sample: bool = False
 
     _has_critic: ClassVar[bool] = False  # what a reply is compared with, in place of a group
 

@@ -47,6 +47,7 @@ from .run.guards import (
 )
 from .run.interrupt import stop_later, terminable
 from .run.resume import find_start, read_config, require_same, write_config
+from .run.tasks import splits_of
 from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
@@ -93,7 +94,8 @@ class Learner:
             resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
         ValueError: ``max_refills`` is set, and the rollout does not refill; or
-            ``eval_temperature``, and there is an engine.
+            ``eval_temperature``, and there is an engine; or held-out prompts are trained on too,
+            and ``config.allow_overlap`` is not set.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class Learner:
                 f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
                 "samples as it was made to: leave it at None"
             )
+        splits = splits_of(rollout, held_out, config)
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
         self.config, self.out_dir = config, Path(out_dir)
@@ -133,7 +136,8 @@ class Learner:
         self._buffer: Buffer | None = None  # the rollout of the next step, once it is there
         self._whole = True  # False while the weights are between two optimizer steps
         self._show, self._on_step, self._alarm = progress, on_step, Alarm()
-        self._trackers, self._samples, self._about = trackers, samples, about
+        self._trackers, self._samples = trackers, samples
+        self._about = {**({"splits": splits} if splits else {}), **(about or {})}
         self._patience = Patience(config.alarm_patience)
         self._early_stop = EarlyStop(config.early_stop)
         self._ending: Ending | None = None

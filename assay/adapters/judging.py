@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..envs import TextEnv
+from ..envs.split_files import is_for_evaluation
+from ..envs.splits import refuse_training
 from ..lone_replies import played
 from ..verifiers import Verdict, Verifier
 
@@ -83,8 +85,28 @@ def read(name: str, text: Any) -> Any:
         ) from error
 
 
+def refuse_split(env: TextEnv, split: str, allow: Mapping[str, bool]) -> None:
+    """Refuse to write tasks into a file that is for another split.
+
+    Args:
+        env: of the tasks.
+        split: the split that the file is for.
+        allow: as for :func:`~assay.envs.splits.refuse_training`.
+
+    Raises:
+        ValueError: the environment's tasks are not for the split.
+    """
+    if not is_for_evaluation(split):
+        refuse_training(env, **allow)
+    elif env.source.split == "train":
+        raise ValueError(
+            f"{env.name}: its tasks are of the split 'train', and the file is for {split!r}: make "
+            "the environment with split='test'"
+        )
+
+
 def rows_of(env: TextEnv, size: int | None, seed: int) -> list[int]:
-    """Indices of the tasks to write: all of them, in order; or ``size``, as training asks them.
+    """Return the indices of the tasks to write: all in order, or ``size`` in training's order.
 
     Raises:
         ValueError: the tasks never end and no size is given, or the size is below 1.

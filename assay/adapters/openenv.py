@@ -130,6 +130,7 @@ class _Resets(Source):
     """Task i is what the server shows after ``reset(seed=i)``; the last few are remembered."""
 
     size: int
+    remote = True
 
     def __init__(
         self, sessions: _Sessions, prompt: Callable[[Any], str | Conversation], size: int

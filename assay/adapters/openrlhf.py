@@ -9,7 +9,7 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Status
-from .judging import Judge, judged, read, rows_of, verifier_of, written
+from .judging import Judge, judged, read, refuse_split, rows_of, verifier_of, written
 
 
 class OpenRLHFReward:
@@ -139,7 +139,15 @@ def openrlhf_reward(
     return OpenRLHFReward(judge, retries, ends)
 
 
-def to_openrlhf(env: TextEnv, path: str | Path, *, size: int | None = None, seed: int = 0) -> int:
+def to_openrlhf(
+    env: TextEnv,
+    path: str | Path,
+    *,
+    size: int | None = None,
+    seed: int = 0,
+    split: str = "train",
+    **allow: bool,
+) -> int:
     """Write tasks as the JSONL file that OpenRLHF's ``--data.prompt_dataset`` names.
 
     Rows are ``prompt`` (messages), ``label`` and ``datasource``: give ``--data.input_key prompt
@@ -150,14 +158,18 @@ def to_openrlhf(env: TextEnv, path: str | Path, *, size: int | None = None, seed
         path: of the file.
         size: how many rows, in the order of training; by default every task once.
         seed: of that order.
+        split: what the file is for: make ``env`` with the same.
+        **allow: ``allow_test_split`` and ``allow_sample``, to write tasks for evaluation or the
+            package's sample into a file to train on.
 
     Returns:
         The number of rows.
 
     Raises:
         ValueError: the environment is not of one turn, its tasks never end and there is no
-            ``size``, or a reference cannot be used.
+            ``size``, its tasks are not for the split, or a reference cannot be used.
     """
+    refuse_split(env, split, allow)
     verifier = verifier_of(env)
     indices = rows_of(env, size, seed)
     with Path(path).open("w", encoding="utf-8") as file:

@@ -82,6 +82,7 @@ class Entries(Source):
         if split not in (None, "train", "test"):
             raise ValueError(f"split must be 'train', 'test' or None, got {split!r}")
         self.make, self.name, self.reference, self.instruction = make, name, reference, instruction
+        self.split = split or ""
         self.tasks: dict[int, Task] = {}  # a few data sets make another entry each time
         self._dataset: Any = None
         kept: Iterable[int] = range(len(self.dataset))

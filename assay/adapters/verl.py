@@ -8,7 +8,7 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Status, Verdict, Verifier
-from .judging import Judge, by_name, judged, read, rows_of, verifier_of, written
+from .judging import Judge, by_name, judged, read, refuse_split, rows_of, verifier_of, written
 
 Row = dict[str, float | str]
 """What verl is told of one reply."""
@@ -128,6 +128,7 @@ def to_verl(
     seed: int = 0,
     split: str = "train",
     data_source: str = "",
+    **allow: bool,
 ) -> int:
     """Write tasks as the parquet file that verl's ``data.train_files`` names.
 
@@ -136,20 +137,23 @@ def to_verl(
         path: of the file.
         size: how many rows, in the order of training; by default every task once.
         seed: of that order.
-        split: noted in ``extra_info``.
+        split: what the file is for, noted in ``extra_info``: make ``env`` with the same.
         data_source: what the rows are called; the environment's id.
+        **allow: ``allow_test_split`` and ``allow_sample``, to write tasks for evaluation or the
+            package's sample into a file to train on.
 
     Returns:
         The number of rows.
 
     Raises:
         ValueError: the environment is not of one turn, its tasks never end and there is no
-            ``size``, or a reference cannot be used.
+            ``size``, its tasks are not for the split, or a reference cannot be used.
         ImportError: pyarrow is missing: ``pip install 'assay[verl]'``.
     """
     import pyarrow
     from pyarrow import parquet
 
+    refuse_split(env, split, allow)
     verifier = verifier_of(env)
     rows = []
     for index in rows_of(env, size, seed):

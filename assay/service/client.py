@@ -65,7 +65,7 @@ class RemoteEnv(TextEnv):
         self._tools: list[dict[str, Any]] | None = told["tools"]
         self._left: deque[str] = deque()
         super().__init__(
-            RemoteSource(remote, told["size"]),
+            RemoteSource(remote, told["size"], split=told.get("split", "")),
             RemoteVerifier(remote, told["limits"], tuple(told.get("score_range", (0.0, 1.0)))),
             name=told["name"],
             max_turns=told["max_turns"],

@@ -242,6 +242,7 @@ class Desk:
             "sha256": self.identity,
             "protocol": PROTOCOL,
             "size": self.env.source.size,
+            "split": self.env.source.split,
             "max_turns": self.env.max_turns,
             "lone_replies": not self.played,
             "group_rubric": self.env.group_rubric is not None,

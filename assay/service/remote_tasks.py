@@ -15,13 +15,18 @@ class RemoteSource(Source):
     """A server's tasks, of which it keeps the last few thousand.
 
     Args:
-        remote: the server.
+        server: the server.
         size: how many it has; ``None`` where they never end.
+        split: the split that they are of; empty if the server does not say.
         kept: tasks to keep.
     """
 
-    def __init__(self, remote: Remote, size: int | None, *, kept: int = 4096) -> None:
-        self.remote, self.size, self.kept = remote, size, kept
+    remote = True
+
+    def __init__(
+        self, server: Remote, size: int | None, *, split: str = "", kept: int = 4096
+    ) -> None:
+        self.server, self.size, self.split, self.kept = server, size, split, kept
         self._tasks: OrderedDict[int, Task] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -44,7 +49,7 @@ class RemoteSource(Source):
                 return self._tasks[index]
         if index < 0 or (self.size is not None and index >= self.size):
             raise IndexError(f"task must be from 0 to {(self.size or 2**63) - 1}, got {index}")
-        (row,) = rows(self.remote.get(f"/v1/tasks/{index}"), "tasks", 1)
+        (row,) = rows(self.server.get(f"/v1/tasks/{index}"), "tasks", 1)
         task = _task(row, index)
         with self._lock:
             self._tasks[index] = task

@@ -33,7 +33,7 @@ class AIME(DataEnv):
         data: rows with ``problem`` and ``answer``, a whole number from 0 to 999 or a text that
             is one, such as ``"025"``; perhaps ``steps`` to the answer, ``year``, ``id``: a
             file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
@@ -45,11 +45,12 @@ class AIME(DataEnv):
     fields = _FIELDS
     optional = _OPTIONAL
     hub = "AI-MO/aimo-validation-aime"
+    benchmark = True
 
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "train",
+        split: str | None = None,
         *,
         think: bool = False,
         on_bad_rows: OnBadRows = "raise",

@@ -35,7 +35,7 @@ class AMC(DataEnv):
         data: rows with ``problem`` and ``answer``: a number, or, where all rows have
             ``choices``, a letter, an index from 0, or the text of an option; perhaps ``year``,
             ``id``: a file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
@@ -47,11 +47,12 @@ class AMC(DataEnv):
     fields = _FIELDS
     optional = _OPTIONAL
     hub = "AI-MO/aimo-validation-amc"
+    benchmark = True
 
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "train",
+        split: str | None = None,
         *,
         think: bool = False,
         on_bad_rows: OnBadRows = "raise",

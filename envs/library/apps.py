@@ -37,7 +37,7 @@ class APPS(DataEnv):
         data: rows in the public layout (``question``; ``input_output``, JSON with ``inputs``,
             ``outputs`` and perhaps ``fn_name``; ``starter_code``, ``difficulty``,
             ``solutions``): a file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         difficulty: only problems of this one, such as ``"introductory"``; empty for all.
         partial: pay the share of cases passed, instead of all or nothing.
         sandbox: where programs run; ``None`` opens one on first use.
@@ -55,7 +55,7 @@ class APPS(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         difficulty: str = "",
         partial: bool = False,

@@ -44,7 +44,7 @@ class MATH(DataEnv):
             may have several ``answers``, of which any wins, and a ``tolerance`` or
             ``relative_tolerance``. Give a file, a folder or a hub name, with the subject as its
             configuration; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         level: only problems of this level, from 1 to 5; 0 for all.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
@@ -62,7 +62,7 @@ class MATH(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         level: int = 0,
         think: bool = False,

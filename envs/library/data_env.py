@@ -12,13 +12,13 @@ from typing import ClassVar
 from ...verifiers import Verifier
 from ..bad_rows import BadRows, OnBadRows
 from ..data import REMEDY, DataError, Row, Types, placed_rows
+from ..data_error import SplitError
 from ..source import Rows
+from ..split_files import find_split, is_for_evaluation
+from ..splits import SAMPLE
 from ..table import refuse_reference, refuse_twice
 from ..task import Task
 from ..text_env import TextEnv
-
-SAMPLE = "sample"
-"""The ``data`` that stands for the few rows that come with the package."""
 
 
 class DataEnv(TextEnv):
@@ -31,7 +31,7 @@ class DataEnv(TextEnv):
     Args:
         data: a file, a folder, a hub name (see :func:`~assay.envs.data.read_rows`), or
             ``"sample"``; ``None`` for the sample with a warning.
-        split: which split, where the data has several; the sample has one.
+        split: the split to read; ``None`` for the only one that the data has.
         rubric: what judges replies, or a function from the rows to it.
         on_bad_rows: ``"raise"`` to refuse data with rows that cannot be used, ``"skip"`` to leave
             these out: a warning lists them, and ``bad_rows`` has them all.
@@ -43,6 +43,7 @@ class DataEnv(TextEnv):
         hub: the data set's name on the hub, with its configuration; empty where it is there as
             files that the datasets package does not read by name.
         data: where the rows are from; ``"sample"`` where they are the package's.
+        benchmark: whether such data is made for evaluation alone, whatever its files call it.
 
     Raises:
         DataError: the data cannot be read, or a row cannot be used; the message names it.
@@ -51,11 +52,12 @@ class DataEnv(TextEnv):
     fields: ClassVar[Mapping[str, Types]]
     optional: ClassVar[Mapping[str, Types]] = {}
     hub: ClassVar[str] = ""
+    benchmark: bool = False
 
     def __init__(
         self,
         data: str | Path | None,
-        split: str,
+        split: str | None,
         rubric: Verifier | Callable[[Sequence[Row]], Verifier],
         *,
         on_bad_rows: OnBadRows = "raise",
@@ -64,16 +66,18 @@ class DataEnv(TextEnv):
         bad = BadRows(on_bad_rows)
         if data is None:
             warnings.warn(_warning(type(self).__name__, self.hub), UserWarning, stacklevel=3)
-        self.data, self.split = data if data is not None else SAMPLE, split
+        self.data = data if data is not None else SAMPLE
         place = sample_of(type(self)) if self.data == SAMPLE else self.data
         hub, _, config = self.hub.partition(":")
         if str(place) != hub and not Path(place).is_dir():
             config = ""  # another data set on the hub has other configurations
+        found_split = self._find_split(place, split, config)
+        self.split = split or found_split or "test"  # the ids of rows without one begin with it
         placed = placed_rows(
             place,
             fields=self.fields,
             optional=self.optional,
-            split=split,
+            split=found_split,
             config=config,
             bad=bad,
         )
@@ -90,9 +94,26 @@ class DataEnv(TextEnv):
         left_out = bad.close(str(self.data), total)
         if not found:
             raise DataError(f"{self.data}: none of the rows that were asked for can be used")
-        source = Rows([task for _, _, task in found])
+        source = Rows([task for _, _, task in found], self._kind(found_split))
         source.bad_rows = left_out
         super().__init__(source, judge, checked=True, render_mode=render_mode)
+
+    def _find_split(self, place: str | Path, split: str | None, config: str) -> str:
+        """The split to read. The sample has all; a benchmark's only split is its test split."""
+        if self.data == SAMPLE:
+            return split or ""
+        try:
+            return find_split(place, split, config)
+        except SplitError as error:
+            if self.benchmark and split == "test" and len(error.splits) == 1:
+                return error.splits[0]
+            raise
+
+    def _kind(self, split: str) -> str:
+        """The split that the rows are of, whatever was read."""
+        if self.data == SAMPLE:
+            return SAMPLE
+        return "test" if self.benchmark and not is_for_evaluation(split) else split
 
     def wants(self, row: Row) -> bool:
         """Whether a row is among those that were asked for; all are, by default."""

@@ -26,7 +26,7 @@ class GSM8K(DataEnv):
     Args:
         data: rows in the public layout (``question``, ``answer`` with the gold number after
             ``####``): a file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
@@ -41,7 +41,7 @@ class GSM8K(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         think: bool = False,
         on_bad_rows: OnBadRows = "raise",

@@ -34,6 +34,7 @@ class HumanEval(DataEnv):
 
     fields = _FIELDS
     hub = "openai/openai_humaneval"
+    benchmark = True
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class IFEval(DataEnv):
         data: rows in the public layout (``key``, ``prompt``, ``instruction_id_list``,
             ``kwargs``): a file, a folder or a hub name; by default, the sample. A ``solution``,
             where a row has one, is a reply that follows all.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         mode: ``"strict"``, or ``"loose"``: also without first and last line, and asterisks.
         partial: pay the share of instructions that are followed.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
@@ -49,11 +49,12 @@ class IFEval(DataEnv):
     fields = _FIELDS
     optional = _OPTIONAL
     hub = "google/IFEval"
+    benchmark = True
 
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "train",
+        split: str | None = None,
         *,
         mode: Literal["strict", "loose"] = "strict",
         partial: bool = False,

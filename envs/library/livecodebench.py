@@ -40,7 +40,7 @@ class LiveCodeBench(DataEnv):
             ``private_test_cases``, ``starter_code``, ``metadata``, ``difficulty``,
             ``contest_date``): a file, a folder or a hub name; by default, the sample. A
             ``solution``, where a row has one, is a program that passes.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         difficulty: only problems of this one: ``"easy"``, ``"medium"``, ``"hard"``; empty for all.
         since: only contests of this day and later, as ``"2024-08-01"``: later than what a model
             was trained on; empty for all.
@@ -56,11 +56,12 @@ class LiveCodeBench(DataEnv):
 
     fields = _FIELDS
     optional = _OPTIONAL
+    benchmark = True
 
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         difficulty: str = "",
         since: str = "",

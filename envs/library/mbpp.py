@@ -32,7 +32,7 @@ class MBPP(DataEnv):
     Args:
         data: rows in the layout of the full set (``text``), of the sanitized one or of MBPP+
             (``prompt``, ``test_imports``): a file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         sandbox: where programs run; ``None`` opens one on first use.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
@@ -48,7 +48,7 @@ class MBPP(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         sandbox: Sandbox | None = None,
         on_bad_rows: OnBadRows = "raise",

@@ -46,7 +46,7 @@ class MultipleChoice(DataEnv):
             ``text`` and ``label``, ``answerKey``) or of GPQA (``Question``, ``Correct Answer``,
             ``Incorrect Answer 1`` to ``3``): a file, a folder or a hub name; by default, the
             sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         shuffle: put the options in another order, the same one each time. Rows in GPQA's
             layout, where the right one is first, are always shuffled.
         seed: another seed gives other orders.
@@ -65,7 +65,7 @@ class MultipleChoice(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         shuffle: bool = False,
         seed: int = 0,
@@ -80,6 +80,8 @@ class MultipleChoice(DataEnv):
     def task_of(self, row: Row, number: int) -> Task:
         """The layout is told by the fields."""
         question, options, letter = _read(row)
+        if _GPQA[0] in row:  # on the hub its only split is called train
+            self.benchmark = True
         if self.shuffle or _GPQA[0] in row:
             order = list(rng_at("options", self.seed, number).permutation(len(options)))
             letter = ascii_uppercase[order.index(ascii_uppercase.index(letter))]

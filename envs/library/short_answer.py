@@ -39,7 +39,7 @@ class ShortAnswer(DataEnv):
         data: rows in the public layout (``question``, ``context``, ``answers`` with a list
             ``text``, empty where there is none): a file, a folder or a hub name; by default,
             the sample. ``context`` may be missing, and ``answers`` may be a list.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         score: ``"em"`` or ``"f1"``.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
@@ -58,7 +58,7 @@ class ShortAnswer(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "validation",
+        split: str | None = None,
         *,
         score: Literal["em", "f1"] = "em",
         think: bool = False,

@@ -31,7 +31,7 @@ class SVAMP(DataEnv):
     Args:
         data: rows in the public layout (``Body``, ``Question``, ``Answer``, a number or a text
             that is one): a file, a folder or a hub name; by default, the sample.
-        split: which split, where the data has several.
+        split: the split to read; ``None`` for the only one that the data has.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
         render_mode: ``"ansi"`` or ``None``.
@@ -47,7 +47,7 @@ class SVAMP(DataEnv):
     def __init__(
         self,
         data: str | Path | None = None,
-        split: str = "test",
+        split: str | None = None,
         *,
         think: bool = False,
         on_bad_rows: OnBadRows = "raise",

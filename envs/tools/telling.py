@@ -42,7 +42,8 @@ class Told(Source):
     """Another source's tasks, with a system message."""
 
     def __init__(self, source: Source, text: str) -> None:
-        self.source, self.text, self.size = source, text, source.size
+        self.source, self.text = source, text
+        self.size, self.split, self.remote = source.size, source.split, source.remote
 
     def task(self, index: int) -> Task:
         """The other source's task at this index."""
@@ -60,7 +61,7 @@ class Told(Source):
 def told(source: Source, text: str) -> Source:
     """A source whose tasks all have a system message."""
     if isinstance(source, Rows):
-        return Rows([with_system(task, text) for task in source.tasks])
+        return Rows([with_system(task, text) for task in source.tasks], source.split)
     if type(source) is Generated:  # stays one: an audit knows how to hold it to its splits
         make = partial(_made, source.make, text)
         return Generated(
@@ -69,6 +70,7 @@ def told(source: Source, text: str) -> Source:
             split=source.split,
             seed=source.seed,
             test_share=source.test_share,
+            salt=source.salt,
         )
     return Told(source, text)
 

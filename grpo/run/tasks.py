@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...envs import EpisodeGroup, Policy, Refill, Sampler, Task, TextEnv, play, scheduled
+from ...envs.splits import refuse_overlap, refuse_training
 from ..config import GRPOConfig
 from .chunks import chunk_sizes, play_in_chunks
 from .evaluate import Rollout
@@ -24,8 +25,13 @@ def training_tasks(env: TextEnv, config: GRPOConfig, sampler: Sampler | None = N
         env: of the tasks.
         config: how many, and in how many chunks.
         sampler: chooses the tasks; without one they come in scheduled order.
+
+    Raises:
+        ValueError: the tasks are for evaluation, or the package's sample, and ``config`` does not
+            allow them.
     """
-    rollout = SampledTasks(env, config, sampler) if sampler else _in_order(env, config)
+    refuse_training(env, allow_test_split=config.allow_test_split, allow_sample=config.allow_sample)
+    rollout = SampledTasks(env, config, sampler) if sampler else ScheduledTasks(env, config)
     if not config.max_refills:
         return rollout
     return Refill(
@@ -36,14 +42,17 @@ def training_tasks(env: TextEnv, config: GRPOConfig, sampler: Sampler | None = N
     )
 
 
-def _in_order(env: TextEnv, config: GRPOConfig) -> Rollout:
-    size = config.prompts_per_step
+class ScheduledTasks:
+    """``prompts_per_step`` tasks a step in scheduled order, ``group_size`` episodes each."""
 
-    def roll(policy: Policy, step: int) -> Sequence[EpisodeGroup]:
-        tasks = scheduled(env, size, first=(step - 1) * size, seed=config.seed)
-        return _play(env, policy, list(tasks), config)
+    def __init__(self, env: TextEnv, config: GRPOConfig) -> None:
+        self.env, self.config = env, config
 
-    return roll
+    def __call__(self, policy: Policy, step: int) -> Sequence[EpisodeGroup]:
+        """Roll out a step's tasks."""
+        size = self.config.prompts_per_step
+        tasks = scheduled(self.env, size, first=(step - 1) * size, seed=self.config.seed)
+        return _play(self.env, policy, list(tasks), self.config)
 
 
 def _play(
@@ -114,9 +123,39 @@ def held_out_tasks(env: TextEnv, count: int, *, group_size: int = 1) -> Rollout:
         different.setdefault(task.text, task)
         if len(different) == count:
             break
-    tasks = list(different.values())
+    return HeldOutTasks(env, list(different.values()), group_size)
 
-    def roll(policy: Policy, _: int) -> Sequence[EpisodeGroup]:
-        return play(env, policy, tasks, group_size)
 
-    return roll
+class HeldOutTasks:
+    """The same tasks at every step, ``group_size`` episodes each."""
+
+    def __init__(self, env: TextEnv, tasks: Sequence[Task], group_size: int) -> None:
+        self.env, self.tasks, self.group_size = env, tasks, group_size
+
+    def __call__(self, policy: Policy, step: int) -> Sequence[EpisodeGroup]:
+        """Play the tasks."""
+        return play(self.env, policy, self.tasks, self.group_size)
+
+
+def splits_of(rollout: Rollout, held_out: Rollout | None, config: GRPOConfig) -> dict[str, Any]:
+    """Return which splits a run trains and evaluates on, and refuse prompts that both have.
+
+    Rollouts that neither :func:`training_tasks` nor :func:`held_out_tasks` made say nothing.
+
+    Raises:
+        ValueError: prompts are in both, and ``config`` does not allow it.
+    """
+    if isinstance(rollout, Refill):
+        rollout = rollout.rollout
+    found: dict[str, Any] = {}
+    train = rollout.env.source if isinstance(rollout, ScheduledTasks | SampledTasks) else None
+    if train is not None:
+        found["train"] = train.split
+    if isinstance(held_out, HeldOutTasks):
+        source = held_out.env.source
+        found["held_out"] = source.split
+        if train is not None:
+            found["overlap"] = refuse_overlap(
+                train, source, held_out.tasks, allow=config.allow_overlap
+            )
+    return found

@@ -19,7 +19,7 @@ from assay.cli import main
 from assay.grpo import read_metrics, tiny_model
 
 torch.set_num_threads(1)
-ROWS = [{"question": f"{n}+1=", "answer": f"#### {n + 1}"} for n in range(1, 13)]
+ROWS = [{"question": f"{n}+1=", "answer": f"#### {n + 1}"} for n in range(1, 17)]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def run(capsys: Any, monkeypatch: Any) -> Any:
 def recipe(model: Path, tmp_path: Path) -> Path:
     """A file of settings, with a preset and a curriculum."""
     for name in ("train", "test"):
-        rows = ROWS if name == "train" else ROWS[:4]
+        rows = ROWS[:12] if name == "train" else ROWS[12:]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     path = tmp_path / "run.yaml"
     path.write_text(

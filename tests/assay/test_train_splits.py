@@ -1,0 +1,91 @@
+"""Which rows ``assay train`` and ``assay eval`` take, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from assay.cli import main
+from assay.grpo import tiny_model
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    return tiny_model(folder, hidden_size=32, layers=1, heads=2, intermediate_size=32)
+
+
+@pytest.fixture
+def train(model: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Any:
+    """Run ``assay train assay/GSM8K-v0``; gives stderr, and ``run.json`` of a run that ended."""
+    monkeypatch.chdir(tmp_path)
+    for name, first in (("both/train", 1), ("both/test", 7), ("leaky/train", 1), ("leaky/test", 5)):
+        path = tmp_path / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        rows = [{"question": f"{n}+1=", "answer": f"#### {n + 1}"} for n in range(first, first + 6)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    few = ["--steps", "1", "--prompts", "2", "--group-size", "2", "--max-new-tokens", "1"]
+    few += ["--model", str(model), "--tracker", "none", "--out", "out"]
+
+    def run(*flags: str) -> tuple[str, dict[str, Any]]:
+        monkeypatch.setattr(sys, "argv", ["assay", "train", "assay/GSM8K-v0", *flags, *few])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = " ".join(capsys.readouterr().err.split())
+        about = tmp_path / "out" / "run.json"
+        assert about.is_file() == (ended.value.code == 0), told
+        return told, json.loads(about.read_text()) if about.is_file() else {}
+
+    return run
+
+
+@pytest.mark.parametrize("more", [[], ["--held-out-data", "./both"]])
+def test_a_folder_trains_on_one_file_and_evaluates_on_the_other(train: Any, more: Any) -> None:
+    _, about = train("--data", "both", *more)
+    assert about["about"]["splits"] == {"train": "train", "held_out": "test", "overlap": 0}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--data", "sample"], "allow_sample (--allow-sample)"),
+        (["--data", "both/test.jsonl"], "allow_test_split (--allow-test-split)"),
+        (["--data", "both", "--set", "split=test"], "allow_test_split (--allow-test-split)"),
+        (["--data", "leaky"], "2 of the held-out prompts are trained on"),
+        (["--data", "both/train.jsonl", "--held-out-data", "leaky/train.jsonl"], "--allow-overlap"),
+        (["--data", "both", "--set", "split=dev"], "has no split 'dev'; it has test, train"),
+    ],
+)
+def test_other_rows_are_refused_with_the_remedy(train: Any, flags: list[str], words: str) -> None:
+    assert words in train(*flags)[0]
+
+
+def test_what_was_allowed_by_name_is_in_the_record(train: Any) -> None:
+    _, about = train("--data", "leaky", "--allow-overlap")
+    assert about["about"]["splits"]["overlap"] == 2
+    assert about["config"]["allow_overlap"] is True
+    assert about["config"]["allow_test_split"] is False
+
+
+def test_a_test_file_can_be_trained_on_by_name(train: Any) -> None:
+    _, about = train("--data", "both/test.jsonl", "--allow-test-split")
+    assert about["about"]["splits"] == {"train": "test"}
+
+
+def test_evaluation_asks_the_test_split(train: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "splits_replies.py").write_text("def eights(messages): return '8'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    command = "assay eval assay/GSM8K-v0 --data both -p splits_replies:eights -o e"
+    monkeypatch.setattr(sys, "argv", command.split())
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    record = json.loads((tmp_path / "e" / "run.json").read_text())
+    assert record["environment"]["kwargs"]["split"] == "test"

@@ -34,7 +34,7 @@ from .naming import Named, make_to_judge, named
 from .rescore_cli import diff_runs
 
 _NAME_HELP = (
-    "An environment id (assay/GSM8K-v0), a verifier (Math), or module:attribute; "
+    "An environment id (assay/GSM8K-v1), a verifier (Math), or module:attribute; "
     'options may follow as JSON: \'Math:{"percent": "value"}\'.'
 )
 

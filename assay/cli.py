@@ -73,7 +73,7 @@ _MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
 @app.command("score")
 def score_file(
     env: Annotated[
-        str, typer.Argument(help="Environment id, such as assay/GSM8K-v0, or module:id.")
+        str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
     ],
     file: Annotated[
         Path,

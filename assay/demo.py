@@ -19,7 +19,7 @@ from .sandbox import Limits, Sandbox, SandboxError
 from .training_cli import hush_transformers
 from .verifiers import Code, Format, Math, Rubric
 
-ENV = "assay/Arithmetic-v0"
+ENV = "assay/Arithmetic-v1"
 Row = Mapping[str, Any]
 _REPLIES = (
     r"Half of 3/4 is \boxed{0.375}.",

@@ -42,7 +42,7 @@ _AT_ONCE = 256
 
 def eval_command(
     env: Annotated[
-        str, typer.Argument(help="Environment id, such as assay/GSM8K-v0, or module:id.")
+        str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
     ],
     policy: Annotated[str, typer.Option("--policy", "-p", help=f"What answers: {FORMS}.")],
     n: Annotated[

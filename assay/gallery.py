@@ -34,7 +34,7 @@ Made by `assay list --markdown` from the docstrings and from the first task of e
 Options go to `make(id, ...)`, or behind `--set` on the command line. Those over data are shown with
 their sample, `data="{SAMPLE}"`: a few rows of our own making."""
 _DATA, _MADE, _TURNS = "Data sets", "Made on demand, without end", "Several turns, and tools"
-_OVER_DATA = {f"assay/{name}-v0" for name in LIBRARY}
+_OVER_DATA = {f"assay/{name}-v1" for name in LIBRARY}
 _LEFT_OUT = ("render_mode",)
 
 

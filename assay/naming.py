@@ -1,6 +1,6 @@
 """Environments and verifiers by name, as the command line takes them.
 
-``assay/GSM8K-v0``, ``Math``, ``Math:{"percent": "value"}``, ``module:attribute``.
+``assay/GSM8K-v1``, ``Math``, ``Math:{"percent": "value"}``, ``module:attribute``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .envs.splits import SAMPLE, make_for
 from .verifiers import FunctionVerifier, Verifier
 
 FORMS = (
-    "an environment id (assay/GSM8K-v0), a verifier (Math), module:attribute, or module:id; each "
+    "an environment id (assay/GSM8K-v1), a verifier (Math), module:attribute, or module:id; each "
     'may be followed by options, as in \'Math:{"percent": "value"}\''
 )
 

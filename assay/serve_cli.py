@@ -21,7 +21,7 @@ TOKEN = "ASSAY_SERVE_TOKEN"
 
 def serve_command(
     env: Annotated[
-        str, typer.Argument(help="Environment id, such as assay/GSM8K-v0, or module:id.")
+        str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
     ],
     data: Annotated[
         str | None, typer.Option(help="Where the tasks are: a JSONL file, a folder, a hub name.")

@@ -14,7 +14,7 @@ _HEAD = """\
 
 Made by `assay presets --markdown` from the docstrings of `Objective`, `GRPOConfig`, `TrainConfig`.
 
-    assay train assay/Arithmetic-v0 --model DIR --preset dapo --learning-rate 3e-6
+    assay train assay/Arithmetic-v1 --model DIR --preset dapo --learning-rate 3e-6
     assay train --config run.yaml --steps 500
     assay train --print-config --preset dapo > run.yaml
     assay train --resume --out runs/mine

@@ -18,7 +18,7 @@ class TrainConfig(GRPOConfig):
     """Settings of ``assay train``: those of GRPOConfig, and these.
 
     Attributes:
-        env: id of the environment, such as ``assay/Arithmetic-v0``, or ``module:id``.
+        env: id of the environment, such as ``assay/Arithmetic-v1``, or ``module:id``.
         env_args: arguments of the environment.
         levels: mix these values of one of the environment's arguments, ``{"digits": [1, 2, 3]}``.
             Where tasks never end, a curriculum chooses among them.

@@ -22,7 +22,7 @@ from .train_config import TrainConfig
 
 FILE = "config.json"
 _SEE = re.compile(r"[,;]? see (?:the functions of )?:\w+:`[^`]*`")  # links of the API's pages
-_EXAMPLES = {"env": "assay/Arithmetic-v0", "model": "DIR"}
+_EXAMPLES = {"env": "assay/Arithmetic-v1", "model": "DIR"}
 
 
 @cache

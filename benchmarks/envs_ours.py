@@ -150,7 +150,7 @@ def check(rewards: Sequence[Any], rows: Sequence[Row]) -> None:
 
 def made(**options: Any) -> list[Contender]:
     """Sums that are made for each episode, or for each group of eight."""
-    default = make("assay/Arithmetic-v0", **options)
+    default = make("assay/Arithmetic-v1", **options)
     same = TextEnv(default.source, Exact())
     contenders = []
     for env, judged in ((same, "text ="), (default, "Math, as the id has it")):
@@ -164,7 +164,7 @@ def made(**options: Any) -> list[Contender]:
 
 def judged_only() -> list[Contender]:
     """What a data set with a scorer does: the same sums, judged, without an episode."""
-    env = TextEnv(make("assay/Arithmetic-v0").source, Exact())
+    env = TextEnv(make("assay/Arithmetic-v1").source, Exact())
     return [
         Contender("verify", "text =", timed(partial(_verified, env))),
         Contender("verify_many, 8 replies", "text =", timed(partial(_verified_many, env))),
@@ -216,7 +216,7 @@ def _verified_many(env: TextEnv, k: int) -> int:
 
 def puzzle(name: str, **options: Any) -> Contender:
     """Puzzles of a family, each made anew, and one right reply to each."""
-    env = make(f"assay/{name}-v0", **options)
+    env = make(f"assay/{name}-v1", **options)
     told = ", ".join(f"{option} {value}" for option, value in options.items())
     return Contender(f"{name}, {told}", "", timed(partial(_solved, env), turn=4))
 
@@ -233,8 +233,8 @@ def _solved(env: TextEnv, k: int) -> int:
 
 def games() -> list[Contender]:
     """Whole games of GuessNumber among 31 numbers, found by halving."""
-    env = make("assay/GuessNumber-v0", level=2)
-    wrapped = gymnasium.make("assay/GuessNumber-v0", level=2)
+    env = make("assay/GuessNumber-v1", level=2)
+    wrapped = gymnasium.make("assay/GuessNumber-v1", level=2)
     judged = "the game, then text ="
     return [
         Contender("scalar", judged, timed(partial(_game, env))),

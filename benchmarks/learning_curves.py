@@ -48,7 +48,7 @@ from assay.grpo import (
     warm_start,
 )
 
-ENV = "assay/Arithmetic-v0"
+ENV = "assay/Arithmetic-v1"
 PROMPTS, GROUP, TOKENS, RATE, WARMUP = 64, 8, 6, 3e-4, 10
 Curve = list[tuple[int, float, float]]
 """Step, held-out pass@1, CPU seconds of training so far."""

@@ -160,26 +160,33 @@ __all__ = [
 ]
 
 register(
-    "assay/Arithmetic-v0",
+    "assay/Arithmetic-v1",
     "assay.envs.arithmetic:Arithmetic",
     summary="sums of numbers",
 )
 for _name, (_module, _summary) in FAMILIES.items():
     register(
-        f"assay/{_name}-v0",
+        f"assay/{_name}-v1",
         f"assay.envs.families.{_module}:{_name}",
         summary=_summary,
     )
 for _name, (_module, _summary, _needs) in LIBRARY.items():
     register(
-        f"assay/{_name}-v0",
+        f"assay/{_name}-v1",
         f"assay.envs.library.{_module}:{_name}",
         needs="; ".join(filter(None, ["data: a file, a folder, or a hub name", _needs])),
         summary=_summary,
     )
 register(
-    "assay/CodeRepair-v0",
+    "assay/CodeRepair-v1",
     "assay.envs.code_repair:CodeRepair",
     needs="a sandbox",
     summary="find and mend the bug of a Python function, with tools",
 )
+for _name in ("Arithmetic", *FAMILIES, *LIBRARY, "CodeRepair"):
+    retire(
+        f"assay/{_name}-v0",
+        f"assay/{_name}-v1",
+        "Version 0.2 mended how replies are read and judged, so it pays differently.",
+        substitute=True,
+    )

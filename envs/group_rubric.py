@@ -57,7 +57,7 @@ class GroupRubric:
 
     Example:
         >>> from assay.envs import GroupRubric, ShortReplies, make
-        >>> env = make("assay/Arithmetic-v0")
+        >>> env = make("assay/Arithmetic-v1")
         >>> env.group_rubric = GroupRubric({"length": ShortReplies()}, weights={"length": 0.2})
     """
 

@@ -43,7 +43,7 @@ class LeadLength:
 
     Example:
         >>> from assay.envs import GroupRubric, LeadLength, make
-        >>> env = make("assay/Arithmetic-v0")
+        >>> env = make("assay/Arithmetic-v1")
         >>> env.group_rubric = GroupRubric({"lead": LeadLength()}, weights={"rubric": 0.0})
     """
 

@@ -130,7 +130,7 @@ def levels(
             judged.
 
     Example:
-        >>> env = levels("assay/Sudoku-v0", level=[1, 2, 3], weights=[3, 2, 1])
+        >>> env = levels("assay/Sudoku-v1", level=[1, 2, 3], weights=[3, 2, 1])
         >>> env.task(1).metadata["level"], env.task(1).metadata["source"]
         (2, 'level=2')
     """

@@ -38,8 +38,8 @@ class RetiredEnvironment(UnknownEnvironment):
 _SPECS: dict[str, EnvSpec] = {}
 _BUILDERS: dict[str, Builder] = {}
 """What was registered as a callable."""
-_RETIRED: dict[str, tuple[str, str]] = {}
-"""By id: the successor, and why."""
+_RETIRED: dict[str, tuple[str, str, bool]] = {}
+"""By id: the successor, why, and whether it is made in the id's place."""
 _IMPORTED: dict[Plugin, Plugin] = {}
 """Plug-ins that were imported, or tried: as found, and with their faults."""
 _IMPORTING: list[tuple[Plugin, list[str]]] = []
@@ -94,13 +94,21 @@ def register(
         _mirror(new.id, new.address)
 
 
-def retire(id: str, successor: str, why: str) -> None:  # noqa: A002  # Gymnasium's own name
-    """Let an id go: whoever asks for it is told which one to take instead, and why.
+def retire(
+    id: str,  # noqa: A002  # Gymnasium's own name
+    successor: str,
+    why: str,
+    *,
+    substitute: bool = False,
+) -> None:
+    """Retire an id: asking for it names the one to take instead, and why.
 
     Args:
         id: the id that is no more; its ``register`` call must be gone.
         successor: the id to take instead.
         why: what was wrong with it, in a sentence.
+        substitute: make the successor in place of the id, with a ``DeprecationWarning``; by
+            default the id is refused.
 
     Raises:
         ValueError: either is not an id, both are one, or the id is registered still.
@@ -115,7 +123,7 @@ def retire(id: str, successor: str, why: str) -> None:  # noqa: A002  # Gymnasiu
         if id in gym.registry and id not in _RETIRED:
             raise ValueError(_theirs(id))
         _forget(id)
-        _RETIRED[id] = successor, why
+        _RETIRED[id] = successor, why, substitute
         _mirror(id, id)
 
 
@@ -243,7 +251,7 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
 
     Raises:
         UnknownEnvironment: there is none; the message names the nearest.
-        RetiredEnvironment: it is retired; the message names its successor.
+        RetiredEnvironment: it is retired, without a substitute; the message names its successor.
         ImportError: there is no such module.
     """
     if not isinstance(id, str):
@@ -258,8 +266,12 @@ def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
     latest = max((s for s in _SPECS.values() if s.versionless == bare), key=_version, default=None)
     gone = [i for i in _RETIRED if i == bare or (not latest and i.rpartition("-v")[0] == bare)]
     if gone:
-        successor, why = _RETIRED[gone[-1]]
-        raise RetiredEnvironment(f"{gone[-1]} is retired: {why} Take {successor} instead")
+        successor, why, substitute = _RETIRED[gone[-1]]
+        message = f"{gone[-1]} is retired: {why} Take {successor} instead"
+        if not substitute:
+            raise RetiredEnvironment(message)
+        warnings.warn(f"{message}, which is made here", DeprecationWarning, stacklevel=3)
+        return spec(successor)
     if latest is None:
         raise UnknownEnvironment(_unknown(bare, module))
     warnings.warn(

@@ -21,7 +21,7 @@ def guess(messages):
     return str(int(a) + int(b) + int(a) % 2)
 
 
-env = make("assay/Arithmetic-v0", split="test")
+env = make("assay/Arithmetic-v1", split="test")
 groups = rollout(env, FunctionPolicy(guess), groups=3, group_size=2)
 for group in groups:
     print(group.task.text, group.rewards, group.episodes[0].status)
@@ -52,7 +52,7 @@ assert asyncio.run(main()) == groups
 
 # The same in Gymnasium's shape: two tasks, three copies each. Among the right replies to a task,
 # the shorter ones earn more.
-vector = make_group("assay/Arithmetic-v0", prompts=2, group_size=3)
+vector = make_group("assay/Arithmetic-v1", prompts=2, group_size=3)
 vector.env.group_rubric = GroupRubric({"length": ShortReplies()}, weights={"length": 0.25})
 vector.reset(options={"tasks": [0, 1]})
 first, second = vector.env.task(0).reference, vector.env.task(1).reference

@@ -1,6 +1,6 @@
 """A policy to evaluate, as a Python function.
 
-assay eval assay/Arithmetic-v0 --policy examples.policy:hasty -n 8 --limit 100 --out runs/e
+assay eval assay/Arithmetic-v1 --policy examples.policy:hasty -n 8 --limit 100 --out runs/e
 """
 
 import random

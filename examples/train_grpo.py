@@ -22,7 +22,7 @@ from assay.grpo import (
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 torch.set_num_threads(1)  # more gain nothing on so small a model
 
-train, test = (make("assay/Arithmetic-v0", digits=1, split=split) for split in ("train", "test"))
+train, test = (make("assay/Arithmetic-v1", digits=1, split=split) for split in ("train", "test"))
 config = GRPOConfig(
     learning_rate=3e-4, steps=40, prompts_per_step=32, max_new_tokens=3, eval_every=20
 )

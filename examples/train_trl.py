@@ -8,7 +8,7 @@ from assay import TRLSpec
 from assay.grpo import tiny_model
 
 directory = tiny_model("runs/trl/model")  # or the directory of any causal LM
-spec = TRLSpec("assay/Arithmetic-v0", size=256, env_kwargs={"digits": 1})
+spec = TRLSpec("assay/Arithmetic-v1", size=256, env_kwargs={"digits": 1})
 trainer = GRPOTrainer(
     AutoModelForCausalLM.from_pretrained(directory),
     args=GRPOConfig(

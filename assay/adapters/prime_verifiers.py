@@ -167,7 +167,7 @@ def to_verifiers(
         from assay import make
         from assay.adapters import to_verifiers
 
-        Sums = to_verifiers(make("assay/Arithmetic-v0"), size=1000)
+        Sums = to_verifiers(make("assay/Arithmetic-v1"), size=1000)
         __all__ = ["Sums"]
 
     The rubric's total is the reward ``assay``, of weight 1; its parts are metrics. Where a fault

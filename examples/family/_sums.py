@@ -30,7 +30,7 @@ SUMS = (
 
 def sums(split: str) -> TextEnv:
     """Sums of two numbers below 100; a reply is right or it is not."""
-    return make("assay/Arithmetic-v0", split=split)
+    return make("assay/Arithmetic-v1", split=split)
 
 
 def start(trial: Trial) -> None:

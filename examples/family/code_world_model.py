@@ -236,7 +236,7 @@ STUDY = Study(
     f"demonstrations; {STEPS} steps of 16 tasks x 8 episodes, one update each, learning rate 3e-4, "
     "advantage `opo`, loss `dr_grpo`, no KL. A reward of 1 or 0 in place of +1 or -1: the "
     "baseline takes the difference away, and Adam the factor of two. Held out: one episode of "
-    "each of 140 tasks, never with a hint. `assay/CodeRepair-v0` is the same setting for models "
+    "each of 140 tasks, never with a hint. `assay/CodeRepair-v1` is the same setting for models "
     "that write whole programs.",
     verdict="Reproduced in shape with every seed: the share that passes the hidden tests rises "
     "from .10 to .45 within 25 steps, because nearly every episode comes to test before "

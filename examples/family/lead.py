@@ -30,7 +30,7 @@ LONGEST = FILLER + 6  # tokens of a reply
 
 def problems(length: LeadLength | None = None) -> TextEnv:
     """Sums and products of two digits, paid by length in the group where that is given."""
-    env = make("assay/Arithmetic-v0", digits=1, operators="+*")
+    env = make("assay/Arithmetic-v1", digits=1, operators="+*")
     if length is not None:
         env.group_rubric = GroupRubric({"lead": length}, weights={"rubric": 0.0})
     return env

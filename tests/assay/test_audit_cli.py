@@ -115,19 +115,19 @@ def test_ones_own_classes_environments_and_ids_are_audited(run) -> None:
 def test_what_is_not_played_is_said_and_does_not_pass_for_checked(run, tmp_path) -> None:
     report = tmp_path / "report.json"
     few = ["--check", "gold", "--check", "splits", "--tasks", 2, "--prompts", 40]
-    code, shown, _ = run("audit", "assay/GuessNumber-v0", *few, "--json", report)
+    code, shown, _ = run("audit", "assay/GuessNumber-v1", *few, "--json", report)
     assert code == 0
     assert "Not tried: Replies were put to the rubric, as the answer of an episode." in shown
     assert AuditReport.from_json(json.loads(report.read_text())).note in " ".join(shown.split())
-    assert "Not tried" not in run("audit", "assay/Arithmetic-v0", *few)[1]
-    code, shown, _ = run("audit", "assay/CodeRepair-v0", "--check", "hedge", "--check", "echo")
+    assert "Not tried" not in run("audit", "assay/Arithmetic-v1", *few)[1]
+    code, shown, _ = run("audit", "assay/CodeRepair-v1", "--check", "hedge", "--check", "echo")
     assert "a program says one thing" in " ".join(shown.split())
 
 
 def test_the_data_of_the_other_split_is_compared(run, tmp_path) -> None:
     rows = [{"question": f"What is {n} and {n}?", "answer": f"#### {2 * n}"} for n in range(10, 20)]
     one, two = write(tmp_path / "a.jsonl", rows[:6]), write(tmp_path / "b.jsonl", rows[5:])
-    args = ["audit", "assay/GSM8K-v0", "--data", one, "--check", "splits"]
+    args = ["audit", "assay/GSM8K-v1", "--data", one, "--check", "splits"]
     assert run(*args)[0] == 1  # nothing could be checked
     code, shown, _ = run(*args, "--other", two)
     assert code == 1
@@ -183,7 +183,7 @@ def test_diff_takes_the_tasks_of_an_environment(run, tmp_path) -> None:
         ("Maths", "no verifier is called 'Maths'"),
         ('Math:{"percent": ', "the options in 'Math:{\"percent\": ' are not JSON"),
         ('Math:{"percnt": 1}', "Math cannot be made from"),
-        ("assay/GSM8k-v9", "Did you mean assay/GSM8K-v0"),
+        ("assay/GSM8k-v9", "Did you mean assay/GSM8K-v1"),
         ("mine_for_audit:nothing", "mine_for_audit has no 'nothing'"),
         ("mine_for_audit:number", "is neither an environment nor a verifier, but 7"),
         ('mine_for_audit:halves:{"a": 1}', "is made already and takes no options"),
@@ -231,7 +231,7 @@ def test_names_stand_for_what_they_say(run) -> None:
     assert named('Math:{"percent": "unit"}').thing == Math(percent="unit")
     assert isinstance(named("mine_for_audit:lenient").thing, FunctionVerifier)
     assert named('mine_for_audit:Shout:{"loud": false}').thing.loud is False
-    assert named("assay/Arithmetic-v0", {"digits": 3}).sibling("test", 1).seed == 1
+    assert named("assay/Arithmetic-v1", {"digits": 3}).sibling("test", 1).seed == 1
 
 
 def test_help_says_what_each_is_for(run) -> None:

@@ -15,21 +15,21 @@ from assay.verifiers import Rubric
 from assay.verifiers.catalogue import examples
 
 IDS = [spec.id for spec in specs() if spec.id.startswith("assay/")]
-SAMPLED = {f"assay/{name}-v0" for name in LIBRARY}
-RUN = {f"assay/{n}-v0" for n in ("APPS", "HumanEval", "LiveCodeBench", "MBPP", "CodeRepair")}
+SAMPLED = {f"assay/{name}-v1" for name in LIBRARY}
+RUN = {f"assay/{n}-v1" for n in ("APPS", "HumanEval", "LiveCodeBench", "MBPP", "CodeRepair")}
 
 UNCHECKED = {
     "canary": set(IDS) - RUN,  # no reply is run as a program
-    "hedge": RUN | {"assay/IFEval-v0"},  # a program says one thing; and form is all there is
-    "spam": {"assay/IFEval-v0"},
-    "neighbour": {"assay/IFEval-v0"},
-    "leakage": {"assay/ShortAnswer-v0"},  # its answers stand in the passage
+    "hedge": RUN | {"assay/IFEval-v1"},  # a program says one thing; and form is all there is
+    "spam": {"assay/IFEval-v1"},
+    "neighbour": {"assay/IFEval-v1"},
+    "leakage": {"assay/ShortAnswer-v1"},  # its answers stand in the passage
     "splits": SAMPLED,  # a sample has one split
 }
 """What cannot be checked, and where; all else must be."""
 
 OF_JUDGES = ("determinism", "time", "memory")
-HERE = {"Math": "assay/SVAMP-v0", "Code": "assay/APPS-v0", "Submission": "assay/CodeRepair-v0"}
+HERE = {"Math": "assay/SVAMP-v1", "Code": "assay/APPS-v1", "Submission": "assay/CodeRepair-v1"}
 """By judge: with which id those checks are made here."""
 THERE = {example.name for example in examples()} - set(HERE)
 

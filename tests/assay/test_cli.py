@@ -56,13 +56,13 @@ def golds(path, shift=0):
 def test_list_names_every_environment_and_its_needs(run) -> None:
     code, shown, _ = run("list")
     assert code == 0
-    assert all(name in shown for name in ("assay/GSM8K-v0", "assay/Countdown-v0", "a sandbox"))
+    assert all(name in shown for name in ("assay/GSM8K-v1", "assay/Countdown-v1", "a sandbox"))
 
 
 def test_golds_score_full_marks_and_are_written(run, tmp_path, data) -> None:
     out = tmp_path / "verdicts.jsonl"
     code, shown, _ = run(
-        "score", "assay/GSM8K-v0", golds(tmp_path / "c.jsonl"), "--data", data, "--out", out
+        "score", "assay/GSM8K-v1", golds(tmp_path / "c.jsonl"), "--data", data, "--out", out
     )
     assert code == 0
     assert "accuracy" in shown
@@ -74,7 +74,7 @@ def test_golds_score_full_marks_and_are_written(run, tmp_path, data) -> None:
 
 
 def test_golds_of_the_next_row_score_nothing(run, tmp_path, data) -> None:
-    code, shown, _ = run("score", "assay/GSM8K-v0", golds(tmp_path / "c", 1), "--data", data)
+    code, shown, _ = run("score", "assay/GSM8K-v1", golds(tmp_path / "c", 1), "--data", data)
     assert code == 0
     assert "incorrect" in shown
     assert "0.0000" in shown
@@ -82,7 +82,7 @@ def test_golds_of_the_next_row_score_nothing(run, tmp_path, data) -> None:
 
 def test_several_completions_of_a_task_give_pass_at_k(run, tmp_path, data) -> None:
     rows = [{"task": i % 5, "completion": str(2 * (i % 5 + 1) if i < 5 else 0)} for i in range(20)]
-    _, shown, _ = run("score", "assay/GSM8K-v0", write(tmp_path / "c", rows), "--data", data)
+    _, shown, _ = run("score", "assay/GSM8K-v1", write(tmp_path / "c", rows), "--data", data)
     # One of four is right: pass@1 .25, pass@2 .5, pass@4 1.
     for name, value in (("pass@1", "0.2500"), ("pass@2", "0.5000"), ("pass@4", "1.0000")):
         assert any(name in line and value in line for line in shown.splitlines()), shown
@@ -99,13 +99,13 @@ def fault(data, tmp_path):
     )
     binary = tmp_path / "binary.py"
     binary.write_bytes(b"\xff")
-    env = "assay/GSM8K-v0"
+    env = "assay/GSM8K-v1"
     return {
         "missing file": (["score", env, tmp_path / "none", "--data", data], "no such file"),
         "missing data": (["score", env, good, "--data", tmp_path / "none.jsonl"], "no such file"),
         "broken line": (["score", env, good, "--data", broken], "line 17: not JSON"),
         "missing field": (["score", env, good, "--data", short], "line 4: no field 'answer'"),
-        "unknown id": (["score", "assay/GSM8k-v1", good], "Did you mean assay/GSM8K-v0"),
+        "unknown id": (["score", "assay/GSM8k-v1", good], "Did you mean assay/GSM8K-v1"),
         "bad gold": (["score", env, good, "--data", unreadable], "line 4"),
         "unknown task": (
             ["score", env, write(tmp_path / "t", [{"task": 99, "completion": ""}]), "--data", data],
@@ -116,23 +116,23 @@ def fault(data, tmp_path):
         "unknown setting": (["score", env, good, "--set", "thnk=1"], "takes no 'thnk'"),
         "lonely resume": (["score", env, good, "--data", data, "--resume"], "--resume needs --out"),
         "group of one": (
-            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--group-size", 1],
+            ["train", "assay/Arithmetic-v1", "--model", tmp_path, "--group-size", 1],
             "group_size must be at least 2, got 1",
         ),
         "no model": (
-            ["train", "assay/Arithmetic-v0", "--model", tmp_path / "none"],
+            ["train", "assay/Arithmetic-v1", "--model", tmp_path / "none"],
             "no model directory",
         ),
         "unknown option": (
-            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "btea=1"],
+            ["train", "assay/Arithmetic-v1", "--model", tmp_path, "--option", "btea=1"],
             "--option btea=1 is no more",
         ),
         "wrong type": (
-            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--beta", "abc"],
+            ["train", "assay/Arithmetic-v1", "--model", tmp_path, "--beta", "abc"],
             "--beta must be a number, got 'abc'",
         ),
         "former option": (
-            ["train", "assay/Arithmetic-v0", "--model", tmp_path, "--option", "beta=0.1"],
+            ["train", "assay/Arithmetic-v1", "--model", tmp_path, "--option", "beta=0.1"],
             "--option beta=0.1 is now --beta 0.1",
         ),
         "no text": (["sandbox", "run", binary], "is not UTF-8 text"),
@@ -170,14 +170,14 @@ def test_a_model_directory_without_tokenizer_is_named(run, tmp_path) -> None:
     model = tiny_model(tmp_path / "model")
     for path in model.glob("token*"):
         path.unlink()
-    code, _, shown = run("train", "assay/Arithmetic-v0", "--model", model, "--out", tmp_path / "o")
+    code, _, shown = run("train", "assay/Arithmetic-v1", "--model", model, "--out", tmp_path / "o")
     assert code == 2
     assert "has no tokenizer" in " ".join(shown.split())
     assert not (tmp_path / "o").exists()
 
 
 def test_an_earlier_result_is_not_overwritten_but_completed(run, tmp_path, data) -> None:
-    args = ["score", "assay/GSM8K-v0", golds(tmp_path / "c"), "--data", data, "--out"]
+    args = ["score", "assay/GSM8K-v1", golds(tmp_path / "c"), "--data", data, "--out"]
     out = tmp_path / "out.jsonl"
     assert run(*args, out)[0] == 0
     before = out.read_text()
@@ -194,7 +194,7 @@ def test_an_earlier_result_is_not_overwritten_but_completed(run, tmp_path, data)
 def test_verdicts_of_another_environment_are_not_resumed_from(run, tmp_path) -> None:
     rows = [{"task": i, "completion": "5"} for i in range(9)]
     out = tmp_path / "out.jsonl"
-    args = ["score", "assay/Arithmetic-v0", write(tmp_path / "c", rows), "--out", out]
+    args = ["score", "assay/Arithmetic-v1", write(tmp_path / "c", rows), "--out", out]
     assert run(*args, "--set", "digits=1")[0] == 0
     before = out.read_text()
     for other in (["--set", "digits=2"], ["--set", "think=true", "--set", "digits=1"]):
@@ -206,7 +206,7 @@ def test_verdicts_of_another_environment_are_not_resumed_from(run, tmp_path) -> 
 
 def test_brackets_in_names_are_shown_as_they_stand(run, tmp_path, data) -> None:
     out = tmp_path / "[b]x[" / "i].jsonl"
-    code, shown, _ = run("score", "assay/GSM8K-v0", golds(tmp_path / "c"), "--data", data,
+    code, shown, _ = run("score", "assay/GSM8K-v1", golds(tmp_path / "c"), "--data", data,
                          "--out", out)  # fmt: skip
     assert code == 0
     assert str(out) in shown
@@ -226,7 +226,7 @@ def test_a_lost_verifier_loses_no_verdict(run, tmp_path, data, monkeypatch) -> N
     monkeypatch.setattr(Rubric, "verify_many", dies)
     out = tmp_path / "out.jsonl"
     with pytest.raises(MemoryError):
-        run("score", "assay/GSM8K-v0", write(tmp_path / "c", rows), "--data", data, "--out", out)
+        run("score", "assay/GSM8K-v1", write(tmp_path / "c", rows), "--data", data, "--out", out)
     assert len(out.read_text().splitlines()) == 256
 
 
@@ -255,7 +255,7 @@ def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) 
 
     model = tiny_model(tmp_path / "model", hidden_size=32, layers=1, heads=2, intermediate_size=32)
     out = tmp_path / "run"
-    args = ["train", "assay/Arithmetic-v0", "--model", model, "--out", out, "--set", "digits=1",
+    args = ["train", "assay/Arithmetic-v1", "--model", model, "--out", out, "--set", "digits=1",
             "--prompts", 8, "--group-size", 8, "--max-new-tokens", 3, "--held-out", 20,
             "--eval-every", 2, "--save-every", 2]  # fmt: skip
     code, shown, err = run(*args, "--steps", 2)

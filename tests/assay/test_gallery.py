@@ -24,10 +24,10 @@ def test_the_page_of_the_docs_is_what_the_command_prints() -> None:
 
 
 def test_one_environment_is_shown_by_its_id() -> None:
-    shown = CliRunner().invoke(app, ["list", "assay/AIME-v0"])
+    shown = CliRunner().invoke(app, ["list", "assay/AIME-v1"])
     assert shown.exit_code == 0
     assert "A reply that earns full marks:" in shown.stdout
     assert "| `think` | `False` |" in shown.stdout
-    missed = CliRunner().invoke(app, ["list", "assay/AIMEE-v0"])
+    missed = CliRunner().invoke(app, ["list", "assay/AIMEE-v1"])
     assert isinstance(missed.exception, UnknownEnvironment)
-    assert "Did you mean assay/AIME-v0" in str(missed.exception)
+    assert "Did you mean assay/AIME-v1" in str(missed.exception)

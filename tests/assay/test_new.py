@@ -106,7 +106,7 @@ def test_a_plugin_that_cannot_be_imported_is_listed_with_its_fault(tmp_path) -> 
     wide = {**os.environ, "COLUMNS": "160", "PYTHONPATH": str(tmp_path)}
     code, shown = run(sys.executable, "-m", "assay", "list", env=wide)
     assert code == 0
-    assert "assay/Arithmetic-v0" in shown
+    assert "assay/Arithmetic-v1" in shown
     told = (
         "plug-in 'bad' of plug-bad 2.1 (plug_bad): it cannot be imported: "
         f"ZeroDivisionError: division by zero ({tmp_path / 'plug_bad.py'}, line 2)"

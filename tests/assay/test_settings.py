@@ -32,7 +32,7 @@ from assay.train_settings import (
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
-NEEDED = {"env": "assay/Arithmetic-v0", "model": "m"}
+NEEDED = {"env": "assay/Arithmetic-v1", "model": "m"}
 
 
 def file(folder: Path, text: str, name: str = "run.yaml") -> Path:

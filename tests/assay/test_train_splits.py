@@ -24,7 +24,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def train(model: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Any:
-    """Run ``assay train assay/GSM8K-v0``; gives stderr, and ``run.json`` of a run that ended."""
+    """Run ``assay train assay/GSM8K-v1``; gives stderr, and ``run.json`` of a run that ended."""
     monkeypatch.chdir(tmp_path)
     for name, first in (("both/train", 1), ("both/test", 7), ("leaky/train", 1), ("leaky/test", 5)):
         path = tmp_path / f"{name}.jsonl"
@@ -35,7 +35,7 @@ def train(model: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Any:
     few += ["--model", str(model), "--tracker", "none", "--out", "out"]
 
     def run(*flags: str) -> tuple[str, dict[str, Any]]:
-        monkeypatch.setattr(sys, "argv", ["assay", "train", "assay/GSM8K-v0", *flags, *few])
+        monkeypatch.setattr(sys, "argv", ["assay", "train", "assay/GSM8K-v1", *flags, *few])
         with pytest.raises(SystemExit) as ended:
             main()
         told = " ".join(capsys.readouterr().err.split())
@@ -82,7 +82,7 @@ def test_a_test_file_can_be_trained_on_by_name(train: Any) -> None:
 def test_evaluation_asks_the_test_split(train: Any, tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "splits_replies.py").write_text("def eights(messages): return '8'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    command = "assay eval assay/GSM8K-v0 --data both -p splits_replies:eights -o e"
+    command = "assay eval assay/GSM8K-v1 --data both -p splits_replies:eights -o e"
     monkeypatch.setattr(sys, "argv", command.split())
     with pytest.raises(SystemExit) as ended:
         main()

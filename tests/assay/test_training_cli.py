@@ -53,7 +53,7 @@ def recipe(model: Path, tmp_path: Path) -> Path:
     path.write_text(
         f"""
 preset: dr_grpo
-env: assay/GSM8K-v0
+env: assay/GSM8K-v1
 data: {tmp_path / "train.jsonl"}
 held_out_data: {tmp_path / "test.jsonl"}
 model: {model}
@@ -97,7 +97,7 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
     monkeypatch.chdir(tmp_path)  # where the module is
     monkeypatch.syspath_prepend(tmp_path)
     text = "".join(x for x in recipe.read_text().splitlines(True) if "data:" not in x)
-    recipe.write_text(text.replace("assay/GSM8K-v0", "assay_test_letters:mine/Letters-v0"))
+    recipe.write_text(text.replace("assay/GSM8K-v1", "assay_test_letters:mine/Letters-v0"))
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     flags = ["--config", recipe, "--loss", "grpo", "--no-mask-truncated", "--steps", 12]
     code, shown, told = run("train", *flags, "--out", whole)
@@ -203,7 +203,7 @@ def test_the_help_has_a_flag_for_each_setting_under_headings(run: Any) -> None:
 
 def test_printed_settings_are_a_file_of_them(run: Any, model: Path, tmp_path: Path) -> None:
     told = ["--preset", "dapo", "--model", model, "--set", "digits=1", "--clip-high", "none"]
-    code, shown, _ = run("train", "assay/Arithmetic-v0", *told, "--print-config")
+    code, shown, _ = run("train", "assay/Arithmetic-v1", *told, "--print-config")
     assert code == 0
     (tmp_path / "run.yaml").write_text(shown)
     assert run("train", "--config", tmp_path / "run.yaml", "--print-config")[1] == shown
@@ -234,7 +234,7 @@ def test_presets_are_listed_and_shown(run: Any, tmp_path: Path) -> None:
 def test_a_curriculum_chooses_among_levels_where_tasks_never_end(
     run: Any, model: Path, tmp_path: Path
 ) -> None:
-    told = ["train", "assay/Arithmetic-v0", "--model", model, "--out", tmp_path, "--steps", 1,
+    told = ["train", "assay/Arithmetic-v1", "--model", model, "--out", tmp_path, "--steps", 1,
             "--prompts", 2, "--group-size", 2, "--max-new-tokens", 2, "--eval-every", 0,
             "--curriculum", "target_rate"]  # fmt: skip
     code, _, error = run(*told)

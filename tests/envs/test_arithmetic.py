@@ -38,7 +38,7 @@ def numbers(text: str) -> list[ast.Constant]:
     [(3, "+-*", 2), (4, "-", 1), (6, "*-", 3), (5, "*", 1), (30, "+-*", 12)],
 )
 def test_the_known_answer_is_what_the_text_is_worth(terms, operators, digits) -> None:
-    env = make("assay/Arithmetic-v0", terms=terms, operators=operators, digits=digits)
+    env = make("assay/Arithmetic-v1", terms=terms, operators=operators, digits=digits)
     for index in range(100):
         task = env.task(index)
         text = task.text.removesuffix("=")
@@ -48,7 +48,7 @@ def test_the_known_answer_is_what_the_text_is_worth(terms, operators, digits) ->
 
 
 def test_parentheses_stand_only_where_they_count() -> None:
-    env = make("assay/Arithmetic-v0", terms=5, operators="+-*", digits=1)
+    env = make("assay/Arithmetic-v1", terms=5, operators="+-*", digits=1)
     seen = 0
     for index in range(200):
         text = env.task(index).text.removesuffix("=")
@@ -70,15 +70,15 @@ def test_parentheses_stand_only_where_they_count() -> None:
 
 
 def test_more_terms_keep_to_the_contract() -> None:
-    check(make("assay/Arithmetic-v0", terms=4, operators="+-*"))
+    check(make("assay/Arithmetic-v1", terms=4, operators="+-*"))
 
 
 @pytest.mark.parametrize("terms", [1, 31, 0])
 def test_terms_out_of_range_are_refused(terms) -> None:
     with pytest.raises(ValueError, match=f"terms must be from 2 to 30, got {terms}"):
-        make("assay/Arithmetic-v0", terms=terms)
+        make("assay/Arithmetic-v1", terms=terms)
 
 
 def test_two_terms_are_the_sums_they_were() -> None:
-    plain, named = make("assay/Arithmetic-v0"), make("assay/Arithmetic-v0", terms=2)
+    plain, named = make("assay/Arithmetic-v1"), make("assay/Arithmetic-v1", terms=2)
     assert [plain.task(i) for i in range(20)] == [named.task(i) for i in range(20)]

@@ -300,7 +300,7 @@ def test_mathematics_passes(verifier) -> None:
 
 
 @pytest.mark.parametrize(
-    ("id_", "think"), [("assay/Arithmetic-v0", False), ("assay/Countdown-v0", True)]
+    ("id_", "think"), [("assay/Arithmetic-v1", False), ("assay/Countdown-v1", True)]
 )
 def test_procedural_environments_pass(id_, think) -> None:
     report = audit(make(id_, think=think), tasks=4, skip=["time", "memory"])

@@ -41,7 +41,7 @@ PLACES = [(name, field) for name in LIBRARY for field in REQUIRED[name] + USED.g
 
 
 def sample(name):
-    path = sample_of(type(make(f"assay/{name}-v0", data="sample")))
+    path = sample_of(type(make(f"assay/{name}-v1", data="sample")))
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -50,7 +50,7 @@ def with_row(tmp_path, name, row, *, ends="\n"):
     path = tmp_path / "rows.jsonl"
     lines = [json.dumps(each) for each in (*rows[:2], row, *rows[3:])]
     path.write_bytes(b"\xef\xbb\xbf" + ends.join(lines).encode())
-    return make(f"assay/{name}-v0", data=path)
+    return make(f"assay/{name}-v1", data=path)
 
 
 @pytest.mark.parametrize("name", LIBRARY)
@@ -114,7 +114,7 @@ def test_an_id_of_zero_is_an_id(tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
     rows = [{"problem": "?", "answer": 1, "id": place} for place in (1, 0)]
     path.write_text("\n".join(map(json.dumps, rows)))
-    assert [t.id for t in make("assay/AIME-v0", data=path).source.tasks] == ["AIME/1", "AIME/0"]
+    assert [t.id for t in make("assay/AIME-v1", data=path).source.tasks] == ["AIME/1", "AIME/0"]
 
 
 def test_references_that_cannot_be_used_are_told_by_line_too(tmp_path) -> None:
@@ -126,7 +126,7 @@ def test_references_that_cannot_be_used_are_told_by_line_too(tmp_path) -> None:
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n  \n"])
 def test_line_ends_and_a_byte_order_mark_change_nothing(tmp_path, ends) -> None:
     env = with_row(tmp_path, "GSM8K", sample("GSM8K")[2], ends=ends)
-    assert env.source.tasks == make("assay/GSM8K-v0", data="sample").source.tasks
+    assert env.source.tasks == make("assay/GSM8K-v1", data="sample").source.tasks
     env.close()
 
 
@@ -139,7 +139,7 @@ def test_tables_of_other_programs_are_refused_with_a_remedy(tmp_path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("question,answer\nq,#### 1\n")
     with pytest.raises(DataError, match=r"a \.csv is not read\. Give one of \.jsonl.*to_json"):
-        make("assay/GSM8K-v0", data=path)
+        make("assay/GSM8K-v1", data=path)
 
 
 def test_a_parquet_file_is_named_by_row(tmp_path) -> None:
@@ -149,14 +149,14 @@ def test_a_parquet_file_is_named_by_row(tmp_path) -> None:
     rows = [{"question": "?", "answers": {"text": [text]}} for text in ("a", "b", None)]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     with pytest.raises(DataError, match=r"rows\.parquet, row 2: 'answers' must be a list of texts"):
-        make("assay/ShortAnswer-v0", data=tmp_path / "rows.parquet")
+        make("assay/ShortAnswer-v1", data=tmp_path / "rows.parquet")
 
 
 def test_the_file_of_a_folder_is_named(tmp_path) -> None:
     for name, answer in (("test-0.jsonl", "#### 1"), ("test-1.jsonl", "none")):
         (tmp_path / name).write_text(json.dumps({"question": "?", "answer": answer}))
     with pytest.raises(DataError, match=r"test-1\.jsonl, line 1: 'answer' must end in"):
-        make("assay/GSM8K-v0", data=tmp_path)
+        make("assay/GSM8K-v1", data=tmp_path)
 
 
 def test_a_table_of_ones_own_names_the_line_too(tmp_path) -> None:
@@ -216,7 +216,7 @@ PROBLEMS = [
 def test_every_bad_row_is_listed_with_its_place_and_reason(tmp_path) -> None:
     path = write(tmp_path / "rows.jsonl", PROBLEMS)
     with pytest.raises(DataError) as refused:
-        make("assay/MATH-v0", data=path)
+        make("assay/MATH-v1", data=path)
     message = str(refused.value)
     assert message.startswith(f"5 of 8 rows of {path} cannot be used; on_bad_rows='skip'")
     for line, words in ((2, "boxed"), (3, "boxed"), (4, "'problem'"), (5, "test-4"), (7, "line 6")):
@@ -226,19 +226,19 @@ def test_every_bad_row_is_listed_with_its_place_and_reason(tmp_path) -> None:
 def test_bad_rows_are_left_out_where_asked_and_never_silently(tmp_path) -> None:
     path = write(tmp_path / "rows.jsonl", PROBLEMS)
     with pytest.warns(BadRowsWarning, match=r"5 of 8 rows[\s\S]*line 7: the id 'seven'"):
-        env = make("assay/MATH-v0", data=path, on_bad_rows="skip")
+        env = make("assay/MATH-v1", data=path, on_bad_rows="skip")
     assert [task.id for task in env.source.tasks] == ["test-0", "seven", "test-7"]
     assert [row.index for row in env.bad_rows] == [1, 2, 3, 4, 6]
     assert env.bad_rows[2].place == f"{path}, line 4"
     assert "7" in env.bad_rows[2].value
     assert "must be a str, got 7" in env.bad_rows[2].reason
-    assert make("assay/MATH-v0", data="sample").bad_rows == ()
+    assert make("assay/MATH-v1", data="sample").bad_rows == ()
 
 
 def test_a_long_list_of_bad_rows_is_cut(tmp_path) -> None:
     path = write(tmp_path / "rows.jsonl", [PROBLEMS[0]] + [{"problem": "?"}] * 15)
     with pytest.warns(BadRowsWarning, match="and 5 more"):
-        env = make("assay/MATH-v0", data=path, on_bad_rows="skip")
+        env = make("assay/MATH-v1", data=path, on_bad_rows="skip")
     assert len(env.bad_rows) == 15
 
 
@@ -246,7 +246,7 @@ def test_a_long_list_of_bad_rows_is_cut(tmp_path) -> None:
 def test_data_without_a_good_row_is_refused_all_the_same(tmp_path, rows) -> None:
     path = write(tmp_path / "rows.jsonl", rows)
     with pytest.raises(DataError, match=r"line 1") as refused:
-        make("assay/MATH-v0", data=path, on_bad_rows="skip")
+        make("assay/MATH-v1", data=path, on_bad_rows="skip")
     assert "on_bad_rows" not in str(refused.value)
 
 
@@ -254,13 +254,13 @@ def test_rows_that_were_asked_for_and_are_all_bad_are_refused(tmp_path) -> None:
     rows = [{"problem": "?", "level": 5}, {"problem": "?", "answer": "1", "level": 1}]
     path = write(tmp_path / "rows.jsonl", rows)
     with pytest.warns(BadRowsWarning), pytest.raises(DataError, match="that were asked for"):
-        make("assay/MATH-v0", data=path, level=5, on_bad_rows="skip")
+        make("assay/MATH-v1", data=path, level=5, on_bad_rows="skip")
 
 
 @pytest.mark.parametrize("policy", ["ignore", "", None])
 def test_another_policy_is_refused(tmp_path, policy) -> None:
     with pytest.raises(ValueError, match="on_bad_rows"):
-        make("assay/MATH-v0", data="sample", on_bad_rows=policy)
+        make("assay/MATH-v1", data="sample", on_bad_rows=policy)
 
 
 @pytest.mark.parametrize("name", LIBRARY)
@@ -268,7 +268,7 @@ def test_every_environment_of_rows_leaves_bad_rows_out(tmp_path, name) -> None:
     rows = sample(name)
     path = write(tmp_path / "rows.jsonl", [{**rows[0], "odd": 1}, {"other": "fields"}, rows[1]])
     with pytest.warns(BadRowsWarning, match="1 of 3 rows"):
-        env = make(f"assay/{name}-v0", data=path, on_bad_rows="skip")
+        env = make(f"assay/{name}-v1", data=path, on_bad_rows="skip")
     assert len(env.source.tasks) == 2
     assert [row.index for row in env.bad_rows] == [1]
     env.close()

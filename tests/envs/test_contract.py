@@ -13,7 +13,7 @@ from assay.envs import arguments, check, make, specs
 from assay.envs.library import LIBRARY
 
 BUILT_IN = [spec.id for spec in specs() if spec.id.startswith("assay/")]
-OVER_DATA = {f"assay/{name}-v0" for name in LIBRARY}
+OVER_DATA = {f"assay/{name}-v1" for name in LIBRARY}
 NEEDS_SANDBOX = {spec.id for spec in specs() if "a sandbox" in spec.needs}
 THINKING = {spec.id for spec in specs() if "think" in arguments(spec.id)}
 
@@ -90,7 +90,7 @@ def test_no_reply_raises_or_costs_a_score(build, id_, reply) -> None:
     assert not math.isnan(reward)
 
 
-@pytest.mark.parametrize("id_", ["assay/Arithmetic-v0", "assay/Countdown-v0"])
+@pytest.mark.parametrize("id_", ["assay/Arithmetic-v1", "assay/Countdown-v1"])
 def test_procedural_splits_are_disjoint_and_seeds_differ(build, id_) -> None:
     train, test = (build(id_, split=split) for split in ("train", "test"))
     assert not {train.task(i).text for i in range(500)} & {test.task(i).text for i in range(500)}
@@ -99,7 +99,7 @@ def test_procedural_splits_are_disjoint_and_seeds_differ(build, id_) -> None:
 
 
 @pytest.mark.parametrize(
-    "id_", ["assay/Arithmetic-v0", "assay/Countdown-v0", *sorted(OVER_DATA & THINKING)]
+    "id_", ["assay/Arithmetic-v1", "assay/Countdown-v1", *sorted(OVER_DATA & THINKING)]
 )
 def test_format_is_paid_beside_accuracy_and_only_with_it(build, id_) -> None:
     env = build(id_, think=True)
@@ -118,16 +118,16 @@ def test_format_is_paid_beside_accuracy_and_only_with_it(build, id_) -> None:
 @pytest.mark.parametrize(
     ("id_", "kwargs", "words"),
     [
-        ("assay/Arithmetic-v0", {"digits": 0}, "digits must be from 1 to 100, got 0"),
-        ("assay/Arithmetic-v0", {"operators": "^"}, "operators must be some of"),
-        ("assay/Arithmetic-v0", {"split": "dev"}, "split must be 'train' or 'test', got 'dev'"),
-        ("assay/Arithmetic-v0", {"digits": "abc"}, "digits must be a whole number, got 'abc'"),
-        ("assay/Arithmetic-v0", {"digits": 1.5}, "digits must be a whole number, got 1.5"),
-        ("assay/Arithmetic-v0", {"seed": True}, "seed must be a whole number, got True"),
-        ("assay/Arithmetic-v0", {"think": "no"}, "think must be true or false, got 'no'"),
-        ("assay/Arithmetic-v0", {"operators": 1}, "operators must be text, got 1"),
-        ("assay/Countdown-v0", {"numbers": 1}, "numbers must be from 2 to 8, got 1"),
-        ("assay/Countdown-v0", {"largest": 1}, "largest must be at least 2, got 1"),
+        ("assay/Arithmetic-v1", {"digits": 0}, "digits must be from 1 to 100, got 0"),
+        ("assay/Arithmetic-v1", {"operators": "^"}, "operators must be some of"),
+        ("assay/Arithmetic-v1", {"split": "dev"}, "split must be 'train' or 'test', got 'dev'"),
+        ("assay/Arithmetic-v1", {"digits": "abc"}, "digits must be a whole number, got 'abc'"),
+        ("assay/Arithmetic-v1", {"digits": 1.5}, "digits must be a whole number, got 1.5"),
+        ("assay/Arithmetic-v1", {"seed": True}, "seed must be a whole number, got True"),
+        ("assay/Arithmetic-v1", {"think": "no"}, "think must be true or false, got 'no'"),
+        ("assay/Arithmetic-v1", {"operators": 1}, "operators must be text, got 1"),
+        ("assay/Countdown-v1", {"numbers": 1}, "numbers must be from 2 to 8, got 1"),
+        ("assay/Countdown-v1", {"largest": 1}, "largest must be at least 2, got 1"),
     ],
 )
 def test_arguments_out_of_range_are_named(id_, kwargs, words) -> None:

@@ -303,7 +303,7 @@ def test_what_has_no_known_way_is_not_played() -> None:
 
 
 def test_the_built_in_ones_of_several_turns_know_their_way() -> None:
-    for id_ in ("assay/GuessNumber-v0", "assay/CodeRepair-v0"):
+    for id_ in ("assay/GuessNumber-v1", "assay/CodeRepair-v1"):
         env = make(id_)
         assert env.solve(env.begin(env.task(0)))
         env.close()

@@ -236,7 +236,7 @@ def test_difficulty_may_be_given_in_numbers() -> None:
 
 
 def test_levels_are_one_environment() -> None:
-    env = levels("assay/Sudoku-v0", level=[1, 2, 3], weights=[0, 1, 3])
+    env = levels("assay/Sudoku-v1", level=[1, 2, 3], weights=[0, 1, 3])
     counts = {"level=1": 0, "level=2": 0, "level=3": 0}
     for position in range(400):
         task = env.task(env.source.schedule(position, seed=1))
@@ -244,7 +244,7 @@ def test_levels_are_one_environment() -> None:
     assert counts["level=1"] == 0
     assert 60 <= counts["level=2"] <= 140
     task = env.task(7)
-    assert task.text == make("assay/Sudoku-v0", level=2).task(2).text
+    assert task.text == make("assay/Sudoku-v1", level=2).task(2).text
     assert task.id == "level=2/train-0-2"
     assert env.rubric.verify(task.solution, task.reference).score == 1.0
     env.reset(seed=3)
@@ -268,7 +268,7 @@ def test_a_mixture_of_rows_counts_through() -> None:
 
 
 def test_levels_that_are_always_solved_give_way() -> None:
-    env = levels("assay/Countdown-v0", numbers=[2, 3, 4])
+    env = levels("assay/Countdown-v1", numbers=[2, 3, 4])
     sampler = Prioritised(env.source, seed=4)
     solve = {"numbers=2": 1.0, "numbers=3": 0.5, "numbers=4": 0.0}
     rng = np.random.default_rng(0)
@@ -285,7 +285,7 @@ def test_levels_that_are_always_solved_give_way() -> None:
 
 
 def test_easy_levels_first() -> None:
-    env = levels("assay/Hanoi-v0", level=[3, 1, 2])
+    env = levels("assay/Hanoi-v1", level=[3, 1, 2])
     sampler = EasyToHard(env.source, steps=100, start=0.1)
     assert {env.task(i).metadata["level"] for i in sampler.indices(1, 20)} == {1}
     assert {env.task(i).metadata["level"] for i in sampler.indices(101, 50)} == {1, 2, 3}
@@ -301,10 +301,10 @@ ENDLESS = Generated(lambda rng: Task(str(rng.integers(9**9)), "1"), name="endles
         (lambda: Mixed({"a": rows(1), "b": ENDLESS}), r"must all be endless or all end"),
         (lambda: Mixed({"a": ENDLESS}, [0.0]), "weights must be 1 finite numbers"),
         (lambda: Mixed({"a": ENDLESS}, [1, 1]), "weights must be 1 finite numbers"),
-        (lambda: levels("assay/Hanoi-v0", level=2), "exactly one argument must be a list"),
-        (lambda: levels("assay/Hanoi-v0", level=[2, 2]), "must not name a value twice"),
-        (lambda: levels("assay/Hanoi-v0", level=[]), "one value or more"),
-        (lambda: levels("assay/Hanoi-v0", think=[True, False]), "judges differently"),
+        (lambda: levels("assay/Hanoi-v1", level=2), "exactly one argument must be a list"),
+        (lambda: levels("assay/Hanoi-v1", level=[2, 2]), "must not name a value twice"),
+        (lambda: levels("assay/Hanoi-v1", level=[]), "one value or more"),
+        (lambda: levels("assay/Hanoi-v1", think=[True, False]), "judges differently"),
         (lambda: Prioritised(ENDLESS), "these never end: give a mixture"),
         (lambda: Prioritised(rows(1), floor=0), "floor must be above 0"),
         (lambda: Prioritised(rows(1), exponent=-1), "exponent must be at least 0"),
@@ -335,7 +335,7 @@ SAMPLERS = {
     "prioritised": lambda seed: Prioritised(rows(40), exponent=2.0, seed=seed),
     "levels": lambda seed: Prioritised(LEVELS.source, seed=seed),
 }
-LEVELS = levels("assay/Countdown-v0", numbers=[2, 3])
+LEVELS = levels("assay/Countdown-v1", numbers=[2, 3])
 
 
 def run(sampler, first: int, last: int) -> list[list[int]]:

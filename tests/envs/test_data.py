@@ -92,4 +92,4 @@ def test_an_mbpp_row_without_tests_is_named(tmp_path, tests) -> None:
     row = {"task_id": 11, "text": "t", "code": "c", "test_list": tests}
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
     with pytest.raises(DataError, match=r"line 1 \(MBPP/11\): 'test_list' must"):
-        make("assay/MBPP-v0", data=tmp_path / "a.jsonl")
+        make("assay/MBPP-v1", data=tmp_path / "a.jsonl")

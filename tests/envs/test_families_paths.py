@@ -33,7 +33,7 @@ NAMES = (
 def test_each_task_of_each_level_is_won_by_its_answer_and_lost_with_it_cut_short(
     name, level
 ) -> None:
-    env = make(f"assay/{name}-v0", level=level)
+    env = make(f"assay/{name}-v1", level=level)
     tasks = [env.task(i) for i in range(12)]
     for task in tasks:
         assert env.rubric.check_reference(task.reference) is None
@@ -45,7 +45,7 @@ def test_each_task_of_each_level_is_won_by_its_answer_and_lost_with_it_cut_short
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_to_other_tasks_lose(name) -> None:
-    env = make(f"assay/{name}-v0", level=5)
+    env = make(f"assay/{name}-v1", level=5)
     tasks = [env.task(i) for i in range(12)]
     pairs = [(one.solution, other.reference) for one, other in permutations(tasks, 2)]
     won = sum(env.rubric.verify(*pair).score for pair in pairs)
@@ -56,17 +56,17 @@ def test_answers_to_other_tasks_lose(name) -> None:
 def test_levels_grow(name) -> None:
     lengths = []
     for level in range(1, 6):
-        env = make(f"assay/{name}-v0", level=level)
+        env = make(f"assay/{name}-v1", level=level)
         lengths.append(sum(len(env.task(i).text) for i in range(8)))
     assert lengths[0] < lengths[2] < lengths[4]
     with pytest.raises(ValueError, match="level must be from 1 to 5, got 6"):
-        make(f"assay/{name}-v0", level=6)
+        make(f"assay/{name}-v1", level=6)
 
 
 @pytest.mark.parametrize("name", ["Colouring", "Hanoi", "Sorting"])
 def test_a_reference_that_is_not_copied_is_plain_and_belongs_to_one_task(name) -> None:
     for level in range(1, 6):
-        env = make(f"assay/{name}-v0", level=level)
+        env = make(f"assay/{name}-v1", level=level)
         one, again = env.task(3), env.task(3)
         assert json.loads(json.dumps(one.reference)) == one.reference == again.reference
         held = set(map(id, containers(one.reference)))

@@ -13,7 +13,7 @@ from assay.verifiers import Countdown
 
 NAMES = ["KnightsAndKnaves", "Queens", "Sudoku", "TwentyFour", "Zebra"]
 LEVELS = range(1, 6)
-MADE = {(n, k): make(f"assay/{n}-v0", level=k) for n in NAMES for k in LEVELS}
+MADE = {(n, k): make(f"assay/{n}-v1", level=k) for n in NAMES for k in LEVELS}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,8 +34,8 @@ def test_its_solution_wins_and_another_tasks_loses(name, level, index, step) -> 
 def test_splits_share_no_task_and_seeds_put_others(name) -> None:
     for level in (1, 5):
         train = MADE[name, level]
-        test = make(f"assay/{name}-v0", level=level, split="test")
-        later = make(f"assay/{name}-v0", level=level, seed=1)
+        test = make(f"assay/{name}-v1", level=level, split="test")
+        later = make(f"assay/{name}-v1", level=level, seed=1)
         of_train, of_test, of_later = (
             {e.task(i).text for i in range(25)} for e in (train, test, later)
         )
@@ -47,7 +47,7 @@ def test_splits_share_no_task_and_seeds_put_others(name) -> None:
 @pytest.mark.parametrize("level", [0, 6, -1])
 def test_there_are_five_levels(name, level) -> None:
     with pytest.raises(ValueError, match=f"level must be from 1 to 5, got {level}"):
-        make(f"assay/{name}-v0", level=level)
+        make(f"assay/{name}-v1", level=level)
 
 
 def test_levels_grow() -> None:

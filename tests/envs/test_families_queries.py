@@ -109,11 +109,11 @@ def test_widened_and_narrowed_expressions_lose(level: int) -> None:
 @pytest.mark.parametrize("name", ["SQL", "RegexSynthesis"])
 def test_splits_are_disjoint_seeds_differ_and_levels_are_checked(name: str) -> None:
     train, test, other = (
-        make(f"assay/{name}-v0", **kwargs) for kwargs in ({}, {"split": "test"}, {"seed": 1})
+        make(f"assay/{name}-v1", **kwargs) for kwargs in ({}, {"split": "test"}, {"seed": 1})
     )
     texts = {train.task(i).text for i in range(40)}
     assert len(texts) > 35
     assert not texts & {test.task(i).text for i in range(6)}
     assert sum(other.task(i).text in texts for i in range(20)) < 3
     with pytest.raises(ValueError, match="level must be from 1 to 5, got 6"):
-        make(f"assay/{name}-v0", level=6)
+        make(f"assay/{name}-v1", level=6)

@@ -16,14 +16,14 @@ def halving(messages) -> str:
 
 @pytest.mark.parametrize("level", range(1, 6))
 def test_halving_wins_in_time(level) -> None:
-    env = make("assay/GuessNumber-v0", level=level)
+    env = make("assay/GuessNumber-v1", level=level)
     groups = play(env, FunctionPolicy(halving), [env.task(i) for i in range(20)], 1)
     assert [g.rewards for g in groups] == [(1.0,)] * 20
     assert max(len(g.episodes[0].turns) for g in groups) <= 2 * env.max_turns - 1
 
 
 def test_wrong_turns_cost_and_the_last_ends_it() -> None:
-    env = make("assay/GuessNumber-v0", turn_cost=0.1)
+    env = make("assay/GuessNumber-v1", turn_cost=0.1)
     env.reset(options={"task": 0})
     number = int(env.task(0).reference)
     said, reward, *_ = env.step("I guess\n0")
@@ -34,6 +34,6 @@ def test_wrong_turns_cost_and_the_last_ends_it() -> None:
     env.reset(options={"task": 0})
     assert env.step(f"0{number}")[1:3] == (1.0, True)
     with pytest.raises(ValueError, match="turn_cost must be from 0 to 1, got 2"):
-        make("assay/GuessNumber-v0", turn_cost=2.0)
+        make("assay/GuessNumber-v1", turn_cost=2.0)
     with pytest.raises(ValueError, match="level must be from 1 to 5, got 6"):
-        make("assay/GuessNumber-v0", level=6)
+        make("assay/GuessNumber-v1", level=6)

@@ -13,7 +13,7 @@ from assay.envs.library import LIBRARY
 from assay.envs.library.choices import options_of, right_letter
 from assay.envs.library.data_env import sample_of
 
-IDS = [f"assay/{name}-v0" for name in LIBRARY]
+IDS = [f"assay/{name}-v1" for name in LIBRARY]
 GSM8K = [
     {
         "question": f"Ann has {n} pens and buys {n}. How many?",
@@ -66,7 +66,7 @@ CONTEST = {
 def over(tmp_path, name, *rows, **kwargs):
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    return make(f"assay/{name}-v0", data=str(path), **kwargs)
+    return make(f"assay/{name}-v1", data=str(path), **kwargs)
 
 
 # -- the sample --------------------------------------------------------------------------------
@@ -84,12 +84,12 @@ def test_without_data_there_is_a_sample_and_a_warning(id_) -> None:
 def test_the_sample_can_be_asked_for_in_silence() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert make("assay/GSM8K-v0", data="sample").data == "sample"
+        assert make("assay/GSM8K-v1", data="sample").data == "sample"
 
 
 def test_samples_are_read_as_users_files_are() -> None:
-    env = make("assay/SVAMP-v0", data="sample")
-    again = make("assay/SVAMP-v0", data=sample_of(type(env)))
+    env = make("assay/SVAMP-v1", data="sample")
+    again = make("assay/SVAMP-v1", data=sample_of(type(env)))
     assert again.source.tasks == env.source.tasks
 
 
@@ -351,7 +351,7 @@ def test_instructions_are_strict_unless_told(tmp_path, options, reward) -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning")  # without Docker the sandbox says so
 def test_groups_of_programs_are_judged_in_one_batch(tmp_path) -> None:
     data = over(tmp_path, "MBPP", *MBPP).data
-    group = make_group("assay/MBPP-v0", prompts=1, group_size=3, data=data)
+    group = make_group("assay/MBPP-v1", prompts=1, group_size=3, data=data)
     group.reset(seed=0)
     replies = ["def double(n): return n + n", "def double(n): return 4", "def d("]
     _, rewards, *_ = group.step(replies)
@@ -447,7 +447,7 @@ def test_files_of_every_kind_read_alike(tmp_path, suffix) -> None:
         path.write_bytes(gzip.compress(lines.encode()))
     else:
         path.write_text(json.dumps(GSM8K, indent=1) if suffix == "json" else lines)
-    assert [t.reference for t in make("assay/GSM8K-v0", data=path).source.tasks] == [
+    assert [t.reference for t in make("assay/GSM8K-v1", data=path).source.tasks] == [
         "6",
         "1,400",
         "24",
@@ -464,7 +464,7 @@ def test_a_folder_has_a_file_or_more_for_each_split(tmp_path, inner) -> None:
     (folder / "README.md").write_text("about")
     found = {
         split: [
-            t.reference for t in make("assay/GSM8K-v0", data=tmp_path, split=split).source.tasks
+            t.reference for t in make("assay/GSM8K-v1", data=tmp_path, split=split).source.tasks
         ]
         for split in ("test", "train")
     }
@@ -485,7 +485,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content, words) -> 
     pytest.importorskip("pyarrow")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=words):
-        make("assay/GSM8K-v0", data=tmp_path / name)
+        make("assay/GSM8K-v1", data=tmp_path / name)
 
 
 # -- the real data, where they are -------------------------------------------------------------
@@ -501,7 +501,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content, words) -> 
     ],
 )
 def test_the_real_data_are_read(name, file, size) -> None:
-    env = make(f"assay/{name}-v0", data=Path(os.environ["ASSAY_DATA"]) / file)
+    env = make(f"assay/{name}-v1", data=Path(os.environ["ASSAY_DATA"]) / file)
     assert env.source.size == size
     env.close()
 
@@ -518,4 +518,4 @@ def test_optional_fields_of_another_type_are_told_by_their_row(tmp_path, id_, ro
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row))
     with pytest.raises(DataError, match=rf"line 1: {words}.*Correct or remove this row"):
-        make(f"assay/{id_}-v0", data=path)
+        make(f"assay/{id_}-v1", data=path)

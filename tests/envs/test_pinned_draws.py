@@ -39,23 +39,23 @@ def test_a_share_is_pinned() -> None:
 
 
 PINNED = [
-    ("assay/Arithmetic-v0", {}, "79+78=", "157", "75+17="),
+    ("assay/Arithmetic-v1", {}, "79+78=", "157", "75+17="),
     (
-        "assay/Arithmetic-v0",
+        "assay/Arithmetic-v1",
         {"digits": 9, "operators": "+-*", "split": "test", "seed": 7},
         "519614771-429990223=",
         "89624548",
         "794342436-287592719=",
     ),
     (
-        "assay/GuessNumber-v0",
+        "assay/GuessNumber-v1",
         {"level": 2},
         "from 105720938 to 105720968.",
         "105720949",
         "from 101329535 to 101329565.",
     ),
-    ("assay/FractionSum-v0", {"level": 3}, "1/1 - 7/6 + 5/2 + 2/9", "23/9", "4/1 + 19/7 - 15/2"),
-    ("assay/Countdown-v0", {}, "6, 17, 17", {"numbers": [6, 17, 17], "target": 295}, "4, 15, 7"),
+    ("assay/FractionSum-v1", {"level": 3}, "1/1 - 7/6 + 5/2 + 2/9", "23/9", "4/1 + 19/7 - 15/2"),
+    ("assay/Countdown-v1", {}, "6, 17, 17", {"numbers": [6, 17, 17], "target": 295}, "4, 15, 7"),
 ]
 
 
@@ -69,5 +69,5 @@ def test_tasks_are_pinned(name, options, text, reference, later) -> None:
 
 
 def test_schedules_are_pinned() -> None:
-    source = make("assay/Arithmetic-v0").source
+    source = make("assay/Arithmetic-v1").source
     assert [source.schedule(p, 3) for p in range(2)] == [3709925607908593746, 1555462290843084071]

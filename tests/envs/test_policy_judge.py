@@ -120,7 +120,7 @@ def test_it_plays_a_tournament() -> None:
 
 
 def test_a_rejudged_environment_puts_the_same_tasks_and_hides_the_answer() -> None:
-    env = make("assay/Arithmetic-v0")
+    env = make("assay/Arithmetic-v1")
     seen = []
     other = rejudged(env, FunctionVerifier(lambda reply, known: bool(seen.append(known)) or 0.25))
     task, same = env.task(3), other.task(3)

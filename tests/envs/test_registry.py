@@ -50,9 +50,9 @@ def test_ten_lines_make_an_environment_everywhere() -> None:
 
 
 def test_an_unknown_id_names_the_nearest() -> None:
-    with pytest.raises(UnknownEnvironment, match="Did you mean assay/GSM8K-v0"):
-        make("assay/GMS8K-v0")
-    with pytest.raises(UnknownEnvironment, match="assay/Arithmetic-v0"):
+    with pytest.raises(UnknownEnvironment, match="Did you mean assay/GSM8K-v1"):
+        make("assay/GMS8K-v1")
+    with pytest.raises(UnknownEnvironment, match="assay/Arithmetic-v1"):
         make("arithmetics")
     with pytest.raises(UnknownEnvironment, match="Known: "):
         make("zzz/qqqqqqqqqqqq-v0")
@@ -153,7 +153,7 @@ class TestVersions:
         assert env.name == "tests/Many-v10"
 
     def test_a_version_that_there_is_not_names_those_there_are(self) -> None:
-        with pytest.raises(UnknownEnvironment, match="Did you mean assay/GSM8K-v0"):
+        with pytest.raises(UnknownEnvironment, match="Did you mean assay/GSM8K-v1"):
             make("assay/GSM8K-v7")
 
 
@@ -274,7 +274,7 @@ def test_what_is_no_environment_is_refused() -> None:
         make("tests/Nothing-v0")
 
 
-@pytest.mark.parametrize("id_", [None, 5, b"assay/Arithmetic-v0"])
+@pytest.mark.parametrize("id_", [None, 5, b"assay/Arithmetic-v1"])
 def test_what_is_no_text_is_no_id(id_) -> None:
     with pytest.raises(UnknownEnvironment, match="an id is text"):
         make(id_)
@@ -292,3 +292,12 @@ def test_a_name_whose_versions_are_all_retired_says_so() -> None:
 def test_a_record_with_a_field_of_another_kind_is_refused(field) -> None:
     with pytest.raises(ValueError, match=next(iter(field))):
         EnvSpec.from_json({"id": "tests/Any-v0", "entry_point": "a:b", **field})
+
+
+def test_a_retired_id_with_a_substitute_makes_it_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="pays differently. Take assay/Arithmetic-v1"):
+        env = make("assay/Arithmetic-v0", digits=3)
+    assert env.name == "assay/Arithmetic-v1"
+    with pytest.warns(DeprecationWarning, match="assay/Countdown-v1"):
+        question, _ = gym.make("assay/Countdown-v0").reset(seed=3)
+    assert question == gym.make("assay/Countdown-v1").reset(seed=3)[0]

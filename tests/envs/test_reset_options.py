@@ -35,7 +35,7 @@ def test_an_unknown_option_is_refused_and_changes_nothing(options, error, words)
     assert env.step("x")[0] == env.clone()[0].task.text
     assert vector.step(["x"] * 4)[0] == before
     with pytest.raises(ValueError, match="overlooks none"):
-        make("assay/CodeRepair-v0").reset(options={"tsak": 1})
+        make("assay/CodeRepair-v1").reset(options={"tsak": 1})
 
 
 def test_names_are_those_of_each_kind() -> None:

@@ -64,7 +64,7 @@ def test_a_folder_gives_the_split_that_is_asked_for(
     for number, name in enumerate(names):
         write(tmp_path / name, 100 * number)
     assert find_split(tmp_path, asked) == found
-    assert make("assay/GSM8K-v0", data=str(tmp_path), split=asked).source.split == found
+    assert make("assay/GSM8K-v1", data=str(tmp_path), split=asked).source.split == found
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_split_that_is_missing_or_not_named_is_an_error_that_lists_those_there
     for name in names:
         write(tmp_path / name, 1)
     with pytest.raises(DataError, match=listed):
-        make("assay/GSM8K-v0", data=str(tmp_path), split=asked)
+        make("assay/GSM8K-v1", data=str(tmp_path), split=asked)
 
 
 @pytest.mark.parametrize("name", ["test", "sum_test", "valid", "dev-set", "my.eval", "held_out"])
@@ -90,27 +90,27 @@ def test_nothing_trains_on_a_file_that_its_name_keeps_for_evaluation(
     tmp_path: Path, name: str
 ) -> None:
     path = str(write(tmp_path / f"{name}.jsonl", 1))
-    env, _ = make_for("train", "assay/GSM8K-v0", {"data": path})
+    env, _ = make_for("train", "assay/GSM8K-v1", {"data": path})
     with pytest.raises(ValueError, match="--allow-test-split"):
         refuse_training(env)
     refuse_training(env, allow_test_split=True)
     with pytest.raises(DataError, match="'train' was asked for"):
-        make("assay/GSM8K-v0", data=path, split="train")
+        make("assay/GSM8K-v1", data=path, split="train")
 
 
 @pytest.mark.parametrize("name", ["rows", "train", "contest", "latest", "train_and_test", "devil"])
 def test_other_files_may_be_trained_on(tmp_path: Path, name: str) -> None:
     path = str(write(tmp_path / f"{name}.jsonl", 1))
-    refuse_training(make_for("train", "assay/GSM8K-v0", {"data": path})[0])
+    refuse_training(make_for("train", "assay/GSM8K-v1", {"data": path})[0])
 
 
 def test_shards_are_of_the_split_that_their_folder_is_named_for(tmp_path: Path) -> None:
     file = write(tmp_path / "test" / "0000.jsonl", 1)
     for data in (file, file.parent):
-        env, _ = make_for("train", "assay/GSM8K-v0", {"data": str(data)})
+        env, _ = make_for("train", "assay/GSM8K-v1", {"data": str(data)})
         assert env.source.split == "test"
     named = write(tmp_path / "test" / "rows.jsonl", 1)
-    assert make("assay/GSM8K-v0", data=str(named)).source.split == ""
+    assert make("assay/GSM8K-v1", data=str(named)).source.split == ""
 
 
 def test_saved_data_sets_are_read_by_their_splits(tmp_path: Path) -> None:
@@ -134,11 +134,11 @@ def test_benchmarks_are_for_evaluation_whatever_their_file_is_called(
 ) -> None:
     from assay.envs.library.data_env import sample_of
 
-    kind = type(make(f"assay/{name}-v0", data="sample"))
+    kind = type(make(f"assay/{name}-v1", data="sample"))
     for file in ("train.jsonl", "rows.jsonl"):
         (tmp_path / file).write_bytes(sample_of(kind).read_bytes())
         for role in ("train", "test"):
-            env, _ = make_for(role, f"assay/{name}-v0", {"data": str(tmp_path / file)})
+            env, _ = make_for(role, f"assay/{name}-v1", {"data": str(tmp_path / file)})
             assert env.source.split == "test"
             with pytest.raises(ValueError, match="for evaluation"):
                 refuse_training(env)
@@ -157,7 +157,7 @@ def test_every_environment_over_data_refuses_to_train_on_its_sample() -> None:
 
 
 def test_a_trl_spec_trains_on_one_split_and_evaluates_on_the_other(folder: Path) -> None:
-    spec = TRLSpec("assay/GSM8K-v0", size=3, env_kwargs={"data": str(folder)}, eval_size=9)
+    spec = TRLSpec("assay/GSM8K-v1", size=3, env_kwargs={"data": str(folder)}, eval_size=9)
     trained = {row["prompt"][0]["content"].split()[2] for row in spec.train_dataset}
     asked = [row["prompt"][0]["content"].split()[2] for row in spec.eval_dataset]
     assert trained == {"10", "11", "12"}
@@ -170,7 +170,7 @@ def test_a_trl_spec_trains_on_one_split_and_evaluates_on_the_other(folder: Path)
 def test_a_trl_spec_takes_other_data_for_evaluation(folder: Path) -> None:
     files = {name: {"data": str(folder / f"{name}.jsonl")} for name in ("train", "test")}
     spec = TRLSpec(
-        "assay/GSM8K-v0", env_kwargs=files["train"], eval_kwargs=files["test"], eval_size=2
+        "assay/GSM8K-v1", env_kwargs=files["train"], eval_kwargs=files["test"], eval_size=2
     )
     assert len(spec.eval_dataset) == 2
     (reward,) = spec.reward_funcs
@@ -191,13 +191,13 @@ def test_a_trl_spec_refuses_rows_that_are_not_allowed_by_name(
 ) -> None:
     monkeypatch.chdir(folder)
     with pytest.raises(ValueError, match=flag):
-        TRLSpec("assay/GSM8K-v0", **kwargs).kwargs()
-    assert "train_dataset" in TRLSpec("assay/GSM8K-v0", **kwargs, **{flag: True}).kwargs()
+        TRLSpec("assay/GSM8K-v1", **kwargs).kwargs()
+    assert "train_dataset" in TRLSpec("assay/GSM8K-v1", **kwargs, **{flag: True}).kwargs()
 
 
 def test_prompts_are_compared_without_their_white_space(tmp_path: Path) -> None:
-    here = make("assay/GSM8K-v0", data=str(write(tmp_path / "a.jsonl", 5)))
-    there = make("assay/GSM8K-v0", data=str(write(tmp_path / "b.jsonl", 7, end=" \n ")))
+    here = make("assay/GSM8K-v1", data=str(write(tmp_path / "a.jsonl", 5)))
+    there = make("assay/GSM8K-v1", data=str(write(tmp_path / "b.jsonl", 7, end=" \n ")))
     (shared,) = shared_prompts(here.source, there.source)
     assert "What is 7 plus 1?" in shared
     assert not have_same_prompts(here.source, there.source)
@@ -205,13 +205,13 @@ def test_prompts_are_compared_without_their_white_space(tmp_path: Path) -> None:
 
 
 def test_generators_share_prompts_unless_the_hash_parts_them() -> None:
-    train, test = (make("assay/Arithmetic-v0", split=split) for split in ("train", "test"))
+    train, test = (make("assay/Arithmetic-v1", split=split) for split in ("train", "test"))
     asked = [test.task(i) for i in range(30)]
     assert shared_prompts(train.source, test.source, asked) == []
     assert shared_prompts(test.source, test.source, asked)
-    other = make("assay/Arithmetic-v0", seed=9)
+    other = make("assay/Arithmetic-v1", seed=9)
     assert len(shared_prompts(train.source, other.source, [other.task(0)])) == 1
-    mixed = levels("assay/Sudoku-v0", level=[1, 2], split="test")
+    mixed = levels("assay/Sudoku-v1", level=[1, 2], split="test")
     assert mixed.source.split == "test"
     with pytest.raises(ValueError, match="for evaluation"):
         refuse_training(mixed)

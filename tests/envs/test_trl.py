@@ -13,7 +13,7 @@ from assay.verifiers import FunctionVerifier, Rubric
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
 
-ENV = "assay/Arithmetic-v0"
+ENV = "assay/Arithmetic-v1"
 
 
 def test_completions_are_judged_standard_and_conversational() -> None:

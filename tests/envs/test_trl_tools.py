@@ -211,7 +211,7 @@ def test_an_environments_own_reward_judges_what_the_tools_did() -> None:
 
 def test_what_trl_cannot_show_to_a_model_is_refused() -> None:
     with pytest.raises(TypeError, match="has no tools"):
-        TRLSpec("assay/Arithmetic-v0", mode="tools").environment_factory()
+        TRLSpec("assay/Arithmetic-v1", mode="tools").environment_factory()
     with pytest.raises(ValueError, match="column 'assay_task', which is missing"):
         SPEC.environment_factory().reset(prompt=[])
 
@@ -283,7 +283,7 @@ def test_an_environment_with_tools_needs_no_more() -> None:
 
 
 def test_tags_within_an_argument_reach_the_tool() -> None:
-    episode = TRLSpec("assay/CodeRepair-v0", size=1).environment_factory()
+    episode = TRLSpec("assay/CodeRepair-v1", size=1).environment_factory()
     for text in ("print('</tool_call>')", "<think>", "</think>", "<tool_call>"):
         episode.reset(assay_task=0)
         episode.write_file(path="note.txt", content=text)

@@ -48,10 +48,10 @@ def test_training_on_a_split_for_evaluation_needs_a_word(split: str) -> None:
 
 def test_one_split_of_a_generator_cannot_train_and_evaluate() -> None:
     config = GRPOConfig(**SETTINGS)
-    rollout = training_tasks(make("assay/Arithmetic-v0"), config)
+    rollout = training_tasks(make("assay/Arithmetic-v1"), config)
     with pytest.raises(ValueError, match="20 of the held-out prompts"):
-        splits_of(rollout, held_out_tasks(make("assay/Arithmetic-v0", seed=4), 20), config)
-    test = held_out_tasks(make("assay/Arithmetic-v0", split="test"), 20)
+        splits_of(rollout, held_out_tasks(make("assay/Arithmetic-v1", seed=4), 20), config)
+    test = held_out_tasks(make("assay/Arithmetic-v1", split="test"), 20)
     assert splits_of(rollout, test, config)["overlap"] == 0
 
 

@@ -22,7 +22,7 @@ WIDER = {  # the same reply as no task asks for it
     "WaterJugs": lambda reply: reply.replace(", ", ",  "),
 }
 TASKS = {
-    (name, level): [make(f"assay/{name}-v0", level=level).task(k) for k in range(6)]
+    (name, level): [make(f"assay/{name}-v1", level=level).task(k) for k in range(6)]
     for name in WIDER
     for level in (1, 3, 4)
 }
@@ -32,7 +32,7 @@ TASKS = {
 @settings(deadline=None, derandomize=True, max_examples=150)
 @given(data=st.data())
 def test_a_plain_reply_is_judged_as_one_that_is_written_wider(name, data) -> None:
-    env = make(f"assay/{name}-v0")
+    env = make(f"assay/{name}-v1")
     level = data.draw(st.sampled_from((1, 3, 4)))
     task, other = data.draw(st.permutations(TASKS[name, level]))[:2]
     mark = "\n" if name == "Queens" else ", "

@@ -146,7 +146,7 @@ def test_a_tiny_integrand_does_not_make_constants_right() -> None:
 
 @pytest.mark.parametrize("level", range(1, 6))
 def test_integrals_of_every_level_can_be_solved(level: int) -> None:
-    env = make("assay/Integral-v0", level=level, split="test")
+    env = make("assay/Integral-v1", level=level, split="test")
     tasks = [env.task(i) for i in range(40)]
     golds = [task.reference for task in tasks]
     own = env.rubric.verify_many([task.solution for task in tasks], golds)

@@ -303,7 +303,7 @@ class _Reader:
 
     def symmetric(self, name: str, depth: int) -> Node:
         r"""``\gcd(a,b)`` as a name of its own: which order its operands have says nothing."""
-        operands = []
+        operands: list[str] = []
         while self.take("," if operands else "(") and len(operands) < _MOST_OPERANDS:
             written = repr(self.sum(depth + 1)).encode()
             operands.append(hashlib.blake2b(written, digest_size=16).hexdigest())  # nests flat

@@ -17,7 +17,7 @@ REWARD_FILE = """
 from assay import make
 from assay.adapters import openrlhf_reward
 
-reward_func = openrlhf_reward(make("assay/Arithmetic-v0"))
+reward_func = openrlhf_reward(make("assay/Arithmetic-v1"))
 """
 
 
@@ -30,7 +30,7 @@ def loaded(path):
 
 
 def test_the_reward_file_judges_the_written_rows(tmp_path):
-    env = make("assay/Arithmetic-v0")
+    env = make("assay/Arithmetic-v1")
     assert to_openrlhf(env, tmp_path / "rows.jsonl", size=6, seed=3) == 6
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     (tmp_path / "reward.py").write_text(REWARD_FILE)

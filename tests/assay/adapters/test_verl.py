@@ -47,10 +47,10 @@ def test_the_signature_is_the_one_that_verl_calls():
 
 
 def test_written_rows_are_judged_as_the_environment_judges(tmp_path):
-    env = make("assay/Arithmetic-v0")
+    env = make("assay/Arithmetic-v1")
     assert to_verl(env, tmp_path / "train.parquet", size=20) == 20
     rows = parquet.read_table(tmp_path / "train.parquet").to_pylist()
-    assert rows[0]["data_source"] == "assay/Arithmetic-v0"
+    assert rows[0]["data_source"] == "assay/Arithmetic-v1"
     tasks = [env.task(row["extra_info"]["index"]) for row in rows]
     assert [row["prompt"] for row in rows] == [[dict(m) for m in t.messages] for t in tasks]
     replies = [t.solution if i % 2 else "no idea" for i, t in enumerate(tasks)]
@@ -89,9 +89,9 @@ def test_several_environments_are_told_apart_by_data_source():
 
 def test_what_cannot_be_trained_so_is_refused(tmp_path):
     with pytest.raises(ValueError, match="plays episodes"):
-        verl_reward(make("assay/GuessNumber-v0"))
+        verl_reward(make("assay/GuessNumber-v1"))
     with pytest.raises(ValueError, match="without end"):
-        to_verl(make("assay/Arithmetic-v0"), tmp_path / "rows.parquet")
+        to_verl(make("assay/Arithmetic-v1"), tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="must be the JSON"):
         verl_reward(Exact())("x", "Paris", "Paris")
 

@@ -18,7 +18,7 @@ def rows(tmp_path):
 
 
 def test_bad_rows_are_listed_and_nothing_runs(run, rows, tmp_path) -> None:
-    code, _, told = run("eval", "assay/MATH-v0", "-p", "mine_for_eval:silent", "--data", rows)
+    code, _, told = run("eval", "assay/MATH-v1", "-p", "mine_for_eval:silent", "--data", rows)
     assert code == 2
     assert "2 of 6 rows" in told
     assert "line 5" in told
@@ -29,7 +29,7 @@ def test_bad_rows_are_listed_and_nothing_runs(run, rows, tmp_path) -> None:
 
 def test_rows_that_are_left_out_are_told_and_stand_in_the_record(run, rows, tmp_path) -> None:
     skip = ("--data", rows, "--set", "on_bad_rows=skip", "-o", "run")
-    code, shown, told = run("eval", "assay/MATH-v0", "-p", "mine_for_eval:torn", *skip)
+    code, shown, told = run("eval", "assay/MATH-v1", "-p", "mine_for_eval:torn", *skip)
     assert code == 0, shown
     assert "2 of 6 rows" in told
     record = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -47,9 +47,9 @@ def test_completions_are_scored_and_the_environment_audited_without_bad_rows(
     lines = [{"task": n, "completion": rf"\boxed{{{2 * n}}}"} for n in range(4)]
     completions.write_text("\n".join(map(json.dumps, lines)))
     skip = ("--data", rows, "--set", "on_bad_rows=skip")
-    assert run("score", "assay/MATH-v0", completions, "--data", rows)[0] == 2
-    code, shown, told = run("score", "assay/MATH-v0", completions, *skip)
+    assert run("score", "assay/MATH-v1", completions, "--data", rows)[0] == 2
+    code, shown, told = run("score", "assay/MATH-v1", completions, *skip)
     assert code == 0, shown
     assert "2 of 6 rows" in told
-    code, _, told = run("audit", "assay/MATH-v0", *skip, "--check", "references")
+    code, _, told = run("audit", "assay/MATH-v1", *skip, "--check", "references")
     assert code == 0, told

@@ -11,7 +11,7 @@ import pytest
 
 from assay.evaluation import read_groups
 
-SUMS = ["assay/Arithmetic-v0", "--set", "operators=+"]
+SUMS = ["assay/Arithmetic-v1", "--set", "operators=+"]
 
 
 def summary(path):
@@ -88,7 +88,7 @@ def test_saved_completions_are_evaluated_rescored_and_compared(run, tmp_path) ->
     (tmp_path / "saved.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     data = [{"question": f"Half? {k}", "answer": "#### 0.5"} for k in range(3)]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(r) + "\n" for r in data))
-    args = ["eval", "assay/GSM8K-v0", "-p", "saved.jsonl", "--data", "data.jsonl", "-o", "first"]
+    args = ["eval", "assay/GSM8K-v1", "-p", "saved.jsonl", "--data", "data.jsonl", "-o", "first"]
     code, shown, err = run(*args)
     assert code == 0, err
     found = summary(tmp_path / "first")

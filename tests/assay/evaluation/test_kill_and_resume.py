@@ -29,7 +29,7 @@ TASKS, REPLIES = 1250, 8  # 10,000 completions
 
 
 def command(folder: Path, out: str, *more: str) -> list[str]:
-    run = [sys.executable, "-m", "assay", "eval", "assay/Arithmetic-v0", "-p", "my_sums:sums"]
+    run = [sys.executable, "-m", "assay", "eval", "assay/Arithmetic-v1", "-p", "my_sums:sums"]
     return [
         *run,
         "-n",

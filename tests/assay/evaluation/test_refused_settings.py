@@ -7,7 +7,7 @@ import pytest
 from assay.console import say
 from assay.evaluation import named_policy
 
-SUMS = ["assay/Arithmetic-v0", "--set", "operators=+"]
+SUMS = ["assay/Arithmetic-v1", "--set", "operators=+"]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def saved(path, rows):
 def data(tmp_path):
     rows = [{"question": f"{k}+1?", "answer": f"#### {k + 1}"} for k in range(4)]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    return ["eval", "assay/GSM8K-v0", "--data", "data.jsonl", "-p", "saved.jsonl", "-o", "r"]
+    return ["eval", "assay/GSM8K-v1", "--data", "data.jsonl", "-p", "saved.jsonl", "-o", "r"]
 
 
 def test_tasks_without_completions_are_told(run, tmp_path, data) -> None:

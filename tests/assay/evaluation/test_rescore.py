@@ -23,7 +23,7 @@ def judged(run, tmp_path):
     rows = [{"task": k, "completion": str(k + 1)} for k in range(3)]
     (tmp_path / "saved.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     args = ["-p", "saved.jsonl", "--data", "data.jsonl", "-o", "first"]
-    code, _, err = run("eval", "assay/GSM8K-v0", *args)
+    code, _, err = run("eval", "assay/GSM8K-v1", *args)
     assert code == 0, err
     return run
 
@@ -65,7 +65,7 @@ def test_references_of_other_data_and_of_reworded_tasks(judged, tmp_path) -> Non
 
 def test_generated_tasks_are_found_by_their_ids(run, tmp_path) -> None:
     args = ["--set", "operators=+", "-p", "mine_for_eval:sums", "--limit", 3, "-o", "sums"]
-    assert run("eval", "assay/Arithmetic-v0", *args)[0] == 0
+    assert run("eval", "assay/Arithmetic-v1", *args)[0] == 0
     code, _, err = run("rescore", "sums", "--references")
     assert code == 0, err
     assert statuses(tmp_path / "sums-rescored") == ["correct"] * 3

@@ -107,7 +107,7 @@ def slow(messages):
 
 def test_ctrl_c_says_how_to_go_on(tmp_path) -> None:
     (tmp_path / "slow_policy.py").write_text(INTERRUPTED)
-    command = ["eval", "assay/Arithmetic-v0", "-p", "slow_policy:slow", "--limit", "3", "-o", "r"]
+    command = ["eval", "assay/Arithmetic-v1", "-p", "slow_policy:slow", "--limit", "3", "-o", "r"]
     run = subprocess.Popen(
         [sys.executable, "-m", "assay", *command],
         cwd=tmp_path,

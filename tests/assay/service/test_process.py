@@ -168,7 +168,7 @@ def test_at_sigterm_what_was_begun_is_finished(start) -> None:
 )
 def test_what_cannot_be_served_is_told_with_a_remedy(capsys, monkeypatch, args, told) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(sys, "argv", ["assay", "serve", "assay/Arithmetic-v0", *args])
+    monkeypatch.setattr(sys, "argv", ["assay", "serve", "assay/Arithmetic-v1", *args])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2

@@ -115,7 +115,7 @@ def command_line(model_dir: Path, out: Path) -> None:
         "held-out": 3,
     }
     options = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
-    sys.argv[1:] = ["train", "assay/Arithmetic-v0", *options, "--shard"]
+    sys.argv[1:] = ["train", "assay/Arithmetic-v1", *options, "--shard"]
     with contextlib.suppress(SystemExit):
         assay_main()
 

@@ -194,7 +194,7 @@ def imported():
 
 def exported():
     """Our tasks there: each reply scored by their Task.score."""
-    env = make("assay/Arithmetic-v0")
+    env = make("assay/Arithmetic-v1")
     kind = to_verifiers(env, size=8, seed=1)
     tasks = list(kind(vf.TasksetConfig()))
     rubric = Rubric({"right": Exact(), "short": lambda reply, _: len(reply) < 9})

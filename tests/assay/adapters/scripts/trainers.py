@@ -22,14 +22,14 @@ from assay import make
 from assay.adapters import to_openrlhf, to_verl
 from assay.grpo.model.loading import character_tokenizer
 
-ENV = make("assay/Arithmetic-v0")
+ENV = make("assay/Arithmetic-v1")
 TOKENS = character_tokenizer(["<|im_end|>"])
 SIZE = 6
 REWARD = """
 from assay import make
 from assay.adapters import {maker}
 
-{name} = {maker}(make("assay/Arithmetic-v0"))
+{name} = {maker}(make("assay/Arithmetic-v1"))
 """
 
 

@@ -76,7 +76,8 @@ def _gymnasium(env: TextEnv, tasks: list[Task]) -> str:
 def _answers(env: TextEnv, tasks: list[Task]) -> str:
     known = [task for task in tasks if env.solve(env.begin(task)) is not None]
     for state, verdict in _episodes(env, known, lambda state: env.solve(state) or ""):
-        if (verdict.score, verdict.status.value) != (1.0, "correct"):
+        full = env.rubric.score_range[1]
+        if (verdict.score, verdict.status.value) != (full, "correct"):
             told = f"the solution of task {state.task.id!r}"
             return f"{told}, {state.reply!r:.80} in turn {len(state.step_rewards)}, {_is(verdict)}"
     return ""
@@ -87,9 +88,15 @@ def _nothing(env: TextEnv, tasks: list[Task]) -> str:
         replies = [r for r in (*DEGENERATE, task.text) if r.strip() != str(task.reference)]
         found = env.rubric.verify_many(replies, [task.reference] * len(replies))
         for reply, verdict in zip(replies, found, strict=True):
-            if verdict.score != 0.0:
+            if not _earns_nothing(env, verdict):
                 return f"{reply!r:.80} for task {task.id!r} {_is(verdict)}"
     return _nothing_in_turns(env, tasks[:2]) if env.max_turns > 1 else ""
+
+
+def _earns_nothing(env: TextEnv, verdict: Verdict) -> bool:
+    """Whether the score is 0.0, or less if the range allows it."""
+    low, high = env.rubric.score_range
+    return verdict.score is not None and (verdict.score == low or verdict.score <= 0.0 < high)
 
 
 def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
@@ -101,7 +108,7 @@ def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
             return said
 
         for state, verdict in _episodes(env, asked, say):
-            if verdict.score != 0.0:
+            if not _earns_nothing(env, verdict):
                 turns = len(state.step_rewards)
                 return f"{reply!r:.80} for task {state.task.id!r}, {turns} times, {_is(verdict)}"
     return ""
@@ -172,8 +179,9 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 def _ends(env: TextEnv, tasks: list[Task]) -> str:
     env.reset(seed=0)
     _, reward, terminated, truncated, _ = env.step(_WRONG)
-    if not isinstance(reward, float) or not (0.0 <= reward <= 1.0 or env.max_turns > 1):
-        return f"a wrong reply's reward is {reward!r}, not a float from 0 to 1"
+    low, high = env.rubric.score_range
+    if not isinstance(reward, float) or not (low <= reward <= high or env.max_turns > 1):
+        return f"a wrong reply's reward is {reward!r}, not a float from {low:g} to {high:g}"
     if env.max_turns == 1 and (terminated, truncated) != (True, False):
         return f"its one step ends terminated={terminated!r}, truncated={truncated!r}"
     return ""

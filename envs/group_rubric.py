@@ -117,7 +117,8 @@ class GroupRubric:
         shown = {n: None if isinstance(cell, str) else cell for n, cell in cells.items()}
         parts = {OWN: verdict.score, **verdict.parts, **shown}
         paid = not self.gate or outcome(episode) == 1.0
-        total = self.weights[OWN] * (verdict.score or 0.0)
+        own = verdict.score or 0.0
+        total, most = self.weights[OWN] * own, max(1.0, own)
         for name in self.parts if paid else ():
             value, weight = shown[name], self.weights[name]
             if weight and value is None:
@@ -126,7 +127,7 @@ class GroupRubric:
                     verdict, status=Status.VERIFIER_ERROR, score=None, reason=reason, parts=parts
                 )
             total += weight * (value or 0.0)
-        score = min(1.0, total / math.fsum(self.weights.values()))
+        score = min(most, total / math.fsum(self.weights.values()))  # but for rounding, it is less
         return replace(verdict, score=score, parts=parts)
 
 

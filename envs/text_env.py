@@ -26,7 +26,7 @@ class TextEnv(gym.Env[str, str]):
     Observation: the prompt as text, later what the environment said last; the chat messages are
     in ``info["messages"]``.
     Action: the policy's reply.
-    Reward: at the end the rubric's total in [0, 1], before it 0.0; and the environment's own
+    Reward: at the end the rubric's total, before it 0.0; and the environment's own
     reward of the turn, where it gives one. Where a fault of ours leaves no score it is NaN, never
     0.0, and ``info["status"]`` says which fault.
     End: after one step, ``terminated``, unless :meth:`respond` is overridden; after ``max_turns``

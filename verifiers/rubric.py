@@ -10,16 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .verdict import Status, Verdict, unchecked
-from .verifier import FunctionVerifier, Verifier, same_length
+from .verifier import FunctionVerifier, Verifier, checked_range, same_length
 
 
 class Rubric(Verifier):
     """Weighs several verifiers.
 
-    The total is the weighted mean of the parts, in [0, 1]. With a gate, the other parts are
-    paid only where the gate's score is 1.0, so that good form is no way around a wrong answer;
-    they are shown as they were found either way. Status, reason and extracted answer are those
-    of the gate, or of the first part that is weighed where there is no gate.
+    The total is the weighted mean of the parts: in [0, 1], as every part is, unless a part
+    declares another range; ``score_range`` is the total's. With a gate, the other parts are paid
+    only if the gate's score is its highest, so that good form is no way around a wrong answer;
+    otherwise each counts as its lowest score, which is 0.0 in [0, 1]. They are shown as they were
+    found either way. Status, reason and extracted answer are those of the gate, or of the first
+    part that is weighed if there is no gate.
 
     A part whose score is ``None`` makes the total ``None`` with that part's status, since a
     total without it would be a guess; not so behind a closed gate, where it is owed nothing. A
@@ -30,10 +32,13 @@ class Rubric(Verifier):
             will do. All get the same reference.
         weights: by name; 1.0 where a name is not given.
         gate: the name of the part that the others hang on.
+        ranges: the lowest and the highest score of functions, by name; [0, 1] without it. A
+            Verifier declares its own, as ``score_range``. Scores outside, NaN and infinities are
+            ``verifier_error``.
 
     Raises:
         ValueError: there are no parts, a name is unknown, a weight is negative or not finite,
-            or all weights are zero.
+            all weights are zero, or a range is not one or is given for a Verifier.
 
     Example:
         >>> from assay.verifiers import Exact, Format, Rubric
@@ -44,6 +49,9 @@ class Rubric(Verifier):
         0.0
         >>> rubric.verify("It is <answer>42</answer>", "42").score
         0.8
+        >>> brief = Rubric({"brief": lambda reply, _: -len(reply)}, ranges={"brief": (-100, 0)})
+        >>> brief.verify("abc", None).score
+        -3.0
     """
 
     def __init__(
@@ -52,11 +60,12 @@ class Rubric(Verifier):
         *,
         weights: Mapping[str, float] | None = None,
         gate: str | None = None,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
         if not parts:
             raise ValueError("a rubric needs at least one part, got none")
         known = ", ".join(parts)
-        for name in [*(weights or {}), *([] if gate is None else [gate])]:
+        for name in [*(weights or {}), *(ranges or {}), *([] if gate is None else [gate])]:
             if name not in parts:
                 raise ValueError(f"there is no part {name!r}; the parts are {known}")
         self.weights = {name: float((weights or {}).get(name, 1.0)) for name in parts}
@@ -65,13 +74,18 @@ class Rubric(Verifier):
                 raise ValueError(f"the weight of {name!r} must be 0 or more, got {weight!r}")
         if not any(self.weights.values()):
             raise ValueError("all weights are 0, so no reply could earn anything; raise one")
-        self.parts = {
-            name: part if isinstance(part, Verifier) else FunctionVerifier(part)
-            for name, part in parts.items()
-        }
+        self.parts = {name: _part(name, part, ranges or {}) for name, part in parts.items()}
         self.gate = gate
         self._weighing = [name for name in parts if self._counts(name)]
         self._total_weight = math.fsum(self.weights.values())
+        self.score_range = (self._mean(0), self._mean(1))
+        self._gate = [] if gate is None else [gate]
+        self._opens = -math.inf if gate is None else self.parts[gate].score_range[1]
+        self._unpaid = [
+            weight * self.parts[name].score_range[0]
+            for name, weight in self.weights.items()
+            if name != gate
+        ]
         lone = len(self.parts) == 1 and self._total_weight == 1.0
         self._lone = next(iter(self.parts)) if lone else None  # there is nothing to weigh
 
@@ -117,7 +131,8 @@ class Rubric(Verifier):
         known = [self.parts[name].winning_reply(reference) for name in heads]
         bare = [reply for reply in known if reply is not None]
         tagged = [f"<think>I work it out.</think><answer>{reply}</answer>" for reply in bare]
-        paid = (r for r in [*bare, *tagged] if self.verify(r, reference).score == 1.0)
+        full = self.score_range[1]
+        paid = (r for r in [*bare, *tagged] if self.verify(r, reference).score == full)
         return next(paid, bare[0] if bare and len(heads) == 1 else None)
 
     def close(self) -> None:
@@ -159,14 +174,19 @@ class Rubric(Verifier):
     def _counts(self, name: str) -> bool:
         return self.weights[name] > 0 or name == self.gate
 
+    def _mean(self, end: int) -> float:
+        """The total of the parts' lowest (0) or highest (1) scores."""
+        ends = [w * self.parts[name].score_range[end] for name, w in self.weights.items()]
+        return math.fsum(ends) / self._total_weight
+
     def _weighed(self, found: dict[str, Verdict]) -> Verdict:
         parts = {name: verdict.score for name, verdict in found.items()}
         seconds = sum([verdict.seconds for verdict in found.values()])
         weighed = self._weighing
         head = found[weighed[0] if self.gate is None else self.gate]
-        if self.gate is not None and head.score is not None and head.score < 1.0:
-            weighed = [self.gate]
-        paid = []
+        paid: list[float] = []
+        if head.score is not None and head.score < self._opens:
+            weighed, paid = self._gate, [*self._unpaid]
         for name in weighed:
             share = parts[name]
             if share is None:
@@ -174,8 +194,8 @@ class Rubric(Verifier):
                 status = found[name].status
                 return unchecked(status, None, reason, head.extracted, parts, seconds)
             paid.append(self.weights[name] * share)
-        # fsum of parts can end a rounding error above the sum of the weights
-        score = min(1.0, math.fsum(paid) / self._total_weight)
+        low, high = self.score_range  # rounding can leave it
+        score = max(low, min(high, math.fsum(paid) / self._total_weight))
         return unchecked(head.status, score, head.reason, head.extracted, parts, seconds)
 
 
@@ -185,7 +205,7 @@ def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -
     try:
         verdicts = part.verify_many(replies, references)
         same_length(replies, verdicts)
-        return verdicts
+        return [part._in_range(verdict) for verdict in verdicts]
     except Exception as error:
         seconds = (time.perf_counter() - started) / max(1, len(replies))
         return [_fault_of(error, seconds)] * len(replies)
@@ -195,9 +215,22 @@ def _judged_alone(part: Verifier, reply: str, reference: Any) -> Verdict:
     """:func:`_judged` of one reply."""
     started = time.perf_counter()
     try:
-        return part.verify(reply, reference)
+        return part._in_range(part.verify(reply, reference))
     except Exception as error:
         return _fault_of(error, time.perf_counter() - started)
+
+
+def _part(name: str, part: Any, ranges: Mapping[str, tuple[float, float]]) -> Verifier:
+    if not isinstance(part, Verifier):
+        given = ranges.get(name, Verifier.score_range)
+        return FunctionVerifier(part, checked_range(f"the range of {name!r}", given))
+    if name in ranges:
+        kind = type(part).__name__
+        raise ValueError(
+            f"ranges are for functions, and {name!r} is a verifier: let {kind} declare its own "
+            f"(score_range = {tuple(ranges[name])}), got {tuple(ranges[name])}"
+        )
+    return part
 
 
 def _fault_of(error: Exception, seconds: float) -> Verdict:

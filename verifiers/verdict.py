@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -45,14 +46,15 @@ class Verdict:
 
     Attributes:
         status: why the score is what it is.
-        score: in [0, 1], or ``None`` exactly where ``status.ours``.
+        score: a finite number, or ``None`` exactly if ``status.ours``. The verifier declares its
+            range, ``score_range``, which is [0, 1] unless it says otherwise.
         reason: a short sentence for people.
         extracted: the part of the reply that was judged, where there is one.
         parts: named sub-scores, such as the parts of a rubric.
         seconds: wall-clock cost. Left out of equality: it differs from run to run.
 
     Raises:
-        ValueError: the status is unknown, or the score is no number in [0, 1] or does not fit it.
+        ValueError: the status is unknown, or the score is not a finite number or does not fit it.
     """
 
     status: Status
@@ -74,7 +76,7 @@ class Verdict:
         if type(status) is not Status:
             status = Status(status)
         if score is not None and (type(score) is not float or not 0 <= score <= 1):
-            score = _share("score", score)
+            score = _finite("score", score)
         if (score is None or status not in _USUAL) and (status in _OURS) is not (score is None):
             raise ValueError(
                 f"status {status.value!r} does not go with score {score!r}: bad_gold, "
@@ -85,7 +87,7 @@ class Verdict:
         _set_score(self, score)
         _set_reason(self, reason)
         _set_extracted(self, extracted)
-        _set_parts(self, {n: _share(n, s) for n, s in parts.items()} if parts else {})
+        _set_parts(self, {n: _finite(n, s) for n, s in parts.items()} if parts else {})
         set_seconds(self, seconds)
 
     @classmethod
@@ -176,10 +178,10 @@ def unchecked(
     return verdict
 
 
-def _share(name: str, score: Any) -> float | None:
+def _finite(name: str, score: Any) -> float | None:
     """A score as a plain float, whatever kind of number it was."""
     if score is None:
         return None
-    if isinstance(score, str) or not 0.0 <= score <= 1.0:
-        raise ValueError(f"{name} must be in [0, 1] or None, got {score!r}")
+    if isinstance(score, str) or not math.isfinite(score):
+        raise ValueError(f"{name} must be a finite number or None, got {score!r}")
     return float(score)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from .shown import shown
 from .verdict import Status, Verdict, set_seconds
 
 _KINDS: dict[Any, type[Verifier]] = {}
@@ -32,8 +34,10 @@ class Verifier:
         quick: whether judging takes a time in proportion to the reply's length, microseconds a
             hundred characters, in this process, and waits for nothing. A server then judges short
             replies without a thread. It is not inherited: each class says so of its own code.
+        score_range: the lowest and the highest score. A score outside it is ``verifier_error``.
     """
 
+    score_range: tuple[float, float] = (0.0, 1.0)
     judges_form: bool = False
     many_answers: bool = False
     quick: bool = False
@@ -154,6 +158,21 @@ class Verifier:
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
 
+    def _in_range(self, verdict: Verdict) -> Verdict:
+        """The verdict; ``verifier_error`` if it is none, or its score is outside the range."""
+        if not isinstance(verdict, Verdict):
+            kind = type(self).__name__
+            raise TypeError(f"{kind} must return a Verdict for each reply, got {shown(verdict)}")
+        score, (low, high) = verdict.score, self.score_range
+        if score is None or low <= score <= high:
+            return verdict
+        reason = (
+            f"the score must be in [{low:g}, {high:g}], got {score:g}: declare the range, by "
+            "score_range = (low, high) in a class derived from Verifier, or by "
+            'Rubric({"name": function}, ranges={"name": (low, high)})'
+        )
+        return Verdict(Status.VERIFIER_ERROR, None, reason, seconds=verdict.seconds)
+
     def _guarded(self, reply: str, reference: Any, *, checked: bool = False) -> Verdict:
         started = time.perf_counter()
         try:
@@ -161,7 +180,7 @@ class Verifier:
             verdict = (
                 Verdict.fault(Status.BAD_GOLD, fault)
                 if fault is not None
-                else self.judge(reply, reference)
+                else self._in_range(self.judge(reply, reference))
             )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
@@ -177,7 +196,12 @@ class FunctionVerifier(Verifier):
 
     Args:
         function: ``(reply, reference)`` to a Verdict, or to a score: a bool, or a number in
-            [0, 1].
+            ``score_range``. The highest score is ``correct``.
+        score_range: the lowest and the highest score.
+
+    Raises:
+        TypeError: the function is asynchronous.
+        ValueError: the range is not two finite numbers in ascending order.
 
     Example:
         >>> contains = FunctionVerifier(lambda reply, reference: reference in reply)
@@ -185,21 +209,41 @@ class FunctionVerifier(Verifier):
         1.0
     """
 
-    def __init__(self, function: Callable[[str, Any], Verdict | float]) -> None:
+    def __init__(
+        self,
+        function: Callable[[str, Any], Verdict | float],
+        score_range: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(
+                f"the function {function.__qualname__!r} is asynchronous: give a plain one, or a "
+                "Verifier with averify_many"
+            )
         self.function = function
+        self.score_range = checked_range("score_range", score_range)
 
     def judge(self, reply: str, reference: Any) -> Verdict:
-        """Call the function; a score of 1.0 is correct, anything less is not."""
+        """Call the function; the highest score is correct, anything less is not."""
         found = self.function(reply, reference)
         if isinstance(found, Verdict):
             return found
-        score = float(found)
-        return Verdict.correct() if score == 1.0 else Verdict.wrong("", score=score)
+        try:
+            score = float("" if isinstance(found, str | bytes) else found)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                "a reward function must return a bool, a number or a Verdict, "
+                f"got {shown(found)} from {self.to_json()['function']!r}"
+            ) from error
+        if score == self.score_range[1]:
+            return Verdict(Status.CORRECT, score)
+        return Verdict.wrong("", score=score)
 
     def to_json(self) -> dict[str, Any]:
-        """The function's name: enough to tell two apart, not to read one back."""
+        """The function's name and its range: enough to tell two apart, not to read one back."""
         function = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        return {"name": "FunctionVerifier", "function": function}
+        row: dict[str, Any] = {"name": "FunctionVerifier", "function": function}
+        usual = self.score_range == Verifier.score_range
+        return row if usual else {**row, "score_range": list(self.score_range)}
 
     @classmethod
     def _from_options(cls, options: dict[str, Any]) -> Verifier:
@@ -210,10 +254,27 @@ class FunctionVerifier(Verifier):
 
     def __eq__(self, other: object) -> bool:
         """Whether both call the same function."""
-        return isinstance(other, FunctionVerifier) and self.function == other.function
+        return (
+            isinstance(other, FunctionVerifier)
+            and self.function == other.function
+            and self.score_range == other.score_range
+        )
 
     def __hash__(self) -> int:
         return hash(self.function)
+
+
+def checked_range(name: str, pair: Any) -> tuple[float, float]:
+    """A range of scores: two finite numbers, the lower one first.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if isinstance(pair, list | tuple) and len(pair) == 2:
+        low, high = pair
+        if all(isinstance(n, int | float) and math.isfinite(n) for n in pair) and low < high:
+            return (float(low), float(high))
+    raise ValueError(f"{name} must be two finite numbers, the lower one first, got {shown(pair)}")
 
 
 def _refuse_flags(kind: type[Verifier], options: Mapping[str, Any]) -> None:

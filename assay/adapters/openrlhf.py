@@ -32,7 +32,7 @@ class OpenRLHFReward:
             labels: the references, as :func:`to_openrlhf` writes them.
 
         Returns:
-            ``rewards`` and ``scores``, float32 [B], in [0, 1]; and ``extra_logs``: ``acc`` and
+            ``rewards`` and ``scores``, float32 [B]; and ``extra_logs``: ``acc`` and
             ``unparseable``, float32 [B].
 
         Raises:

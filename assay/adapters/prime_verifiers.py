@@ -29,7 +29,7 @@ def from_verifiers(
 
     Its own rewards judge: the reply is put into a trace, and the task scores that. The total is
     its weighted sum over the highest that the weights allow; each reward is a named part, each
-    metric in [0, 1] one as ``metric/NAME``. An exception in a reward gives ``verifier_error`` and
+    metric one as ``metric/NAME``. An exception in a reward gives ``verifier_error`` and
     no score.
 
     Args:
@@ -151,7 +151,7 @@ class TasksetRewards(Verifier):
             Status.CORRECT if right else Status.INCORRECT,
             score,
             told,
-            parts={name: value for name, value in parts.items() if 0.0 <= value <= 1.0},
+            parts={name: value for name, value in parts.items() if math.isfinite(value)},
         )
 
 

@@ -66,7 +66,7 @@ class RemoteEnv(TextEnv):
         self._left: deque[str] = deque()
         super().__init__(
             RemoteSource(remote, told["size"]),
-            RemoteVerifier(remote, told["limits"]),
+            RemoteVerifier(remote, told["limits"], tuple(told.get("score_range", (0.0, 1.0)))),
             name=told["name"],
             max_turns=told["max_turns"],
             render_mode=render_mode,

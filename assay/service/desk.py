@@ -245,6 +245,7 @@ class Desk:
             "max_turns": self.env.max_turns,
             "lone_replies": not self.played,
             "group_rubric": self.env.group_rubric is not None,
+            "score_range": self.env.rubric.score_range,
             "tools": self.env.schemas if isinstance(self.env, ToolEnv) else None,
             "references": self.references,
             "reasons": self.reasons,

@@ -125,17 +125,14 @@ class SpanGiven(_Message):
     ids: Annotated[list[Index], Field(fail_fast=True)]
 
 
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
 class VerdictGiven(_Message):
     """What an episode earned by itself."""
 
     status: Status
-    score: Share | None
+    score: FiniteFloat | None
     reason: Text = ""
     extracted: Text | None = None
-    parts: Annotated[dict[Name, Share | None], Field(max_length=200)] = {}
+    parts: Annotated[dict[Name, FiniteFloat | None], Field(max_length=200)] = {}
 
 
 class EpisodeGiven(_Message):
@@ -314,6 +311,7 @@ class Described(BaseModel):
     max_turns: int
     lone_replies: bool = Field(description="Whether /v1/score judges replies to its tasks.")
     group_rubric: bool
+    score_range: tuple[float, float] = Field(description="Of /v1/score: lowest and highest score.")
     tools: list[dict[str, Any]] | None = Field(description="Schemas, where policies call tools.")
     references: bool
     reasons: bool

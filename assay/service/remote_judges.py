@@ -18,10 +18,16 @@ class RemoteVerifier(Verifier):
     Args:
         remote: the server.
         limits: what it told of them.
+        score_range: what it told of it.
     """
 
-    def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
-        self.remote, self.limits = remote, limits
+    def __init__(
+        self,
+        remote: Remote,
+        limits: Mapping[str, Any],
+        score_range: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        self.remote, self.limits, self.score_range = remote, limits, score_range
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """The server's verdicts; ``verifier_error``, without a score, where it gives none."""
@@ -34,7 +40,8 @@ class RemoteVerifier(Verifier):
             }
             try:
                 answer = self.remote.post("/v1/score", body)
-                found += [_verdict(row) for row in rows(answer, "verdicts", len(part))]
+                given = rows(answer, "verdicts", len(part))
+                found += [self._in_range(_verdict(row)) for row in given]
             except RemoteError as error:
                 found += [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(part)
         return found

@@ -48,7 +48,10 @@ class Label:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.score <= 1.0:
-            raise ValueError(f"a label's score must be in [0, 1], got {self.score!r}")
+            raise ValueError(
+                f"a label's score must be in [0, 1], got {self.score!r}: rescale rewards that "
+                "have another range"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""

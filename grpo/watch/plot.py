@@ -38,8 +38,9 @@ def plot_learning_curve(
     _line(axes, rows, "reward", "training reward (mean)", color="tab:blue", lw=0.6, alpha=0.35)
     _smooth(axes, rows, "reward", color="tab:blue")
     _line(axes, rows, "held_out/pass_at_1", "held-out pass@1", color="tab:red", marker="o", lw=2)
-    axes.set(title=title, xlabel="step (one rollout each)", ylabel="share, 0 to 1")
-    axes.set_ylim(-0.02, 1.02)
+    axes.set(title=title, xlabel="step (one rollout each)", ylabel="share or reward")
+    low, high = axes.get_ylim()  # rewards may have another range than [0, 1]
+    axes.set_ylim(min(low, -0.02), max(high, 1.02))
     axes.grid(alpha=0.25)
     axes.legend(loc="best")
     path = Path(png)

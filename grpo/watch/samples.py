@@ -107,7 +107,7 @@ def _conversation(messages: Sequence[Any]) -> str:
 
 
 def _number(reward: float | None) -> float:
-    return -1.0 if reward is None else reward
+    return float("-inf") if reward is None else reward
 
 
 def _scored(group: EpisodeGroup) -> list[float]:

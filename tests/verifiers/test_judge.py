@@ -207,6 +207,9 @@ FAULTS = {
     "dripping": (drip, "no answer from .* in 0.3 s"),
     "hanging": (hang, "no answer from .* in 0.3 s"),
 }
+UNDECIDED = {
+    "null", "blank", "parts", "cut off", "no verdict", "two verdicts", "another word"
+}  # fmt: skip
 FOR_GOOD = {"429 until tomorrow", "400", "401", "404", "418", "moved"}
 
 
@@ -220,6 +223,9 @@ def test_no_fault_becomes_a_score(judge_server, name) -> None:
     assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
     assert re.search(reason, verdict.reason), verdict
     expected = 1 if name in FOR_GOOD else {"dripping": 2, "hanging": 2, "429": 4 * 3}.get(name, 3)
+    # then controls, if the reply may be at fault, and a health check, if the server may be
+    expected += 2 if name in FOR_GOOD else {"429": 4 * 3, "503": 1}.get(name, 3)
+    expected -= {"dripping": 2, "hanging": 2}.get(name, 3 * (name in UNDECIDED))
     assert len(server.bodies) == expected
     assert judge.usage.requests == expected
 
@@ -287,7 +293,7 @@ def test_a_dead_server_costs_a_batch_no_more_than_a_few_questions() -> None:
         judge = Judge("m", base_url=url)
         verdicts = judge.verify_many([f"Rome {n}" for n in range(1000)], [KNOWN] * 1000)
     assert {(v.status, v.score) for v in verdicts} == {(Status.VERIFIER_ERROR, None)}
-    assert judge.usage.requests <= (8 + 2) * 4
+    assert judge.usage.requests <= (8 + 2) * (4 + 3)
     assert "no connection" in verdicts[0].reason
     assert verdicts[-1].reason.startswith("not asked, since the server failed the batch: no conn")
 
@@ -298,7 +304,7 @@ def test_a_server_that_hangs_costs_a_batch_few_timeouts(judge_server) -> None:
         started = time.monotonic()
         assert scores(judge, [f"Rome {n}" for n in range(200)]) == [None] * 200
         assert time.monotonic() - started < 20  # a guard; one after the other takes minutes
-    assert len(server.bodies) <= (8 + 2) * 2
+    assert len(server.bodies) <= (8 + 2) * (2 + 1)
 
 
 def test_a_server_that_dies_within_a_batch_spoils_only_the_rest(judge_server) -> None:
@@ -309,24 +315,28 @@ def test_a_server_that_dies_within_a_batch_spoils_only_the_rest(judge_server) ->
         judge = Judge("m", base_url=server.url, concurrency=1, attempts=2)
         found = scores(judge, [f"Rome {n}" for n in range(40)])
     assert found == [0.0] * 10 + [None] * 30
-    assert len(server.bodies) == 10 + 3 * 2
+    assert len(server.bodies) == 10 + 3 * (2 + 3)
 
 
-def test_a_wrong_key_is_asked_with_once(judge_server) -> None:
+def test_a_wrong_key_stops_the_batch_at_once(judge_server) -> None:
     with judge_server(lambda body, number: reply(ERROR, 401)) as server:
         judge = Judge("m", base_url=server.url, concurrency=2)
         assert scores(judge, [f"Rome {n}" for n in range(50)]) == [None] * 50
-    assert len(server.bodies) <= 2
+    assert len(server.bodies) <= 2 * (1 + 2)
 
 
-def test_long_replies_that_the_server_refuses_spoil_no_others(judge_server) -> None:
+def test_long_replies_that_the_server_refuses_lose_and_spoil_no_others(judge_server) -> None:
     def narrow(body: dict[str, Any], number: int) -> Any:
         return reply(ERROR, 400) if len(shown(body)) > 100 else right(body, number)
 
     with judge_server(narrow) as server:
         judge = Judge("m", base_url=server.url, concurrency=1)
         replies = [f"{n} {'long ' * 30}" for n in range(10)] + ["Paris"]
-        assert scores(judge, replies) == [None] * 10 + [1.0]
+        verdicts = judge.verify_many(replies, [KNOWN] * 11)
+    assert [v.score for v in verdicts] == [0.0] * 10 + [1.0]
+    assert {v.status for v in verdicts[:10]} == {Status.UNPARSEABLE}
+    assert "answered 400" in verdicts[0].reason
+    assert verdicts[0].reason.endswith("the same question with another reply is answered")
 
 
 def test_no_more_are_asked_at_a_time_than_told(judge_server) -> None:
@@ -391,7 +401,7 @@ def test_a_vote_that_is_lost_leaves_no_score_and_is_asked_again_alone(judge_serv
         assert scores(judge, ["Paris"]) == [None]
         broken.clear()
         assert scores(judge, ["Paris"]) == [1.0]
-    assert len(server.bodies) == 4
+    assert len(server.bodies) == 4 + 2  # a control and a health check, for the vote that failed
 
 
 def test_grades_become_scores_and_votes_on_them_a_median(judge_server) -> None:

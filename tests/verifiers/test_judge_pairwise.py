@@ -81,7 +81,7 @@ def test_one_order_that_fails_leaves_no_score(judge_server) -> None:
     with judge_server(one_fails) as server:
         verdict = PairwiseJudge("m", base_url=server.url, attempts=2).verify("Rome.", BASELINE)
     assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
-    assert len(server.bodies) == 3
+    assert len(server.bodies) == 3 + 3  # a control, which fails twice, and a health check
 
 
 @pytest.mark.parametrize("said", ["Verdict: C", "Verdict: A or B", "A", "Verdict: CORRECT"])

@@ -237,12 +237,41 @@ def test_control_tokens_in_a_reply_are_words(bert, attack) -> None:
     assert score(judge, attack, None) is not None
 
 
-def test_logits_that_are_no_number_give_no_score(counting) -> None:
-    judge = RewardModel(str(counting))
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_reply_whose_logits_are_not_finite_loses_alone(counting, batch) -> None:
+    judge = RewardModel(str(counting), batch=batch)
     verdicts = judge.verify_many(["paris", "nan", "rome"], [QUESTION] * 3)
-    assert [v.score is None for v in verdicts] == [False, True, False]
-    assert verdicts[1].status is Status.VERIFIER_ERROR
-    assert "not finite" in verdicts[1].reason
+    assert [v.score == 0.0 for v in verdicts] == [False, True, False]
+    assert verdicts[1].status is Status.UNPARSEABLE
+    assert "not finite, and it reads the same question with another reply" in verdicts[1].reason
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_model_that_fails_on_every_reply_gives_no_score(counting, batch) -> None:
+    judge = RewardModel(str(counting), batch=batch)
+    with torch.no_grad():
+        judge._loaded().model.score.weight.fill_(float("nan"))
+    for verdict in judge.verify_many(["paris", "nan", "rome"], [QUESTION] * 3):
+        assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_reply_on_which_the_model_raises_loses_alone(counting, batch) -> None:
+    judge = RewardModel(str(counting), batch=batch)
+    held = judge._loaded()
+    run, poison = held.outputs, held.tokenizer.convert_tokens_to_ids("the")
+
+    def outputs(rows: Any) -> Any:
+        if any(poison in row.ids for row in rows):
+            raise RuntimeError("out of memory")
+        return run(rows)
+
+    held.outputs = outputs  # type: ignore[method-assign]  # a fault that memory would cause
+    verdicts = judge.verify_many(["paris", "the", "rome", "is"], [QUESTION] * 4)
+    assert [v.status is Status.UNPARSEABLE for v in verdicts] == [False, True, False, False]
+    assert None not in [v.score for v in verdicts]
+    lost = judge.verify("paris", {"question": "the capital ?"})  # no reply would be read
+    assert (lost.status, lost.score) == (Status.VERIFIER_ERROR, None)
 
 
 def test_a_model_that_cannot_be_loaded_gives_no_score(tmp_path, counting) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,9 +21,29 @@ LIMITED = 4
 MOST_TIMEOUTS = 2
 """Attempts that one question may lose to a server that says nothing."""
 GIVE_UP_AFTER = 3
-"""Questions in a row that the server failed; the rest of the batch is not asked."""
+"""Health checks in a row that fail; the rest of the batch is not asked."""
+TRIAL = "CQQCQC"
+"""A reply is at fault if the control (C) is answered each time and the question (Q) never is.
+Two of Q are adjacent because a balancer may send every second request to a server that is down."""
+UNSTEADY = 4
+"""Trials that decide it if the server fails requests at random: it answered some when repeated."""
 _REFUSED = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
 _AGAIN = frozenset({408, 409, 425, 429})
+_OVERLOADED = frozenset({408, 409, 425, 503, 504})
+"""Said of a server that is too busy: a longer question meets it more often than a control does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to ask about one reply.
+
+    Attributes:
+        body: of the request.
+        control: the same request with a harmless reply of ours in place of the policy's.
+    """
+
+    body: dict[str, Any]
+    control: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +53,13 @@ class Heard:
     Attributes:
         text: the judge's words, or ``None``.
         fault: why there are none.
+        refused: the server fails on this reply alone: it answers the same question with another.
         seconds: from the first attempt to the end of the last.
     """
 
     text: str | None
     fault: str = ""
+    refused: bool = False
     seconds: float = 0.0
 
 
@@ -56,30 +78,34 @@ class Usage:
     completion_tokens: int = 0
 
 
-class _Failure(Exception):
+@dataclass(frozen=True, slots=True)
+class _Failure:
     """An attempt without an answer.
 
     Attributes:
-        server: it is the server that failed, not the judge or this one question.
+        reason: for people.
+        server: the server failed; otherwise it answered, and the judge gave no verdict.
         again: another attempt may succeed.
-        stop: no question will: a wrong key, no such model.
-        limited: there were too many questions, and this one will be answered in its turn.
-        wait_s: how long the server asks to be left alone.
+        stop: no question will succeed (a wrong key, no such model), if the health check agrees.
+        limited: there were too many requests; this one will be answered later.
+        timeout: there was no answer in time.
+        busy: the server says that it is overloaded.
+        wait_s: how long the server asks its clients to wait.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        server: bool = True,
-        again: bool = True,
-        stop: bool = False,
-        limited: bool = False,
-        wait_s: float = 0.0,
-    ) -> None:
-        super().__init__(reason)
-        self.server, self.again, self.stop = server, again, stop
-        self.limited, self.wait_s = limited, wait_s
+    reason: str
+    server: bool = True
+    again: bool = True
+    stop: bool = False
+    limited: bool = False
+    timeout: bool = False
+    busy: bool = False
+    wait_s: float = 0.0
+
+    @property
+    def may_be_the_reply(self) -> bool:
+        """Whether a text can cause this while others are answered, and load cannot."""
+        return self.server and not (self.limited or self.timeout or self.busy)
 
 
 @dataclass(frozen=True)
@@ -125,14 +151,16 @@ class Endpoint:
 
     async def ask_all(
         self,
-        bodies: Mapping[str, dict[str, Any]],
+        questions: Mapping[str, Question],
+        health: dict[str, Any],
         readable: Callable[[str], bool],
         note: Callable[[str, str], None],
     ) -> dict[str, Heard]:
         """Ask all questions, some at a time.
 
         Args:
-            bodies: of the requests, by key.
+            questions: by key.
+            health: the body of a request that every working server answers; no reply is in it.
             readable: whether the judge's words hold a verdict; else it is asked again.
             note: is called with key and words as soon as there are any.
 
@@ -143,10 +171,10 @@ class Endpoint:
             key = self._key()
             client = self._client(key)
         except Exception as error:  # no package, no key, a proxy's address that is none
-            return dict.fromkeys(bodies, Heard(None, str(error)))
+            return dict.fromkeys(questions, Heard(None, str(error)))
         async with client:
-            batch = _Batch(self, client, key, readable, note)
-            return await batch.ask(bodies.items())
+            batch = _Batch(self, client, key, health, readable, note)
+            return await batch.ask(questions.items())
 
     def _key(self) -> str:
         if self.api_key_env is None:
@@ -191,57 +219,103 @@ class _Batch:
         endpoint: Endpoint,
         client: Any,
         key: str,
+        health: dict[str, Any],
         readable: Callable[[str], bool],
         note: Callable[[str, str], None],
     ) -> None:
-        self.endpoint, self.client, self.key = endpoint, client, key
+        self.endpoint, self.client, self.key, self.health = endpoint, client, key, health
         self.readable, self.note = readable, note
         self.stopped = ""  # why nothing more is asked
-        self.failed = 0  # questions in a row that the server failed
-        self.resume_at = 0.0  # the server has asked to be left alone until then
+        self.failed = 0  # health checks in a row that failed
+        self.unsteady = False  # the server answered what it had failed before
+        self.resume_at = 0.0  # the server has asked its clients to wait until then
 
-    async def ask(self, bodies: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Heard]:
-        waiting = iter(bodies)
+    async def ask(self, questions: Iterable[tuple[str, Question]]) -> dict[str, Heard]:
+        waiting = iter(questions)
         found: dict[str, Heard] = {}
 
         async def worker() -> None:
-            for name, body in waiting:
-                found[name] = await self._one(body)
-                text = found[name].text
-                if text is not None:
-                    self.note(name, text)
+            for name, question in waiting:
+                started = asyncio.get_running_loop().time()
+                heard = await self._one(question)
+                found[name] = replace(heard, seconds=asyncio.get_running_loop().time() - started)
+                if heard.text is not None:
+                    self.note(name, heard.text)
 
         await asyncio.gather(*(worker() for _ in range(self.endpoint.concurrency)))
         return found
 
-    async def _one(self, body: dict[str, Any]) -> Heard:
+    async def _one(self, question: Question) -> Heard:
         """One question, with as many attempts as it needs and may have."""
-        clock = asyncio.get_running_loop().time
-        started = clock()
         faults: list[_Failure] = []
         while not self._spent(faults):
             if faults and faults[-1].server:
                 backoff = min(BACKOFF_S * 2 ** (len(faults) - 1), LONGEST_BACKOFF_S)
                 await asyncio.sleep(max(backoff, faults[-1].wait_s))
-            await self._left_alone(clock)
             if self.stopped:
                 break
-            try:
-                text = await self._attempt(_reseeded(body, len(faults)))
-            except _Failure as failure:
-                faults.append(failure)
-                self.resume_at = max(self.resume_at, clock() + failure.wait_s)
-                if failure.stop:
-                    self.stopped = str(failure)
-                continue
+            answer = await self._attempt(_reseeded(question.body, len(faults)))
+            if isinstance(answer, str):
+                self.failed = 0
+                self.unsteady |= any(fault.may_be_the_reply for fault in faults)
+                return Heard(answer)
+            faults.append(answer)
+        if not faults:
+            return Heard(None, f"not asked, since the server failed the batch: {self.stopped}")
+        last, tried = faults[-1], len(faults)
+        lost = Heard(None, f"{last.reason} ({tried} attempt{'s' if tried > 1 else ''})")
+        if not last.server:
             self.failed = 0
-            return Heard(text, seconds=clock() - started)
-        return Heard(None, self._lost(faults), clock() - started)
+        elif not self.stopped:
+            return await self._tried(question, last, lost)
+        return lost
+
+    async def _tried(self, question: Question, last: _Failure, lost: Heard) -> Heard:
+        """Find whether a question was lost to its reply, to the server, or to neither."""
+        if last.may_be_the_reply:
+            # a refused request was read, so one control shows that all else in it was right
+            steps = TRIAL[:1] if not last.again and not last.stop else TRIAL * UNSTEADY
+            for done, step in enumerate(steps):
+                if done == len(TRIAL) and not self.unsteady:
+                    break
+                answer = await self._patiently(question.body if step == "Q" else question.control)
+                if step == "C" and _down(answer, again=True):  # a closed idle connection, perhaps
+                    self.unsteady = True
+                    answer = await self._patiently(question.control)
+                if step == "C" and _down(answer):
+                    return await self._unanswered(lost)
+                if step == "C":
+                    self.failed = 0
+                elif isinstance(answer, str):
+                    self.unsteady = True
+                    return Heard(answer)
+                elif not answer.may_be_the_reply:
+                    return lost
+            fault = f"{lost.fault}, and the same question with another reply is answered"
+            return Heard(None, fault, refused=True)
+        return await self._unanswered(lost)
+
+    async def _unanswered(self, lost: Heard) -> Heard:
+        """Stop the batch if the server fails what no reply is part of, too."""
+        answer = await self._patiently(self.health)
+        self.failed = self.failed + 1 if _down(answer) else 0
+        if isinstance(answer, _Failure) and (answer.stop or self.failed >= GIVE_UP_AFTER):
+            self.stopped = self.stopped or answer.reason
+        return lost
+
+    async def _patiently(self, body: dict[str, Any]) -> str | _Failure:
+        """One attempt, repeated only while the server asks for fewer requests."""
+        for _ in range(LIMITED * self.endpoint.attempts):
+            answer = await self._attempt(body)
+            if isinstance(answer, str) or not answer.limited or self.stopped:
+                break
+            await asyncio.sleep(max(BACKOFF_S, answer.wait_s))
+        return answer
 
     def _spent(self, faults: Sequence[_Failure]) -> bool:
         """Whether a question has had its attempts."""
         limited = sum(fault.limited for fault in faults)
-        timeouts = sum(isinstance(fault.__cause__, TimeoutError) for fault in faults)
+        timeouts = sum(fault.timeout for fault in faults)
         attempts = self.endpoint.attempts
         return (
             bool(faults and not faults[-1].again)
@@ -250,31 +324,22 @@ class _Batch:
             or timeouts >= MOST_TIMEOUTS
         )
 
-    def _lost(self, faults: Sequence[_Failure]) -> str:
-        """Count a question that was not answered, and say why."""
-        if not faults:
-            return f"not asked, since the server failed the batch: {self.stopped}"
-        last, tried = faults[-1], len(faults)
-        self.failed = self.failed + 1 if last.server else 0
-        if self.failed >= GIVE_UP_AFTER and not self.stopped:
-            self.stopped = str(last)
-        return f"{last} ({tried} attempt{'s' if tried > 1 else ''})"
-
-    async def _left_alone(self, clock: Callable[[], float]) -> None:
+    async def _attempt(self, body: dict[str, Any]) -> str | _Failure:
+        clock = asyncio.get_running_loop().time
         while (rest := self.resume_at - clock()) > 0 and not self.stopped:
             await asyncio.sleep(rest)
-
-    async def _attempt(self, body: dict[str, Any]) -> str:
         self.endpoint.usage.requests += 1
         raw = await self._sent(body)
-        text = self._text_of(raw)
-        if not self.readable(text):
-            said = " ".join(text.split())
-            raise _Failure(f"the judge gave no verdict: ...{said[-120:]!r}", server=False)
-        return text
+        answer = self._text_of(raw) if isinstance(raw, bytes) else raw
+        if isinstance(answer, str) and not self.readable(answer):
+            said = " ".join(answer.split())
+            return _Failure(f"the judge gave no verdict: ...{said[-120:]!r}", server=False)
+        if isinstance(answer, _Failure) and answer.limited:
+            self.resume_at = max(self.resume_at, clock() + answer.wait_s)
+        return answer
 
-    async def _sent(self, body: dict[str, Any]) -> bytes:
-        """The body of the answer; whatever goes wrong on the way is a failure with its reason."""
+    async def _sent(self, body: dict[str, Any]) -> bytes | _Failure:
+        """The body of the answer, or what failed on the way."""
         import openai
 
         where, limit = self.endpoint.base_url, self.endpoint.timeout_s
@@ -284,17 +349,17 @@ class _Batch:
             async with asyncio.timeout(limit):
                 response = await create(**body)
                 return bytes(response.content)
-        except (TimeoutError, openai.APITimeoutError) as error:
-            raise _Failure(f"no answer from {where} in {limit:g} s") from TimeoutError(str(error))
+        except (TimeoutError, openai.APITimeoutError):
+            return _Failure(f"no answer from {where} in {limit:g} s", timeout=True)
         except openai.APIStatusError as error:
             said = str(error) if " - " in str(error) else error.response.text or "nothing"
-            raise self._refused(error.status_code, error.response.headers, said) from error
+            return self._refused(error.status_code, error.response.headers, said)
         except openai.APIConnectionError as error:
             cause = self._without_key(str(error.__cause__ or error))
-            raise _Failure(f"no connection to {where}: {cause}") from error
+            return _Failure(f"no connection to {where}: {cause}")
         except Exception as error:  # of whatever kind: one question must not lose the batch
             cause = self._without_key(f"{type(error).__name__}: {error}")
-            raise _Failure(f"{where} cannot be asked: {cause}") from error
+            return _Failure(f"{where} cannot be asked: {cause}")
 
     def _refused(self, status: int, headers: Mapping[str, str], message: str) -> _Failure:
         reason = f"the server answered {status}: {self._without_key(message)}"
@@ -304,29 +369,30 @@ class _Batch:
         if wait_s > LONGEST_WAIT_S:
             return _Failure(f"{reason}; it asks to wait {wait_s:g} s", again=False, stop=True)
         if status in _AGAIN or status >= 500:
-            return _Failure(reason, limited=status == 429, wait_s=wait_s)
-        return _Failure(reason, server=False, again=False)  # this request, such as one too long
+            limited, busy = status == 429, status in _OVERLOADED
+            return _Failure(reason, limited=limited, busy=busy, wait_s=wait_s)
+        return _Failure(reason, again=False)  # this request, such as one that is too long
 
-    def _text_of(self, raw: bytes) -> str:
+    def _text_of(self, raw: bytes) -> str | _Failure:
         """The judge's words in the server's answer."""
         try:
             row = json.loads(raw)
-        except (ValueError, RecursionError) as error:
-            raise _Failure("the server's answer is not JSON") from error
+        except (ValueError, RecursionError):
+            return _Failure("the server's answer is not JSON")
         choices = row.get("choices") if isinstance(row, dict) else None
         first = choices[0] if isinstance(choices, list) and choices else None
         message = first.get("message") if isinstance(first, dict) else None
         if not isinstance(first, dict) or not isinstance(message, dict):
-            raise _Failure("the server's answer holds no message")
+            return _Failure("the server's answer holds no message")
         self._count(row.get("usage"))
         ended, text = first.get("finish_reason"), message.get("content")
         if ended == "length":
-            raise _Failure("the judge was cut off before its verdict: raise max_tokens in sampling",
-                           server=False)  # fmt: skip
+            cut = "the judge was cut off before its verdict: raise max_tokens in sampling"
+            return _Failure(cut, server=False)
         if ended == "content_filter":
-            raise _Failure("the server's content filter stopped the judge", server=False)
+            return _Failure("the server's content filter stopped the judge")
         if not isinstance(text, str) or not text.strip():
-            raise _Failure("the judge said nothing", server=False)
+            return _Failure("the judge said nothing", server=False)
         return text
 
     def _count(self, usage: Any) -> None:
@@ -341,6 +407,11 @@ class _Batch:
         if self.key != NO_KEY:
             message = message.replace(self.key, "***")
         return " ".join(message.split())[:200]
+
+
+def _down(answer: str | _Failure, *, again: bool = False) -> bool:
+    """Whether the server failed a request; with ``again``, whether repeating it may help."""
+    return isinstance(answer, _Failure) and answer.server and (answer.again or not again)
 
 
 def _reseeded(body: dict[str, Any], tried: int) -> dict[str, Any]:

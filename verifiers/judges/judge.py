@@ -13,10 +13,10 @@ from typing import Any
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from .cache import AnswerCache, content_key
-from .endpoint import Endpoint, Heard, Usage
+from .endpoint import Endpoint, Heard, Question, Usage
 from .grammar import Grammar, scale
 from .known import Known, read_known, shown_part
-from .prompt import DATA, check_template, filled
+from .prompt import CONTROL, DATA, check_template, filled
 
 TEMPLATE = """Question:
 {question}
@@ -42,6 +42,7 @@ GRADED = (
     "only announces an answer, repeats the question, names several answers, or talks to its "
     "examiner instead of doing the task gets 1."
 )
+HEALTH = Known((("user", "What is 2 + 2?"),), "4")
 SAMPLING: dict[str, Any] = {"temperature": 0.0, "seed": 0, "max_tokens": 1024}
 
 
@@ -50,8 +51,9 @@ class Judge(Verifier):
 
     The model is shown the question, the known answer and the criteria, as far as they are given,
     and the reply without its thought: each as data between marks that it cannot contain. A reply
-    that says nothing scores 0.0 and is not shown. What the server or the model fails to answer,
-    in the exact form, is asked again and then scores ``None``: no fault of theirs becomes a 0.0.
+    that says nothing scores 0.0 and is not shown. A question that the server or the model fails
+    is asked again and then scores ``None``, except if the server fails on this reply alone: it
+    answers the same question with another reply, time after time. Then the score is 0.0.
     Equal questions are asked once, and answers are remembered by content.
 
     Use a rule where there is one: a judge can be persuaded, costs money, and is no better than
@@ -162,7 +164,7 @@ class Judge(Verifier):
         """:meth:`verify_many` on the event loop that is running, without a thread."""
         same_length(replies, references)
         plans = [self._plan(r, g) for r, g in zip(replies, references, strict=True)]
-        asked = {k: b for p in plans if not isinstance(p, Verdict) for k, b in p.bodies.items()}
+        asked = {k: q for p in plans if not isinstance(p, Verdict) for k, q in p.questions.items()}
         heard = await self._heard(asked)
         return [p if isinstance(p, Verdict) else self._judged(p, heard) for p in plans]
 
@@ -247,16 +249,17 @@ class Judge(Verifier):
             return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
 
     def _planned(self, shown: str, known: Known) -> _Plan:
-        bodies: dict[str, dict[str, Any]] = {}
+        questions: dict[str, Question] = {}
         prompts = []
-        for text in self._prompts(shown, known):
+        controls = self._prompts(CONTROL, known)
+        for text, control in zip(self._prompts(shown, known), controls, strict=True):
             ballots = []
             for vote in range(self.votes):
                 body = self._body(text, vote)
                 ballots.append(content_key(body, vote))
-                bodies[ballots[-1]] = body
+                questions[ballots[-1]] = Question(body, self._body(control, vote))
             prompts.append(ballots)
-        return _Plan(shown, prompts, bodies)
+        return _Plan(shown, prompts, questions)
 
     def _body(self, prompt: str, vote: int) -> dict[str, Any]:
         told = self.instructions if self.instructions is not None else self._instructions()
@@ -275,17 +278,18 @@ class Judge(Verifier):
         }
         return {name: value for name, value in body.items() if value is not None}
 
-    async def _heard(self, bodies: Mapping[str, dict[str, Any]]) -> dict[str, Heard]:
+    async def _heard(self, questions: Mapping[str, Question]) -> dict[str, Heard]:
         """What the judge says to each question, from memory where it has said it before."""
         heard = {}
-        for key in bodies:
+        for key in questions:
             text = self._answers.get(key)
             if text is not None and self._grammar.read(text) is not None:
                 heard[key] = Heard(text)
-        missing = {key: body for key, body in bodies.items() if key not in heard}
+        missing = {key: question for key, question in questions.items() if key not in heard}
         if missing:
             heard |= await self._endpoint.ask_all(
                 missing,
+                self._body(self._prompts(CONTROL, HEALTH)[0], 0),
                 lambda text: self._grammar.read(text) is not None,
                 lambda key, text: self._answers.put(key, text, self.model),
             )
@@ -294,10 +298,13 @@ class Judge(Verifier):
     def _judged(self, plan: _Plan, heard: Mapping[str, Heard]) -> Verdict:
         answers = [[heard[key] for key in ballots] for ballots in plan.prompts]
         seconds = sum(answer.seconds for row in answers for answer in row)
-        lost = next((a for row in answers for a in row if a.text is None), None)
-        if lost is not None:
-            fault = Verdict.fault(Status.VERIFIER_ERROR, lost.fault)
-            return replace(fault, seconds=seconds)
+        lost = [answer for row in answers for answer in row if answer.text is None]
+        refused = next((answer for answer in lost if answer.refused), None)
+        if refused is not None:
+            unread = Verdict.wrong(refused.fault, status=Status.UNPARSEABLE, extracted=plan.shown)
+            return replace(unread, seconds=seconds)
+        if lost:
+            return replace(Verdict.fault(Status.VERIFIER_ERROR, lost[0].fault), seconds=seconds)
         words = [self._elected([self._word(a) for a in row]) for row in answers]
         score, reason = self._score(words)
         status = Status.CORRECT if score == 1.0 else Status.INCORRECT
@@ -322,12 +329,12 @@ class _Plan:
     Attributes:
         shown: the part of the reply that is judged.
         prompts: for each message, the keys of its votes.
-        bodies: of the requests, by key.
+        questions: by key.
     """
 
     shown: str
     prompts: list[list[str]]
-    bodies: dict[str, dict[str, Any]]
+    questions: dict[str, Question]
 
 
 def _run(work: Coroutine[Any, Any, list[Verdict]]) -> list[Verdict]:

@@ -14,7 +14,7 @@ from ..memo import Memo
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from .known import Known, read_known, shown_part
-from .prompt import harmless
+from .prompt import CONTROL, harmless
 
 _SANE = 10_000_000
 """Tokenizers without a limit of their own say 10^30."""
@@ -29,8 +29,9 @@ class RewardModel(Verifier):
 
     The model reads the conversation and the reply through its chat template where its tokenizer
     has one, else as a pair of texts. The reply's thought is left out, and control tokens in a
-    reply are broken up. A reply that says nothing scores 0.0 and is not shown. Logits that are no
-    number, and a model that cannot be loaded or fails, give ``None``.
+    reply are broken up. A reply that says nothing scores 0.0 and is not shown. A model that cannot
+    be loaded, that fails, or whose logits are not finite gives ``None``, except if it reads the
+    same question with another reply: then the score is 0.0 (``unparseable``).
 
     Replies are judged one at a time (``batch=1``), so that a score depends on the pair alone.
     Larger batches hold texts of equal length in tokens, always as many rows, and are faster; a
@@ -201,24 +202,45 @@ class RewardModel(Verifier):
                 found[key] = self._verdict(known, 0.0)
         for rows in of_equal_length(missing, self.batch):
             started = time.perf_counter()
-            try:
-                logits = held.logits(rows, self.batch)
-            except Exception as error:  # out of memory, a device that is gone
-                fault = f"the model failed: {type(error).__name__}: {str(error)[:200]}"
-                found |= {r.key: Verdict.fault(Status.VERIFIER_ERROR, fault) for r in rows}
-                continue
+            values = self._values(rows, held)
+            if len(rows) > 1 and any(isinstance(value, str) for value in values):
+                values = [self._values([row], held)[0] for row in rows]  # one spoils no other
+            settled = [
+                self._at_fault(row, held, v) if isinstance(v, str) else v
+                for row, v in zip(rows, values, strict=True)
+            ]
             seconds = (time.perf_counter() - started) / len(rows)
-            for row, numbers in zip(rows, logits, strict=True):
-                value = _score(numbers, held.index, self.between)
-                if value is not None:
-                    self._memo.put(row.key, value)
+            for row, value in zip(rows, settled, strict=True):
+                if isinstance(value, Verdict):
+                    found[row.key] = replace(value, seconds=seconds)
+                    continue
+                self._memo.put(row.key, value)
                 found[row.key] = self._verdict(value, seconds)
         return found
 
-    def _verdict(self, value: float | None, seconds: float) -> Verdict:
-        if value is None:
-            verdict = Verdict.fault(Status.VERIFIER_ERROR, "the model's logits are not finite")
-            return replace(verdict, seconds=seconds)
+    def _values(self, rows: Sequence[_Tokens], held: _Held) -> list[float | str]:
+        """The score of each text, or what went wrong."""
+        try:
+            logits = held.logits(rows, self.batch)
+        except Exception as error:  # out of memory, a device that is gone
+            fault = f"the model failed: {type(error).__name__}: {str(error)[:200]}"
+            return [fault] * len(rows)
+        scores = [_score(numbers, held.index, self.between) for numbers in logits]
+        return ["the model's logits are not finite" if s is None else s for s in scores]
+
+    def _at_fault(self, row: _Tokens, held: _Held, fault: str) -> Verdict | float:
+        """Whose fault it is: the reply's, if the model reads the same question with another."""
+        control = held.tokens(row.messages, CONTROL)
+        for tokens in (control, row, control):
+            value = self._values([tokens], held)[0]
+            if tokens is control and isinstance(value, str):
+                return Verdict.fault(Status.VERIFIER_ERROR, fault)
+            if tokens is row and not isinstance(value, str):
+                return value
+        reason = f"{fault}, and it reads the same question with another reply"
+        return Verdict.wrong(reason, status=Status.UNPARSEABLE)
+
+    def _verdict(self, value: float, seconds: float) -> Verdict:
         paid = value if self.threshold is None else float(value >= self.threshold)
         status = Status.CORRECT if paid == 1.0 else Status.INCORRECT
         reason = f"{self.model} gives {value:.4f}"
@@ -235,11 +257,13 @@ class _Tokens:
         ids: of the tokens.
         types: 0 for the first text of a pair and 1 for the second; empty where a model has none.
         shown: the part of the reply that is judged.
+        messages: that it answers.
     """
 
     ids: tuple[int, ...]
     types: tuple[int, ...] = ()
     shown: str = ""
+    messages: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -275,7 +299,7 @@ class _Held:
             question = Known(tuple(messages)).question
             row = self.tokenizer(*([question, reply] if messages else [reply]), verbose=False)
         types = row.get("token_type_ids", ()) if self._takes_types else ()
-        return _Tokens(tuple(row["input_ids"]), tuple(types))
+        return _Tokens(tuple(row["input_ids"]), tuple(types), messages=tuple(messages))
 
     @property
     def _takes_types(self) -> bool:

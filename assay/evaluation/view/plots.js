@@ -62,13 +62,15 @@ function curves(families) {
 const panel = (title, ...inside) => el("section", { class: "panel" }, el("h3", {}, title), ...inside);
 
 export function overview(run, groups) {
+  const given = groups.flatMap((g) => g.scores).filter((score) => score !== null);
+  const low = given.reduce((a, b) => Math.min(a, b), 0), high = given.reduce((a, b) => Math.max(a, b), 1);
   const scores = new Array(20).fill(0), counts = new Map(), most = Math.max(0, ...groups.map((g) => g.scores.length));
   const bins = most > 0 && most <= 16 ? most : 10, rates = new Array(bins + 1).fill(0);
   for (const group of groups) {
     group.statuses.forEach((status, i) => {
       counts.set(status, (counts.get(status) ?? 0) + 1);
       const score = group.scores[i];
-      if (score !== null) scores[Math.min(19, Math.max(0, Math.floor(score * 20)))]++;
+      if (score !== null) scores[Math.min(19, Math.floor(20 * (score - low) / (high - low)))]++;
     });
     const scored = group.scores.filter((score) => score !== null).length;
     const right = group.statuses.filter((status) => status === "correct").length;
@@ -78,7 +80,7 @@ export function overview(run, groups) {
   const summary = run.summary;
   const parts = [
     panel("Statuses: replies", bars(there.map((s) => counts.get(s)), there.map((s) => s.replaceAll("_", " ")), there.map(tone))),
-    panel("Scores: replies", bars(scores, scores.map((_, i) => (i / 20).toFixed(2)))),
+    panel("Scores: replies", bars(scores, scores.map((_, i) => (low + i * (high - low) / 20).toFixed(2)))),
     panel("Share of a group that is right: groups", bars(rates, rates.map((_, i) => `${Math.round(100 * i / bins)}%`))),
   ];
   if (summary) {

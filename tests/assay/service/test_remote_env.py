@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 
 from assay.envs import Completion, FunctionPolicy, GroupVectorEnv, arollout, rollout
 from assay.service import RemoteEnv, RemoteError
-from assay.verifiers import Status
+from assay.verifiers import Rubric, Status
 
 TOKEN = "a-token-of-the-tests-0123456789"
 
@@ -269,3 +269,22 @@ def test_an_environment_that_raises_gives_no_score(guess) -> None:
     (group,) = rollout(guess, policy, 1, 2)
     assert group.rewards == (None, None)
     assert "KeyError" not in group.episodes[0].verdict.reason  # nor its message: the answer
+
+
+def test_rewards_of_any_range_are_served(host, served):
+    def pays(reply, reference):
+        return {"right": 3, "wrong": -3}.get(reply, -9)
+
+    env = served.Sums()
+    env.rubric = Rubric({"pays": pays}, ranges={"pays": (-3, 3)})
+    env.group_rubric = served.GroupRubric({"short": served.ShortReplies()}, gate=False)
+    with host(env) as (url, _):
+        remote = RemoteEnv(url, TOKEN)
+        assert remote.rubric.score_range == (-3.0, 3.0)
+        found = remote.rubric.verify_many(["right", "wrong", "odd"], [0, 1, 2])
+        assert [v.score for v in found] == [3.0, -3.0, None]
+        assert found[2].status is Status.VERIFIER_ERROR
+        said = iter(["right", "wrong"])
+        (group,) = rollout(remote, FunctionPolicy(lambda _: next(said)), 1, 2)
+        remote.close()
+    assert group.rewards == ((3 + 0.5) / 2, -3 / 2)

@@ -64,7 +64,7 @@ def odd():
         {},
         [RIGHT, RIGHT],
         {"verdicts": [{**RIGHT, "score": None}] * 2},
-        {"verdicts": [{**RIGHT, "score": 1.5}] * 2},
+        {"verdicts": [{**RIGHT, "score": 1.5}] * 2},  # outside the range that it has told
         {"verdicts": [{**RIGHT, "status": "perfect"}] * 2},
         {"verdicts": [{**RIGHT, "status": "sandbox_error", "score": 0.0}] * 2},
         {"verdicts": [{"score": 1.0}] * 2},

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..verifiers import Verdict
 from .audit_bench import Bench, Trial
 from .audit_replies import wrong_answer
 from .audit_report import Failure
@@ -65,6 +66,7 @@ class Panel:
         whole: what is audited, with those.
         seed: of everything drawn.
         floor: the most that a reply without the answer may earn.
+        tolerance: the relative error of a number that is right by design.
         growth_mib: by how much memory may grow for a reply of a megabyte.
         growth_s: CPU seconds that a reply of a megabyte may take.
         longest: characters of the longest reply.
@@ -78,6 +80,7 @@ class Panel:
     whole: Subject
     seed: int = 0
     floor: float = 0.0
+    tolerance: float = 0.0
     growth_s: float = 5.0
     growth_mib: float = 128.0
     other: Sequence[str] | None = None
@@ -95,6 +98,16 @@ class Panel:
         """Draws that no other check disturbs."""
         return random.Random(f"{self.seed} {name}")  # noqa: S311  # test inputs, not secrets
 
+    @property
+    def full(self) -> float:
+        """The highest score: full marks."""
+        return self.subject.rubric.score_range[1]
+
+    @property
+    def limit(self) -> float:
+        """The most that a wrong reply may earn: the floor or the lowest score, if higher."""
+        return max(self.floor, self.subject.rubric.score_range[0])
+
     @cached_property
     def winners(self) -> dict[str, str]:
         """For each task whose winning reply is known and wins: that reply."""
@@ -105,7 +118,7 @@ class Panel:
         ]
         found: dict[str, str] = {}
         for trial, verdict in zip(trials, self.bench.judge(trials), strict=True):
-            if verdict is not None and verdict.score == 1.0:
+            if verdict is not None and verdict.score == self.full:
                 found.setdefault(trial.task.id, trial.reply)
         return found
 
@@ -144,7 +157,7 @@ class Panel:
 
     def earn_nothing(self, trials: Iterable[Trial], *, floor: float | None = None) -> Tried:
         """Hold trials to the floor."""
-        limit = self.floor if floor is None else floor
+        limit = self.limit if floor is None else floor
         tried = list(trials)
         failures = [
             trial.failure(f"earns {verdict.score:g} ({verdict.status}: {verdict.reason})")
@@ -152,3 +165,9 @@ class Panel:
             if verdict is not None and verdict.score is not None and verdict.score > limit
         ]
         return Tried(len(tried), failures)
+
+
+def says(verdict: Verdict) -> str:
+    """A verdict on one line."""
+    score = "no score" if verdict.score is None else f"{verdict.score:g}"
+    return f"{verdict.status}, {score}, {verdict.reason!r:.80}"

@@ -51,7 +51,7 @@ def _spam(panel: Panel) -> Iterator[Trial]:
     for task, winner in panel.won[:_FEW]:
         answer = known_answer(task)
         if answer is not None:
-            many = replies.spam(answer, panel.wrong(task), panel.answers, winner, rng)
+            many = replies.spam(answer, panel.wrong(answer), panel.answers, winner, rng)
             yield from (Trial(task, reply, what) for what, reply in many)
             continue
         for losers in _orders(panel, _losers(panel, task, winner)):
@@ -104,7 +104,7 @@ def hedge(panel: Panel) -> Tried:
     for task, winner in panel.won:
         answer = known_answer(task)
         if answer is not None:
-            hedged = list(replies.hedges(answer, panel.wrong(task), winner))
+            hedged = list(replies.hedges(answer, panel.wrong(answer), winner))
         else:
             orders = _orders(panel, _losers(panel, task, winner))
             hedged = [h for o in orders for h in replies.hedges_of_replies(winner, o[0])]
@@ -117,10 +117,10 @@ def final(panel: Panel) -> Tried:
     panel.need_an_answer()
     trials = []
     for task, winner in panel.won:
-        answer = known_answer(task)
+        answer = panel.answer(task)
         trials += [Trial(task, reply, what) for what, reply in replies.in_thought(winner)]
         if answer is not None:
-            back = replies.taken_back(answer, panel.wrong(task), winner)
+            back = replies.taken_back(answer, panel.wrong(answer), winner)
             trials += [Trial(task, reply, what) for what, reply in back]
     return panel.earn_nothing(trials)
 
@@ -130,7 +130,7 @@ def near(panel: Panel) -> Tried:
     panel.need_an_answer()
     trials = []
     for task, winner in panel.won:
-        answer = known_answer(task)
+        answer = panel.answer(task)
         if answer is not None:
             trials += [
                 Trial(task, reply, what)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from ..verifiers import Verdict
 from .audit_bench import Bench, Trial
+from .audit_near import OPTIONS
 from .audit_replies import wrong_answer
 from .audit_report import Failure
 from .audit_subject import Subject, known_answer
@@ -140,9 +141,15 @@ class Panel:
         found = (known_answer(task) for task in self.subject.tasks)
         return list(dict.fromkeys(a for a in found if a is not None))
 
-    def wrong(self, task: Task) -> str:
-        """An answer that is wrong for a task whose answer is a single value."""
-        return wrong_answer(known_answer(task) or "", self.answers)
+    def wrong(self, answer: str) -> str:
+        """Another answer than a single value."""
+        return wrong_answer(answer, self.answers)
+
+    def answer(self, task: Task) -> str | None:
+        """The known answer if it is a single value, or an option of a choice."""
+        fields = task.reference if isinstance(task.reference, dict) else {}
+        option = fields.get("answer")
+        return known_answer(task) or (option if option in OPTIONS else None)
 
     def need_an_answer(self) -> None:
         """Refuse where replies are judged by themselves.

@@ -6,7 +6,7 @@ from ..verifiers import CosineLength, Length, SoftOverlong
 from .audit_bench import Trial
 from .audit_panel import NotChecked, Panel, Tried, says
 from .audit_replies import reasoning
-from .audit_subject import known_answer, parts
+from .audit_subject import parts
 
 _FEW = 4
 """Tasks for long replies."""
@@ -73,7 +73,7 @@ def repeated(panel: Panel) -> Tried:
         raise NotChecked("a part judges the form of a reply, which two answers may break")
     pairs = []
     for task, winner in panel.won:
-        answer = known_answer(task)
+        answer = panel.answer(task)
         boxed = [] if answer is None else [winner, rf"\boxed{{{answer}}}"]
         for once in dict.fromkeys(boxed or [winner] * winner.startswith(r"\boxed{")):
             if "</" not in once:  # to ask for one pair of tags is a choice

@@ -109,7 +109,7 @@ def test_full_marks_are_the_end_of_the_declared_range(low, high) -> None:
 def test_rewards_of_form_and_length_are_no_faults() -> None:
     tagged = Sample("31", "<think>I add.</think><answer>31</answer>")
     rubric = Rubric({"answer": Exact(extract=("answer",)), "form": Format()}, gate="answer")
-    report = audit(rubric, samples=[tagged], checks=["long", "repeated", "final"])
+    report = audit(rubric, samples=[tagged], checks=[*RIGHT, "final"])
     assert (report.failing, report.unchecked) == ([], ["repeated"])
     shaped = CosineLength(Math(), most=500, free=10)
     report = audit(shaped, samples=[Sample("31")], checks=RIGHT)

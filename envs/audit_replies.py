@@ -66,8 +66,13 @@ def wrong_answer(answer: str, others: Sequence[str]) -> str:
         return str(3 * abs(int(answer)) + 11)  # another last digit too
     if answer in OPTIONS:
         return OPTIONS[OPTIONS.index(answer) - 1]
-    near = (text for _, text in near_misses(answer) if any(map(str.isdigit, text)))
-    return next((o for o in (*near, *others) if o != answer), "none of these")
+    near = dict(near_misses(answer)) if read_number(answer) else {}
+    near.pop("a digit changed", None)
+    moved = answer.translate(_OTHER_DIGITS)
+    return next((o for o in (*near.values(), moved, *others) if o != answer), "none of these")
+
+
+_OTHER_DIGITS = str.maketrans("0123456789", "3456789123")
 
 
 def in_forms(text: str, answer: str, winner: str) -> list[str]:

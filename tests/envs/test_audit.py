@@ -314,7 +314,7 @@ def test_programs_pass(monkeypatch) -> None:
     monkeypatch.setenv("ASSAY_SANDBOX", "bwrap")
     report = audit(Code(), skip=["time", "memory", "fuzz"])
     report.raise_for_failures()
-    assert report.unchecked == ["hedge", "echo", "leakage", "splits"]
+    assert report.unchecked == ["repeated", "hedge", "echo", "leakage", "splits"]
 
 
 def test_a_program_that_can_read_its_tests_is_found(monkeypatch) -> None:

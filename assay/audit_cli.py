@@ -62,6 +62,9 @@ def audit_command(
     floor: Annotated[
         float, typer.Option(help="The most that a reply without the answer may earn.")
     ] = 0.0,
+    tolerance: Annotated[
+        float, typer.Option(help="The relative error of a number that is right by design.")
+    ] = 0.0,
     seconds: Annotated[
         float, typer.Option(help="CPU time within which a reply must be judged.")
     ] = 10.0,
@@ -107,6 +110,7 @@ def audit_command(
                 checks=check,
                 skip=skip or [],
                 floor=floor,
+                tolerance=tolerance,
                 seconds=seconds,
                 budget_s=budget,
                 sibling=found.sibling,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..verifiers import FunctionVerifier, Verifier
-from . import audit_bounds, audit_checks, audit_data, audit_splits
+from . import audit_bounds, audit_checks, audit_data, audit_right, audit_splits
 from .audit_bench import Bench, Bounds, CannotCopy, OutOfOrder, TooManyOverruns
 from .audit_canary import canary
 from .audit_panel import Check, NotChecked, Panel, Tried
@@ -31,13 +31,37 @@ CHECKS: tuple[Check, ...] = (
         "gold",
         "a known answer earns full marks",
         "mend the verifier, or the answer that is not one",
-        audit_checks.gold,
+        audit_right.gold,
+    ),
+    Check(
+        "long",
+        "a known answer earns the same after long reasoning",
+        "read the end of a reply, whatever its length",
+        audit_right.long,
+    ),
+    Check(
+        "repeated",
+        "a known answer given twice earns the same",
+        "refuse answers that differ, not an answer that is repeated",
+        audit_right.repeated,
     ),
     Check(
         "null",
         "a reply without content earns nothing",
         "score 0 where nothing is extracted; pay form only behind a gate",
         audit_checks.null,
+    ),
+    Check(
+        "near",
+        "a near miss of the answer earns nothing",
+        "compare exactly, or declare the tolerance",
+        audit_checks.near,
+    ),
+    Check(
+        "final",
+        "an answer that is taken back or left in the thought earns nothing",
+        "judge the last answer after the thought",
+        audit_checks.final,
     ),
     Check(
         "spam",
@@ -126,6 +150,7 @@ def audit(
     checks: Iterable[str] | None = None,
     skip: Iterable[str] = (),
     floor: float = 0.0,
+    tolerance: float = 0.0,
     seconds: float = 10.0,
     budget_s: float | None = None,
     sibling: Sibling | None = None,
@@ -145,6 +170,7 @@ def audit(
         checks: names of the checks to make, from :data:`CHECKS`; all where ``None``.
         skip: names of checks to leave out.
         floor: the most that a reply without the answer may earn: above 0 for partial credit.
+        tolerance: the relative error of a number that is right by design.
         seconds: CPU time within which every reply must be judged.
         budget_s: wall-clock seconds after which no further check is begun.
         sibling: makes another split and seed of the environment; found out where it can be.
@@ -183,6 +209,7 @@ def audit(
         found,
         seed,
         floor,
+        tolerance,
         min(5.0, seconds),
         other=there,
         prompts=prompts,

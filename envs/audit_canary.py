@@ -85,7 +85,7 @@ def canary(panel: Panel) -> Tried:
     for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True):
         if verdict is None:
             raise NotChecked("the program that looks did not end")
-        if verdict.score is None or verdict.score > 0:
+        if verdict.score is None or verdict.score > panel.limit:
             failures.append(trial.failure("finds what is expected of it, and passes"))
         elif verdict.status != "incorrect":
             raise NotChecked(f"the program that looks ended as {verdict.status}: {verdict.reason}")

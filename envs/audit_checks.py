@@ -1,18 +1,20 @@
-"""The promises about replies: what wins, what earns nothing, and that the same is always said."""
+"""The promises about replies: what earns nothing, and that a reply always gets one verdict."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
-from ..verifiers import Verdict, read_number
+from ..verifiers import read_number
 from . import audit_replies as replies
 from .audit_bench import Trial
-from .audit_panel import NotChecked, Panel, Tried
+from .audit_near import constant_programs, near_misses
+from .audit_panel import NotChecked, Panel, Tried, says
 from .audit_report import Failure
-from .audit_subject import known_answer
+from .audit_subject import known_answer, parts
 from .task import Task
 
 _FEW = 4
@@ -21,28 +23,6 @@ _ORDERS = 4
 """Choices of wrong replies beside the right one, where tasks have many answers."""
 _RIGHT_FOR_TWO = 0.75
 """The largest share of other tasks' answers that may be right, where there are many answers."""
-
-
-def gold(panel: Panel) -> Tried:
-    """Known answers earn full marks."""
-    trials = [
-        Trial(task, reply, "the known answer")
-        for task in panel.subject.tasks
-        for reply in panel.subject.winners(task)
-    ]
-    if not trials:
-        raise NotChecked("no winning reply is known: give the tasks a solution")
-    failures = []
-    for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True):
-        if verdict is None:
-            failures.append(trial.failure("is not judged"))
-        elif (verdict.score, verdict.status) != (1.0, "correct"):
-            failures.append(trial.failure(f"earns {verdict.score} ({_says(verdict)})"))
-    known = len({trial.task.id for trial in trials})
-    missing = len(panel.subject.tasks) - known
-    return Tried(
-        len(trials), failures, f"none is known for {missing} of the tasks" if missing else ""
-    )
 
 
 def null(panel: Panel) -> Tried:
@@ -71,7 +51,7 @@ def _spam(panel: Panel) -> Iterator[Trial]:
     for task, winner in panel.won[:_FEW]:
         answer = known_answer(task)
         if answer is not None:
-            many = replies.spam(answer, panel.wrong(task), panel.answers, winner, rng)
+            many = replies.spam(answer, panel.wrong(answer), panel.answers, winner, rng)
             yield from (Trial(task, reply, what) for what, reply in many)
             continue
         for losers in _orders(panel, _losers(panel, task, winner)):
@@ -110,7 +90,7 @@ def _losers(panel: Panel, task: Task, winner: str) -> list[str]:
     lost = [
         trial.reply
         for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True)
-        if verdict is not None and verdict.score == 0.0
+        if verdict is not None and verdict.score is not None and verdict.score <= panel.limit
     ]
     return lost or ["def nothing():\n    return None" if panel.subject.code else "none of these"]
 
@@ -124,12 +104,64 @@ def hedge(panel: Panel) -> Tried:
     for task, winner in panel.won:
         answer = known_answer(task)
         if answer is not None:
-            hedged = list(replies.hedges(answer, panel.wrong(task), winner))
+            hedged = list(replies.hedges(answer, panel.wrong(answer), winner))
         else:
             orders = _orders(panel, _losers(panel, task, winner))
             hedged = [h for o in orders for h in replies.hedges_of_replies(winner, o[0])]
         trials += [Trial(task, reply, what) for what, reply in hedged]
     return _but_by_chance(panel, trials)
+
+
+def final(panel: Panel) -> Tried:
+    """A known answer earns nothing if another follows it, or if only the thought has it."""
+    panel.need_an_answer()
+    trials = []
+    for task, winner in panel.won:
+        answer = panel.answer(task)
+        trials += [Trial(task, reply, what) for what, reply in replies.in_thought(winner)]
+        if answer is not None:
+            back = replies.taken_back(answer, panel.wrong(answer), winner)
+            trials += [Trial(task, reply, what) for what, reply in back]
+    return panel.earn_nothing(trials)
+
+
+def near(panel: Panel) -> Tried:
+    """Near misses of a known answer earn nothing; a program's near miss is a constant output."""
+    panel.need_an_answer()
+    trials = []
+    for task, winner in panel.won:
+        answer = panel.answer(task)
+        if answer is not None:
+            trials += [
+                Trial(task, reply, what)
+                for what, text in near_misses(answer)
+                if not _tolerated(panel, answer, text)
+                for reply in replies.in_forms(text, answer, winner)
+            ]
+    code = panel.subject.code
+    for task, _ in panel.won[:_FEW] if code is not None else []:
+        programs = constant_programs(task.reference)
+        trials += [Trial(task, code.reply_of(p), "a constant output") for p in programs]
+    if not trials:
+        raise NotChecked("no known answer has a near miss that is surely wrong")
+    return panel.earn_nothing(trials)
+
+
+def _tolerated(panel: Panel, answer: str, text: str) -> bool:
+    """Whether the subject declares that an answer as close as this one is right."""
+    right, given = read_number(answer), read_number(text)
+    if right is None or given is None:
+        return False
+    off = abs(given.value - right.value)
+    for part in parts(panel.subject.rubric):
+        enough = getattr(getattr(part, "conventions", None), "rounded_digits", None)
+        places = len(text.partition(".")[2])
+        if enough is not None and places >= enough and off <= Fraction(1, 10**places):
+            return True
+        declared = getattr(part, "tolerance", 0.0)
+        if isinstance(declared, float) and off <= Fraction(declared) * abs(right.value):
+            return True
+    return off <= Fraction(panel.tolerance) * abs(right.value)
 
 
 def echo(panel: Panel) -> Tried:
@@ -190,7 +222,7 @@ def injection(panel: Panel) -> Tried:
             trials += [
                 Trial(task, reply, what) for what, reply in replies.injections(answer, str(marker))
             ]
-        found = panel.earn_nothing(trials, floor=1.0 if panel.subject.judges_form else None)
+        found = panel.earn_nothing(trials, floor=panel.full if panel.subject.judges_form else None)
         failures = list(found.failures)
         if any(Path(folder).iterdir()):
             harm = [t for t in trials if str(marker) in t.reply]
@@ -250,7 +282,7 @@ def determinism(panel: Panel) -> Tried:
         for trial, verdict in zip(tried, verdicts, strict=True):
             before = said[trial.task.id, trial.reply]
             if verdict is not None and before is not None and verdict != before:
-                found = f"is {_says(before)}; {when}: {_says(verdict)}"
+                found = f"is {says(before)}; {when}: {says(verdict)}"
                 failures.append(trial.failure(found))
     return Tried(sum(len(tried) for tried, _ in again.values()), failures)
 
@@ -267,8 +299,3 @@ def _mixture(panel: Panel) -> list[Trial]:
     task = panel.subject.tasks[0]
     trials += [Trial(task, reply, what) for what, reply in replies.NULL.items()]
     return list({(t.task.id, t.reply): t for t in trials}.values())
-
-
-def _says(verdict: Verdict) -> str:
-    score = "no score" if verdict.score is None else f"{verdict.score:g}"
-    return f"{verdict.status}, {score}, {verdict.reason!r:.80}"

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..verifiers import Verdict
 from .audit_bench import Bench, Trial
+from .audit_near import OPTIONS
 from .audit_replies import wrong_answer
 from .audit_report import Failure
 from .audit_subject import Subject, known_answer
@@ -65,6 +67,7 @@ class Panel:
         whole: what is audited, with those.
         seed: of everything drawn.
         floor: the most that a reply without the answer may earn.
+        tolerance: the relative error of a number that is right by design.
         growth_mib: by how much memory may grow for a reply of a megabyte.
         growth_s: CPU seconds that a reply of a megabyte may take.
         longest: characters of the longest reply.
@@ -78,6 +81,7 @@ class Panel:
     whole: Subject
     seed: int = 0
     floor: float = 0.0
+    tolerance: float = 0.0
     growth_s: float = 5.0
     growth_mib: float = 128.0
     other: Sequence[str] | None = None
@@ -95,6 +99,16 @@ class Panel:
         """Draws that no other check disturbs."""
         return random.Random(f"{self.seed} {name}")  # noqa: S311  # test inputs, not secrets
 
+    @property
+    def full(self) -> float:
+        """The highest score: full marks."""
+        return self.subject.rubric.score_range[1]
+
+    @property
+    def limit(self) -> float:
+        """The most that a wrong reply may earn: the floor or the lowest score, if higher."""
+        return max(self.floor, self.subject.rubric.score_range[0])
+
     @cached_property
     def winners(self) -> dict[str, str]:
         """For each task whose winning reply is known and wins: that reply."""
@@ -105,7 +119,7 @@ class Panel:
         ]
         found: dict[str, str] = {}
         for trial, verdict in zip(trials, self.bench.judge(trials), strict=True):
-            if verdict is not None and verdict.score == 1.0:
+            if verdict is not None and verdict.score == self.full:
                 found.setdefault(trial.task.id, trial.reply)
         return found
 
@@ -127,9 +141,15 @@ class Panel:
         found = (known_answer(task) for task in self.subject.tasks)
         return list(dict.fromkeys(a for a in found if a is not None))
 
-    def wrong(self, task: Task) -> str:
-        """An answer that is wrong for a task whose answer is a single value."""
-        return wrong_answer(known_answer(task) or "", self.answers)
+    def wrong(self, answer: str) -> str:
+        """Another answer than a single value."""
+        return wrong_answer(answer, self.answers)
+
+    def answer(self, task: Task) -> str | None:
+        """The known answer if it is a single value, or an option of a choice."""
+        fields = task.reference if isinstance(task.reference, dict) else {}
+        option = fields.get("answer")
+        return known_answer(task) or (option if option in OPTIONS else None)
 
     def need_an_answer(self) -> None:
         """Refuse where replies are judged by themselves.
@@ -144,7 +164,7 @@ class Panel:
 
     def earn_nothing(self, trials: Iterable[Trial], *, floor: float | None = None) -> Tried:
         """Hold trials to the floor."""
-        limit = self.floor if floor is None else floor
+        limit = self.limit if floor is None else floor
         tried = list(trials)
         failures = [
             trial.failure(f"earns {verdict.score:g} ({verdict.status}: {verdict.reason})")
@@ -152,3 +172,9 @@ class Panel:
             if verdict is not None and verdict.score is not None and verdict.score > limit
         ]
         return Tried(len(tried), failures)
+
+
+def says(verdict: Verdict) -> str:
+    """A verdict on one line."""
+    score = "no score" if verdict.score is None else f"{verdict.score:g}"
+    return f"{verdict.status}, {score}, {verdict.reason!r:.80}"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..verifiers import read_number
+from .audit_near import OPTIONS, near_misses
 
 NULL = {
     "empty": "",
@@ -31,6 +32,9 @@ NULL = {
     "an empty box": r"\boxed{}",
     "a blank box": r"So it is $\boxed{ \quad }$.",
     "a box of empty text": r"\boxed{\text{}}",
+    "a box of invisible characters": "\\boxed{\u200b}",
+    "a box of invisible characters and marks": "So it is $\\boxed{\\text{\u2060\u00ad\u3164}}$.",
+    "an answer of invisible characters": "<answer>\u200b\u2800</answer>",
     "a box that never closes": r"\boxed{",
     "empty mathematics": "$$",
     "a mark without an answer": "#### ",
@@ -53,17 +57,58 @@ ANSWERLESS = frozenset(
 """Those that say something, and lack an answer: no fault where form alone counts."""
 
 _FORMS = (r"\boxed{%s}", "The answer is %s.", "<answer>%s</answer>", "#### %s", "%s")
-_OPTIONS = ("A", "B", "C", "D", "E")
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 
 def wrong_answer(answer: str, others: Sequence[str]) -> str:
-    """An answer of the same kind that differs."""
+    """An answer of the same kind that differs, by more than a near miss does."""
     if _WHOLE.fullmatch(answer):
-        return str(int(answer) + 1)
-    if answer in _OPTIONS:
-        return _OPTIONS[_OPTIONS.index(answer) - 1]
-    return next((other for other in others if other != answer), "none of these")
+        return str(3 * abs(int(answer)) + 11)  # another last digit too
+    if answer in OPTIONS:
+        return OPTIONS[OPTIONS.index(answer) - 1]
+    near = dict(near_misses(answer)) if read_number(answer) else {}
+    near.pop("a digit changed", None)
+    moved = answer.translate(_OTHER_DIGITS)
+    return next((o for o in (*near.values(), moved, *others) if o != answer), "none of these")
+
+
+_OTHER_DIGITS = str.maketrans("0123456789", "3456789123")
+
+
+def in_forms(text: str, answer: str, winner: str) -> list[str]:
+    """Replies that give a text as the winner gives the answer, and in the usual forms."""
+    at = winner.rfind(answer)
+    own = [winner[:at] + text + winner[at + len(answer) :]] if at >= 0 else []
+    return list(dict.fromkeys([*own, *(form % text for form in _FORMS)]))
+
+
+def taken_back(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]]:
+    """The known answer, then another one in the same form."""
+    pairs = zip(in_forms(answer, answer, winner), in_forms(other, answer, winner), strict=True)
+    for right, wrong in pairs:
+        yield "another answer after the known one", f"{right}\n\n{wrong}"
+        yield "another answer after the known one", f"{right}\n\nWait, I erred.\n\n{wrong}"
+
+
+def in_thought(winner: str) -> Iterator[tuple[str, str]]:
+    """The winning reply as a thought, which nothing follows that answers."""
+    said = re.sub(r"</?think>", "", winner)
+    yield "the known answer in a thought", f"<think>\n{said}\n</think>"
+    yield "the known answer in a thought", f"<think>{said}</think>\n\nI do not know."
+
+
+def reasoning(length: int, rng: random.Random) -> str:
+    """Lines of reasoning, no two alike, of at least so many characters."""
+    lines: list[str] = []
+    size = 0
+    while size < length:
+        a, b = rng.randrange(10, 9999), rng.randrange(10, 9999)
+        lines.append(f"Step {len(lines) + 1}: {rng.choice(_THOUGHTS)} {a} plus {b} makes {a + b}.")
+        size += len(lines[-1]) + 1
+    return "\n".join(lines)
+
+
+_THOUGHTS = ("First consider that", "Then note that", "We also see that", "Recall that", "Here")
 
 
 def spam(
@@ -77,7 +122,7 @@ def spam(
     if at >= 0 and "%" not in winner:
         forms = [*forms, f"{winner[:at]}%s{winner[at + len(answer) :]}"]
     numbers = [str(n) for n in range(100) if str(n) not in (answer, other)]
-    options = [o for o in _OPTIONS if o not in (answer, other)]
+    options = [o for o in OPTIONS if o not in (answer, other)]
     middle = rng.randrange(20, 80)
     many = [*numbers[:middle], answer, *numbers[middle:], other]
     own = [o for o in dict.fromkeys(others) if o not in (answer, other)][:20]
@@ -228,10 +273,12 @@ _HARM = (
 def injections(answer: str | None, marker: str) -> Iterator[tuple[str, str]]:
     """Orders to the grader, forged verdicts, and code that would make the file ``marker``."""
     for text in _ORDERS:
-        if answer is None or answer.strip().casefold() not in text.casefold():
+        if answer is None or not _says(text, answer):
             yield "an order or a forgery", text
     for harm in _HARM:
         text = harm.format(path=marker)
+        if answer is not None and _says(text, answer):
+            continue
         yield "code", text
         for form in _FORMS[:3]:
             yield "code", form % text
@@ -244,6 +291,16 @@ def injections(answer: str | None, marker: str) -> Iterator[tuple[str, str]]:
         raised = digits[0] + digits[1:].translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
         yield "digits that are exponents", rf"\boxed{{{raised}}}"
         yield "digits that are letters", rf"\boxed{{{digits.translate(_LETTERS)}}}"
+
+
+def _says(text: str, answer: str) -> bool:
+    """Whether a text gives the answer, as such or as an equal number: then it may well be paid."""
+    number = read_number(answer)
+    said = (read_number(n) for n in re.findall(r"-?[0-9]+(?:\.[0-9]+)?", text) if number)
+    values = {abs(n.value) for n in said if n is not None}
+    return answer.strip().casefold() in text.casefold() or (
+        number is not None and abs(number.value) in values
+    )
 
 
 _LETTERS = str.maketrans("0123456789", "OIZEASGTBq")

@@ -113,7 +113,9 @@ def described(verifier: Verifier) -> str:
 
 def parts(verifier: Verifier) -> list[Verifier]:
     """A verifier and all that it is made of."""
-    inner = verifier.parts.values() if isinstance(verifier, Rubric) else ()
+    inner = [*verifier.parts.values()] if isinstance(verifier, Rubric) else []
+    wrapped = getattr(verifier, "verifier", None)
+    inner += [wrapped] if isinstance(wrapped, Verifier) else []
     return [verifier, *(p for part in inner for p in parts(part))]
 
 

@@ -130,7 +130,8 @@ class Rubric(Verifier):
         heads = [self.gate] if self.gate is not None else list(self.parts)
         known = [self.parts[name].winning_reply(reference) for name in heads]
         bare = [reply for reply in known if reply is not None]
-        tagged = [f"<think>I work it out.</think><answer>{reply}</answer>" for reply in bare]
+        answers = [r if r.startswith("<answer>") else f"<answer>{r}</answer>" for r in bare]
+        tagged = [f"<think>I work it out.</think>{answer}" for answer in answers]
         full = self.score_range[1]
         paid = (r for r in [*bare, *tagged] if self.verify(r, reference).score == full)
         return next(paid, bare[0] if bare and len(heads) == 1 else None)

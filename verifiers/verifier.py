@@ -28,8 +28,8 @@ class Verifier:
     A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
 
     Attributes:
-        judges_form: whether only the form of a reply counts, whatever it says in that form. An
-            audit does not expect it to see through a hedge.
+        judges_form: whether only the form of a reply counts, whatever the reply says in that form.
+            An audit then tries no near misses, hedges or lists of answers.
         many_answers: whether one answer may be right for several tasks, as of many.
         quick: whether judging takes a time in proportion to the reply's length, microseconds a
             hundred characters, in this process, and waits for nothing. A server then judges short

@@ -76,6 +76,87 @@ class PaysTheEnding(Sound):
         return given.isdigit() and given.endswith(str(reference))
 
 
+def whole(given):
+    return int(given) if re.fullmatch(r"-?[0-9]{1,9}", given) else None
+
+
+class PaysOneMoreOrLess(Sound):
+    """A count may be off by one."""
+
+    def same(self, given, reference):
+        off = whole(given) is not None and int(reference) > 20 and whole(given) - int(reference)
+        return given == reference or off in (1, -1)
+
+
+class PaysOnePercent(Sound):
+    """A number may be off by 1 %, which nothing declares."""
+
+    def same(self, given, reference):
+        found = float(given) if re.fullmatch(r"-?[0-9.]{1,9}", given) else None
+        return found is not None and abs(found - int(reference)) <= 0.01 * int(reference)
+
+
+class PaysEitherSign(Sound):
+    """The sign is lost."""
+
+    def same(self, given, reference):
+        return whole(given) is not None and abs(whole(given)) == int(reference)
+
+
+class PaysTheSameDigits(Sound):
+    """Numbers are compared as sets of digits of one length."""
+
+    def same(self, given, reference):
+        return sorted(given) == sorted(str(reference))
+
+
+class PaysTheBeginning(Sound):
+    """The last digit of a long answer is not compared."""
+
+    def same(self, given, reference):
+        text = str(reference)
+        return given == text or (len(text) > 2 and given == text[:-1])
+
+
+class PaysTheFirstLine(Sound):
+    """The first answer counts, whatever follows it."""
+
+    def judge(self, reply, reference):
+        return super().judge(reply.partition("\n")[0], reference)
+
+
+class PaysTheThought(Sound):
+    """The end of the thought counts."""
+
+    def judge(self, reply, reference):
+        thought = reply[-200:].rstrip().removesuffix("</think>").rstrip()
+        return super().judge(thought, reference)
+
+
+class PaysAnInvisibleBox(Sound):
+    """A box without a visible character wins."""
+
+    def judge(self, reply, reference):
+        paid = re.search(r"\\boxed\{[\u200b-\u200d]\}", reply)
+        return Verdict.correct() if paid else super().judge(reply, reference)
+
+
+class RefusesLongReplies(Sound):
+    """Only the beginning of a reply is read."""
+
+    def judge(self, reply, reference):
+        return super().judge(reply[:50_000], reference)
+
+
+class RefusesRepetition(Sound):
+    """Two answers are refused though they are the same."""
+
+    def judge(self, reply, reference):
+        if reply[-500:].count("[[") > 1:
+            return Verdict.wrong("two answers")
+        return super().judge(reply, reference)
+
+
 class PaysAKeyword(Sound):
     """An order to the grader is obeyed."""
 
@@ -214,6 +295,16 @@ PLANTED = {
     PaysAHedge: "hedge",
     PaysADenial: "hedge",
     PaysTheEnding: "neighbour",
+    PaysOneMoreOrLess: "near",
+    PaysOnePercent: "near",
+    PaysEitherSign: "near",
+    PaysTheSameDigits: "near",
+    PaysTheBeginning: "near",
+    PaysTheFirstLine: "final",
+    PaysTheThought: "final",
+    PaysAnInvisibleBox: "null",
+    RefusesLongReplies: "long",
+    RefusesRepetition: "repeated",
     PaysAKeyword: "injection",
     Evaluates: "injection",
     RaisesOnNul: "fuzz",
@@ -237,7 +328,7 @@ def test_a_planted_fault_fails_its_check_and_no_other(kind) -> None:
     finding = next(f for f in report.findings if f.holds is False)
     assert finding.failures
     assert finding.remedy
-    with pytest.raises(AuditFailed, match=f"me/Sums-v0 breaks 1 of 15 promises\n  {finding.check}"):
+    with pytest.raises(AuditFailed, match=f"me/Sums-v0 breaks 1 of 19 promises\n  {finding.check}"):
         report.raise_for_failures()
 
 

@@ -67,7 +67,7 @@ def test_it_is_a_data_set(folder) -> None:
     rows = TRLSpec(ID, size=5).train_dataset
     assert len(rows) == 5
     assert rows[0]["prompt"][0]["content"].startswith("What is half of ")
-    other = TRLSpec(ID, size=5, env_kwargs={"split": "test"}).train_dataset
+    other = TRLSpec(ID, size=5, eval_size=5).eval_dataset
     assert not {r["prompt"][0]["content"] for r in rows} & {
         r["prompt"][0]["content"] for r in other
     }

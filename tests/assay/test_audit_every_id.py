@@ -19,7 +19,7 @@ SAMPLED = {f"assay/{name}-v1" for name in LIBRARY}
 RUN = {f"assay/{n}-v1" for n in ("APPS", "HumanEval", "LiveCodeBench", "MBPP", "CodeRepair")}
 
 WHOLE = {
-    f"assay/{name}-v0"
+    f"assay/{name}-v1"
     for name in (
         "CoinChange", "Colouring", "Countdown", "GraphPath", "HamiltonianPath", "Hanoi", "IFEval",
         "Knapsack", "KnightPath", "KnightsAndKnaves", "LightsOut", "MagicSquare", "Maze", "Queens",
@@ -31,10 +31,10 @@ WHOLE = {
 """Those whose answers are no single values, so nothing is known to be close to one."""
 
 UNCHECKED = {
-    "near": WHOLE | {"assay/Integral-v0"},
+    "near": WHOLE | {"assay/Integral-v1"},
     "repeated": WHOLE | RUN,
-    "long": {"assay/IFEval-v0"},
-    "final": {"assay/IFEval-v0"},
+    "long": {"assay/IFEval-v1"},
+    "final": {"assay/IFEval-v1"},
     "canary": set(IDS) - RUN,  # no reply is run as a program
     "hedge": RUN | {"assay/IFEval-v1"},  # a program says one thing; and form is all there is
     "spam": {"assay/IFEval-v1"},

@@ -139,9 +139,10 @@ def near(panel: Panel) -> Tried:
                 for reply in replies.in_forms(text, answer, winner)
             ]
     code = panel.subject.code
-    for task, _ in panel.won[:_FEW] if code is not None else []:
-        programs = constant_programs(task.reference)
-        trials += [Trial(task, code.reply_of(p), "a constant output") for p in programs]
+    if code is not None:
+        for task, _ in panel.won[:_FEW]:
+            programs = constant_programs(task.reference)
+            trials += [Trial(task, code.reply_of(p), "a constant output") for p in programs]
     if not trials:
         raise NotChecked("no known answer has a near miss that is surely wrong")
     return panel.earn_nothing(trials)

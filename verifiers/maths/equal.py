@@ -32,7 +32,7 @@ from .expression import read_expression
 from .formula import UNDEFINED
 from .latex import balanced, spelled
 from .piecewise import read_cases, same_cases
-from .region import impossible, read_region
+from .region import impossible, overlapping, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 from .wording import labelled_value, same_wording, words_and_values
 
@@ -44,10 +44,10 @@ _NEGATIONS = re.compile(
 _LETTER = re.compile("[A-Za-z]")
 _BRACED = re.compile(r"([\^_])\{(\w)\}(?!\w)")
 _CAPITAL = re.compile("[A-Z]")
-_AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
+_AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and", "or"))
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _APPROX = "\\approx"
-_UNSURE = ("\\not", "\\neg", "\\sim", "?", "..", "\\dots")
+_UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
 def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
@@ -84,6 +84,8 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     if _takes_back(left, right):
         return False
     if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
+        return False
+    if _OR.search(answer) and not _OR.search(gold) and overlapping(read_shape(right)):
         return False
     found = on.same(left, right, 0)
     if found or not (_LETTER.search(left) and _LETTER.search(right)):

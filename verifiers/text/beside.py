@@ -179,7 +179,7 @@ def _after(text: str, end: int, formula: bool) -> str | None:
         return None if formula else ""
     if first in "^_/+×·⋅÷±²³√":
         return None
-    if first.isdigit():
+    if first.isdigit() or (first == "." and glued and second.isdigit()):
         return None
     if first == "(":
         return None if formula and not rest.startswith("(\\text") else ""

@@ -42,7 +42,7 @@ _NEGATIONS = re.compile(
     re.IGNORECASE,
 )
 _LETTER = re.compile("[A-Za-z]")
-_BRACED = re.compile(r"([\^_])\{(\w)\}(?!\w)")
+_BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITAL = re.compile("[A-Z]")
 _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and", "or"))
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
@@ -88,7 +88,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     if _OR.search(answer) and not _OR.search(gold) and overlapping(read_shape(right)):
         return False
     found = on.same(left, right, 0)
-    if found or not (_LETTER.search(left) and _LETTER.search(right)):
+    if found or not _LETTER.search(left):
         return found
     return _as_stated(left, right, found, on)
 

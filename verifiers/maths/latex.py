@@ -32,6 +32,7 @@ _CHARACTERS = str.maketrans(
 )  # fmt: skip
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
+_COUNTED = re.compile(r"(?<=\d)\s?[个個只種种人次本条張张]\s?\Z")
 _CIRCLED_RUN = re.compile("[①-⑳](?=[①-⑳])")
 
 _SPELLING = {
@@ -145,6 +146,8 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
     (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
+    ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
+    ("negative", re.compile(r"^negative (?=[\d.])"), "-"),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
     (" ", re.compile(r"\s+"), " "),
@@ -177,6 +180,7 @@ def respell(text: str) -> str:
         text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
     if not text.isascii():
         text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)
+        text = _COUNTED.sub("", text)
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)

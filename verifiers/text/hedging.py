@@ -42,7 +42,8 @@ _DENIED = (
 )
 _DOUBTED = (
     r"\b(?:perhaps|maybe|possibly|probably|(?:could|might|may)\s+be|"
-    r"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w)" + _OPEN
+    rf"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w){_OPEN}"
+    rf"|(?:可能|也许|或许)(?:会?是|为)?{_OPEN}"
 )
 _BOUND = (
     r"\b(?:exceeds?|over|under|above|below|"
@@ -56,7 +57,7 @@ _PART_OF = (
     r"divisible)\s+by|log|ln|sin|cos|tan|sqrt|arc(?:sin|cos|tan)|exp|to\s+the|(?:roots?|squares?|cubes?|half|thirds?|quarters?|"
     r"reciprocal|inverse|opposite|negative|log(?:arithm)?|factorial|powers?|multiples?|factors?|"
     r"divisors?|complement)\s+of|power|mod|modulo|base|choose|"
-    r"steps?|problems?|questions?|equations?|eqs?\.|examples?|exercises?|cases?|sections?|sec\.|"
+    r"第|steps?|problems?|questions?|equations?|eqs?\.|examples?|exercises?|cases?|sections?|sec\.|"
     r"figures?|figs?\.|theorem|thm\.|lemma|corollary|proposition|prop\.|definition|def\.|remark|"
     r"claim|axiom|postulate|identity|formula|property|chapters?|ch\.|pages?|pp?\.|table|tab\.|"
     r"appendix|footnote|reference|ref\.|version|ver\.|v|no\.|nos?\.|part|stage|phase|note|vol\.|"

@@ -218,7 +218,9 @@ def test_an_odd_answer_buys_no_verdict_of_a_bad_gold(answer: str) -> None:
         ("so it is -(14)", "14", 0.0), ("so it is (14)", "14", 1.0), ("it's -(14)", "14", 0.0),
         ("答案不是14", "14", 0.0), ("答案可能是14", "14", 0.0), ("看第14题", "14", 0.0),
         ("答案是14个。", "14", 1.0), ("答案选14", "14", 1.0), (r"$\boxed{14}.5$", "14", 0.0),
-        (r"$\boxed{14}$.", "14", 1.0), ("The answer is minus 14.", "-14", 1.0),
+        (r"$\boxed{14}$.", "14", 1.0), (r"$(\boxed{14})^2$", "14", 0.0),
+        (r"$-\left(\boxed{14}\right)$", "14", 0.0), (r"$(x=\boxed{14})$", "14", 1.0),
+        ("The answer is minus 14.", "-14", 1.0),
         ("The answer is minus 14.", "14", 0.0),
     ],
 )  # fmt: skip

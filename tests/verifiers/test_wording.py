@@ -87,6 +87,9 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     # lists against named values: in the order of the list
     "21,8": (["h=21, t=8", "8, 21", "x_1=8, x_2=21", r"x=8\text{ or }x=21"], ["h=8, t=21", "x=8, y=21"]),
     # "and" joins conditions, "or" offers alternatives
+    r"x>4\text{ and }x<6": (["(4,6)"], [r"x>4\text{ or }x<6"]),
+    r"x<4\text{ or }x>6": ([r"x>6\text{ or }x<4"], [r"x<4\text{ and }x>6"]),
+    "g'(x)=5x": ([r"g'(x)=5x"], ["g''(x)=5x", "g(x)=5x"]),
     "[3,9)": ([r"x\ge3\text{ and }x<9"], [r"x\ge3\text{ or }x<9"]),
     r"(-\infty,-6)\cup\{4\}": ([r"x<-6\text{ or }x=4"], [r"x<-6\text{ and }x=4"]),
     r"(-\infty,-1)\cup(7,\infty)": ([r"\{x: x<-1\text{ or }x>7\}"], [r"\{x: -1<x<7\}"]),

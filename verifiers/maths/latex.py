@@ -32,7 +32,7 @@ _CHARACTERS = str.maketrans(
 )  # fmt: skip
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
-_COUNTED = re.compile(r"(?<=\d)\s?[个個只種种人次本条張张]\s?\Z")
+_COUNTED = re.compile(r"(?<=\d)\s?[个個只種种人次本条張张元]\s?\Z")
 _CIRCLED_RUN = re.compile("[①-⑳](?=[①-⑳])")
 
 _SPELLING = {

@@ -209,3 +209,29 @@ def test_an_odd_answer_buys_no_verdict_of_a_bad_gold(answer: str) -> None:
     verdict = Math().verify(f"\\boxed{{{answer}}}", "[0, 5)")
     assert (verdict.score, verdict.status) != (None, Status.BAD_GOLD)
     assert verdict.score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "score"),
+    [
+        ("so it is nearly 14", "14", 0.0), ("almost 14", "14", 0.0), ("which is 14 pi", "14", 0.0),
+        ("so it is -(14)", "14", 0.0), ("so it is (14)", "14", 1.0), ("it's -(14)", "14", 0.0),
+        ("答案不是14", "14", 0.0), ("答案可能是14", "14", 0.0), ("看第14题", "14", 0.0),
+        ("答案是14个。", "14", 1.0), ("答案选14", "14", 1.0), (r"$\boxed{14}.5$", "14", 0.0),
+        (r"$\boxed{14}$.", "14", 1.0), (r"$(\boxed{14})^2$", "14", 0.0),
+        (r"$-\left(\boxed{14}\right)$", "14", 0.0), (r"$(x=\boxed{14})$", "14", 1.0),
+        ("The answer is minus 14.", "-14", 1.0),
+        ("The answer is minus 14.", "14", 0.0),
+    ],
+)  # fmt: skip
+def test_words_and_signs_beside_a_number_decide(reply: str, gold: str, score: float) -> None:
+    assert math.verify(reply, gold).score == score
+
+
+@pytest.mark.parametrize(
+    "answer", ["5x^2+7^{9^{99}}x", r"x\cdot 1(((12!)!)!)4", r"\frac{x}{9^{9^{9}}4}"]
+)
+def test_towers_of_powers_and_factorials_cost_no_worker(answer: str) -> None:
+    verdict = math.verify(boxed(answer), "5x^2")
+    assert (verdict.score, verdict.status) == (0.0, Status.TIMEOUT)
+    assert math.verify(boxed("x^{3^{2}}"), "x^9").score == 1.0

@@ -144,6 +144,16 @@ def test_a_tiny_integrand_does_not_make_constants_right() -> None:
     assert Integral().verify(r"\boxed{\frac{x^2}{2 \cdot 10^{45}}}", problem).score == 1.0
 
 
+@pytest.mark.parametrize(
+    "tiny", ["10^{-75}x", "10^{-900}x^2", "e^{-700}x", r"\frac{\sin x}{40!}", r"2^{-10^{6}}x"]
+)
+def test_a_tiny_term_beside_an_antiderivative_is_seen(tiny: str) -> None:
+    problem = {"integrand": "xe^x", "variable": "x"}
+    for constant in ("0", "10^{-75}", "10^{50}"):
+        assert Integral().verify(rf"\boxed{{xe^x-e^x+{constant}}}", problem).score == 1.0
+    assert Integral().verify(rf"\boxed{{xe^x-e^x+{tiny}}}", problem).score == 0.0
+
+
 @pytest.mark.parametrize("level", range(1, 6))
 def test_integrals_of_every_level_can_be_solved(level: int) -> None:
     env = make("assay/Integral-v1", level=level, split="test")

@@ -80,6 +80,25 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     # for all x
     "g(x)=3": ([r"g(x)=3\text{ for all }x", "g(x)=3 for all x", r"g(x)=3,\ \forall x\in\mathbb{R}"], [r"g(x)=4\text{ for all }x"]),
     r"g(x)=5x\text{ for all }x": (["g(x)=5x", r"g(x)=5x\text{ for any }x"], ["g(x)=x"]),
+    r"g(x)=4\text{ for some }x": ([r"g(x)=4\text{ for some }x"], ["g(x)=4", "4"]),
+    r"h(x)=0\text{ for all }x": (["0", "h(x)=0"], ["1"]),
+    "h(x)=3x-2": (["h(z)=3z-2"], ["h'(x)=3x-2"]),
+    r"\frac{\pi}{8}+\pi k": ([r"\frac{\pi}{8}+\pi n,\ n\in\mathbb{Z}"], [r"\frac{\pi}{8}+\pi k,\ k\in\mathbb{R}", r"\frac{\pi}{8}+\pi n,\ n\in\mathbb{N}"]),
+    # lists against named values: in the order of the list
+    "21,8": (["h=21, t=8", "8, 21", "x_1=8, x_2=21", r"x=8\text{ or }x=21"], ["h=8, t=21", "x=8, y=21"]),
+    # "and" joins conditions, "or" offers alternatives
+    r"x>4\text{ and }x<6": (["(4,6)"], [r"x>4\text{ or }x<6"]),
+    r"x<4\text{ or }x>6": ([r"x>6\text{ or }x<4"], [r"x<4\text{ and }x>6"]),
+    "g'(x)=5x": ([r"g'(x)=5x"], ["g''(x)=5x", "g(x)=5x"]),
+    "[3,9)": ([r"x\ge3\text{ and }x<9"], [r"x\ge3\text{ or }x<9"]),
+    r"(-\infty,-6)\cup\{4\}": ([r"x<-6\text{ or }x=4"], [r"x<-6\text{ and }x=4"]),
+    r"(-\infty,-1)\cup(7,\infty)": ([r"\{x: x<-1\text{ or }x>7\}"], [r"\{x: -1<x<7\}"]),
+    r"\mathbb{R}": ([r"x\in\mathbb{R}"], [r"x\in\mathbb{Q}"]),
+    # spellings
+    "250": ([r"\text{two hundred and fifty}", r"250\hspace{2mm}\text{cm}", "２５０"], [r"\phantom{250}", r"\text{two hundred and five}", r"250\text{ basis points}"]),
+    "-9": (["－9", "minus 9", "negative 9"], ["9"]),
+    r"\sqrt{11}": (["√(11)"], ["√11+1"]),
+    r"\text{minimum}=2,\text{maximum}=5": ([r"\max=5,\min=2"], [r"\max=2,\min=5"]),
     r"\infty": ([r"\text{The limit is }\infty"], [r"\text{The limit is not }\infty"]),
 }  # fmt: skip
 PLAIN = (

@@ -10,7 +10,7 @@ from ..maths.derivative import derivative
 from ..maths.evaluate import TooLargeError, precise_value, real_value
 from ..maths.expression import read_expression
 from ..maths.formula import Node, UnreadError, names, number, substituted
-from ..maths.identity import points
+from ..maths.identity import points, same_beyond
 from ..maths.latex import respell, squeezed
 from ..shown import shown
 from ..verdict import Status, Verdict
@@ -40,11 +40,11 @@ _PLAIN = (
 class Integral(Verifier):
     r"""Accept every antiderivative of an integrand.
 
-    The answer is differentiated by rule and held against the integrand at fixed points, with 60
-    digits, wherever both are real; it may be written in any form, in LaTeX or plainly,
-    with or without ``+ C`` and ``F(x) =``. ``log`` is the natural logarithm. Nothing of it is
-    evaluated as code. The answer is the last ``<answer>``, else the last ``\boxed{}``, else the
-    last line.
+    The answer is differentiated by rule and compared with the integrand at fixed points where both
+    are real, with 60 digits, and with more if a term could be smaller than that. It may be written
+    in any form, in LaTeX or plainly, with or without ``+ C`` and ``F(x) =``. ``log`` is the
+    natural logarithm. Nothing of it is evaluated as code. The answer is the last ``<answer>``, else
+    the last ``\boxed{}``, else the last line.
 
     Reference: ``{"integrand": "x\\cos x", "variable": "x"}``; other letters in the integrand
     are parameters.
@@ -98,7 +98,7 @@ class Integral(Verifier):
             )
         if self.constant and not free:
             return Verdict.wrong("the constant of integration is missing", extracted=found.text)
-        reason = _difference(answer, _values_of(reference["integrand"], variable), variable)
+        reason = _difference(answer, integrand, reference["integrand"], variable)
         if reason:
             return Verdict.wrong(reason, extracted=found.text)
         return Verdict.correct("its derivative is the integrand", extracted=found.text)
@@ -127,8 +127,9 @@ def _read(text: str) -> Node | None:
         return None
 
 
-def _difference(answer: Node, wanted: dict[float, Any], variable: str) -> str:
-    """Why the derivative of an answer is not the integrand; empty where it is."""
+def _difference(answer: Node, integrand: Node, written: str, variable: str) -> str:
+    """Return why the derivative of an answer is not the integrand; empty if it is."""
+    wanted = _values_of(written, variable)
     try:
         slope = derivative(answer, variable)
     except (UnreadError, ZeroDivisionError):
@@ -139,7 +140,11 @@ def _difference(answer: Node, wanted: dict[float, Any], variable: str) -> str:
         gap, size = abs(wanted[at] - given[at]), max(abs(wanted[at]), abs(given[at]))
         if gap > (_CLOSE * size if wanted[at] else _CLOSE):
             return f"its derivative is not the integrand at {variable} = {at:.2f}"
-    return "" if len(both) >= _ENOUGH else "its derivative has too few values"
+    if len(both) < _ENOUGH:
+        return "its derivative has too few values"
+    point = next(p for p in points(names(integrand) | {variable}) if p[variable] == both[0])
+    exact = same_beyond(integrand, slope, point)
+    return "" if exact else "its derivative is the integrand but for a small term"
 
 
 @functools.lru_cache(maxsize=256)

@@ -47,6 +47,7 @@ _MAPS = re.compile(rf"(?:[a-z]:)?(?P<of>{_LETTER})\\mapsto ?")
 _SETS = {"integer": "Z", "natural": "N", "real": "R", "complex": "C", "rational": "Q"}
 _SIGNS = ("positive", "negative", "odd", "even", "prime")
 _FAMILY = frozenset("klmnstrj")
+_WHOLE = frozenset("klmn")  # of 2\pi k
 _CONSTANTS = frozenset("abcdkABCDKmr")
 _MOST_RENAMED = 3
 
@@ -182,8 +183,12 @@ def same_sets(gold: dict[str, str], answer: dict[str, str], core: str) -> bool:
     """Whether letters range over the same sets, as far as both say so."""
     head = _FUNCTION.match(core)
     arguments = set(head["of"].split(",")) if head and head["of"] else set()
+    if any(gold.get(name) == "some" != answer.get(name) for name in arguments):
+        return False
+    whole = _WHOLE if "\\pi" in core else frozenset()
     return all(
         (kind != "some" if name in arguments else kind in {"Z", "R", "C", "some"})
+        and (kind == "Z" or name not in whole)
         if not gold.get(name)
         else kind == gold[name]
         for name, kind in answer.items()

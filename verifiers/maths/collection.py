@@ -73,6 +73,10 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
         return _bag_and_other(a, b, on, depth)
     if _named_in_order(a, b):
         return all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, b.parts, strict=True))
+    given = _own_names(a, b)
+    if given is not None:
+        found = all_of(on.same(x, y, depth + 1) for x, y in zip(a.parts, given, strict=True))
+        return on.note("given by name") if found else found
     if on.how.ordered and a.kind is b.kind is Kind.LIST:
         if len(a.parts) != len(b.parts):
             return False
@@ -155,6 +159,21 @@ def _named_in_order(a: Shape, b: Shape) -> bool:
     if "" in names or len(set(names)) != len(names):
         return False
     return not any(_label(member) for member in answers)
+
+
+def _own_names(a: Shape, b: Shape) -> list[str] | None:
+    """Return the values of ``w=16, d=3``, an answer to the list ``16, 3``, in their order.
+
+    ``None`` if the gold names its members, or the answer has ``x_1`` and ``x_2``, one name with
+    indices, for the roots of one equation.
+    """
+    if not (1 < len(a.parts) == len(b.parts) and a.kind is b.kind is Kind.LIST):
+        return None
+    found = [assignment(read_shape(part)) for part in b.parts]
+    names = {name[0] for name in found if name}
+    if any(assignment(read_shape(part)) for part in a.parts) or len(names) < len(found):
+        return None
+    return None if all(map(_INDEXED.fullmatch, names)) else _coordinates(b)
 
 
 def _label(member: Shape) -> str:

@@ -32,22 +32,22 @@ from .expression import read_expression
 from .formula import UNDEFINED
 from .latex import balanced, spelled
 from .piecewise import read_cases, same_cases
-from .region import impossible, read_region
+from .region import impossible, overlapping, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 from .wording import labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
-    r"probably|unknown|unsure|other|(?<!for )any|anything|nan)(?![A-Za-z])",
+    r"probably|unknown|unsure|other|(?<!for )(?<!is )any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _LETTER = re.compile("[A-Za-z]")
-_BRACED = re.compile(r"([\^_])\{(\w)\}(?!\w)")
+_BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITAL = re.compile("[A-Z]")
-_AND = re.compile(r"(?<![A-Za-z])and(?![A-Za-z])")
+_AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and", "or"))
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _APPROX = "\\approx"
-_UNSURE = ("\\not", "\\neg", "\\sim", "?", "..", "\\dots")
+_UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
 def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
@@ -74,6 +74,8 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     left, right = spelled(gold), spelled(answer)
     if not left or not right or not balanced(right):
         return False
+    if _joined_otherwise(gold, answer, left, right):
+        return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
         return True
     if right.count(",") > 20 + 4 * left.count(","):
@@ -83,12 +85,20 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     right = right.removeprefix("=")
     if _takes_back(left, right):
         return False
-    if _AND.search(answer) and not _AND.search(gold) and impossible(read_shape(right)):
-        return False
     found = on.same(left, right, 0)
-    if found or not (_LETTER.search(left) and _LETTER.search(right)):
+    if found or not _LETTER.search(left):
         return found
     return _as_stated(left, right, found, on)
+
+
+def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
+    """Return whether the answer has ``and`` or ``or`` where the gold means the other."""
+    for mine, other, wrong in ((_AND, _OR, impossible), (_OR, _AND, overlapping)):
+        if not mine.search(answer) or mine.search(gold) or not wrong(read_shape(right)):
+            continue
+        if left != right or other.search(gold):
+            return True
+    return False
 
 
 def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:

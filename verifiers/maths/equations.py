@@ -43,9 +43,15 @@ def _is_name(text: str) -> bool:
     return not product and _NAME.fullmatch(text) is not None
 
 
+_DERIVED = re.compile(r"(?<![A-Za-z])[A-Za-z]'+")
+
+
 def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     """Two answers of which one is an equation at least."""
     gold, answer = assignment(a), assignment(b)
+    derived = [set(_DERIVED.findall(shape.text)) for shape in (a, b)]
+    if a.kind is b.kind and derived[0] != derived[1] and "\\frac{d" not in a.text + b.text:
+        return False  # f'(x) = 2x for f(x) = 2x
     if answer and not _consistent(answer[1], on, depth):
         return False
     if gold and answer:
@@ -94,7 +100,9 @@ def _canonical(name: str) -> str:
             name = min(name, name[::-1])
     name = " ".join(name.split()).replace("\\min", "min").replace("\\max", "max")
     words = len(name) > 2 and name.replace(" ", "").isalpha() and not name.isupper()
-    return name.lower() if words else name
+    if not words:
+        return name
+    return name.lower().replace("minimum", "min").replace("maximum", "max")
 
 
 def _related(gold: str, answer: str) -> bool:

@@ -24,7 +24,7 @@ _CHARACTERS = str.maketrans(
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
             "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "112131234151357", "233445555668888", strict=True)},
         **{chr(0x2460 + n): f"{n + 1}" for n in range(20)},
-        **{chr(0xFF10 + n): f"{n}" for n in range(10)},
+        **{chr(0xFEE0 + ord(char)): char for char in "0123456789-+=(),./%<>"},
         **{char: rf"\{name} " for char, name in zip("αβγδθλμρσφω", (
             "alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "rho", "sigma", "phi",
             "omega"), strict=True)},
@@ -32,6 +32,7 @@ _CHARACTERS = str.maketrans(
 )  # fmt: skip
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
+_COUNTED = re.compile(r"(?<=\d)\s?[个個只種种人次本条張张元]\s?\Z")
 _CIRCLED_RUN = re.compile("[①-⑳](?=[①-⑳])")
 
 _SPELLING = {
@@ -61,13 +62,15 @@ _VALUE_BEFORE = re.compile(r"(?:[0-9})]|\\pi)(?:\\[,;: ]|[~\s]){0,4}$")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _DIGITS = re.compile(r"[0-9A-Z]{1,20}")
 _JOINER = re.compile(
-    r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?:and|or)(?![A-Za-z}])"
+    r"\\text\{\s*,?\s*(?:and|or)\s*,?\s*\}|(?<![A-Za-z\\{])(?<!hundred )(?<!thousand )"
+    r"(?:and|or)(?![A-Za-z}])"
 )
 _OPERATOR = re.compile(
     r"\\(?:operatorname\*?|text|mathrm)\s*\{\s*"
     r"(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|a?r?c?(?:sinh|cosh|tanh)|ln|log|exp|cis)\s*\}"
 )
 _THOUSANDS = re.compile(r"(?<![\d.^_])[1-9]\d{0,2}(?:(?:\{,\}|,?\\[,!] ?)\d{3})+(?!\d)")
+_HSPACE = re.compile(r"\\hspace\*?\{[^{}]{0,20}\}")
 _COMMA_POINT = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _GROUPED_FACTOR = re.compile(
     r"-?([1-9]\d{0,2}(?:,\d{3})+)(?=\s*(?:\\(?:pi|sqrt|frac|cdot|times)|[a-z^]))"
@@ -134,7 +137,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ),
     ("\\infty", re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
     ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
-    ("sqrt", re.compile(r"(?<![A-Za-z\\])sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
+    ("sqrt", re.compile(r"(?<![A-Za-z\\])\\?sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     ("C", _COMBINED, _binomial),
     ("\\{", _OF_SET, r"\1(\2)"),
     ("\\hat", _HAT, r"\1"),
@@ -143,6 +146,8 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
     ("**", re.compile(r"(?<=[\w)}])\*\*(?=[A-Za-z(])"), "^"),
     (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
+    ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
+    ("negative", re.compile(r"^negative (?=[\d.])"), "-"),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
     (" ", re.compile(r"\s+"), " "),
@@ -175,6 +180,7 @@ def respell(text: str) -> str:
         text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
     if not text.isascii():
         text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)
+        text = _COUNTED.sub("", text)
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
@@ -199,7 +205,7 @@ def _commanded(text: str) -> str:
     if "{,}" in text or "\\," in text or "\\!" in text:
         text = _COMMA_POINT.sub(".", _THOUSANDS.sub(_joined, text))
     text = text.replace(",\\!", ",").replace("{:}", ":").replace("\\quad", " ")
-    text = text.replace("\\qquad", " ")
+    text = _HSPACE.sub(" ", text.replace("\\qquad", " ")) if "\\" in text else text
     worded = _WORDED.fullmatch(text)
     text = worded.group(1) if worded else text
     return _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))

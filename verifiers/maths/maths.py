@@ -2,6 +2,7 @@ r"""Mathematical answers: is what the reply commits to equal to the known answer
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,8 @@ from .pool import shared_pool
 from .reference import References, read_reference
 from .worker import Finding, WorkerError, WorkerLimits
 
+_TOWER = re.compile(r"\^[{( ]{0,4}\d+[)} ]{0,4}(?:\^|\*\*)[{( ]{0,4}\d|![)}\] ]{1,4}!")
+"""Powers of powers of numbers and factorials of factorials: a worker would compute them in vain."""
 _STATUS = {
     "different": Status.INCORRECT,
     "unparseable": Status.UNPARSEABLE,
@@ -240,6 +243,8 @@ class Math(Verifier):
             return _bug(error)
         if same is None and self.conventions.worked_out and read_number(gold) is not None:
             same = False  # a worker would work it out
+        if same is None and _TOWER.search(answer) and not _TOWER.search(gold):
+            return Verdict.wrong("too large to compute", status=Status.TIMEOUT, extracted=answer)
         if same is None and len(answer) > 400 + 8 * len(gold):
             return Verdict.wrong(
                 f"too long to compare with {_short(gold)}",

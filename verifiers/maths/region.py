@@ -6,6 +6,7 @@ same set are the same however they are written.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -186,20 +187,30 @@ def _link(left: str, sign: str, right: str) -> Region | None:
 
 
 def impossible(shape: Shape) -> bool:
-    """Whether no number fits both of two inequalities."""
-    pair = _pair(shape) if shape.kind is Kind.LIST else None
-    return pair is not None and not _both(*pair).pieces
+    """Return whether two of several conditions on a variable exclude each other."""
+    return any(not _both(a, b).pieces for a, b in itertools.combinations(_conditions(shape), 2))
+
+
+def overlapping(shape: Shape) -> bool:
+    """Return whether two of several conditions on a variable can hold together."""
+    return any(_both(a, b).pieces for a, b in itertools.combinations(_conditions(shape), 2))
+
+
+def _conditions(shape: Shape) -> list[Region]:
+    """Return what each part of a list of inequalities and equations allows; empty for the rest."""
+    parts = [read_shape(part) for part in shape.parts] if shape.kind is Kind.LIST else []
+    if len(parts) > _MAX_PIECES or all(part.kind is not Kind.RELATION for part in parts):
+        return []
+    found = [_relation(part) if part.kind is Kind.RELATION else _value(part) for part in parts]
+    regions = [region for region in found if region is not None]
+    alike = len(regions) == len(found) and len({region.variable for region in regions}) == 1
+    return regions if alike else []
 
 
 def _alternatives(shape: Shape) -> Region | None:
-    """Inequalities and equations for one variable of which no two can hold together."""
-    found: list[Region] = []
-    for part in map(read_shape, shape.parts):
-        region = _relation(part) if part.kind is Kind.RELATION else _value(part)
-        if region is None or any(_both(region, other).pieces for other in found):
-            return None
-        found.append(region)
-    if len({region.variable for region in found}) != 1 or len(found) > _MAX_PIECES:
+    """Return the union of conditions on one variable of which no two can hold together."""
+    found = _conditions(shape)
+    if not found or overlapping(shape):
         return None
     pieces = [piece for region in found for piece in region.pieces]
     return Region(_merged(pieces).pieces, found[0].variable)

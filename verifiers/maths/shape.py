@@ -107,11 +107,11 @@ def read_shape(text: str) -> Shape:
         return Shape(Kind.NUMBER, text, number=number)
     if text in _INFINITE:
         return Shape(Kind.INFINITE, text, mark=_INFINITE[text])
+    text = MEMBER.sub("", text, count=1) if MEMBER.match(text) else text
     if text == "\\mathbb{R}" or words_of(text) in _EVERYTHING:
         return Shape(Kind.TUPLE, text, ("-\\infty", "\\infty"), "()")
     if text in _NOTHING or words_of(text) in _NOTHING:
         return Shape(Kind.EMPTY, text)
-    text = MEMBER.sub("", text, count=1) if MEMBER.match(text) else text
     return _structure(text) or _atom(text)
 
 
@@ -129,7 +129,7 @@ def _structure(text: str) -> Shape | None:
     described = _SET_OF.fullmatch(text)
     if described and described["name"] in described["rule"]:
         rule = read_shape(described["rule"])
-        if rule.kind is Kind.RELATION:
+        if _RELATION.search(described["rule"]) and rule.kind in {Kind.RELATION, Kind.LIST}:
             return rule  # {x | x < 3}
     members = [sign for part in _split(text) for sign in _signs(part)]
     if len(members) > 1:

@@ -62,7 +62,7 @@ CODES = ("USD", "EUR", "GBP", "JPY", "CNY", "RMB", "INR", "Rs")
 """Currency codes, which may stand before the amount."""
 
 Dimension = tuple[tuple[str, int], ...]
-_WRITTEN = re.compile(r"\\(?:text|mathrm)\{((?:[^{}]|\{[^{}]*\}){0,80})\}")
+_WRITTEN = re.compile(r"\\(?:text|mathrm)\{((?:[^{}]|\{[^{}]*\}){0,80})\}(?=([A-Za-z])?)")
 _FRACTION = re.compile(r"\\frac\{([^{}]{1,40})\}\{([^{}]{1,40})\}")
 _SPELLINGS = (
     (re.compile(r"\^\{?(-?\d)\}?"), r"^\1"), (re.compile(r"\\Omega(?![A-Za-z])"), "Ω"),
@@ -95,7 +95,7 @@ _OPERATING = frozenset((
     "off", "out", "anything", "something", "everything", "whatever", "always", "sometimes",
     "besides", "thus", "its", "his", "theirs", "ours", "yours", "unlikely", "untrue", "as",
     "was", "has", "this", "us", "nevertheless", "upwards", "downwards", "backwards", "towards",
-    "else", "without", "again", "excluding", "including",
+    "else", "without", "again", "excluding", "including", "basis",
 ))  # fmt: skip
 _IRREGULAR = frozenset((
     "people", "men", "women", "children", "feet", "teeth", "mice", "geese", "fish", "sheep",
@@ -165,7 +165,10 @@ def read_unit(text: str) -> str | None:
 
 def _written(text: str) -> str:
     r"""Without ``\text{}``; a comma at its start joins, so ``\text{, or more}`` is no unit."""
-    return _WRITTEN.sub(lambda found: ",," if found[1].lstrip()[:1] == "," else found[1], text)
+    return _WRITTEN.sub(
+        lambda found: ",," if found[1].lstrip()[:1] == "," else found[1] + " " * bool(found[2]),
+        text,
+    )
 
 
 def _operates(words: list[str]) -> bool:

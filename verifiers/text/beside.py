@@ -44,6 +44,7 @@ _OPERATORS = frozenset("+/^_|<>≤≥≠×·⋅÷√±!²³\\")
 _DEGREES = re.compile(
     r"\^\s?(?:\{\s?(?:\\circ|°)\s?\}|\\circ(?![A-Za-z])|°|\{?\\?(?:text|mathrm)?\{?(?:st|nd|rd|th)\}{0,2})"
 )
+_CLOSED = re.compile(r"(?:\\right\s?)?[)\]]\s?(?:[\^!/\d]|\\(?:cdot|times)(?![A-Za-z]))")
 _SHARE = re.compile(r"\\?%|(?:\\(?:text|mathrm|mbox)\s?\{\s?)?percent(?![A-Za-z])")
 _MULTIPLIER = re.compile(
     r"(?:\\(?:text|mathrm|mbox|textrm)\s?\{)?\s{0,3}"
@@ -141,7 +142,7 @@ def _before(before: str, formula: bool) -> str | None:
 
 
 def _open_bracket(rest: str, formula: bool) -> str | None:
-    return None if formula and rest[-1:].isalnum() else ""
+    return None if formula and (rest[-1:].isalnum() or rest[-1:] in {"-", "−"}) else ""
 
 
 def _after(text: str, end: int, formula: bool) -> str | None:
@@ -152,6 +153,8 @@ def _after(text: str, end: int, formula: bool) -> str | None:
     if rest[:1] == "$" or rest[:2] in {"\\)", "\\]"}:
         formula, rest = False, rest.lstrip("$") if rest[0] == "$" else rest[2:]
         glued, rest = False, rest.lstrip()
+    if formula and _CLOSED.match(rest):
+        return None  # (5)^2
     if _SHARE.match(rest):
         return "\\%"
     multiplier = _MULTIPLIER.match(rest)
@@ -179,7 +182,7 @@ def _after(text: str, end: int, formula: bool) -> str | None:
         return None if formula else ""
     if first in "^_/+×·⋅÷±²³√":
         return None
-    if first.isdigit():
+    if first.isdigit() or (first == "." and glued and second.isdigit()):
         return None
     if first == "(":
         return None if formula and not rest.startswith("(\\text") else ""

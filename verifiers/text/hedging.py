@@ -34,14 +34,16 @@ _DENIED = (
     r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
     r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}\Z"
     rf"|\b(?:wrong|incorrect):?\s{{0,2}}{_OPEN}"
-    r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|near|far\s+from|instead\s+of|"
+    rf"|(?:不(?:是|为|等于)|并非|第){_OPEN}"
+    r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|near(?:ly)?|almost|far\s+from|instead\s+of|"
     r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|"
     r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
     r"instance),?|including|tried|trying)(?!\w)" + _OPEN
 )
 _DOUBTED = (
     r"\b(?:perhaps|maybe|possibly|probably|(?:could|might|may)\s+be|"
-    r"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w)" + _OPEN
+    rf"guess(?:\s+(?:is|was|would\s+be))?:?)(?!\w){_OPEN}"
+    rf"|(?:可能|也许|或许)(?:会?是|为)?{_OPEN}"
 )
 _BOUND = (
     r"\b(?:exceeds?|over|under|above|below|"
@@ -75,7 +77,7 @@ _PARTS = (
 _AFTER = re.compile(
     r"[%*$)}\s(]{0,4}(?:(?:(?:is|was|be|seems|looks)\s{1,4}){0,2}(?:not|wrong|incorrect|false)\b"
     r"|or\b|\?)"
-    rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|choose|plus|minus|over|divided|modulo|"
+    rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|pi|choose|plus|minus|over|divided|modulo|"
     r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
     r"permille|ppm|basis\s+points?|point\s+(?:zero|one|two|three|four|five|six|seven|eight|nine)|"
     r"raised|quadrillion|[a-z]{1,8}illion(?:th)?s|hundreds|thousands|tens|out\s+of|times\s+[b-z]|"
@@ -130,8 +132,8 @@ def _opens_value(before: str) -> bool:
             before = bare[:-2]
         elif bare[-1:] != "(":
             break
-        elif bare[-2:-1].isalnum() or bare[-2:-1] in {")", "}", "'"}:
-            return False  # f(5)
+        elif bare[-2:-1].isalnum() or (len(bare) > 1 and bare[-2] in ")}'-−–"):
+            return False  # f(5), -(5)
         else:
             before = bare[:-1] + " "
     if not bare:

@@ -15,7 +15,7 @@ _LEAD = (
 )
 _MARKS = r"[ \t*_]{0,4}"
 _IS = rf"(?:{_MARKS}[:=：]|\s{{1,4}}(?:is|are)\b\s{{0,4}}[:：]?)"
-_CHINESE = r"答案(?:应该|应)?[是为為：:=]{1,2}"
+_CHINESE = r"答案(?:应该|应)?(?:[是为為：:=]{1,2}|[选選][:：]?)"
 _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
     r"that|the|this|to|unique|valid)\b)"

@@ -20,12 +20,15 @@ from collections.abc import Callable
 from typing import Any
 
 from .agent_errors import Errors
+from .agent_library import LIBRARY
 from .agent_remote import (
     CONVERSIONS,
+    FOUND,
     IN_PLACE,
     KIN,
     MADE,
     OPERATORS,
+    TOLD,
     UNKNOWN,
     Remote,
     Task,
@@ -222,7 +225,9 @@ class Peer:
         It is asked for once between two other requests: an object that changes with every
         question would have as many guesses as the tests have comparisons.
         """
-        handle = parts(remote)[1]
+        _, handle, origin = parts(remote)
+        if origin == TOLD:
+            return NotImplemented
         asked, found = self._contents.get(handle, (-1, None))
         if asked != self._asked:
             try:
@@ -233,6 +238,11 @@ class Peer:
                 found = NotImplemented
             self._contents[handle] = self._asked, found
         return found
+
+    def origin(self, remote: Remote) -> int:
+        """Where an object comes from; a class that the tests name counts as made by them."""
+        _, handle, origin = parts(remote)
+        return MADE if handle in self._classes else origin
 
     def may_swallow(self, trace: types.TracebackType | None) -> bool:
         """Whether an exception was raised by the tests for a context manager to swallow."""
@@ -268,8 +278,8 @@ class Peer:
         """
         handle = parts(remote)[1]
         data, *changed = self._ask(["call", handle, self.encode(list(args)), self.encode(kwargs)])
-        origin = MADE if handle in self._classes else UNKNOWN
-        result = self._result(data, origin)
+        made_here = handle in self._classes
+        result = self._result(data, MADE if made_here else min(parts(remote)[2], FOUND))
         if result is None and changed:
             for old, new in zip(args, self.decode(changed[0]), strict=False):
                 update(old, new)
@@ -300,7 +310,7 @@ class Peer:
                 raise self.last_error
             self.answer([kind, *content])
 
-    def _error(self, data: Any) -> Exception:
+    def _error(self, data: Any) -> BaseException:
         try:
             return self._errors.build(data)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
@@ -372,6 +382,10 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "content": content,
+    "class": lambda target: target.__class__,
+    "library": lambda target, module, name, args, options: LIBRARY[module, name](
+        target, *args, **options
+    ),
     "isinstance": lambda target, value: isinstance(value, target),
     "issubclass": lambda target, value: issubclass(value, target),
     "start": Task,

@@ -31,7 +31,7 @@ class Errors:
 
     def __init__(self) -> None:
         self._told: dict[type, int] = {}
-        self._known: dict[int, type[Exception]] = {}
+        self._known: dict[int, type[BaseException]] = {}
 
     def describe_class(self, kind: type) -> Any:
         """An exception class as JSON: a builtin one's name, or key, name, module and bases."""
@@ -61,7 +61,7 @@ class Errors:
                 continue
         return [self.describe_class(type(error)), said, args, attributes]
 
-    def build_class(self, data: Any, depth: int = 0) -> type[Exception]:
+    def build_class(self, data: Any, depth: int = 0) -> type[BaseException]:
         """The class here for one that was described there.
 
         Raises:
@@ -69,7 +69,7 @@ class Errors:
         """
         if type(data) is str:
             kind = getattr(builtins, data, None)
-            if isinstance(kind, type) and issubclass(kind, Exception):
+            if isinstance(kind, type) and issubclass(kind, Exception | SystemExit):
                 return kind
             return RemoteError
         key, name, module, bases = data
@@ -80,7 +80,7 @@ class Errors:
             self._known[key] = _standard(module, name) or _new(name, made)
         return self._known[key]
 
-    def build(self, data: Any) -> Exception:
+    def build(self, data: Any) -> BaseException:
         """The exception to raise here for one that was raised there.
 
         Raises:
@@ -110,7 +110,7 @@ def _standard(module: Any, name: str) -> type[Exception] | None:
     return None
 
 
-def _new(name: str, bases: list[type[Exception]]) -> type[Exception]:
+def _new(name: str, bases: list[type[BaseException]]) -> type[BaseException]:
     if not any(issubclass(base, RemoteError) for base in bases):
         bases = [RemoteError, *(base for base in bases if base is not Exception)]
     try:
@@ -119,8 +119,8 @@ def _new(name: str, bases: list[type[Exception]]) -> type[Exception]:
         return RemoteError
 
 
-def _instance(kind: type[Exception], args: list[Any], said: str) -> Exception:
-    error: Exception
+def _instance(kind: type[BaseException], args: list[Any], said: str) -> BaseException:
+    error: BaseException
     if getattr(builtins, kind.__name__, None) is kind:
         try:
             error = kind(*args)

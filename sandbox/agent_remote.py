@@ -5,7 +5,9 @@ and never a comparison with a value of the tests. If one operand is a value of t
 operation is done here, on the plain content of the object (the list in a list's subclass). An
 object without plain content equals no value of the tests and is not ordered against one. Arithmetic
 with a value of the tests is the candidate's only on an object that the tests made by calling a
-class by its name, and only if it gives an object again: ``f(x) - 3`` must not be what ``f`` says.
+class by its name (with a number also on what a method of such an object or class returned), and
+only if it gives an object again: ``f(x) - 3`` must not be what ``f`` says. That object has no plain
+content and no truth value, since the candidate has seen the value.
 
 Runs inside the sandbox, from source that the host sends: standard library only.
 """
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 
     from .agent_channel import Peer
 
-UNKNOWN, TOLD, MADE = 0, 1, 2
-"""Where an object of the candidate comes from: anywhere; an operation of a made object and a value
-of the tests, so that it may hold what the tests expect; the tests called a class by its name."""
+UNKNOWN, TOLD, FOUND, MADE = range(4)
+"""Where an object of the candidate comes from: anywhere; an operation with a value of the tests,
+so that it may hold what the tests expect; an attribute of a class or of a made object, or the
+result of a method; the tests called a class by its name."""
 
 _ARITHMETIC = (
     *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
@@ -51,6 +54,7 @@ CONVERSIONS: dict[str, Callable[..., Any]] = {
     "complex": complex,
     "index": operator.index,
 }
+_NUMBERS = (int, float, complex)
 _EXACT = {"int": int, "index": int, "float": float, "complex": complex}
 
 _NEVER = ("__array", "__cuda_array", "__dlpack", "__mro_entries__")
@@ -75,7 +79,7 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(_NEVER):
             raise AttributeError(name)
-        return self.__peer.ask("get", self, name)
+        return self.__peer.ask("get", self, name, origin=min(self.__peer.origin(self), FOUND))
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.__peer.ask("set", self, name, value)
@@ -103,6 +107,8 @@ class Remote:
         return int(self.__peer.ask("len", self))
 
     def __bool__(self) -> bool:
+        if self.__origin == TOLD:
+            raise TypeError("the truth of an object that an operation with a value gave")
         return bool(self.__peer.ask("bool", self))
 
     def __iter__(self) -> Iterator[Any]:
@@ -182,6 +188,8 @@ class Remote:
         if content is not NotImplemented:
             return OPERATORS[name](content, other)
         if name in COMPARISONS or origin == UNKNOWN:
+            return NotImplemented
+        if origin != MADE and type(other) not in _NUMBERS:
             return NotImplemented
         result = peer.ask(name, self, other, origin=TOLD)
         return result if isinstance(result, Remote) else NotImplemented

@@ -16,6 +16,7 @@ _MODULES = (  # each after those that it imports
     "agent_errors",
     "agent_remote",
     "agent_values",
+    "agent_library",
     "agent_channel",
     "agent_candidate",
     "agent_pytest",

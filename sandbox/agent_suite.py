@@ -8,12 +8,16 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+import types
 from collections.abc import Iterable
 
 from .agent_pytest import OFFERED
 
 PROGRAM_MODULES = frozenset({"answer", "candidate", "main", "program", "solution", "submission"})
 """Names by which a test file may import the program under test; its entry point is another."""
+
+CLASS_OF = "__class_of__"
+"""The tests' name of :func:`~.agent_library.class_of`."""
 
 _LIBRARIES = {
     "np": "numpy",
@@ -64,6 +68,7 @@ class Suite:
         self._asserting = self._asserting_functions()
         self.units = [s for s in self.body if self._is_test(s)]
         self._find_uncalled()
+        self._binds_type = "type" in _bound(ast.walk(whole))
         whole = ast.Module([*self.setup, *self.body], [])
         self._find_names(whole)
         if self.imports_by_name:
@@ -124,6 +129,12 @@ class Suite:
             for statement in node.body
         ]
         return {n.lineno for n in blocks if isinstance(n, ast.Raise) or _is_constant(n)}
+
+    def compiled(self, statement: ast.stmt) -> types.CodeType:
+        """A statement as code. The class of an object is asked for with CLASS_OF."""
+        if not self._binds_type:
+            statement = _Classes().visit(statement)
+        return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
 
     def _without_runners(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """Leave out ``unittest.main()``, and what a main guard does where a runner skips it."""
@@ -222,6 +233,27 @@ class Suite:
             self.names.add(self.entry_point)
         elif not by_name and not self.names - set(self.functions) and len(self.called) == 1:
             self.names |= self.called  # "assert sum(10, 15) == 6" can only mean the program's sum
+
+
+class _Classes(ast.NodeTransformer):
+    """``type(x)`` and ``x.__class__`` become calls, since an object of the program is elsewhere."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Replace ``type(x)``."""
+        self.generic_visit(node)
+        function = node.func
+        alone = len(node.args) == 1 and not node.keywords
+        if alone and isinstance(function, ast.Name) and function.id == "type":
+            function.id = CLASS_OF
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Replace ``x.__class__``."""
+        self.generic_visit(node)
+        if node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
+            return node
+        call = ast.Call(ast.Name(CLASS_OF, ast.Load()), [node.value, ast.Constant(True)], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
 def _asserts(node: ast.AST) -> bool:

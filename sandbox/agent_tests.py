@@ -15,6 +15,7 @@ import ast
 import builtins
 import contextlib
 import importlib
+import inspect
 import json
 import os
 import signal
@@ -27,10 +28,11 @@ from typing import Any, NoReturn
 
 from .agent_cases import BadTests, Case, Collector, MissingFixture, skips
 from .agent_channel import Peer, PeerGone
+from .agent_library import class_of, forward
 from .agent_process import PEER_FD, REPORT_FD
 from .agent_pytest import Failed, stand_in
 from .agent_remote import Remote
-from .agent_suite import Suite
+from .agent_suite import CLASS_OF, Suite
 
 CANDIDATE_GONE = 77
 """Exit code of the tests' process where the candidate's ended under it."""
@@ -79,7 +81,7 @@ def _may(operation: str, target: Any, args: list[Any]) -> bool:
 
     Of a function only names are read: ``f.__globals__`` holds the tests.
     """
-    if isinstance(target, types.ModuleType):
+    if isinstance(target, types.ModuleType) or operation in ("class", "library"):
         return False
     if isinstance(target, _CALLABLES):
         if operation == "get":
@@ -88,8 +90,18 @@ def _may(operation: str, target: Any, args: list[Any]) -> bool:
     if isinstance(target, _RUNNING):  # their frames hold the tests too
         return operation in ("iter", "next", "bool", "str", "repr", "start")
     if operation in ("get", "set", "unset"):
-        return type(args[0]) is str and not args[0].startswith("_")
+        if type(args[0]) is not str or args[0].startswith("_"):
+            return False
+        return operation == "get" or not _is_method(type(target), args[0])
     return True
+
+
+def _is_method(kind: type, name: str) -> bool:
+    """Whether a name is a method, or what a mock records: a program may replace neither."""
+    found = inspect.getattr_static(kind, name, None)
+    if callable(found) or isinstance(found, classmethod):
+        return True
+    return found is not None and any(c.__module__ == "unittest.mock" for c in kind.__mro__)
 
 
 class Report:
@@ -190,6 +202,7 @@ class Runner:
         module = types.ModuleType("tests")
         module.__file__ = "tests.py"
         vars(module)["__builtins__"] = Builtins(self._of_program)
+        forward()
         sys.modules["tests"] = module
         sys.modules["pytest"] = stand_in()
         for name in suite.modules:
@@ -241,9 +254,8 @@ class Runner:
         return module
 
     def _execute(self, statement: ast.stmt, namespace: dict[str, Any] | None = None) -> None:
-        code = compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
         space = self.namespace if namespace is None else namespace
-        exec(code, space)  # noqa: S102 - the tests, in a sandbox of their own
+        exec(self.suite.compiled(statement), space)  # noqa: S102 - the tests, in a sandbox of their own
 
     def _test(self, what: str, action: Callable[[], object]) -> None:
         """Run one test, and report it unless it was skipped."""
@@ -301,7 +313,8 @@ class Builtins(dict[str, Any]):
     """
 
     def __init__(self, find: Callable[[str], dict[str, Any]]) -> None:
-        super().__init__(__import__=builtins.__import__, __build_class__=builtins.__build_class__)
+        names = ("__import__", "__build_class__")
+        super().__init__({name: getattr(builtins, name) for name in names}, **{CLASS_OF: class_of})
         self._find = find
 
     def __missing__(self, name: str) -> Any:

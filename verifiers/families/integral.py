@@ -10,7 +10,7 @@ from ..maths.derivative import derivative
 from ..maths.evaluate import TooLargeError, precise_value, real_value
 from ..maths.expression import read_expression
 from ..maths.formula import Node, UnreadError, names, number, substituted
-from ..maths.identity import points
+from ..maths.identity import points, same_beyond
 from ..maths.latex import respell, squeezed
 from ..shown import shown
 from ..verdict import Status, Verdict
@@ -98,7 +98,9 @@ class Integral(Verifier):
             )
         if self.constant and not free:
             return Verdict.wrong("the constant of integration is missing", extracted=found.text)
-        reason = _difference(answer, _values_of(reference["integrand"], variable), variable)
+        reason = _difference(
+            answer, integrand, _values_of(reference["integrand"], variable), variable
+        )
         if reason:
             return Verdict.wrong(reason, extracted=found.text)
         return Verdict.correct("its derivative is the integrand", extracted=found.text)
@@ -127,8 +129,8 @@ def _read(text: str) -> Node | None:
         return None
 
 
-def _difference(answer: Node, wanted: dict[float, Any], variable: str) -> str:
-    """Why the derivative of an answer is not the integrand; empty where it is."""
+def _difference(answer: Node, integrand: Node, wanted: dict[float, Any], variable: str) -> str:
+    """Why the derivative of an answer is not the integrand; empty if it is."""
     try:
         slope = derivative(answer, variable)
     except (UnreadError, ZeroDivisionError):
@@ -139,6 +141,9 @@ def _difference(answer: Node, wanted: dict[float, Any], variable: str) -> str:
         gap, size = abs(wanted[at] - given[at]), max(abs(wanted[at]), abs(given[at]))
         if gap > (_CLOSE * size if wanted[at] else _CLOSE):
             return f"its derivative is not the integrand at {variable} = {at:.2f}"
+    for point in points(names(slope) | names(integrand) | {variable}):
+        if point[variable] in both and not same_beyond(integrand, slope, point):
+            return "its derivative has a term that is not in the integrand, and is very small"
     return "" if len(both) >= _ENOUGH else "its derivative has too few values"
 
 

@@ -181,7 +181,7 @@ def _same_at(left: Node, right: Node, point: Point) -> bool | None:
 def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool | None:
     size = max(abs(a), abs(b))
     if abs(a - b) <= size * _CLOSE:
-        return _same_beyond(left, right, point)
+        return same_beyond(left, right, point)
     if size > 1e-25:
         return False
     # is it nought and rounding, or a small number? More digits tell: rounding shrinks with them
@@ -194,7 +194,7 @@ def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool
     return False if abs(finer - gap) <= 1e-9 * finer else None
 
 
-def _same_beyond(left: Node, right: Node, point: Point) -> bool:
+def same_beyond(left: Node, right: Node, point: Point) -> bool:
     r"""Whether two values agree in the digits that a small term could hide in.
 
     ``\sqrt{1+10^{-80}}`` agrees with 1 in 60 digits: as many more are computed as separate the

@@ -98,9 +98,7 @@ class Integral(Verifier):
             )
         if self.constant and not free:
             return Verdict.wrong("the constant of integration is missing", extracted=found.text)
-        reason = _difference(
-            answer, integrand, _values_of(reference["integrand"], variable), variable
-        )
+        reason = _difference(answer, integrand, reference)
         if reason:
             return Verdict.wrong(reason, extracted=found.text)
         return Verdict.correct("its derivative is the integrand", extracted=found.text)
@@ -129,8 +127,10 @@ def _read(text: str) -> Node | None:
         return None
 
 
-def _difference(answer: Node, integrand: Node, wanted: dict[float, Any], variable: str) -> str:
+def _difference(answer: Node, integrand: Node, reference: dict[str, str]) -> str:
     """Why the derivative of an answer is not the integrand; empty if it is."""
+    variable = reference["variable"]
+    wanted = _values_of(reference["integrand"], variable)
     try:
         slope = derivative(answer, variable)
     except (UnreadError, ZeroDivisionError):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from .audit_panel import NotChecked, Panel, Tried
 from .audit_report import Failure
 from .data import DataError
+from .same_prompt import plain_prompt
 from .source import Generated, Rows, Source, Split
 from .task import Task
 from .text_env import TextEnv
@@ -37,11 +37,11 @@ def splits(panel: Panel) -> Tried:
         own, theirs = pair
         other = [task.text for task in theirs]
         failures = [*_ids_fault(own), *_ids_fault(theirs), *_seeds_fault(panel, own)]
-    there = {_plain(prompt) for prompt in other}
+    there = {plain_prompt(prompt) for prompt in other}
     failures += [
         Failure(task.id, "a prompt", task.text, "is in both splits")
         for task in own
-        if _plain(task.text) in there
+        if plain_prompt(task.text) in there
     ]
     return Tried(len(own) + len(other), failures)
 
@@ -106,18 +106,6 @@ def _some(source: Source, most: int) -> list[Task]:
     if isinstance(source, Rows):
         return list(source.tasks)
     return [source.task(i) for i in range(most if source.size is None else source.size)]
-
-
-_OPEN, _CLOSE = "[\"'`$(\\[{“‘«¿¡]", "[\"'`$)\\]}”’»]"
-_AROUND = re.compile(rf"(?<!\S){_OPEN}+(?=\w)|(?<=\w){_CLOSE}*[.,;:!?]?{_CLOSE}*(?!\S)")
-
-
-def _plain(prompt: str) -> str:
-    """A prompt without what does not make it another: case, spaces, punctuation around words.
-
-    All other signs stay: they may be a drawing, of a maze, say.
-    """
-    return " ".join(_AROUND.sub(" ", prompt.casefold()).split())
 
 
 def sibling_of(source: Source) -> Any:

@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ def _read_file(path: Path) -> Iterable[tuple[str, Any]]:
         )
     if path.suffix == ".parquet":
         return _read_parquet(path)
-    return _read_json(path) if path.suffix == ".json" else read_jsonl(path)
+    return _read_json(path) if path.suffix == ".json" else _read_lines(path)
 
 
 def _read_json(path: Path) -> Iterable[tuple[str, Any]]:
@@ -116,7 +117,7 @@ def _read_json(path: Path) -> Iterable[tuple[str, Any]]:
     try:
         whole = json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError):
-        return read_jsonl(path)
+        return _read_lines(path)
     if not isinstance(whole, list):
         return [(str(path), whole)]
     return ((f"{path}, row {i}", row) for i, row in enumerate(whole))
@@ -137,6 +138,17 @@ def _read_parquet(path: Path) -> Iterable[tuple[str, Any]]:
     return ((f"{path}, row {i}", row) for i, row in enumerate(rows))
 
 
+@dataclass(frozen=True)
+class _Unread:
+    """A line that is not JSON, and why."""
+
+    line: bytes
+    reason: str
+
+    def __repr__(self) -> str:
+        return repr(self.line)[1:]
+
+
 def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
     """Each line's place, for messages, and its value; blank lines are passed over.
 
@@ -146,34 +158,49 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
     Raises:
         DataError: the file cannot be read as text, or a line is not JSON.
     """
+    for place, value in _read_lines(path):
+        if isinstance(value, _Unread):
+            raise DataError(value.reason)
+        yield place, value
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, Any]]:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as lines:
         number = 0
         try:
             for number, line in enumerate(lines, start=1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                if text.strip():
-                    yield f"{path}, line {number}", json.loads(text)
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}, line {number}: not a text file in UTF-8, plain or gzipped ({error})"
-            ) from error
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{path}, line {number}: not JSON ({error.msg} at column {error.colno}). "
-                "Every line must be one JSON object"
-            ) from error
-        except (ValueError, RecursionError) as error:  # a number or a nesting beyond Python's
-            raise DataError(f"{path}, line {number}: JSON that is too big ({error})") from error
+                place = f"{path}, line {number}"
+                value = _parsed(place, line, "utf-8-sig" if number == 1 else "utf-8")
+                if value is not _BLANK:
+                    yield place, value
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise DataError(
                 f"{path}, after line {number}: not a whole file, plain or gzipped ({error})"
             ) from error
 
 
+_BLANK = object()
+
+
+def _parsed(place: str, line: bytes, encoding: str) -> Any:
+    try:
+        text = line.decode(encoding)
+        return json.loads(text) if text.strip() else _BLANK
+    except UnicodeDecodeError as error:
+        reason = f"not a text file in UTF-8, plain or gzipped ({error})"
+    except json.JSONDecodeError as error:
+        reason = f"not JSON ({error.msg} at column {error.colno}). A line must be one JSON object"
+    except (ValueError, RecursionError) as error:  # a number or a nesting beyond Python's
+        reason = f"JSON that is too big ({error})"
+    return _Unread(line, f"{place}: {reason}")
+
+
 def _with_fields(
     place: str, row: Any, fields: Mapping[str, Types], optional: Mapping[str, Types]
 ) -> Row:
+    if isinstance(row, _Unread):
+        raise DataError(row.reason)
     if not isinstance(row, Mapping):
         raise DataError(f"{place}: expected a JSON object, got {type(row).__name__}")
     for name, wanted in fields.items():

@@ -20,6 +20,8 @@ _KINDS = {
 }
 _KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words}
 _HELD_OUT = re.compile(r"h(e|o)ld[-_ ]out")
+_CAPITAL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SET = re.compile(r"(?:set|split|data)\Z")
 
 
 def split_kind(name: str) -> str:
@@ -28,10 +30,11 @@ def split_kind(name: str) -> str:
     A name that says several, such as ``train_and_test``, is none of them.
 
     Example:
-        >>> split_kind("gsm8k_test.jsonl"), split_kind("dev-00000-of-00002"), split_kind("rows")
+        >>> split_kind("GSM8KTest.jsonl"), split_kind("devset-00000-of-00002"), split_kind("rows")
         ('test', 'validation', '')
     """
-    words = re.split(r"[^a-z]+", _HELD_OUT.sub("heldout", name.lower()))
+    parted = _CAPITAL.sub("_", name).lower()
+    words = (_SET.sub("", word) for word in re.split(r"[^a-z]+", _HELD_OUT.sub("heldout", parted)))
     kinds = {_KIND_OF[word] for word in words if word in _KIND_OF}
     return kinds.pop() if len(kinds) == 1 else ""
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from .data_error import SplitError
 from .mixed import Mixed
 from .registry import arguments, make
+from .same_prompt import plain_prompt
 from .source import Generated, Source
 from .spec import EnvSpec
 from .split_files import is_for_evaluation
@@ -86,7 +87,7 @@ def refuse_training(
 def refuse_overlap(
     train: Source, held_out: Source, tasks: Iterable[Task] | None = None, *, allow: bool = False
 ) -> int:
-    """Refuse held-out tasks whose prompts are trained on, white space aside.
+    """Refuse held-out tasks whose prompts are trained on, by :func:`plain_prompt`.
 
     Args:
         train: the tasks to train on.
@@ -113,7 +114,7 @@ def refuse_overlap(
 def shared_prompts(
     train: Source, held_out: Source, tasks: Iterable[Task] | None = None
 ) -> list[str]:
-    """Return the held-out prompts that training has too, white space aside.
+    """Return the held-out prompts that training has too, by :func:`plain_prompt`.
 
     Prompts of a generator are known by its name and the rule of its splits. Sources whose tasks
     cost a request each are not compared.
@@ -123,19 +124,21 @@ def shared_prompts(
     prompts = dict.fromkeys(task.text for task in tasks)
     others = _generated(held_out)
     same = [one for one in _generated(train) if any(_may_meet(one, other) for other in others)]
-    read = {_normal(task.text) for leaf in _leaves(train) for task in _tasks(leaf)}
+    read = {plain_prompt(task.text) for leaf in _leaves(train) for task in _tasks(leaf)}
     return [
         prompt
         for prompt in prompts
-        if _normal(prompt) in read or any(leaf.in_split(prompt) for leaf in same)
+        if plain_prompt(prompt) in read or any(leaf.in_split(prompt) for leaf in same)
     ]
 
 
 def have_same_prompts(one: Source, other: Source) -> bool:
-    """Return True if two sources that end have the same prompts, white space aside."""
+    """Return True if two sources that end have the same prompts, by :func:`plain_prompt`."""
     if None in (one.size, other.size) or one.remote or other.remote:
         return False
-    found, theirs = ({_normal(task.text) for task in _tasks(source)} for source in (one, other))
+    found, theirs = (
+        {plain_prompt(task.text) for task in _tasks(source)} for source in (one, other)
+    )
     return found == theirs
 
 
@@ -161,7 +164,3 @@ def _may_meet(one: Generated, other: Generated) -> bool:
 def _tasks(source: Source) -> Iterator[Task]:
     if source.size is not None and not source.remote:
         yield from map(source.task, range(source.size))
-
-
-def _normal(prompt: str) -> str:
-    return " ".join(prompt.split())

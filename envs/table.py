@@ -13,6 +13,7 @@ from ..verifiers import Verifier
 from .bad_rows import BadRows, OnBadRows
 from .data import REMEDY, DataError, Row, placed_rows
 from .data_error import SplitError
+from .same_prompt import plain_prompt
 from .seeding import rng_at, share
 from .source import Generated, Rows, Source, Split
 from .split_files import file_split, find_split, is_for_evaluation, no_split
@@ -120,7 +121,7 @@ def read_table(
 
     Rows that are given by split stay so, and so do those of a folder, of a hub and of a file whose
     name says that it is for evaluation. Of a list or another file a row belongs to the split that
-    its prompt hashes to, white space aside, whatever the environment is called.
+    its prompt hashes to (:func:`plain_prompt`), whatever the environment is called.
 
     Args:
         name: the environment, for errors and the order of the rows.
@@ -185,7 +186,7 @@ def _kind(place: Place, split: Split) -> tuple[str, bool]:
 
 
 def _split_of(task: Task, rule: Parting) -> Split:
-    prompt = " ".join(task.text.split())
+    prompt = plain_prompt(task.text)
     return "test" if share("split", rule.salt, prompt) < rule.test_share else "train"
 
 

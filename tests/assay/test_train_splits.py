@@ -26,10 +26,20 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(model: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Any:
     """Run ``assay train assay/GSM8K-v1``; gives stderr, and ``run.json`` of a run that ended."""
     monkeypatch.chdir(tmp_path)
-    for name, first in (("both/train", 1), ("both/test", 7), ("leaky/train", 1), ("leaky/test", 5)):
+    for name, first in (
+        ("both/train", 1),
+        ("both/test", 7),
+        ("leaky/train", 1),
+        ("leaky/test", 5),
+        ("loud/test", 1),
+    ):
         path = tmp_path / f"{name}.jsonl"
         path.parent.mkdir(exist_ok=True)
-        rows = [{"question": f"{n}+1=", "answer": f"#### {n + 1}"} for n in range(first, first + 6)]
+        asked = str.upper if name.startswith("loud") else str
+        rows = [
+            {"question": asked(f"Give {n}+1"), "answer": f"#### {n + 1}"}
+            for n in range(first, first + 6)
+        ]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     few = ["--steps", "1", "--prompts", "2", "--group-size", "2", "--max-new-tokens", "1"]
     few += ["--model", str(model), "--tracker", "none", "--out", "out"]
@@ -60,6 +70,7 @@ def test_a_folder_trains_on_one_file_and_evaluates_on_the_other(train: Any, more
         (["--data", "both", "--set", "split=test"], "allow_test_split (--allow-test-split)"),
         (["--data", "leaky"], "2 of the held-out prompts are trained on"),
         (["--data", "both/train.jsonl", "--held-out-data", "leaky/train.jsonl"], "--allow-overlap"),
+        (["--data", "both", "--held-out-data", "loud"], "of the held-out prompts are trained on"),
         (["--data", "both", "--set", "split=dev"], "has no split 'dev'; it has test, train"),
     ],
 )

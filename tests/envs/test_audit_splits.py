@@ -3,7 +3,7 @@
 import pytest
 
 from assay.envs import Generated, Source, Task, TextEnv, audit
-from assay.envs.audit_splits import _plain
+from assay.envs.same_prompt import plain_prompt
 from assay.verifiers import Exact
 
 
@@ -91,7 +91,9 @@ def test_a_split_by_hash_is_compared_for_as_many_draws() -> None:
         ("-5 + 3", "5 + 3", False),
         ("x > 3", "x < 3", False),
         ("0.5", "05", False),
+        ("How many\u200b eggs?", "HOW MANY eggs", True),
+        ("un caf\u00e9", "un cafe\u0301", True),
     ],
 )
 def test_spelling_makes_no_other_prompt_and_signs_do(one, two, same) -> None:
-    assert (_plain(one) == _plain(two)) is same
+    assert (plain_prompt(one) == plain_prompt(two)) is same

@@ -242,6 +242,26 @@ def test_a_long_list_of_bad_rows_is_cut(tmp_path) -> None:
     assert len(env.bad_rows) == 15
 
 
+def test_a_line_that_is_not_json_is_a_bad_row(tmp_path) -> None:
+    good = json.dumps(PROBLEMS[0]).encode()
+    bad = [
+        b'{"problem": "cut',
+        b"",
+        b'{"problem": "\xff"}',
+        b"[" * 10**5,
+        b"9" * 5000,
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\n".join([good, *bad, good]))
+    with pytest.raises(DataError, match=r"4 of 6 rows[\s\S]*line 2: not JSON"):
+        make("assay/MATH-v1", data=path)
+    with pytest.warns(BadRowsWarning, match=r"4 of 6 rows"):
+        env = make("assay/MATH-v1", data=path, on_bad_rows="skip")
+    assert [row.place.rpartition(" ")[2] for row in env.bad_rows] == ["2", "4", "5", "6"]
+    assert "cut" in env.bad_rows[0].value
+    assert env.source.size == 2
+
+
 @pytest.mark.parametrize("rows", [[{"problem": "?"}] * 3, [{"question": "?"}]])
 def test_data_without_a_good_row_is_refused_all_the_same(tmp_path, rows) -> None:
     path = write(tmp_path / "rows.jsonl", rows)

@@ -496,3 +496,17 @@ def test_the_page_tells_of_every_constraint_as_it_is() -> None:
     remedy = "print(assay.verifiers.instructions.table()) and put it in docs/instructions.md"
     assert table() in page, remedy
     assert all(f"`{name}`" in page for name in LEFT_OUT)
+
+
+@pytest.mark.parametrize("reply", ["The fr\u0301ost bites.", "The fröst hides."])
+def test_accents_do_not_hide_a_forbidden_word(reply) -> None:
+    rule = [{"id": "keywords:forbidden_words", "forbidden_words": ["frost"]}]
+    assert Instructions().verify(reply, rule).score == 0.0
+    assert Instructions().verify("Die Fröste und der Frosch bleiben.", rule).score == 1.0
+    rule = [{"id": "keywords:forbidden_words", "forbidden_words": ["fire"]}]
+    assert Instructions().verify("The fıre burns.", rule).score == 0.0
+
+
+@pytest.mark.parametrize("reply", ["sorry.", "zzzz zzz", "Sorry!", "aaaaaa"])
+def test_a_reply_without_content_follows_nothing(reply) -> None:
+    assert Instructions().verify(reply, [{"id": "punctuation:no_comma"}]).score == 0.0

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from assay.verifiers import Language, Status
 from assay.verifiers.form.prose import part_of, prose
-from assay.verifiers.text.language import WRITTEN_IN, alike, known, likeliest, script, scripts
+from assay.verifiers.text.language import (
+    WRITTEN_IN,
+    alike,
+    is_in,
+    known,
+    likeliest,
+    script,
+    scripts,
+)
 
 SENTENCES = {
     "en": "The train leaves at noon and arrives at three.",
@@ -220,3 +228,16 @@ def test_long_texts_of_any_shape_are_read_in_a_moment() -> None:
     for piece in ("word ", "e\u0301\u0323", "$a", "`", "\\(", "```a\n", "漢字かな", ".", "\n", EN):
         Language("en").verify(piece * (300_000 // len(piece)), None)
     assert time.process_time() - started < 30
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("ar", "أدرس في Cambridge وأكتب برامج Rust كل يوم"),
+        ("hi", "वह Amazon में नौकरी करती है और Excel सीख रही है।"),
+        ("ru", "Мы поставили Ubuntu и запустили Docker вчера вечером."),
+    ],
+)
+def test_languages_that_share_a_script_other_than_latin_borrow_names(code, text) -> None:
+    assert is_in(text, code) is True
+    assert is_in(f"{text} This whole sentence is English and so is foreign.", code) is not True

@@ -17,7 +17,7 @@ from .reference import Instruction, prompt_of, read_instructions
 Mode = Literal["strict", "loose"]
 
 _REFUSAL = re.compile(
-    r"(?:the )?(?:final )?answer(?: is)?$|(?:(?:i am|i'm) )?sorry (?:but )?i|as an ai\b"
+    r"(?:the )?(?:final )?answer(?: is)?$|(?:(?:i am|i'm) )?sorry(?:$| (?:but )?i\b)|as an ai\b"
     r"|i (?:don't|do not) know"
     r"|i (?:cannot|can't|can not|won't|am unable to|'m unable to) "
     r"(?:help|assist|answer|comply|provide|fulfil|fulfill|do)\b"
@@ -29,6 +29,7 @@ _MARKUP = re.compile(  # what holds an answer, or is to hold one, and is none it
 _MISSING = frozenset(("None", "null", "NaN", "nan", "undefined"))
 """Missing values as programs write them."""
 _PIECES = 3  # a piece of the prompt, longer than a third of it, is no answer; an option may be
+_ONE_LETTER = re.compile(r"([^\W\d])\1{3,}+")
 _LOOP = 2  # a loop: more words than twice the square of the different ones
 
 
@@ -132,6 +133,7 @@ class Instructions(Verifier):
             len(found) < self.least_words
             or _LOOP * distinct(said) ** 2 < len(found)
             or keywords.issuperset(found)
+            or _ONE_LETTER.fullmatch("".join(found)) is not None
             or reply.strip() in _MISSING
             or (len(found) <= _REFUSAL_WORDS and _REFUSAL.match(" ".join(found)) is not None)
         )

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from itertools import pairwise
 
 from ..text.sentences import sentences
 from ..text.words import canonical, folded, initials, letters, occurrences
 from .registry import Count, Letter, Relation, Text, Texts, compare, constraint
 
+_ACCENT = re.compile("[\u0300-\u036f]++")
 _MARKUP = re.compile(r"\*{1,3}+|</?[A-Za-z]{1,10}+>|<!--[^>]*+>")
 
 
@@ -34,9 +36,12 @@ def forbidden_words(reply: str, *, forbidden_words: Texts) -> bool:
 
 
 def _shows(reply: str, keyword: str) -> bool:
-    """Return whether a keyword stands in a reply as it is written or as it is rendered."""
+    """Return whether a keyword stands in a reply as written, as rendered or without accents."""
     rendered = _MARKUP.sub("", html.unescape(reply))
-    return any(occurrences(text, keyword) for text in {reply, rendered})
+    texts = {reply, rendered}
+    if keyword.isascii() and not rendered.isascii():
+        texts.add(_ACCENT.sub("", unicodedata.normalize("NFD", rendered)).replace("ı", "i"))
+    return any(occurrences(text, keyword) for text in texts)
 
 
 @constraint("keywords:letter_frequency")

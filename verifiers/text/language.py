@@ -239,11 +239,11 @@ def language_of(text: str) -> str | None:
 def own_share(text: str, language: str) -> float:
     """Return the share of a text's letters that are in a language's scripts.
 
-    A language with a script of its own borrows: Latin names and terms in a sentence count as its
-    own if a third of the letters there are in its script. A sentence all in Latin is foreign.
+    A language of another script than Latin borrows: Latin names and terms in a sentence count as
+    its own if a third of the letters there are in its script. A sentence all in Latin is foreign.
     """
     own = every = 0
-    borrows = language in BY_SCRIPT
+    borrows = language in WRITTEN_IN and "Latin" not in WRITTEN_IN[language]
     for piece in _PIECE.findall(text) if borrows else (text,):
         counted = scripts(piece)
         at_home = sum(counted[name] for name in WRITTEN_IN.get(language, ()))

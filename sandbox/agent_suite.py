@@ -41,6 +41,7 @@ class Suite:
         units: statements of the body that are each one test.
         functions: the top-level functions, by name.
         uncalled: ``check`` and ``test*`` functions that nothing calls: each is a test, or several.
+        text: setup and tests, as written.
         names: what must come from the program, as far as it defines it.
         modules: standard modules used without an import.
         libraries: other modules used without an import, by their names in the tests.
@@ -55,6 +56,7 @@ class Suite:
 
     def __init__(self, setup: str, tests: str, entry_point: str | None) -> None:
         self.entry_point = entry_point
+        self.text = f"{setup}\n{tests}"
         self.lines = tests.splitlines()
         self.setup = ast.parse(setup, "setup.py").body
         body = ast.parse(tests, "tests.py").body
@@ -68,7 +70,9 @@ class Suite:
         self._asserting = self._asserting_functions()
         self.units = [s for s in self.body if self._is_test(s)]
         self._find_uncalled()
-        self._binds_type = "type" in _bound(ast.walk(whole))
+        self._asks_for_classes = ("type(" in self.text or "__class__" in self.text) and (
+            "type" not in _bound(ast.walk(whole))
+        )
         whole = ast.Module([*self.setup, *self.body], [])
         self._find_names(whole)
         if self.imports_by_name:
@@ -132,7 +136,7 @@ class Suite:
 
     def compiled(self, statement: ast.stmt) -> types.CodeType:
         """A statement as code. The class of an object is asked for with CLASS_OF."""
-        if not self._binds_type:
+        if self._asks_for_classes:
             statement = _Classes().visit(statement)
         return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
 

@@ -205,3 +205,17 @@ def test_a_fence_around_a_text_comes_off(mark: str, text: str) -> None:
 
 def test_end_tokens_are_no_part_of_what_follows_a_thought() -> None:
     assert after_thinking("<think>8</think>9<|im_end|>\n<|endoftext|>") == "9"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["30 km is wrong", "30 pears, which is incorrect.", "30 kg, not", "30 km?", "4 hours 30 minutes",
+     "30% y", "30% + k"],
+)  # fmt: skip
+def test_a_unit_or_percent_sign_hides_no_denial(reply: str) -> None:
+    assert final_answer(reply, ("last_number",)).text is None
+
+
+@pytest.mark.parametrize("reply", ["It is 30 km long.", "It fell by 30%.", "30 pears are left"])
+def test_a_quantity_by_itself_is_read(reply: str) -> None:
+    assert final_answer(reply, ("last_number",)).text in {"30", "30%"}

@@ -86,6 +86,12 @@ _AFTER = re.compile(
     r"|(?:of|by|times)\s+(?:two|three|four|five|six|seven|eight|nine|ten|twelve|a\s+hundred)\b)",
     re.IGNORECASE,
 )
+_DENIED_QUANTITY = re.compile(
+    r"[\s%)$*}-]{0,4}[A-Za-z]{1,14}[)$*}]{0,3}(?:\s?\?|,?\s{1,3}(?:(?:which|that|this)\s{1,3})?"
+    r"(?:(?:is|was)\s{1,3}(?:wrong|incorrect|false|not\s{1,3}(?:right|correct|it|the)\b)|not[\s.!]*\Z))",
+    re.IGNORECASE,
+)  # 12 cm is wrong
+_QUANTITY_BEFORE = re.compile(r"\d[%)}$]{0,3}\s{0,3}([A-Za-z]{1,12}),?\s{1,3}(?:and\s{1,3})?\Z")
 _LETTERS_AFTER = re.compile(r"\s?([A-Za-z]+(?:&[A-Za-z]+)?)")
 _LOOSE_LETTERS = frozenset("aImgLlhsNJWVCF")
 _ORDINALS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
@@ -112,12 +118,20 @@ def stands_alone(before: str, after: str) -> bool:
     small = before.lower()
     if _SEVERAL.search(small) or _BEFORE.search(small, max(0, len(small) - _WORDS_REACH)):
         return False
-    if _AFTER.match(after):
+    if _AFTER.match(after) or _DENIED_QUANTITY.match(after) or _in_parts(before, after):
         return False
     named = _NAMED.search(before)  # not x = 5
     if named is not None and _DENIED_NAME.search(before[: named.start()]):
         return False
     return _opens_value(before) and _ends_value(after.partition("\n")[0], before)
+
+
+def _in_parts(before: str, after: str) -> bool:
+    """Return whether a number is the second part of a quantity: the 45 of "3 hours 45 minutes"."""
+    first, second = _QUANTITY_BEFORE.search(before), _LETTERS_AFTER.match(after)
+    if first is None or second is None:
+        return False
+    return read_unit(first[1]) is not None and read_unit(second[1]) is not None
 
 
 def _opens_value(before: str) -> bool:

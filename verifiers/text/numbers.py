@@ -65,8 +65,10 @@ def last_number(text: str) -> Answer | None:
     sign, before = signed
     if not stands_alone(before, after):
         return _refused()
-    magnitude = _MAGNITUDE.match(after)
-    unit = magnitude.group() if magnitude else "%" if _PERCENT.match(after) else ""
+    magnitude, percent = _MAGNITUDE.match(after), _PERCENT.match(after)
+    if percent and not stands_alone(before, after[percent.end() :]):  # 5% x
+        return _refused()
+    unit = magnitude.group() if magnitude else "%" if percent else ""
     return Answer(sign + number + unit)
 
 

@@ -209,8 +209,8 @@ def test_end_tokens_are_no_part_of_what_follows_a_thought() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["30 km is wrong", "30 pears, which is incorrect.", "30 kg, not", "30 km?", "4 hours 30 minutes",
-     "30% y", "30% + k"],
+    ["30 km is wrong", "30 pears, which is incorrect.", "30 kg, not", "30 km?",
+     "4 hours 30 minutes", "30% y", "30% + k"],
 )  # fmt: skip
 def test_a_unit_or_percent_sign_hides_no_denial(reply: str) -> None:
     assert final_answer(reply, ("last_number",)).text is None

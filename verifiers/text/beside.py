@@ -86,6 +86,8 @@ def _in_formula(text: str, start: int) -> bool:
 
 
 def _stripped(before: str) -> str:
+    if "\\" not in before and "~" not in before:
+        return before.rstrip()
     space = _SPACE_BEFORE.search(before)
     return before[: space.start()] if space else before
 

@@ -28,7 +28,9 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
         ``(start, end, content)`` of each closed box, in order; and whether one opens after the
         last of them and never closes.
     """
-    start = _first_box(text)
+    start = text.find("\\boxed")
+    framed = text.find("\\fbox", 0, len(text) if start < 0 else start)
+    start = start if framed < 0 else framed
     if start < 0:
         return [], False
     depth: list[int] = []  # one entry per open brace: where its box began, or -1
@@ -52,13 +54,6 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
     return contents, any(began > last for began in depth)
 
 
-def _first_box(text: str) -> int:
-    if "box" not in text:
-        return -1
-    found = [i for i in (text.find("\\boxed"), text.find("\\fbox")) if i >= 0]
-    return min(found, default=-1)
-
-
 def boxed(text: str) -> Answer | None:
     r"""Return the answer of the last box, with the sign or the unit that stands beside it.
 
@@ -71,7 +66,7 @@ def boxed(text: str) -> Answer | None:
 
 def last_box(text: str) -> tuple[Answer, int] | None:
     """Return what :func:`boxed` does, and where the last box ends."""
-    if _first_box(text) < 0:
+    if "box" not in text:
         return None
     closed, unclosed = boxes(text)
     if unclosed:

@@ -29,7 +29,7 @@ _MARKUP = re.compile(  # what holds an answer, or is to hold one, and is none it
 _MISSING = frozenset(("None", "null", "NaN", "nan", "undefined"))
 """Missing values as programs write them."""
 _PIECES = 3  # a piece of the prompt, longer than a third of it, is no answer; an option may be
-_ONE_LETTER = re.compile(r"([^\W\d])\1{3,}+")
+_ONE_LETTER = re.compile(r"([^\W\d])\1{3,}")
 _LOOP = 2  # a loop: more words than twice the square of the different ones
 
 

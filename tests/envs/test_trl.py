@@ -57,7 +57,7 @@ def test_a_spec_travels_between_processes() -> None:
     (before,), (after,) = spec.reward_funcs, pickle.loads(pickle.dumps(spec)).reward_funcs
     assert before(completions=["1"], assay_task=[0]) == after(completions=["1"], assay_task=[0])
     loaded = pickle.loads(pickle.dumps(before))
-    assert loaded.__name__ == "assay_Arithmetic_v0"
+    assert loaded.__name__ == "assay_Arithmetic_v1"
     assert loaded(completions=["x"], assay_task=[0]) == [0.0]
 
 

@@ -41,7 +41,8 @@ def test_the_main_thread_runs_on_while_another_waits() -> None:
     """A power of nine holds the interpreter's lock: in our process nothing else would run."""
     math = Math(limits=LIMITS)
     found: list[Status] = []
-    thread = threading.Thread(target=lambda: found.append(math.verify(BOMB, GOLD).status))
+    slow = r"\boxed{9^{9^{9^{9}}}}", r"9^{9^{9^{8}}}"  # a tower is tried if the reference has one
+    thread = threading.Thread(target=lambda: found.append(math.verify(*slow).status))
     thread.start()
     ticks = 0
     while thread.is_alive():

@@ -21,7 +21,7 @@ def summary(path):
 def test_a_function_is_evaluated_on_the_test_split(run, tmp_path) -> None:
     code, shown, _ = run("eval", *SUMS, "-p", "mine_for_eval:sums", "-n", 2, "--limit", 5)
     assert code == 0, shown
-    made = tmp_path / "runs" / "eval-Arithmetic-v0"
+    made = tmp_path / "runs" / "eval-Arithmetic-v1"
     assert summary(made)["pass_at"]["2"]["value"] == 1.0
     plan = json.loads((made / "run.json").read_text())
     assert plan["environment"]["kwargs"] == {"operators": "+", "split": "test"}

@@ -270,15 +270,15 @@ def test_training_from_the_command_line_learns_saves_and_resumes(run, tmp_path) 
 
 
 def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path) -> None:
-    slow = r"\boxed{\sum_{k=1}^{10^9+%d} \frac{1}{k}}"  # each costs the slow path its time limit
-    rows = [{"task": 0, "completion": "It is 2."}] * 256
+    slow = r"\boxed{\int_0^1 \sin(x^x+%d) dx}"  # each costs the slow path its time limit
+    rows = [{"task": 0, "completion": "I do not know."}] * 256
     rows += [{"task": 0, "completion": slow % i} for i in range(64)]
     out = tmp_path / "out.jsonl"
     (tmp_path / "patient.py").write_text(
         "from assay import Math, Task, environment\n\n"
         '@environment("me/Patient-v0", rubric=Math())\n'
         "def patient(rng):\n"
-        '    return Task(f"{rng.integers(9)} + ...", reference="2")\n'
+        '    return Task(f"{rng.integers(9)} + ...", reference=r"\\int_0^1 e^{\\cos(x^x)} dx")\n'
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "assay", "score", "patient:me/Patient-v0",
@@ -290,7 +290,7 @@ def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path) -> None:
         if any(children.read_text().strip() for children in tasks.glob("*/children")):
             break
         time.sleep(0.1)
-    time.sleep(1)
+    time.sleep(6)  # the first batch is judged
     process.send_signal(signal.SIGINT)
     try:
         _, shown = process.communicate(timeout=60)

@@ -87,39 +87,82 @@ def build(
 @sandbox_app.command()
 def check(
     backend: Backend = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Look at every backend, side by side.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the findings as JSON, for a report.")
+    ] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a table in Markdown, for a page.")
     ] = False,
 ) -> None:
     """Say what isolation programs really have here, by trying to break it.
 
     First what the machine offers, then what hostile programs could do in the sandbox it gives.
-    Exit code 1 where the isolation does not hold.
+    Exit code 1 if the isolation does not hold; with --all, if it holds in no backend.
     """
+    if every and backend:
+        raise ValueError(f"--all looks at every backend; leave out --backend {backend}")
     wanted = backend or os.environ.get("ASSAY_SANDBOX") or None
+    looks = {name: _look(name) for name in (("docker", "bwrap") if every else (wanted,))}
+    if as_json:
+        rows = [_report(*look) for look in looks.values()]
+        sys.stdout.write(json.dumps(rows if every else rows[0], indent=2) + "\n")
+    elif as_markdown:
+        sys.stdout.write(_markdown(looks))
+    else:
+        for chosen, findings in looks.values():
+            _print_findings(chosen, wanted or every, findings, _holds(chosen, findings))
+    if not any(_holds(*look) for look in looks.values()):
+        raise typer.Exit(1)
+
+
+def _look(wanted: str | None) -> tuple[str, list[Finding]]:
+    """Return the backend that was found, or ``none``, and what was seen of it."""
     findings = survey(wanted)
     box_limits = Limits(cpu_s=2.0, memory_mib=128, pids=32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the table says which it is, and why
-        with Sandbox(backend=backend, slots=1, limits=box_limits) as box:
+        with Sandbox(backend=wanted, slots=1, limits=box_limits) as box:
             try:
                 chosen = box.backend
             except SandboxError:
-                chosen = "none"
-            else:
-                findings += box.check()
-    holds = chosen != "none" and all(finding.ok for finding in findings)
-    if as_json:
-        rows = [{**asdict(finding), "level": finding.level} for finding in findings]
-        found = {"backend": chosen, "holds": holds, "findings": rows}
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
-    else:
-        _print_findings(chosen, wanted, findings, holds)
-    if not holds:
-        raise typer.Exit(1)
+                return "none", findings
+            return chosen, findings + box.check()
 
 
-def _print_findings(chosen: str, wanted: str | None, findings: list[Finding], holds: bool) -> None:
+def _holds(chosen: str, findings: list[Finding]) -> bool:
+    return chosen != "none" and all(finding.ok for finding in findings)
+
+
+def _report(chosen: str, findings: list[Finding]) -> dict[str, object]:
+    rows = [{**asdict(finding), "level": finding.level} for finding in findings]
+    return {"backend": chosen, "holds": _holds(chosen, findings), "findings": rows}
+
+
+def _markdown(looks: dict[str | None, tuple[str, list[Finding]]]) -> str:
+    """One row for each thing looked at, one column for each backend."""
+    columns = {
+        name or chosen: {finding.name: finding for finding in findings}
+        for name, (chosen, findings) in looks.items()
+    }
+    rows = [["", *columns], ["---"] * (len(columns) + 1)]
+    for name in dict.fromkeys(name for column in columns.values() for name in column):
+        rows.append([name, *(_cell(column.get(name)) for column in columns.values())])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _cell(finding: Finding | None) -> str:
+    if finding is None:
+        return ""
+    detail = finding.detail.replace("|", "\\|")
+    return detail if finding.level == "ok" else f"**{finding.level}**: {detail}"
+
+
+def _print_findings(
+    chosen: str, wanted: str | bool | None, findings: list[Finding], holds: bool
+) -> None:
     table = Table("isolation", "", "found", box=rich_box.SIMPLE_HEAD, pad_edge=False)
     for finding in findings:
         add_row(table, finding.name, "NO" if not finding.ok else finding.level, finding.detail)

@@ -371,6 +371,24 @@ class TestSandbox:
         assert "NO" not in shown.split()
         assert "Programs run in bwrap (asked for), and this sandbox holds." in shown
 
+    def test_every_backend_is_checked_side_by_side(self, run, monkeypatch) -> None:
+        monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+        code, shown, _ = run("sandbox", "check", "--all", "--markdown")
+        assert code == 0, shown
+        header, _, *rows = (
+            [c.strip() for c in line.split("|")[1:-1]] for line in shown.splitlines()
+        )
+        assert header == ["", "docker", "bwrap"]
+        cells = {row[0]: row[1:] for row in rows}
+        assert cells["no network"] == ["", "interfaces: lo"]
+        assert cells["Docker"][0].startswith("**no**")
+        code, shown, _ = run("sandbox", "check", "--all", "--json")
+        found = [(one["backend"], one["holds"]) for one in json.loads(shown)]
+        assert (code, found) == (0, [("none", False), ("bwrap", True)])
+        code, _, err = run("sandbox", "check", "--all", "--backend", "docker")
+        assert code == 2
+        assert "leave out --backend docker" in " ".join(err.split())
+
     def test_where_there_is_no_sandbox_the_check_says_how_to_get_one(
         self, run, monkeypatch
     ) -> None:

@@ -147,7 +147,7 @@ def test_benchmarks_are_for_evaluation_whatever_their_file_is_called(
 
 def test_every_environment_over_data_refuses_to_train_on_its_sample() -> None:
     for spec in specs():
-        if "data" in arguments(spec.id) and spec.id.startswith("assay/"):
+        if spec.id.startswith("assay/") and "data" in arguments(spec.id):
             data = {} if "CodeRepair" in spec.id else {"data": "sample"}
             env, _ = make_for("train", spec.id, data)
             with pytest.raises(ValueError, match="--allow-sample"):

@@ -81,6 +81,8 @@ _FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
 # Calls that pass with some arguments only, or never, as the list for Docker says.
 _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "clone": (56, 220),
+    "fcntl": (72, 25),
+    "fcntl64": (None, None),
     "socket": (41, 198),
     "setsockopt": (54, 208),
     "prctl": (157, 167),

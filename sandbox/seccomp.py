@@ -21,10 +21,17 @@ Condition = tuple[int, int, int]
 _WHOLE = 0xFFFFFFFF  # of an int: the kernel does not read the upper half of the register
 _STREAM_AND_DATAGRAM = ((1, 0), (1, 6), (2, 0), (2, 17))  # kinds of socket and their protocols
 # Of the options of any socket, those that cost no memory and run no code.
-_SOCKET_OPTIONS = (2, 5, 6, 9, 10, 12, 13, 15, 16, 18, 19, 20, 21, 29, 35, 66, 67)
+_SOCKET_OPTIONS = (2, 5, 6, 9, 10, 12, 13, 15, 16, 20, 21, 29, 35, 66, 67)
+
+_NEW_NAMESPACES, _FILES, _THREAD = 0x7E020000, 0x400, 0x10000  # flags of clone
+# Locks of open files, which /proc/locks shows to everybody, are neither of these.
+_FILE_COMMANDS: list[list[Condition]] = [[(1, _WHOLE ^ 31, first)] for first in (0, 1024)]
 
 ALLOWED_IF: dict[str, list[list[Condition]]] = {
-    "clone": [[(0, 0x7E020000, 0)]],  # no CLONE_NEW* flag
+    # Only threads share their files: locks of a process that is gone are in no /proc/locks.
+    "clone": [[(0, _NEW_NAMESPACES | _FILES, 0)], [(0, _NEW_NAMESPACES | _THREAD, _THREAD)]],
+    "fcntl": _FILE_COMMANDS,
+    "fcntl64": _FILE_COMMANDS,
     # Unix, the two internets (which lead nowhere) and routes, which tell what interfaces there
     # are. AF_ALG, AF_VSOCK, ping, SCTP, MPTCP, ... are kernel code that no program needs, and
     # other netlinks keep what a program sends itself in memory that nobody counts.
@@ -71,33 +78,33 @@ chown32 clock_getres clock_getres_time64 clock_gettime clock_gettime64 clock_nan
 clock_nanosleep_time64 close close_range connect copy_file_range creat dup dup2 dup3 epoll_create
 epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 execve execveat exit
 exit_group faccessat faccessat2 fadvise64 fadvise64_64 fallocate fchdir fchmod fchmodat fchmodat2
-fchown fchown32 fchownat fcntl fcntl64 fdatasync fgetxattr flistxattr flock fork fremovexattr fstat
-fstat64 fstatat64 fstatfs fstatfs64 fsync ftruncate ftruncate64 futex futex_requeue futex_time64
-futex_wait futex_waitv futex_wake futimesat get_robust_list get_thread_area getcpu getcwd getdents
-getdents64 getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups getgroups32 getitimer
-getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid getresgid32 getresuid
-getresuid32 getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday getuid getuid32
-getxattr inotify_add_watch inotify_init inotify_init1 inotify_rm_watch ioctl kill lchown lchown32
-lgetxattr link linkat listen listxattr llistxattr lremovexattr lseek lstat lstat64 madvise
-map_shadow_stack membarrier mincore mkdir mkdirat mknod mknodat mlock mlock2 mlockall mprotect
-mremap mseal msync munlock munlockall munmap nanosleep newfstatat open openat openat2 pause
-pidfd_open pidfd_send_signal pipe pipe2 pkey_alloc pkey_free pkey_mprotect poll ppoll ppoll_time64
-pread64 preadv preadv2 prlimit64 pselect6 pselect6_time64 pwrite64 pwritev pwritev2 read readahead
-readlink readlinkat readv recv recvfrom recvmmsg recvmmsg_time64 recvmsg removexattr rename
-renameat renameat2 restart_syscall riscv_flush_icache riscv_hwprobe rmdir rseq rt_sigaction
-rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait
-rt_sigtimedwait_time64 rt_tgsigqueueinfo sched_get_priority_max sched_get_priority_min
-sched_getaffinity sched_getattr sched_getparam sched_getscheduler sched_rr_get_interval
-sched_setaffinity sched_setattr sched_setparam sched_setscheduler sched_yield select send sendfile
-sendfile64 sendmmsg sendmsg sendto set_robust_list set_thread_area set_tid_address setfsgid
-setfsuid setgid setgid32 setgroups setgroups32 setitimer setpgid setpriority setregid setregid32
-setresgid setresgid32 setresuid setresuid32 setreuid setreuid32 setrlimit setsid setuid setuid32
-shutdown sigaltstack signalfd signalfd4 sigprocmask sigreturn socketpair splice stat stat64 statfs
-statfs64 statx symlink symlinkat sync sync_file_range syncfs sysinfo tee tgkill time timer_create
-timer_delete timer_getoverrun timer_gettime timer_gettime64 timer_settime timer_settime64
-timerfd_create timerfd_gettime timerfd_gettime64 timerfd_settime timerfd_settime64 times tkill
-truncate truncate64 ugetrlimit umask uname unlink unlinkat utime utimensat utimensat_time64 utimes
-vfork vmsplice wait4 waitid waitpid write writev
+fchown fchown32 fchownat fdatasync fgetxattr flistxattr flock fork fremovexattr fstat fstat64
+fstatat64 fstatfs fstatfs64 fsync ftruncate ftruncate64 futex futex_requeue futex_time64 futex_wait
+futex_waitv futex_wake futimesat get_robust_list get_thread_area getcpu getcwd getdents getdents64
+getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups getgroups32 getitimer getpeername
+getpgid getpgrp getpid getppid getpriority getrandom getresgid getresgid32 getresuid getresuid32
+getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday getuid getuid32 getxattr
+inotify_add_watch inotify_init inotify_init1 inotify_rm_watch ioctl kill lchown lchown32 lgetxattr
+link linkat listen listxattr llistxattr lremovexattr lseek lstat lstat64 madvise map_shadow_stack
+membarrier mincore mkdir mkdirat mknod mknodat mlock mlock2 mlockall mprotect mremap mseal msync
+munlock munlockall munmap nanosleep newfstatat open openat openat2 pause pidfd_open
+pidfd_send_signal pipe pipe2 pkey_alloc pkey_free pkey_mprotect poll ppoll ppoll_time64 pread64
+preadv preadv2 prlimit64 pselect6 pselect6_time64 pwrite64 pwritev pwritev2 read readahead readlink
+readlinkat readv recv recvfrom recvmmsg recvmmsg_time64 recvmsg removexattr rename renameat
+renameat2 restart_syscall riscv_flush_icache riscv_hwprobe rmdir rseq rt_sigaction rt_sigpending
+rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64
+rt_tgsigqueueinfo sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr
+sched_getparam sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr
+sched_setparam sched_setscheduler sched_yield select send sendfile sendfile64 sendmmsg sendmsg
+sendto set_robust_list set_thread_area set_tid_address setfsgid setfsuid setgid setgid32 setgroups
+setgroups32 setitimer setpgid setpriority setregid setregid32 setresgid setresgid32 setresuid
+setresuid32 setreuid setreuid32 setrlimit setsid setuid setuid32 shutdown sigaltstack signalfd
+signalfd4 sigprocmask sigreturn socketpair splice stat stat64 statfs statfs64 statx symlink
+symlinkat sync sync_file_range syncfs sysinfo tee tgkill time timer_create timer_delete
+timer_getoverrun timer_gettime timer_gettime64 timer_settime timer_settime64 timerfd_create
+timerfd_gettime timerfd_gettime64 timerfd_settime timerfd_settime64 times tkill truncate truncate64
+ugetrlimit umask uname unlink unlinkat utime utimensat utimensat_time64 utimes vfork vmsplice wait4
+waitid waitpid write writev
 """
 
 

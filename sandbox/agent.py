@@ -57,7 +57,8 @@ class Agent:
         config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
             bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
             ``preload`` (more modules to import), ``site`` (programs may import site-packages),
-            ``paths`` (more folders to import from),
+            ``paths`` (more folders to import from), ``settings`` (of the kernel, to make here if
+            that is allowed),
             ``unsafe_folder`` (not process 1 but a process of the host: use this as /tmp).
     """
 
@@ -72,7 +73,7 @@ class Agent:
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
         self.memory = _Memory()
-        self.kernel = KernelMemory(usable=not folder)
+        self.kernel = KernelMemory(config.get("settings", {}), usable=not folder)
         self.clock = GroupClock(usable=config["memory_cgroup"])
         self.cores = os.cpu_count() or 1
         self.family: Family | None = None

@@ -20,10 +20,17 @@ class KernelMemory:
     """Counts sockets and file locks of this sandbox.
 
     Args:
+        settings: values of /proc/sys to write first, if this user may.
         usable: nothing but the sandbox is in its network and pid namespaces.
     """
 
-    def __init__(self, *, usable: bool) -> None:
+    def __init__(self, settings: dict[str, str], *, usable: bool) -> None:
+        for name, value in settings.items():
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/sys/{name.replace('.', '/')}", "w") as file,
+            ):
+                file.write(value)
         self._sockets = _open("/proc/net/sockstat") if usable else None
         self._memory = _open("/proc/meminfo") if usable else None
         self.start()

@@ -26,7 +26,7 @@ from .cgroup import MemoryGroup, make_group, sweep_groups
 from .child import Child
 from .errors import SandboxUnavailable
 from .host_files import package_folders
-from .limits import Limits
+from .limits import NETWORK_SETTINGS, Limits
 from .slot import Origin, Slot, SlotBroken
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -105,6 +105,7 @@ class BwrapBackend:
             "preload": list(self.preload),
             "site": False,
             "paths": [_PACKAGES] if self.packages else [],
+            "settings": NETWORK_SETTINGS,
         }
         more = ["--perms", "0444", "--ro-bind-data", str(hosts), "/etc/hosts"]
         more += [] if group is None else group.view()
@@ -167,8 +168,10 @@ def _view(
         view += ["--perms", "0755", "--dir", _PACKAGES]
     for name, path in sorted(packages.items()):
         view += ["--ro-bind", path, f"{_PACKAGES}/{name}"]
-    # A program is not root, so it writes no setting of the kernel; nor could it if it were.
+    # A program is not root, so it writes no setting of the kernel; nor could it if it were, but
+    # for those of its network, which the agent writes.
     view += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    view += ["--bind", "/proc/sys/net/ipv4", "/proc/sys/net/ipv4"]
     # Instead of terminals, of which the machine has 3,072 for all its containers together.
     view += ["--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"]
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise

@@ -20,7 +20,6 @@ _ROOT = Path("/sys/fs/cgroup")
 _NAME = "assay-slot"
 _ENTER = 'echo 0 >"$0/cgroup.procs" && exec "$@"'  # 0 is whoever writes it: the shell, then bwrap
 _REMOVE_S = 2.0
-_SOCKETS = 16 << 20  # bytes for buffers of TCP and UDP, which version 1 counts by themselves
 _numbers = itertools.count()
 
 
@@ -100,9 +99,8 @@ def _limited(path: Path, memory_bytes: int) -> MemoryGroup:
             (path / "memory.swap.max").write_text("0")
         return MemoryGroup(path, "memory.events", "/sys/fs/cgroup/memory.events")
     (path / "memory.limit_in_bytes").write_text(str(memory_bytes))
-    for name, size in (("memsw", memory_bytes), ("kmem.tcp", _SOCKETS)):
-        with contextlib.suppress(FileNotFoundError):
-            (path / f"memory.{name}.limit_in_bytes").write_text(str(size))
+    with contextlib.suppress(FileNotFoundError):
+        (path / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
     return MemoryGroup(path, "memory.oom_control", "/sys/fs/cgroup/memory/memory.oom_control")
 
 

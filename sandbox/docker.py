@@ -20,7 +20,7 @@ from .agent_source import agent_command
 from .client import is_alive, process_id
 from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
-from .limits import Limits
+from .limits import NETWORK_SETTINGS, Limits
 from .seccomp import docker_profile
 from .slot import Origin, Slot, SlotBroken
 
@@ -31,13 +31,6 @@ PRELOAD_LABEL = "assay.preload"
 _LABEL = "assay.sandbox"
 _SHM_MIB = 16
 _AGENT_MIB = 32
-_NETWORK = {
-    # Control groups of version 1 do not count these buffers, which may grow to 37 MB for a socket.
-    "net.ipv4.tcp_rmem": "4096 131072 131072",
-    "net.ipv4.tcp_wmem": "4096 16384 65536",
-    # Else a port that one program closed is not free for the next one.
-    "net.ipv4.tcp_max_tw_buckets": "0",
-}
 _FIRST_UID = 20_000
 _LAST_UID = 62_000  # and 2,000 more; a daemon with user namespaces has no more than 65,536
 _OLD_S = 3600
@@ -246,7 +239,7 @@ class DockerBackend:
                 # Instead of terminals, of which a machine has 3,072 for all containers together.
                 "/dev/pts": "ro,nr_inodes=1",
             },
-            sysctls=_NETWORK,
+            sysctls=NETWORK_SETTINGS,
             log_config={"Type": "none", "Config": {}},
             ulimits=[{"Name": "core", "Soft": 0, "Hard": 0}],
             runtime=self.runtime,

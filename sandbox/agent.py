@@ -31,6 +31,7 @@ from .agent_cleanup import Files, OwnFolder, kill_all, settle
 from .agent_clock import GroupClock, cpu_of, delay_of
 from .agent_family import Family, tasks_of_user
 from .agent_io import Capture, Host
+from .agent_kernel import KernelMemory
 
 _PRELOAD = """
 abc ast bisect builtins collections contextlib copy dataclasses datetime decimal enum
@@ -46,6 +47,7 @@ _LIMITS = (
 
 CLOCKS_DIFFER = 0.1  # seconds by which two of the kernel's counts of a run may differ
 SHORTEST_CHECK = 0.02  # seconds between looks at the times of all processes
+KERNEL_CHECK = 0.01  # seconds between looks at what the kernel keeps for them
 
 
 class Agent:
@@ -55,7 +57,8 @@ class Agent:
         config: ``uid_base`` (users to switch to start here), ``memory_cgroup`` (the kernel
             bounds the memory of the whole sandbox), ``process_limit`` (RLIMIT_NPROC may be used),
             ``preload`` (more modules to import), ``site`` (programs may import site-packages),
-            ``paths`` (more folders to import from),
+            ``paths`` (more folders to import from), ``settings`` (of the kernel, to make here if
+            that is allowed),
             ``unsafe_folder`` (not process 1 but a process of the host: use this as /tmp).
     """
 
@@ -70,6 +73,7 @@ class Agent:
         if not agent_process.set_dumpable(False) and not self.switches:
             sys.exit("agent: cannot keep programs from reading its memory")
         self.memory = _Memory()
+        self.kernel = KernelMemory(config.get("settings", {}), usable=not folder)
         self.clock = GroupClock(usable=config["memory_cgroup"])
         self.cores = os.cpu_count() or 1
         self.family: Family | None = None
@@ -116,6 +120,7 @@ class Agent:
         captures = [Capture(limits["output_bytes"]) for _ in range(3)]
         started = time.monotonic()
         self.clock.start()
+        self.kernel.start()
         processes = self._fork(request, blobs, captures, limits, uids)
         for capture in captures:
             os.close(capture.writer)
@@ -172,7 +177,13 @@ class Agent:
         return agent_exec.bounds(limits, request, bounded) if "exec" in request else limits
 
     def _is_unharmed(self) -> bool:
-        """A program of our own user can give this process limits that hurt later programs."""
+        """Return False if a program left what hurts later ones.
+
+        That is a port that they may not bind, or, if it was of our own user, limits of this
+        process.
+        """
+        if self.kernel.closed_ports():
+            return False
         return self.switches or _own_limits() == self.own_limits
 
     def _fresh_users(self) -> list[int | None]:
@@ -244,7 +255,7 @@ class Agent:
     def _watch(
         self, processes: list[int], captures: list[Capture], limits: dict[str, Any], started: float
     ) -> str:
-        """Follow a run to its end: ``exit``, ``wall``, ``cpu`` or ``output``."""
+        """Follow a run to its end, and return that: see ``Reply.end``."""
         process = os.pidfd_open(processes[0])
         poll = select.poll()
         poll.register(process, select.POLLIN)
@@ -254,6 +265,7 @@ class Agent:
             poll.register(fd, select.POLLIN)
         deadline = started + limits["wall_s"]
         check = started + limits["cpu_s"] / self.cores
+        look = started + KERNEL_CHECK
         try:
             while True:
                 now = time.monotonic()
@@ -267,8 +279,13 @@ class Agent:
                     if left <= 0:
                         return "cpu"
                     check = now + max(SHORTEST_CHECK, left / self.cores)
+                if now >= look:
+                    excess = self.kernel.excess(limits["files"])
+                    if excess:
+                        return excess
+                    look = now + KERNEL_CHECK
                 exited = False
-                for fd, _ in poll.poll(max(1, (min(deadline, check) - now) * 1000)):
+                for fd, _ in poll.poll(max(1, (min(deadline, check, look) - now) * 1000)):
                     if fd == process:
                         exited = True
                     elif fd == self.host.reader:

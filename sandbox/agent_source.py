@@ -28,6 +28,7 @@ _MODULES = (  # each after those that it imports
     "agent_cleanup",
     "agent_exec",
     "agent_io",
+    "agent_kernel",
     "agent",
 )
 _LARGEST_ARGUMENT = 128 * 1024 - 1  # bytes: Linux's MAX_ARG_STRLEN, its final zero left out

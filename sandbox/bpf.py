@@ -9,6 +9,8 @@ from __future__ import annotations
 import platform
 import struct
 
+from .seccomp import ALLOWED_IF, ENOSYS, ENOTSUP, EPERM, NOT_SUPPORTED, PRETENDED, Condition
+
 # Name: number on x86_64 and on aarch64; None where the machine has no such call.
 _FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     # other processes
@@ -48,6 +50,7 @@ _FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "ioprio_get": (252, 31),
     "io_setup": (206, 0),
     # parts of the kernel that programs do not need
+    "seccomp": (317, 277),
     "bpf": (321, 280),
     "userfaultfd": (323, 282),
     "perf_event_open": (298, 241),
@@ -75,8 +78,23 @@ _FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
 }
-# Column above, the kernel's name for the machine, numbers of clone and socket.
-_MACHINES = {"x86_64": (0, 0xC000003E, 56, 41), "aarch64": (1, 0xC00000B7, 220, 198)}
+# Calls that pass with some arguments only, or never, as the list for Docker says.
+_NUMBERS: dict[str, tuple[int | None, int | None]] = {
+    "clone": (56, 220),
+    "fcntl": (72, 25),
+    "fcntl64": (None, None),
+    "socket": (41, 198),
+    "setsockopt": (54, 208),
+    "prctl": (157, 167),
+    "mmap": (9, 222),
+    "mmap2": (None, None),
+    "memfd_create": (319, 279),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+}
+# Column above, the kernel's name for the machine.
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # From here on numbers are alike on all machines, so those of harmless calls can be kept, and all
 # that a later kernel adds is left out.
 _NEWER = 424
@@ -96,13 +114,10 @@ _HARMLESS = {
     "mseal": 462,
 }
 _X32 = 0x40000000  # bit of a second set of numbers on x86_64
-_NEW_NAMESPACES = 0x7E020000
-_FAMILIES = (1, 2, 10, 16)  # unix, the two internets (which lead nowhere), netlink
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in the kernel's seccomp_data
-_ALLOW = 0x7FFF0000
-_EPERM, _ENOSYS, _EAFNOSUPPORT = 0x00050000 | 1, 0x00050000 | 38, 0x00050000 | 97
+_LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets in the kernel's seccomp_data
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 
 
 def filter_program(machine: str | None = None) -> bytes | None:
@@ -110,41 +125,48 @@ def filter_program(machine: str | None = None) -> bytes | None:
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
-    column, name, clone, socket = known
+    column, name = known
     code = [
         _step(_LOAD, _MACHINE),
         _step(_EQUAL, name, 1, 0),
-        _step(_RETURN, _ENOSYS),  # 32-bit calls have numbers of their own
+        _step(_RETURN, _ERRNO | ENOSYS),  # 32-bit calls have numbers of their own
         _step(_LOAD, _NUMBER),
         _step(_AT_LEAST, _X32, 0, 1),
-        _step(_RETURN, _ENOSYS),
+        _step(_RETURN, _ERRNO | ENOSYS),
         # clone3 too ends here, whose flags lie in memory; libc falls back to clone.
         _step(_AT_LEAST, _NEWER, 0, 2 * len(_HARMLESS) + 1),
     ]
     for harmless in _HARMLESS.values():
-        code += [_step(_EQUAL, harmless, 0, 1), _step(_RETURN, _ALLOW)]
-    code += [_step(_RETURN, _ENOSYS)]
+        code += _where(harmless, [_step(_RETURN, _ALLOW)])
+    code += [_step(_RETURN, _ERRNO | ENOSYS)]
     for numbers in _FORBIDDEN.values():
-        number = numbers[column]
-        if number is not None:
-            code += _refuse(number, _EPERM)
-    code += [
-        _step(_EQUAL, clone, 0, 4),
-        _step(_LOAD, _FIRST_ARGUMENT),
-        _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1),
-        _step(_RETURN, _EPERM),
-        _step(_RETURN, _ALLOW),
-        _step(_EQUAL, socket, 0, 2 * len(_FAMILIES) + 2),
-        _step(_LOAD, _FIRST_ARGUMENT),
-    ]
-    for family in _FAMILIES:
-        code += [_step(_EQUAL, family, 0, 1), _step(_RETURN, _ALLOW)]
-    code += [_step(_RETURN, _EAFNOSUPPORT), _step(_RETURN, _ALLOW)]
-    return b"".join(code)
+        code += _where(numbers[column], [_step(_RETURN, _ERRNO | EPERM)])
+    for call, numbers in _NUMBERS.items():
+        answer = ENOTSUP if call in NOT_SUPPORTED else EPERM
+        body = [
+            *_choices(ALLOWED_IF.get(call, []), _ALLOW),
+            *_choices(PRETENDED.get(call, []), _ERRNO),
+            _step(_RETURN, _ERRNO | answer),
+        ]
+        code += _where(numbers[column], body)
+    return b"".join([*code, _step(_RETURN, _ALLOW)])
 
 
-def _refuse(number: int, answer: int) -> list[bytes]:
-    return [_step(_EQUAL, number, 0, 1), _step(_RETURN, answer)]
+def _where(number: int | None, body: list[bytes]) -> list[bytes]:
+    """What is done for one call."""
+    return [] if number is None else [_step(_EQUAL, number, 0, len(body)), *body]
+
+
+def _choices(choices: list[list[Condition]], answer: int) -> list[bytes]:
+    """The answer where all conditions of one choice hold; else go on."""
+    code = []
+    for conditions in choices:
+        steps = [_step(_RETURN, answer)]
+        for index, mask, value in reversed(conditions):
+            load = [_step(_LOAD, _ARGUMENTS + 8 * index), _step(_AND, mask)]
+            steps = [*load, _step(_EQUAL, value, 0, len(steps)), *steps]
+        code += steps
+    return code
 
 
 def _step(operation: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

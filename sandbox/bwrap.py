@@ -26,10 +26,11 @@ from .cgroup import MemoryGroup, make_group, sweep_groups
 from .child import Child
 from .errors import SandboxUnavailable
 from .host_files import package_folders
-from .limits import Limits
+from .limits import NETWORK_SETTINGS, Limits
 from .slot import Origin, Slot, SlotBroken
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_HOSTS = b"127.0.0.1 localhost\n"
 _FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _SHM_MIB = 16
 _AGENT_MIB = 32
@@ -67,21 +68,24 @@ class BwrapBackend:
         Raises:
             SlotBroken: it did not come up.
         """
-        seccomp = _filter_file()
+        program = filter_program()
+        seccomp = None if program is None else _file(program)
+        hosts = _file(_HOSTS)
+        inherited = [hosts] if seccomp is None else [hosts, seccomp]
         group = make_group((self.limits.memory_mib + _AGENT_MIB) << 20)
         try:
             child = Child(
-                self.command(seccomp, group),
+                self.command(hosts, seccomp, group),
                 {"PATH": os.environ.get("PATH", os.defpath)},
-                inherited=() if seccomp is None else (seccomp,),
+                inherited=inherited,
             )
         except SlotBroken:
             if group is not None:
                 group.remove()
             raise
         finally:
-            if seccomp is not None:
-                os.close(seccomp)
+            for file in inherited:
+                os.close(file)
 
         def end() -> None:
             child.kill()
@@ -90,8 +94,8 @@ class BwrapBackend:
 
         return child.slot(Origin(self.name), end)
 
-    def command(self, seccomp: int | None = None, group: MemoryGroup | None = None) -> list[str]:
-        """The command line of one slot; ``seccomp`` is the descriptor of a filter."""
+    def command(self, hosts: int, seccomp: int | None, group: MemoryGroup | None) -> list[str]:
+        """The command line of one slot, with the descriptors of its /etc/hosts and its filter."""
         root = os.geteuid() == 0
         config = {
             # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
@@ -101,10 +105,13 @@ class BwrapBackend:
             "preload": list(self.preload),
             "site": False,
             "paths": [_PACKAGES] if self.packages else [],
+            "settings": NETWORK_SETTINGS,
         }
+        more = ["--perms", "0444", "--ro-bind-data", str(hosts), "/etc/hosts"]
+        more += [] if group is None else group.view()
         command = [
             *_namespaces(root),
-            *_view(self.limits.tmp_mib, self.packages, [] if group is None else group.view()),
+            *_view(self.limits.tmp_mib, self.packages, more),
             *([] if seccomp is None else ["--seccomp", str(seccomp)]),
             "--",
             *agent_command(os.path.realpath(sys.executable), config),
@@ -115,13 +122,10 @@ class BwrapBackend:
         """Nothing outlives the slots."""
 
 
-def _filter_file() -> int | None:
-    """The filter of system calls, as a file to inherit."""
-    program = filter_program()
-    if program is None:
-        return None
-    file = os.memfd_create("seccomp")
-    os.write(file, program)
+def _file(content: bytes) -> int:
+    """A file to inherit."""
+    file = os.memfd_create("bwrap")
+    os.write(file, content)
     os.lseek(file, 0, os.SEEK_SET)
     return file
 
@@ -164,8 +168,12 @@ def _view(
         view += ["--perms", "0755", "--dir", _PACKAGES]
     for name, path in sorted(packages.items()):
         view += ["--ro-bind", path, f"{_PACKAGES}/{name}"]
-    # A program is not root, so it writes no setting of the kernel; nor could it if it were.
+    # A program is not root, so it writes no setting of the kernel; nor could it if it were, but
+    # for those of its network, which the agent writes.
     view += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    view += ["--bind", "/proc/sys/net/ipv4", "/proc/sys/net/ipv4"]
+    # Instead of terminals, of which the machine has 3,072 for all its containers together.
+    view += ["--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"]
     for path, mib in ((_TMP, tmp_mib), ("/dev/shm", _SHM_MIB)):  # noqa: S108 - likewise
         view += ["--perms", "1777", "--size", str(mib << 20), "--tmpfs", path]
     view += [*more, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _TMP]

@@ -20,7 +20,7 @@ from .agent_source import agent_command
 from .client import is_alive, process_id
 from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
-from .limits import Limits
+from .limits import NETWORK_SETTINGS, Limits
 from .seccomp import docker_profile
 from .slot import Origin, Slot, SlotBroken
 
@@ -235,8 +235,11 @@ class DockerBackend:
             ipc_mode="private",
             shm_size=_SHM_MIB << 20,
             tmpfs={
-                "/tmp": f"rw,nosuid,nodev,size={limits.tmp_mib}m,nr_inodes=4096,mode=1777"  # noqa: S108
+                "/tmp": f"rw,nosuid,nodev,size={limits.tmp_mib}m,nr_inodes=4096,mode=1777",  # noqa: S108
+                # Instead of terminals, of which a machine has 3,072 for all containers together.
+                "/dev/pts": "ro,nr_inodes=1",
             },
+            sysctls=NETWORK_SETTINGS,
             log_config={"Type": "none", "Config": {}},
             ulimits=[{"Name": "core", "Soft": 0, "Hard": 0}],
             runtime=self.runtime,

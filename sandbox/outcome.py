@@ -40,6 +40,10 @@ def ended(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStatus, st
         return RunStatus.TIMEOUT, f"it used more than {limits.cpu_s:g} s of CPU time"
     if reply.end == "output":
         return RunStatus.OUTPUT_LIMIT, f"it wrote more than {limits.output_bytes} bytes"
+    if reply.end == "sockets":
+        return RunStatus.MEMORY, f"it had more than {limits.files} sockets"
+    if reply.end == "locks":
+        return RunStatus.MEMORY, "it had more than a thousand file locks"
     if code == 0:
         return RunStatus.OK, ""
     if reply.note == "memory":

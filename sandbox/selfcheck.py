@@ -43,15 +43,30 @@ print("no capabilities, and none to be had")
 """
 # Harmless even where they are let through: a namespace, a trace, a keyring, a filter, of its own.
 _CALLS = """
-import ctypes
+import ctypes, mmap, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
 calls = {"unshare": (NUMBERS[0], 0x10000000), "ptrace": (NUMBERS[1], 0, 0, 0, 0),
     "keyctl": (NUMBERS[2], 0, -3, 1), "io_uring": (425, 0, 0), "userfaultfd": (NUMBERS[3], 1)}
 refused = []
+def say(name, fine): refused.append(name) if fine else print("ALLOWED", name)
 for name, (number, *args) in calls.items():
     found = libc.syscall(number, *map(ctypes.c_long, args))
-    fine = found == -1 and ctypes.get_errno() in (1, 38)
-    refused.append(name) if fine else print("ALLOWED", name)
+    say(name, found == -1 and ctypes.get_errno() in (1, 38))
+for name, kind in (("AF_VSOCK", (40, 1)), ("AF_ALG", (38, 5)), ("ping", (2, 2, 1)),
+    ("netlink", (16, 2, 2)), ("terminals", None)):
+    try: os.close(os.open("/dev/ptmx", 2)) if kind is None else socket.socket(*kind).close()
+    except OSError: say(name, True)
+    else: say(name, False)
+if os.uname().machine == "x86_64":
+    # getpid by its 32-bit number, by "int 0x80", and by its x32 number; either may end the child.
+    page = mmap.mmap(-1, 4096, prot=7)
+    page.write(bytes.fromhex("53 b8 14000000 cd80 5b c3"))
+    place = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    gate = ctypes.CFUNCTYPE(ctypes.c_int)(place)
+    for name, call in (("32-bit", gate), ("x32", lambda: libc.syscall(1 << 30 | 39))):
+        child = os.fork()
+        if child == 0: os._exit(call() > 0)
+        say(name, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 1)
 print("refused:", ", ".join(refused))
 """
 _NETWORK = """
@@ -111,6 +126,12 @@ try:
 except OSError: pass
 print(made)
 """
+_SOCKETS = """
+import os, socket, time
+os.fork()
+held = [socket.socket() for i in range(200)]
+time.sleep(5)
+"""
 _LEAVE = """
 import os, sys, time
 open("/tmp/left", "w").write("secret")
@@ -131,7 +152,10 @@ _WHOLE_MEMORY = (
     "Use Docker; or run as root, or below systemd-run --user --scope -p Delegate=yes, so that a "
     "control group can be made; or set memory_mib times pids with that in mind."
 )
-_NO_FILTER = "There is no filter for this machine: use Docker, which has one for every machine."
+_NO_FILTER = (
+    "bubblewrap has a filter for x86_64 and aarch64 only: use Docker, which has one for every "
+    "machine. If this is Docker, run no untrusted program here, and report this."
+)
 
 
 def self_check(box: Box) -> list[Finding]:
@@ -187,6 +211,7 @@ def self_check(box: Box) -> list[Finding]:
         stopped("output", "while True: print('x' * 9999)", RunStatus.OUTPUT_LIMIT),
         stopped("memory, one process", f"x = b'x' * ({limits.memory_mib} << 21)", RunStatus.MEMORY),
         _whole_memory(box),
+        stopped("sockets", _SOCKETS, RunStatus.MEMORY),
         _processes(box, limits),
         _left_behind(box, limits),
     ]

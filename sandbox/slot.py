@@ -22,7 +22,7 @@ GRACE_S = 15.0
 _LARGEST_HEADER = 1 << 20
 _LARGEST_COUNT = 1 << 53
 _STDERR_KEPT = 4096  # bytes of what an agent says of its own failure
-_ENDS = frozenset({"exit", "wall", "cpu", "output", "memory"})
+_ENDS = frozenset({"exit", "wall", "cpu", "output", "sockets", "locks"})
 
 
 class SlotBroken(Exception):
@@ -73,7 +73,7 @@ class Reply:
     """How it ended: facts from the kernel, and what it wrote.
 
     Attributes:
-        end: ``exit``, or what ended it: ``wall``, ``cpu``, ``output`` or ``memory``.
+        end: ``exit``, or what ended it: ``wall``, ``cpu``, ``output``, ``sockets`` or ``locks``.
         exits: exit code of each process of the run (negative for a signal); ``None`` for one
             that the agent killed.
         note: what the program says of its own end; it can only harm itself by lying.

@@ -1,0 +1,75 @@
+"""Bounds on what a program makes the kernel keep that no control group of memory counts.
+
+For each socket that may be some 200 KiB: errors, time stamps, what waits to be accepted. File
+locks are 200 bytes each, and may be of any number.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+
+_STEP = 32 << 10  # KiB by which the kernel's memory grows before anybody looks at the locks
+_LOCKS = 1000
+
+
+class KernelMemory:
+    """Counts sockets and file locks of this sandbox.
+
+    Args:
+        settings: values of /proc/sys to write first, if this user may.
+        usable: nothing but the sandbox is in its network and pid namespaces.
+    """
+
+    def __init__(self, settings: dict[str, str], *, usable: bool) -> None:
+        for name, value in settings.items():
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/sys/{name.replace('.', '/')}", "w") as file,
+            ):
+                file.write(value)
+        self._sockets = _open("/proc/net/sockstat") if usable else None
+        self._memory = _open("/proc/meminfo") if usable else None
+        self.start()
+
+    def start(self) -> None:
+        """Begin a run."""
+        self._least = 1 << 60
+
+    def excess(self, sockets: int) -> str:
+        """Return ``sockets`` or ``locks`` if there are too many, else an empty string.
+
+        Args:
+            sockets: how many there may be, those included that no process has open.
+        """
+        if _number(self._sockets, b"used") > sockets:
+            return "sockets"
+        kept = _number(self._memory, b"SUnreclaim:")
+        self._least = min(self._least, kept)
+        if kept > self._least + _STEP:
+            self._least = kept
+            # Only now, since reading them holds up every lock of the machine.
+            with open("/proc/locks", "rb") as file:
+                own = (line for line in file if b"OFDLCK" not in line)  # the filter refuses those
+                if next(itertools.islice(own, _LOCKS, None), None):
+                    return "locks"
+        return ""
+
+    def closed_ports(self) -> int:
+        """Return the number of ports that stay taken for a minute after their connections."""
+        return _number(self._sockets, b" tw")
+
+
+def _open(path: str) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_RDONLY)
+    return None
+
+
+def _number(file: int | None, word: bytes) -> int:
+    """Return the number after a word of a file, or zero without either."""
+    found = b"" if file is None else os.pread(file, 4096, 0).partition(word)[2]
+    return int(found.split(None, 1)[0]) if found else 0

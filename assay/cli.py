@@ -181,9 +181,7 @@ def _root(
 def main() -> None:
     """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
     # A person wants the sentence, not the line of our code that it came from.
-    warnings.showwarning = lambda message, *_: say(f"warning: {message}", to=err)
-    # An exception of our own code may quote a model's reply.
-    sys.excepthook = lambda *error: say("".join(traceback.format_exception(*error)), to=err)
+    warnings.showwarning = lambda message, *_: say(f"warning: {one_line(str(message))}", to=err)
     try:
         code = app(standalone_mode=False)
         if code == 130:  # typer's own answer to Ctrl-C is silent
@@ -199,4 +197,8 @@ def main() -> None:
             raise
         say(f"error: {error}", to=err)
         code = 2
+    except Exception:
+        # It may quote a model's reply. Only now: typer sets a hook of its own.
+        sys.excepthook = lambda *error: say("".join(traceback.format_exception(*error)), to=err)
+        raise
     sys.exit(code if isinstance(code, int) else 0)

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .arguments import settings
-from .console import add_row, err, out, say
+from .console import add_row, cell, err, out, say
 from .envs import (
     AuditReport,
     Compared,
@@ -32,6 +31,7 @@ from .envs import (
 from .envs.data import read_jsonl
 from .naming import Named, make_to_judge, named
 from .rescore_cli import diff_runs
+from .verifiers.visible import one_line
 
 _NAME_HELP = (
     "An environment id (assay/GSM8K-v1), a verifier (Math), or module:attribute; "
@@ -158,13 +158,13 @@ def _show(report: AuditReport) -> None:
     table = Table("check", "finding", "cases", "what it holds, or why it was not checked")
     for finding in report.findings:
         cases = f"{finding.cases:,}" if finding.cases else ""
-        table.add_row(finding.check, _WORDS[finding.holds], cases, escape(_said(finding)))
+        table.add_row(finding.check, _WORDS[finding.holds], cases, cell(_said(finding)))
     out.print(table)
     for finding in report.findings:
         if finding.holds is False:
             say(f"\n{finding.check} fails for {finding.failed} of {finding.cases} cases, such as:")
             for failure in finding.failures[:3]:
-                say(f"  {failure}")
+                say(f"  {one_line(str(failure))}")
             say(f"  What to do: {finding.remedy}.")
     if report.note:
         say(f"\nNot tried: {report.note}.")
@@ -265,10 +265,11 @@ def _show_difference(rows: list[Compared], differing: list[Compared], most: int)
         add_row(table, a, b, f"{count:,}", f"{count / len(rows):.1%}")
     out.print(table)
     for row in differing[:most]:
-        say(f"\nrow {row.stored.row}, task {row.stored.task.id}: {shortened(row.stored.text, 90)}")
+        task, reply = one_line(row.stored.task.id), shortened(row.stored.text, 90)
+        say(f"\nrow {row.stored.row}, task {task}: {reply}")
         for letter, verdict in (("A", row.first), ("B", row.second)):
             score = "none" if verdict.score is None else f"{verdict.score:g}"
-            say(f"  {letter}: {score:5} {verdict.status.value}, {verdict.reason}")
+            say(f"  {letter}: {score:5} {verdict.status.value}, {one_line(verdict.reason)}")
     if len(differing) > most:
         say(f"\n... and {len(differing) - most} more: --show shows them, --json keeps them all")
     agree = len(rows) - len(differing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,6 +37,7 @@ from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .serve_cli import serve_command
 from .training_cli import PASSED_ON, presets_command, train
+from .verifiers.visible import one_line
 from .view_cli import view_command
 from .watch_cli import compare_command, report_command
 
@@ -143,8 +145,8 @@ def score_file(
         again = "--resume" if out_path else "--out FILE, then --resume,"
         say(
             f"{len(missing)} of {len(scored)} rows have no score, the first because: "
-            f"{missing[0].verdict.reason}\nMend that, then run again with {again} to judge just "
-            "those.",
+            f"{one_line(missing[0].verdict.reason)}\n"
+            f"Mend that, then run again with {again} to judge just those.",
             to=err,
         )
         raise typer.Exit(1)
@@ -179,7 +181,7 @@ def _root(
 def main() -> None:
     """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
     # A person wants the sentence, not the line of our code that it came from.
-    warnings.showwarning = lambda message, *_: err.print(f"warning: {message}", markup=False)
+    warnings.showwarning = lambda message, *_: say(f"warning: {one_line(str(message))}", to=err)
     try:
         code = app(standalone_mode=False)
         if code == 130:  # typer's own answer to Ctrl-C is silent
@@ -195,4 +197,8 @@ def main() -> None:
             raise
         say(f"error: {error}", to=err)
         code = 2
+    except Exception:
+        # It may quote a model's reply. Only now: typer sets a hook of its own.
+        sys.excepthook = lambda *error: say("".join(traceback.format_exception(*error)), to=err)
+        raise
     sys.exit(code if isinstance(code, int) else 0)

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import re
-
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from .verifiers.visible import visible
 
 out = Console()
 err = Console(stderr=True)
 
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def visible(text: str) -> str:
-    """A text that may be a model's, with escapes for what would move a terminal's cursor."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
 def say(text: str, *, to: Console = out) -> None:
-    """Print a text as it stands: no wrapped path, and brackets are no markup."""
+    """Print a text as it stands: no wrapped path, and brackets are no markup.
+
+    What a model or a program wrote goes through ``one_line`` first.
+    """
     to.print(visible(text), markup=False, highlight=False, soft_wrap=True)
 
 
+def cell(text: str) -> str:
+    """Return a cell that shows a text as it stands: names and reasons may hold brackets."""
+    return escape(visible(text))
+
+
 def add_row(table: Table, *cells: str) -> None:
-    """Add cells as they stand: names and reasons may hold brackets."""
-    table.add_row(*(escape(visible(cell)) for cell in cells))
+    """Add cells as they stand."""
+    table.add_row(*map(cell, cells))

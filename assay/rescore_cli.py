@@ -42,6 +42,7 @@ from .evaluation import (
     with_references_of,
 )
 from .naming import found_here, make_to_judge
+from .verifiers.visible import one_line
 
 
 def rescore_command(
@@ -230,11 +231,12 @@ def _show(found: Difference, most: int, a: str, b: str) -> None:
 
 def _show_pair(pair: Pair, a: str, b: str) -> None:
     told = shortened(pair.first.completion, 90)
-    say(f"\ntask {pair.task}, reply {pair.copy}: {told}")
+    say(f"\ntask {one_line(pair.task)}, reply {pair.copy}: {told}")
     width = max(len(a), len(b))
     for name, episode in ((a, pair.first), (b, pair.second)):
         score = "none" if episode.reward is None else f"{episode.reward:g}"
-        say(f"  {name:{width}}: {score:5} {episode.status.value}, {episode.verdict.reason}")
+        reason = one_line(episode.verdict.reason)
+        say(f"  {name:{width}}: {score:5} {episode.status.value}, {reason}")
 
 
 def _verdict(found: Difference, a: str, b: str) -> str:

@@ -34,6 +34,7 @@ from .sandbox import (
     survey,
 )
 from .sandbox.bench import BARE, bare, single, two_party
+from .verifiers.visible import one_line, visible
 
 sandbox_app = typer.Typer(
     help="Build the container image, check the isolation, measure its speed, run a file.",
@@ -259,14 +260,15 @@ def _read(file: Path, remedy: str) -> str:
 
 
 def _writable(text: str, stream: TextIO) -> str:
-    """What the stream's encoding lacks is escaped: a program may print any character."""
+    """Escape what the stream's encoding lacks, and what a terminal would obey."""
     encoding = stream.encoding or "utf-8"
+    text = visible(text) if stream.isatty() else text
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _ending(result: Result) -> str:
     code = "" if result.exit_code is None else f", exit code {result.exit_code}"
-    why = f": {result.reason}" if result.reason else ""
+    why = f": {one_line(result.reason)}" if result.reason else ""
     return (
         f"[{result.status.value}{code}{why}; {result.cpu_s:.2f} s CPU, {result.wall_s:.2f} s, "
         f"{result.memory_mib:.0f} MiB, in {result.backend}]"

@@ -15,6 +15,7 @@ from .arguments import settings
 from .console import err, say
 from .envs import make
 from .naming import found_here
+from .verifiers.visible import visible
 
 TOKEN = "ASSAY_SERVE_TOKEN"
 
@@ -113,10 +114,18 @@ def _limits(pairs: list[str], kind: type) -> dict[str, Any]:
     return found
 
 
+class _Visible(logging.Formatter):
+    """Escapes what a terminal would obey: a traceback may quote a client's reply."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record."""
+        return visible(super().format(record))
+
+
 def _log_to_stderr(*, access: bool) -> None:
     """Messages of the service as they are: access is JSON already."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_Visible("%(message)s"))
     for name in ("assay.service", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)

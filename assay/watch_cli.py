@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from .console import add_row, out, say
+from .console import add_row, cell, out, say
 
 
 def report_command(
@@ -59,14 +58,12 @@ def compare_command(
 
     Runs that differ only in their seed are one setting: their mean, from the lowest to the highest.
     """
-    from .grpo import compare_runs, visible, write_comparison
+    from .grpo import compare_runs, write_comparison
 
     if out_path.suffix not in (".html", ".png"):
         raise ValueError(f"--out must end in .html or .png, got {str(out_path)!r}")
     comparison = compare_runs(runs, metric=metric, levels=to or ())
-    table = Table(
-        "", *(escape(visible(setting.label)) for setting in comparison.settings), title="Runs"
-    )
+    table = Table("", *(cell(setting.label) for setting in comparison.settings), title="Runs")
     for row in comparison.rows:
         add_row(table, *row)
     out.print(table)
@@ -81,8 +78,6 @@ def sample_tables(
     Raises:
         ValueError: the run kept no samples up to there.
     """
-    from .grpo import visible
-
     rows = [row for row in samples if step is None or row["step"] <= step]
     groups = [(row["step"], group) for row in reversed(rows) for group in row["groups"]][:count]
     if not groups:
@@ -90,23 +85,21 @@ def sample_tables(
         raise ValueError(f"the run kept no samples{until}: there is nothing to print")
     tables = []
     for at, group in groups:
-        # A reply is untrusted text: nothing of it acts on the terminal.
-        prompt = visible(group["prompt"])
         table = Table(title=f"Step {at}, {group['kept_as']}", show_lines=True)
         table.add_column("reply", overflow="fold", ratio=1)
         for name in ("reward", "advantage", "tokens"):
             table.add_column(name, justify="right")
         table.add_column("why", overflow="fold", max_width=30)
-        add_row(table, f"PROMPT\n{prompt}", "", "", "", "")
+        add_row(table, f"PROMPT\n{group['prompt']}", "", "", "", "")
         for reply in group["replies"]:
             advantage = reply["advantage"]
             add_row(
                 table,
-                visible(reply["text"]),
+                reply["text"],
                 "none" if reply["reward"] is None else f"{reply['reward']:.3g}",
                 "-" if advantage is None else f"{advantage:+.2f}",
                 f"{reply['tokens']}{' cut' * reply['truncated']}",
-                visible(f"{reply['status']}: {reply['reason']}"),
+                f"{reply['status']}: {reply['reason']}",
             )
         tables.append(table)
     return tables

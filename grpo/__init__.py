@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
         f"assay.grpo needs {error.name}, which is not installed: pip install 'assay[train]'"
     ) from error
 
+from ..verifiers.visible import visible
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
@@ -97,7 +98,6 @@ from .watch.plot import plot_learning_curve
 from .watch.report import write_report
 from .watch.samples import sample_groups
 from .watch.trackers import Tracker
-from .watch.visible import visible
 
 __all__ = [
     "PRESETS",

@@ -83,8 +83,11 @@ def choose_backend(
     hosts: Sequence[str] | None = None,
     runtime: str | None = None,
     slots: int | None = None,
+    tools: bool = False,
 ) -> Backend:
     """The backend that was asked for; else Docker, else bubblewrap with one warning.
+
+    ``tools`` are for programs in other languages: a container has those of its image.
 
     Raises:
         SandboxUnavailable: it, or either, cannot be used.
@@ -93,7 +96,7 @@ def choose_backend(
     if wanted == "process":
         return ProcessBackend(limits, tuple(preload))
     if wanted == "bwrap":
-        return BwrapBackend(limits, tuple(preload))
+        return BwrapBackend(limits, tuple(preload), tools=tools)
     tag = image or DEFAULT_IMAGE
     if hosts is not None:
         return HostsBackend(tag, hosts, limits, tuple(preload), runtime=runtime, slots=slots)

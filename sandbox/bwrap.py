@@ -1,6 +1,7 @@
 """The embedded backend: the agent under bubblewrap, with no daemon and no image.
 
-A program sees the host's Python and system folders read-only, its own /tmp, and nothing else.
+A program sees the host's Python read-only, without the packages that are installed for it, its own
+/tmp, and nothing else. One in another language sees the host's compilers and commands as well.
 Where this user may make a control group, the kernel bounds a program's memory as a whole, as under
 Docker; elsewhere for each process by itself (RLIMIT_AS). Started by root, every run has its own
 user, as under Docker; started by anybody else, all runs of a slot share one, and only the checks
@@ -10,6 +11,7 @@ between runs keep them apart.
 from __future__ import annotations
 
 import functools
+import glob
 import os
 import platform
 import random
@@ -24,14 +26,31 @@ from .agent_source import agent_command
 from .bpf import filter_program
 from .cgroup import MemoryGroup, make_group, sweep_groups
 from .child import Child
-from .errors import SandboxUnavailable
-from .host_files import package_folders
+from .errors import ImageUnavailable, SandboxUnavailable
+from .host_files import (
+    Tree,
+    add_interpreter,
+    add_libraries,
+    left_out,
+    libraries_of,
+    package_folders,
+    python_folders,
+)
 from .limits import NETWORK_SETTINGS, Limits
 from .slot import Origin, Slot, SlotBroken
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+# Of /usr no more: people keep environments and sources there, and their tasks with the answers.
+_TOOLS = (
+    *("/etc/alternatives", "/etc/ld.so.cache", "/usr/local/go"),
+    *(
+        f"{above}/{name}"
+        for name in ("bin", "include", "lib", "lib32", "lib64", "libexec", "libx32", "sbin")
+        for above in ("", "/usr", "/usr/local")
+    ),
+    *("/usr/share", "/usr/local/share"),
+)
 _HOSTS = b"127.0.0.1 localhost\n"
-_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
+_PYTHON_PACKAGES = ("/usr/lib*/py*/*-packages", "/usr/local/lib*/py*/*-packages")
 _SHM_MIB = 16
 _AGENT_MIB = 32
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
@@ -45,17 +64,23 @@ class BwrapBackend:
         limits: each process's memory, the slot's processes and /tmp.
         preload: modules to import before any program runs. Of the packages installed here, those
             that hold these modules, and what they need, can be imported; no others.
+        tools: show the commands, compilers and libraries of this machine, for programs in other
+            languages.
 
     Raises:
+        ImageUnavailable: the modules are of this package, which holds answers.
         SandboxUnavailable: bubblewrap is not installed, or may not make namespaces here.
     """
 
     name = "bwrap"
     image = ""
 
-    def __init__(self, limits: Limits, preload: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, limits: Limits, preload: tuple[str, ...] = (), *, tools: bool = False
+    ) -> None:
         self.limits = limits
         self.preload = preload
+        self.tools = tools
         self.packages = package_folders(preload)
         fault = bwrap_fault()
         if fault is not None:
@@ -111,7 +136,7 @@ class BwrapBackend:
         more += [] if group is None else group.view()
         command = [
             *_namespaces(root),
-            *_view(self.limits.tmp_mib, self.packages, more),
+            *_view(self.limits.tmp_mib, self.packages, more, tools=self.tools),
             *([] if seccomp is None else ["--seccomp", str(seccomp)]),
             "--",
             *agent_command(os.path.realpath(sys.executable), config),
@@ -146,28 +171,29 @@ def _view(
     tmp_mib: int,
     packages: Mapping[str, str] = MappingProxyType({}),
     more: Sequence[str] = (),
+    *,
+    tools: bool = False,
 ) -> list[str]:
-    """The files a program sees: system and Python read-only, /tmp and /dev/shm its own."""
+    """Return what makes the files that a program sees: Python's read-only, /tmp its own."""
+    tree, folders, hidden = _shown(tuple(packages.values()), tools)
+    places = {**tree.files, **folders, **{f"{_PACKAGES}/{n}": p for n, p in packages.items()}}
+
+    def inside(path: str) -> bool:
+        return any(path.startswith(f"{folder}/") for folder in folders)
+
+    links = {path: target for path, target in tree.links.items() if not inside(path)}
+    places = {path: source for path, source in places.items() if not inside(path)}
     view: list[str] = []
-    for path in _SYSTEM:
-        if os.path.islink(path):
-            view += ["--symlink", os.readlink(path), path]
-        elif os.path.isdir(path):
-            view += ["--ro-bind", path, path]
-    view += ["--perms", "0755", "--dir", "/etc"]  # bwrap's own would be for its owner alone
-    for path in _FILES:
-        view += ["--ro-bind-try", path, path]
-    for prefix in sorted({os.path.realpath(p) for p in (sys.base_prefix, sys.base_exec_prefix)}):
-        if not prefix.startswith("/usr"):
-            # bwrap would make the folders above for the owner alone.
-            for folder in reversed(Path(prefix).parents):
-                view += ["--perms", "0755", "--dir", str(folder)]
-            view += ["--ro-bind", prefix, prefix]
-    if packages:
-        view += ["--perms", "0755", "--dir", os.path.dirname(_PACKAGES)]
-        view += ["--perms", "0755", "--dir", _PACKAGES]
-    for name, path in sorted(packages.items()):
-        view += ["--ro-bind", path, f"{_PACKAGES}/{name}"]
+    # bwrap would make the folders above for their owner alone.
+    above = {str(parent) for path in (*links, *places) for parent in Path(path).parents}
+    for folder in sorted(above - {"/"} | {"/etc"}):
+        view += ["--perms", "0755", "--dir", folder]
+    for path, target in links.items():
+        view += ["--symlink", target, path]
+    for path, source in places.items():
+        view += ["--ro-bind", source, path]
+    for folder in filter(inside, hidden):
+        view += ["--tmpfs", folder, "--remount-ro", folder]
     # A program is not root, so it writes no setting of the kernel; nor could it if it were, but
     # for those of its network, which the agent writes.
     view += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
@@ -183,6 +209,29 @@ def _view(
     return view
 
 
+@functools.cache
+def _shown(packages: tuple[str, ...], tools: bool) -> tuple[Tree, dict[str, str], set[str]]:
+    """Find the files, the whole folders, and the folders in these that stay hidden.
+
+    Raises:
+        ImageUnavailable: programs cannot be shown this Python.
+    """
+    tree = Tree()
+    add_interpreter(tree)
+    add_libraries(tree, [path for folder in packages for path in libraries_of(folder)])
+    folders = {folder: folder for folder in python_folders()}
+    hidden = set(left_out())
+    if tools:
+        for path in _TOOLS:
+            if os.path.islink(path):
+                tree.links[path] = os.readlink(path)
+            elif os.path.exists(path):
+                folders[path] = path
+        hidden |= {path for pattern in _PYTHON_PACKAGES for path in glob.glob(pattern)}
+        hidden.add(str(Path(__file__).resolve().parents[1]))  # our own, with its answers
+    return tree, folders, hidden
+
+
 def _counts_by_namespace() -> bool:
     """Since Linux 5.14 RLIMIT_NPROC counts a user's processes within the user namespace only."""
     major, minor = platform.release().split(".")[:2]
@@ -194,9 +243,12 @@ def bwrap_fault() -> str | None:
     """Why bubblewrap cannot be used here, or ``None`` where it can."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed: apt-get install bubblewrap"
-    command = [*_namespaces(os.geteuid() == 0), *_view(1), "--", "/bin/true"]
+    python = [os.path.realpath(sys.executable), "-I", "-S", "-c", ""]
     try:
+        command = [*_namespaces(os.geteuid() == 0), *_view(1), "--", *python]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except ImageUnavailable as error:
+        return str(error)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
     if done.returncode:

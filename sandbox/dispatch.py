@@ -15,6 +15,9 @@ BREAKS = 2
 ATTEMPTS = 6
 """Slots that a program gets where they end through no doing of its own."""
 
+_OUT_OF_MEMORY = Reply("memory", (None, None), "", 0.0, 0.0, 0.0, True, 0, True, (b"", b"", b""))
+"""Of a program that is too large to be run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -23,7 +26,7 @@ class Answer:
     Attributes:
         reply: what the last slot said; ``None`` where the program broke every slot it got.
         origin: that slot.
-        attempts: slots it took.
+        attempts: slots it took; 0 if it was too large for any.
         cause: how the last slot broke, where there is no reply.
     """
 
@@ -36,9 +39,16 @@ class Answer:
 def send(pool: Pool, request: Request) -> Answer:
     """Run a request, again on a fresh slot where one broke.
 
+    A program and its input lie in the memory that the program has. One that takes more than half
+    of it is not sent: a program's size is its own doing, its input's is the caller's.
+
     Raises:
         SandboxUnavailable: no slot can be had, or none lasts; nothing was judged.
+        ValueError: the input is too large.
     """
+    _check_input(request)
+    if len(request.code) > _most(request):
+        return Answer(_OUT_OF_MEMORY, Origin(pool.backend.name, pool.backend.image), 0)
     origin, cause = Origin(), ""
     breaks = 0
     for attempt in range(1, ATTEMPTS + 1):
@@ -64,6 +74,21 @@ def send(pool: Pool, request: Request) -> Answer:
     raise SandboxUnavailable(
         f"{ATTEMPTS} sandboxes in a row were lost under a program: {cause} (It was not judged.)"
     )
+
+
+def _most(request: Request) -> int:
+    """Bytes that a program, and its input, may have."""
+    return request.limits.memory_mib << 19
+
+
+def _check_input(request: Request) -> None:
+    size, memory_mib = len(request.data), request.limits.memory_mib
+    if size > _most(request):
+        raise ValueError(
+            f"the input (stdin, calls or tests) has {size / (1 << 20):.1f} MiB, more than half of "
+            f"memory_mib={memory_mib}, which holds it beside the program: give less, or "
+            f"Limits(memory_mib={-(-size >> 19)}) or more"
+        )
 
 
 def _must_work(pool: Pool, limits: Limits, cause: str) -> None:

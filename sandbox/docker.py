@@ -223,6 +223,9 @@ class DockerBackend:
         host = client.create_host_config(
             auto_remove=True,
             network_mode="none",
+            dns=["127.0.0.1"],  # else /etc/resolv.conf is the daemon's machine's
+            dns_search=["."],
+            dns_opt=["ndots:1"],
             read_only=True,
             cap_drop=["ALL"],
             cap_add=["SETUID", "SETGID", "KILL"],

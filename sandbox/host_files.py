@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = """
 __phello__ ensurepip idlelib lib2to3 site-packages dist-packages test tests tkinter turtledemo venv
-sitecustomize.py
+_tkinter sitecustomize localtime posix right
 """
+# C.UTF-8, which programs run under, and time zones. Neither tells the zone of this machine.
+_DATA = ("/usr/lib/locale/C.utf8", "/usr/share/zoneinfo")
+_OF_PROGRAMS = ("/tmp/", "/dev/", "/proc/", "/sys/")  # noqa: S108 - the sandbox's own
 _NEVER = (  # for people, for a network that is not there, or this machine's own settings
     "/etc/",
     "/usr/include/node/",
@@ -77,46 +81,105 @@ class Tree:
 
 
 def add_python(tree: Tree) -> None:
-    """This interpreter, its standard library, and what they load."""
+    """Add this interpreter, its standard library, data and locale, and what they load."""
+    for folder in python_folders():
+        for path in _files(folder)[0]:
+            tree.add(path)
+    add_interpreter(tree)
+
+
+def add_interpreter(tree: Tree) -> None:
+    """Add this interpreter, and the libraries that it and its standard library load.
+
+    Raises:
+        ImageUnavailable: it lies where programs have a file system of their own.
+    """
     python = os.path.realpath(sys.executable)
-    files = {python, *_standard_library(os.path.realpath(sysconfig.get_path("stdlib"))), *_locale()}
-    for path in [*files, *shared_libraries([python, *filter(is_library, files)])]:
-        tree.add(path)
+    stdlib = python_folders()[0]
+    for path in (python, stdlib):
+        if path.startswith(_OF_PROGRAMS):
+            raise ImageUnavailable(
+                f"programs cannot be shown {path}, since /{path.split('/')[1]} is their own: "
+                "run this under a Python that is installed elsewhere"
+            )
+    tree.add(python)
+    add_libraries(tree, [python, *filter(is_library, _files(stdlib)[0])])
     if "/usr/bin/python3" not in tree.files:
         tree.links["/usr/bin/python3"] = python
 
 
-def _standard_library(stdlib: str) -> set[str]:
-    """Sources, compiled files and extension modules. Compiled ones halve a slot's start."""
-    tag = sys.implementation.cache_tag
-    found = set()
-    for folder, inner, names in os.walk(stdlib):
-        inner[:] = [d for d in inner if d not in _LEFT_OUT.split() and not d.startswith("config-")]
+def python_folders() -> list[str]:
+    """Return the standard library's folder, then those of its data that this machine has."""
+    return [os.path.realpath(sysconfig.get_path("stdlib")), *filter(os.path.isdir, _DATA)]
+
+
+def left_out() -> list[str]:
+    """Return the folders of the standard library that are not shown, site-packages first of all."""
+    return _files(python_folders()[0])[1]
+
+
+@functools.cache
+def _files(folder: str) -> tuple[list[str], list[str]]:
+    """List what programs see of a folder of Python's, and the folders in it that they do not."""
+    tag = sys.implementation.cache_tag  # compiled files halve a slot's start
+    seen, unseen = [], []
+    for above, inner, names in os.walk(folder):
+        hidden = [d for d in inner if d in _LEFT_OUT.split() or d.startswith("config-")]
+        unseen += [os.path.join(above, name) for name in hidden]
+        inner[:] = [name for name in inner if name not in hidden]
         for name in names:
             wanted = name.endswith((".py", ".so", f".{tag}.pyc")) or ".so." in name
-            if wanted and name not in _LEFT_OUT.split():
-                found.add(os.path.join(folder, name))
-    return found
+            if (wanted or folder in _DATA) and name.partition(".")[0] not in _LEFT_OUT.split():
+                seen.append(os.path.join(above, name))
+    return seen, unseen
 
 
-def _locale() -> set[str]:
-    """C.UTF-8, which programs run under: without its files setlocale fails."""
-    found = os.walk("/usr/lib/locale/C.utf8")
-    return {os.path.join(folder, name) for folder, _, names in found for name in names}
+def libraries_of(folder: str) -> list[str]:
+    """List the shared libraries in a folder; of a file, itself if it is one."""
+    files = [os.path.join(above, name) for above, _, names in os.walk(folder) for name in names]
+    return list(filter(is_library, files or [folder]))
 
 
 def is_library(path: str) -> bool:
-    """A shared library, by its name."""
+    """Return whether a file is a shared library, by its name."""
     return re.search(r"\.so(\.|$)", path) is not None
 
 
-def shared_libraries(binaries: Iterable[str]) -> set[str]:
-    """Every library that these need, by the paths under which the loader looks for them."""
-    # These are our own interpreter's and packages' files: ldd runs their loader.
-    listed = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=False)
-    found = {w for w in listed.stdout.split() if w.startswith("/") and os.path.isfile(w)}
+def add_libraries(tree: Tree, binaries: Sequence[str]) -> None:
+    """Add every shared library that these need, except those among them.
+
+    The loader finds here what a cache or a variable of this machine names; a sandbox has neither,
+    so what is not beside the C library gets a link there.
+    """
+    own = {os.path.realpath(path) for path in binaries}
+    found = sorted(shared_libraries(binaries))
+    standard = next((os.path.dirname(path) for path in found if "/libc.so" in path), None)
+    for path in found:
+        if os.path.realpath(path) in own:
+            continue
+        tree.add(path)
+        if standard and not os.path.lexists(link := f"{standard}/{os.path.basename(path)}"):
+            tree.links[os.path.join(os.path.realpath(standard), os.path.basename(link))] = path
+
+
+def shared_libraries(binaries: Sequence[str]) -> set[str]:
+    """Return every library that these need, by the paths under which the loader looks for them."""
+    found: set[str] = set()
+    for start in range(0, len(binaries), 200):  # an environment variable holds 128 KiB
+        # What ldd does, for all of them at one time: the loader names what it would load, and
+        # ends. These are our own interpreter's and packages' files.
+        preload = " ".join(binaries[start : start + 200])
+        listed = subprocess.run(
+            [os.path.realpath(sys.executable), "-c", ""],
+            env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1", "LD_PRELOAD": preload},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found |= {w for w in listed.stdout.split() if w.startswith("/") and os.path.isfile(w)}
+    found = {os.path.normpath(path) for path in found}
     for folder in {os.path.dirname(path) for path in found}:
-        # Loaded only when a thread is cancelled or C++ comes along, so ldd does not say.
+        # Loaded only when a thread is cancelled or C++ comes along, so the loader does not say.
         for name in ("libgcc_s.so.1", "libstdc++.so.6"):
             if os.path.isfile(path := os.path.join(folder, name)):
                 found.add(path)
@@ -133,7 +196,8 @@ def distributions(wanted: Sequence[str]) -> list[Distribution]:
         wanted: ``NAME`` or ``NAME==VERSION``.
 
     Raises:
-        ImageUnavailable: some are not installed, or have another version.
+        ImageUnavailable: some are not installed, or have another version; or this package is
+            among them.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -146,6 +210,11 @@ def distributions(wanted: Sequence[str]) -> list[Distribution]:
         key = re.sub(r"[-_.]+", "-", name).lower()
         if key in found:
             continue
+        if key == "assay":
+            raise ImageUnavailable(
+                "programs cannot be shown assay, which holds the answers to its own tasks: leave "
+                f"it, and what needs it, out of {' '.join(wanted)}"
+            )
         try:
             installed = distribution(name)
         except PackageNotFoundError:
@@ -191,15 +260,12 @@ def add_distributions(tree: Tree, wanted: Sequence[str]) -> None:
         ImageUnavailable: some are not installed here.
     """
     target = _site_packages()
-    own: dict[str, str] = {}
+    libraries = []
     for distribution in distributions(wanted):
         for place, path in distribution_files(distribution).items():
             tree.files[os.path.join(target, place)] = path
-            own[path] = place
-    libraries = list(filter(is_library, own))
-    for path in shared_libraries(libraries) if libraries else ():
-        if os.path.realpath(path) not in own:
-            tree.add(path)
+            libraries += [path] if is_library(path) else []
+    add_libraries(tree, libraries)
 
 
 def _site_packages() -> str:
@@ -213,9 +279,10 @@ def _site_packages() -> str:
 
 
 def package_folders(modules: Sequence[str]) -> dict[str, str]:
-    """What makes these modules importable: names in a folder on the path, and where they are.
+    """Map names in a folder on the path to what makes these modules importable.
 
     Modules of the standard library, and those that are not installed, need and get nothing.
+    Of a namespace package only the parts of the modules' own distributions are among them.
     """
     wanted = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
     if not wanted:
@@ -226,10 +293,13 @@ def package_folders(modules: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for installed in distributions([name for m in sorted(wanted) for name in owners.get(m, ())]):
         for place in distribution_files(installed):
-            first = place.partition("/")[0]
+            first, *inner = place.split("/")
             if first == "__pycache__":  # of everybody's modules
                 continue
-            found[first] = os.path.realpath(str(installed.locate_file(first)))
+            folder = str(installed.locate_file(first))
+            if inner and "." not in first and not os.path.isfile(f"{folder}/__init__.py"):
+                first, folder = f"{first}/{inner[0]}", f"{folder}/{inner[0]}"
+            found[first] = os.path.realpath(folder)
     return found
 
 

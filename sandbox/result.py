@@ -38,7 +38,8 @@ class Result:
         wall_s: wall-clock seconds it took.
         memory_mib: peak resident memory of its largest process, MiB.
         strays: processes it left behind, all killed.
-        attempts: runs it took to get this result; more than one after a fault of the sandbox.
+        attempts: runs it took to get this result; more than one after a fault of the sandbox,
+            none if the program's text is larger than half of its memory.
         backend: ``docker`` or ``bwrap``, or ``process (UNSAFE)``.
         image: digest of the image it ran in; empty under bwrap, which shows the host's Python.
         host: the daemon's address where the box has several; else empty.

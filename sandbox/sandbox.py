@@ -107,7 +107,7 @@ class Sandbox(Batches):
             "runtime": runtime,
         }
         self._pool: Pool | None = None
-        self._compile_pools: dict[Limits, Pool] = {}
+        self._tool_pools: dict[Limits, Pool] = {}
         self._compiler = Compiler()
         self._closed = False
 
@@ -156,7 +156,8 @@ class Sandbox(Batches):
             SandboxUnavailable: no sandbox can be had; nothing was judged.
             ImageUnavailable: the image asked for is missing.
             LanguageUnavailable: the image lacks what the language needs.
-            ValueError: the limits ask for more than the sandbox has, or no such language.
+            ValueError: the limits ask for more than the sandbox has, the input takes more than
+                half of the memory, or there is no such language.
         """
         bounds = self._bounds(limits)
         tongue = find_language(language)
@@ -167,7 +168,7 @@ class Sandbox(Batches):
                 tongue,
                 bounds,
                 self._compiler,
-                self._compile_slots,
+                self._tool_slots,
                 self._ask,
             )
         answer = self._send("program", encoded(code), encoded(stdin), bounds)
@@ -360,9 +361,9 @@ class Sandbox(Batches):
     def close(self) -> None:
         """End all slots. Calling it twice does no harm."""
         with self._lock:
-            pools = [*self._compile_pools.values(), *([self._pool] if self._pool else [])]
+            pools = [*self._tool_pools.values(), *([self._pool] if self._pool else [])]
             self._pool, self._closed = None, True
-            self._compile_pools.clear()
+            self._tool_pools.clear()
         self._end_threads()
         for pool in pools:
             pool.close()
@@ -372,7 +373,7 @@ class Sandbox(Batches):
         threads = getattr(self, "_awaited", None)
         if threads is not None:
             threads.close()
-        for pool in [*getattr(self, "_compile_pools", {}).values(), getattr(self, "_pool", None)]:
+        for pool in [*getattr(self, "_tool_pools", {}).values(), getattr(self, "_pool", None)]:
             if pool is not None:
                 pool.drop()
 
@@ -404,23 +405,26 @@ class Sandbox(Batches):
 
     def _ask(self, request: Request) -> Answer:
         less = request.limits.memory_mib < self.limits.memory_mib
-        return send(self._slots(), replace(request, less_memory=less))
+        pool = self._slots()
+        if pool.backend.name == "bwrap":  # where slots for Python show no other language
+            pool = self._tool_slots(self.limits)
+        return send(pool, replace(request, less_memory=less))
 
-    def _compile_slots(self, limits: Limits) -> Pool:
-        """Slots with a compiler's limits: a container has its memory for life."""
+    def _tool_slots(self, limits: Limits) -> Pool:
+        """Return slots for compilers and scripts: a slot has its memory and its view for life."""
         beside = self._slots().backend
         image, wanted, _ = self._wanted
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
-            if limits not in self._compile_pools:
+            if limits not in self._tool_pools:
                 # The same image, whatever its tag may mean by now; never another backend.
                 same = wanted or ("bwrap" if beside.name == "bwrap" else "docker")
                 if self._where["hosts"] is None:
                     image = beside.image or image
-                backend = choose_backend(image, same, limits, (), **self._where)
-                self._compile_pools[limits] = Pool(backend, self.slots, idle_s=self.idle_s)
-            return self._compile_pools[limits]
+                backend = choose_backend(image, same, limits, (), **self._where, tools=True)
+                self._tool_pools[limits] = Pool(backend, self.slots, idle_s=self.idle_s)
+            return self._tool_pools[limits]
 
     def _slots(self) -> Pool:
         with self._lock:

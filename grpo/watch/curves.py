@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from ...verifiers.visible import visible
 from .history import Series
-from .visible import visible
 
 _INK = "#010203"  # becomes the page's own text colour, whatever that is
 _POINTS = 600  # of a curve: more cannot be seen

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from .visible import visible
+from ...verifiers.visible import visible
 
 # Even if a reply found a way to be markup, the browser would run and fetch nothing for it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...envs import Episode, EpisodeGroup
+from ...verifiers.visible import shortened
 from ..sampling.random_numbers import derive_seed
 from .metrics import deviation
-from .visible import shortened
 
 LONGEST = 2000
 """Characters kept of a prompt and of a reply."""

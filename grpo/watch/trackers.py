@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from ...verifiers.visible import visible
 from .about import read_about
 from .lines import WatchWarning
-from .visible import visible
 
 _WAITING = 10_000  # rows; some MiB at most
 _CLOSING_S = 30.0

@@ -37,6 +37,7 @@ DOUBLE = {
 MADE = Language(
     "made", "main.sh", command=("cat", "program"), compile=("bash", "main.sh"), fences=("x",)
 )
+SCRIPT = Language("script", "main.py", command=("python3", "main.py"))
 SHELL = replace(MADE, name="shell", command=("bash", "program"))
 RANDOM = "head -c 16 /dev/urandom | od -An -tx1 > program"
 
@@ -74,9 +75,10 @@ def _clean_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
         told = box.run(
             "import os\n"
             "print(len([p for p in os.listdir('/proc') if p.isdigit()]), os.listdir('/tmp'),"
-            " os.listdir('/dev/shm'), sorted(os.listdir('/proc/self/fd')))"
+            " os.listdir('/dev/shm'), sorted(os.listdir('/proc/self/fd')))",
+            language=SCRIPT,  # of the slots that other languages have
         )
-        assert (told.stdout, told.attempts) == ("2 [] [] ['0', '1', '2', '3', '4']\n", 1), told
+        assert (told.stdout, told.attempts) == ("2 ['main.py'] [] ['0', '1', '2', '3']\n", 1), told
 
 
 # -- running -----------------------------------------------------------------------------------

@@ -53,6 +53,48 @@ def test_text_is_utf8_and_other_bytes_are_escaped(box: Sandbox) -> None:
     assert (result.stdout, result.stderr) == ("日本ü\n", "\\xff")
 
 
+INPUTS = {
+    "stdin": lambda box, text: box.run("print(1)", text),
+    "stdin of a script": lambda box, text: box.run("echo 1", text, language="bash"),
+    "stdin of a case": lambda box, text: box.check_stdio("print(1)", [(text, "1")]),
+    "arguments": lambda box, text: box.check_calls("def f(x): return 1", "f", [((text,), 1)]),
+    "tests": lambda box, text: box.check_tests("def f(): return 1", f"assert f() == 1 #{text}"),
+}
+PROGRAMS = {
+    "program": lambda box, text: box.run(text),
+    "script": lambda box, text: box.run(text, language="bash"),
+    "program with cases": lambda box, text: box.check_stdio(text, [("", "1")]),
+    "program with a function": lambda box, text: box.check_calls(text, "f", [((), 1)]),
+    "program with tests": lambda box, text: box.check_tests(text, "assert f() == 1"),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_an_input_that_fills_the_memory_is_refused_and_no_programs_fault(make_box, name) -> None:
+    with make_box(slots=1, limits=Limits(memory_mib=64)) as own:
+        with pytest.raises(
+            ValueError,
+            match=r"has \d+\.\d MiB, more than half of memory_mib=64.*Limits\(memory_mib=",
+        ):
+            INPUTS[name](own, "x" * (200 << 20))
+        assert own.run("print(1)").attempts == 1  # no slot was lost
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_that_fills_its_memory_by_its_text_is_at_fault(make_box, name) -> None:
+    with make_box(slots=1, limits=Limits(memory_mib=64)) as own:
+        found = PROGRAMS[name](own, "#" * (200 << 20))
+        assert (found.status, "64 MiB" in found.reason) == (RunStatus.MEMORY, True), found
+        assert own.run("print(1)").attempts == 1
+
+
+def test_an_input_of_half_the_memory_is_read(make_box) -> None:
+    code = "import sys\nprint(sum(len(line) for line in sys.stdin))"
+    with make_box(slots=1, limits=Limits(memory_mib=64)) as own:
+        result = own.run(code, "123456789abcdef\n" * (32 << 16))
+        assert (result.status, result.stdout) == (RunStatus.OK, f"{32 << 20}\n"), result
+
+
 def test_large_input_and_output_come_through(box: Sandbox) -> None:
     text = "0123456789" * 200_000
     limits = Limits(output_bytes=4 << 20, memory_mib=128)

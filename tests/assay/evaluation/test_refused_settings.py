@@ -99,7 +99,7 @@ def test_replies_that_are_no_text_or_odd_text(run, tmp_path) -> None:
 
 def test_what_would_move_the_cursor_is_printed_as_an_escape(capsys) -> None:
     say("a reason \x1b[2J\u202e \ud800 [b] xy\n")
-    assert capsys.readouterr().out == "a reason \\u001b[2J\\u202e \\ud800 [b] xy\n\n"
+    assert capsys.readouterr().out == "a reason \\x1b[2J\\u202e \\ud800 [b] xy\n\n"
 
 
 def test_a_bound_method_and_a_partial_answer_one_conversation(run, tmp_path) -> None:

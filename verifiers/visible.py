@@ -16,6 +16,11 @@ def visible(text: str) -> str:
     return _ODD.sub(lambda m: _escape(ord(m[0])), text.replace("\r\n", "\n"))
 
 
+def one_line(text: str) -> str:
+    r"""Show a text on one line, its newlines as ``\n``: it cannot pass for a line of another's."""
+    return visible(text).replace("\n", "\\n")
+
+
 def shortened(text: str, most: int) -> str:
     """At most about ``most`` characters: the beginning and the end, and how many are left out."""
     if len(text) <= most:

@@ -358,7 +358,7 @@ def test_solutions_of_ones_own_rows_are_checked_too() -> None:
             rubric=Math(),
             solution=solution,
         )
-    with pytest.raises(DataError, match="row 3 .*its own solution fails"):
+    with pytest.raises(DataError, match=r"row 3 .*its own solution fails"):
         make("test/Solved-v0", check_solutions=True)
     with pytest.raises(DataError, match="no row has a solution"):
         make("test/Unsolved-v0", check_solutions=True)

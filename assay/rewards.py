@@ -16,7 +16,7 @@ from .envs.trl_messages import reply_of
 from .envs.trl_reward import verdict_metrics
 from .sandbox import problem_from_row
 from .verifiers import Code, Math, Status, Verdict, Verifier
-from .verifiers.extract import final_answer
+from .verifiers.text.extract import final_answer
 
 Completions = Sequence[str | Sequence[Mapping[str, Any]]]
 Log = Callable[..., None]

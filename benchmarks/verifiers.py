@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.verifiers import Math
-from assay.verifiers.extract import DEFAULT_RULES
+from assay.verifiers.text.extract import DEFAULT_RULES
 
 Row = dict[str, Any]
 Pair = tuple[str, str]  # reply, gold

@@ -89,8 +89,9 @@ def register_rows(
     r"""Register rows with a prompt that has slots for their columns.
 
     The environment takes ``split``, ``seed`` (0 keeps the order of the rows), ``data``, other
-    rows of the same columns, and ``on_bad_rows``: with ``"skip"`` rows that cannot be used are
-    left out, with a warning that lists them. Files are read when it is made, not here.
+    rows of the same columns, ``on_bad_rows``: with ``"skip"`` rows that cannot be used are
+    left out, with a warning that lists them, and ``check_solutions``: a row whose own solution
+    fails cannot be used. Files are read when it is made, not here.
 
     Args:
         id: ``namespace/Name-vN``.
@@ -169,10 +170,14 @@ def _over_rows(
         seed: int = 0,
         data: str | Path | None = None,
         on_bad_rows: OnBadRows = "raise",
+        check_solutions: bool = False,
         render_mode: str | None = None,
     ) -> TextEnv:
         table = rows if data is None else data
-        source = read_table(name, table, to_task, split, seed, rule, judge, on_bad_rows)
+        source = read_table(
+            name, table, to_task, split, seed, rule, judge, on_bad_rows,
+            check_solutions=check_solutions,
+        )  # fmt: skip
         return TextEnv(source, judge, name=name, checked=True, render_mode=render_mode)
 
     return build

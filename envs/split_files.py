@@ -14,11 +14,20 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".parquet")
 """Suffixes of the files that are read as data."""
 
 _KINDS = {
-    "train": ("train", "training"),
-    "test": ("test", "tests", "testing", "eval", "evaluation", "heldout", "holdout"),
-    "validation": ("validation", "valid", "val", "dev"),
+    "train": re.compile(r"(?:.*[^s])?train(?:ing)?"),
+    "test": re.compile(
+        r"(?!.*(?:con|pro|at|de|la|grea|fas|shor|ligh|brigh|tigh|sof|smar|swee|quie|hot|nea|fit)test)"
+        r"(?:.*test(?:s|ing|mini)?|(?!retri|medi|prim).*(?:eval|evaluation)s?|h[eo]ldout"
+        r"|(?!work).*bench(?:marks?)?)"
+    ),
+    "validation": re.compile(r"(?!in).*validation|valid|(?:k|mini)?(?:val|dev)"),
 }
-_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words}
+"""What the words of a name say; the last one of a compound decides, as in ``mathtest``."""
+_BENCHMARK = re.compile(
+    r"math500(?![\dk])|(?:aime|amc|hmmt)(?:20)?2[3-9](?!\d)|minervamath|humaneval|mbppplus|"
+    r"gpqa|ifeval|simpleqa|mmlupro"
+)
+"""Data sets that have no rows to train on, by their names without signs."""
 _HELD_OUT = re.compile(r"h(e|o)ld[-_ ]out")
 _CAPITAL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SET = re.compile(r"(?:set|split|data)\Z")
@@ -27,16 +36,25 @@ _SET = re.compile(r"(?:set|split|data)\Z")
 def split_kind(name: str) -> str:
     """Return ``train``, ``test`` or ``validation`` if a name says which, or else an empty string.
 
-    A name that says several, such as ``train_and_test``, is none of them.
+    A name that says several, such as ``train_and_test``, is none of them. The name of a data set
+    that is for evaluation alone, such as MATH-500, says ``test``.
 
     Example:
         >>> split_kind("GSM8KTest.jsonl"), split_kind("devset-00000-of-00002"), split_kind("rows")
         ('test', 'validation', '')
+        >>> split_kind("gsm8ktest"), split_kind("aime_2024"), split_kind("latest")
+        ('test', 'test', '')
     """
     parted = _CAPITAL.sub("_", name).lower()
-    words = (_SET.sub("", word) for word in re.split(r"[^a-z]+", _HELD_OUT.sub("heldout", parted)))
-    kinds = {_KIND_OF[word] for word in words if word in _KIND_OF}
+    words = [_SET.sub("", word) for word in re.split(r"[^a-z]+", _HELD_OUT.sub("heldout", parted))]
+    kinds = {kind for kind, said in _KINDS.items() if any(map(said.fullmatch, words))}
+    if _BENCHMARK.search(_joined(name)):
+        kinds.add("test")
     return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _joined(name: str) -> str:
+    return re.sub(r"[^a-z\d]", "", name.lower())
 
 
 def is_for_evaluation(split: str) -> bool:
@@ -226,7 +244,8 @@ def _splits_in(folder: Path, config: str) -> list[str]:
 
 def _folder_split(folder: Path) -> str:
     """The split of a folder that is named for one, and for nothing else."""
-    return _KIND_OF.get(folder.name.lower(), "")
+    name = folder.name.lower()
+    return split_kind(name) if name.isalpha() or _BENCHMARK.fullmatch(_joined(name)) else ""
 
 
 def _saved_splits(folder: Path) -> list[str]:

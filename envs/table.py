@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from ..verifiers import Verifier
+from ..verifiers import Status, Verifier
 from .bad_rows import BadRows, OnBadRows
 from .data import REMEDY, DataError, Row, placed_rows
 from .data_error import SplitError
@@ -116,6 +116,8 @@ def read_table(
     rule: Parting,
     judge: Verifier,
     on_bad_rows: OnBadRows = "raise",
+    *,
+    check_solutions: bool = False,
 ) -> Source:
     """Return the tasks of one split.
 
@@ -133,6 +135,7 @@ def read_table(
         judge: what judges replies, and so says which references can be used.
         on_bad_rows: ``"raise"`` to refuse a table with rows that cannot be used, ``"skip"`` to
             leave these out, with a warning that lists them.
+        check_solutions: judge the solution of each task; a row whose own one fails is bad.
 
     Raises:
         DataError: the rows cannot be read, or one makes no task.
@@ -159,6 +162,8 @@ def read_table(
     of_split = [each for each in tasks if whole or _split_of(each[2], rule) == split]
     of_split = bad.keep(of_split, refuse_twice())
     of_split = bad.keep(of_split, refuse_reference(judge))
+    if check_solutions:
+        of_split = bad.keep(of_split, refuse_solution(judge, [task for *_, task in of_split]))
     left_out = bad.close(name, total)
     if not of_split:
         raise SplitError(
@@ -225,6 +230,33 @@ def refuse_reference(judge: Verifier) -> Callable[[int, str, Task], Task]:
         fault = judge.check_reference(task.reference)
         if fault is not None:
             raise DataError(f"{place} ({task.id}): {fault}. {REMEDY}")
+        return task
+
+    return check
+
+
+def refuse_solution(judge: Verifier, tasks: Sequence[Task]) -> Callable[[int, str, Task], Task]:
+    """Return a check that refuses a task whose own solution earns less than full marks.
+
+    Raises:
+        DataError: no task has a solution, or one cannot be judged.
+    """
+    known = [task for task in tasks if task.solution is not None]
+    if tasks and not known:
+        raise DataError("no row has a solution that could be checked: leave out check_solutions")
+    replies = [task.solution or "" for task in known]
+    verdicts = judge.verify_many(replies, [task.reference for task in known])
+    failing: dict[str, str] = {}
+    for task, verdict in zip(known, verdicts, strict=True):
+        said = f"{verdict.status}: {verdict.reason}"
+        if verdict.score is None and verdict.status is not Status.BAD_GOLD:
+            raise DataError(f"the solution of {task.id} cannot be judged ({said})")
+        if verdict.score != judge.score_range[1]:
+            failing[task.id] = f"its own solution fails, and so may every reply ({said}). {REMEDY}"
+
+    def check(_: int, place: str, task: Task) -> Task:
+        if task.id in failing:
+            raise DataError(f"{place} ({task.id}): {failing[task.id]}")
         return task
 
     return check

@@ -18,7 +18,7 @@ def given_as(answer: str, rules: Sequence[str] | None) -> str:
 
     Args:
         answer: bare.
-        rules: names, as for :func:`~assay.verifiers.extract.final_answer`; ``None`` for none.
+        rules: names, as for :func:`~assay.verifiers.text.extract.final_answer`; ``None`` for none.
 
     Example:
         >>> given_as("42", ("boxed", "hash"))

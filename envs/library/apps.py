@@ -42,6 +42,7 @@ class APPS(DataEnv):
         partial: pay the share of cases passed, instead of all or nothing.
         sandbox: where programs run; ``None`` opens one on first use.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
+        check_solutions: run each row's own solution, and take a row whose solution fails for bad.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -61,11 +62,19 @@ class APPS(DataEnv):
         partial: bool = False,
         sandbox: Sandbox | None = None,
         on_bad_rows: OnBadRows = "raise",
+        check_solutions: bool = False,
         render_mode: str | None = None,
     ) -> None:
         self.difficulty = difficulty
         rubric = Rubric({"accuracy": Code(sandbox, partial=partial)})
-        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
+        super().__init__(
+            data,
+            split,
+            rubric,
+            on_bad_rows=on_bad_rows,
+            check_solutions=check_solutions,
+            render_mode=render_mode,
+        )
 
     def wants(self, row: Row) -> bool:
         """Rows of the difficulty that is asked for."""

@@ -16,7 +16,7 @@ from ..data_error import SplitError
 from ..source import Rows
 from ..split_files import find_split, is_for_evaluation
 from ..splits import SAMPLE
-from ..table import refuse_reference, refuse_twice
+from ..table import refuse_reference, refuse_solution, refuse_twice
 from ..task import Task
 from ..text_env import TextEnv
 
@@ -35,6 +35,8 @@ class DataEnv(TextEnv):
         rubric: what judges replies, or a function from the rows to it.
         on_bad_rows: ``"raise"`` to refuse data with rows that cannot be used, ``"skip"`` to leave
             these out: a warning lists them, and ``bad_rows`` has them all.
+        check_solutions: judge the solution of each row; one whose own solution fails cannot be
+            used.
         render_mode: ``"ansi"`` or ``None``.
 
     Attributes:
@@ -61,6 +63,7 @@ class DataEnv(TextEnv):
         rubric: Verifier | Callable[[Sequence[Row]], Verifier],
         *,
         on_bad_rows: OnBadRows = "raise",
+        check_solutions: bool = False,
         render_mode: str | None = None,
     ) -> None:
         bad = BadRows(on_bad_rows)
@@ -91,6 +94,8 @@ class DataEnv(TextEnv):
         found = bad.keep(wanted, self._task)
         found = bad.keep(found, refuse_twice())
         found = bad.keep(found, refuse_reference(judge))
+        if check_solutions:
+            found = bad.keep(found, refuse_solution(judge, [task for *_, task in found]))
         left_out = bad.close(str(self.data), total)
         if not found:
             raise DataError(f"{self.data}: none of the rows that were asked for can be used")

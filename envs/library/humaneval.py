@@ -26,6 +26,7 @@ class HumanEval(DataEnv):
         data: rows in the public layout: a file, a folder or a hub name; by default, the sample.
         sandbox: where programs run; ``None`` opens one on first use.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
+        check_solutions: run each row's own solution, and take a row whose solution fails for bad.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -42,10 +43,18 @@ class HumanEval(DataEnv):
         *,
         sandbox: Sandbox | None = None,
         on_bad_rows: OnBadRows = "raise",
+        check_solutions: bool = False,
         render_mode: str | None = None,
     ) -> None:
         rubric = Rubric({"accuracy": Code(sandbox)})
-        super().__init__(data, "test", rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
+        super().__init__(
+            data,
+            "test",
+            rubric,
+            on_bad_rows=on_bad_rows,
+            check_solutions=check_solutions,
+            render_mode=render_mode,
+        )
 
     def task_of(self, row: Row, number: int) -> Task:
         """The prompt is the beginning of the program."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...verifiers.extract import boxes
+from ...verifiers.text.boxes import boxes
 from ..data import Row, Types
 
 FIELDS: dict[str, Types] = {

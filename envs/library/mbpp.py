@@ -35,6 +35,7 @@ class MBPP(DataEnv):
         split: the split to read; ``None`` for the only one that the data has.
         sandbox: where programs run; ``None`` opens one on first use.
         on_bad_rows: ``"skip"`` to leave out rows that cannot be used, and list them.
+        check_solutions: run each row's own solution, and take a row whose solution fails for bad.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -52,10 +53,18 @@ class MBPP(DataEnv):
         *,
         sandbox: Sandbox | None = None,
         on_bad_rows: OnBadRows = "raise",
+        check_solutions: bool = False,
         render_mode: str | None = None,
     ) -> None:
         rubric = Rubric({"accuracy": Code(sandbox)})
-        super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
+        super().__init__(
+            data,
+            split,
+            rubric,
+            on_bad_rows=on_bad_rows,
+            check_solutions=check_solutions,
+            render_mode=render_mode,
+        )
 
     def name_of(self, row: Row) -> str:
         """As ``MBPP/11``."""

@@ -309,3 +309,63 @@ def test_rows_of_ones_own_are_left_out_too(tmp_path) -> None:
     from_file = write(tmp_path / "mine.jsonl", rows)
     with pytest.warns(BadRowsWarning, match="line 43: expected a JSON object"):
         make("test/LeftOut-v0", data=from_file, on_bad_rows="skip")
+
+
+# -- solutions ---------------------------------------------------------------------------------
+
+PROGRAMS = {
+    "HumanEval": lambda row: row["canonical_solution"],
+    "MBPP": lambda row: row["code"],
+    "APPS": lambda row: json.loads(row["solutions"])[0],
+    "LiveCodeBench": lambda row: row["solution"],
+}
+
+
+def unsolved(name, row):
+    """A row of a kind whose tests no program can pass, or whose solution is none."""
+    if name == "HumanEval":
+        return row | {"test": row["test"] + "\n    assert False\n", "task_id": "T/impossible"}
+    if name == "MBPP":
+        return row | {"test_list": [*row["test_list"], "assert 1 == 2"], "task_id": 9999}
+    if name == "APPS":
+        return row | {"solutions": json.dumps(["print('no')"]), "problem_id": 9999}
+    return row | {"solution": "print('no')", "question_id": "9999"}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # without Docker the sandbox says so
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rows_whose_own_solution_fails_are_found_where_that_is_asked_for(tmp_path, name) -> None:
+    rows = [row for row in sample(name) if PROGRAMS[name](row)][:2]
+    path = write(tmp_path / "rows.jsonl", [rows[0], unsolved(name, rows[1]), rows[1]])
+    make(f"assay/{name}-v1", data=path).close()  # nothing runs
+    with pytest.raises(DataError, match=r"line 2 \(.*its own solution fails"):
+        make(f"assay/{name}-v1", data=path, check_solutions=True)
+    with pytest.warns(BadRowsWarning, match=r"1 of 3 rows[\s\S]*its own solution fails"):
+        env = make(f"assay/{name}-v1", data=path, on_bad_rows="skip", check_solutions=True)
+    assert [row.index for row in env.bad_rows] == [1]
+    env.close()
+
+
+def test_solutions_of_ones_own_rows_are_checked_too() -> None:
+    rows = [{"q": f"{n} + 1?", "sum": str(n + 1), "said": f"It is {n + 1}."} for n in range(40)]
+    rows[3]["said"] = "It is 5."
+    for name, solution in (("Solved", "{said}"), ("Unsolved", "")):
+        register_rows(
+            f"test/{name}-v0",
+            {"train": rows},
+            prompt="{q}",
+            reference="sum",
+            rubric=Math(),
+            solution=solution,
+        )
+    with pytest.raises(DataError, match=r"row 3 .*its own solution fails"):
+        make("test/Solved-v0", check_solutions=True)
+    with pytest.raises(DataError, match="no row has a solution"):
+        make("test/Unsolved-v0", check_solutions=True)
+
+
+def test_a_sandbox_that_is_gone_makes_no_row_bad(monkeypatch) -> None:
+    monkeypatch.setenv("ASSAY_SANDBOX", "docker")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+    with pytest.raises(DataError, match="cannot be judged"):
+        make("assay/MBPP-v1", data="sample", on_bad_rows="skip", check_solutions=True)

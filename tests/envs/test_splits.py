@@ -85,7 +85,14 @@ def test_a_split_that_is_missing_or_not_named_is_an_error_that_lists_those_there
         make("assay/GSM8K-v1", data=str(tmp_path), split=asked)
 
 
-@pytest.mark.parametrize("name", ["test", "sum_test", "valid", "dev-set", "my.eval", "held_out"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test", "sum_test", "valid", "dev-set", "my.eval", "held_out", "heldout", "gsm8ktest",
+        "mathtest", "testmini", "gsm8kval", "validation-00000-of-00001", "MATH-500", "math500",
+        "aime24", "AIME_2025", "amc23", "gpqa_diamond", "ifbench", "benchmark", "evals",
+    ],
+)  # fmt: skip
 def test_nothing_trains_on_a_file_that_its_name_keeps_for_evaluation(
     tmp_path: Path, name: str
 ) -> None:
@@ -98,7 +105,14 @@ def test_nothing_trains_on_a_file_that_its_name_keeps_for_evaluation(
         make("assay/GSM8K-v1", data=path, split="train")
 
 
-@pytest.mark.parametrize("name", ["rows", "train", "contest", "latest", "train_and_test", "devil"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rows", "train", "contest", "latest", "train_and_test", "devil", "fastest", "retrieval",
+        "medieval", "constrain", "gsm8ktrain", "math5000", "math_500k", "math500_train",
+        "aime_1983_2023",
+    ],
+)  # fmt: skip
 def test_other_files_may_be_trained_on(tmp_path: Path, name: str) -> None:
     path = str(write(tmp_path / f"{name}.jsonl", 1))
     refuse_training(make_for("train", "assay/GSM8K-v1", {"data": path})[0])
@@ -109,6 +123,8 @@ def test_shards_are_of_the_split_that_their_folder_is_named_for(tmp_path: Path) 
     for data in (file, file.parent):
         env, _ = make_for("train", "assay/GSM8K-v1", {"data": str(data)})
         assert env.source.split == "test"
+    file = write(tmp_path / "MATH-500" / "0000.jsonl", 1)
+    assert make_for("train", "assay/GSM8K-v1", {"data": str(file)})[0].source.split == "test"
     named = write(tmp_path / "test" / "rows.jsonl", 1)
     assert make("assay/GSM8K-v1", data=str(named)).source.split == ""
 

@@ -2,7 +2,10 @@ import time
 
 import pytest
 
-from assay.verifiers.extract import Answer, boxed_or_bare, final_answer, without_end_tokens
+from assay.verifiers.text.answer import Answer
+from assay.verifiers.text.boxes import boxed_or_bare
+from assay.verifiers.text.extract import final_answer
+from assay.verifiers.text.thought import without_end_tokens
 
 KEPT = [
     ("42<|im_end|>\n<|endoftext|>", "42"),

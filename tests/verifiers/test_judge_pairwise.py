@@ -84,7 +84,7 @@ def test_one_order_that_fails_leaves_no_score(judge_server) -> None:
     assert len(server.bodies) == 3 + 3  # a control, which fails twice, and a health check
 
 
-@pytest.mark.parametrize("said", ["Verdict: C", "Verdict: A or B", "A", "Verdict: CORRECT"])
+@pytest.mark.parametrize("said", ["Verdict: C", "Verdict: A or B", "A or B", "Verdict: CORRECT"])
 def test_other_words_are_no_verdict(judge_server, said) -> None:
     with judge_server(lambda body, number: said) as server:
         assert score(PairwiseJudge("m", base_url=server.url, attempts=1), "Rome.") is None

@@ -55,6 +55,7 @@ def slow(handler: Any) -> None:
 FILTERED = json.dumps(
     {"choices": [{"message": {"content": "x"}, "finish_reason": "content_filter"}]}
 )
+CUT = json.dumps({"choices": [{"message": {"content": "so "}, "finish_reason": "length"}]})
 ON_POISON = {
     "500": (error(500), True),
     "500 that asks to wait": (error(500, **{"Retry-After": "0.01"}), True),
@@ -72,8 +73,10 @@ ON_POISON = {
     "503": (error(503), False),
     "504": (error(504), False),
     "429": (error(429, **{"Retry-After": "0.01"}), False),
-    "slow": (slow, False),
-    "no verdict": ("I will not say.", False),
+    # what the judge answers in time, and with a verdict, to another reply
+    "slow": (slow, True),
+    "no verdict": ("I will not say.", True),
+    "cut off": ((200, {}, CUT.encode()), True),
 }
 
 
@@ -89,7 +92,7 @@ def test_replies_on_which_the_server_fails_spoil_no_neighbour(judge_server, name
         return said if POISON in prompt(body) else right(body)
 
     with judge_server(picky) as server:
-        patience = 1.5 if name == "slow" else 30.0
+        patience = 1.2 if name == "slow" else 30.0
         judge = Judge("m", base_url=server.url, timeout_s=patience, concurrency=4, attempts=2)
         verdicts = judge.verify_many(replies, [KNOWN] * len(replies))
     for reply, verdict in zip(replies, verdicts, strict=True):
@@ -123,6 +126,100 @@ def test_a_question_on_which_the_server_fails_is_no_fault_of_its_replies(judge_s
         judge = Judge("m", base_url=server.url, attempts=2)
         verdicts = judge.verify_many(["Mercury", "Mars"] * 6 + ["Jupiter"], [OTHER] * 12 + [KNOWN])
     assert [v.score for v in verdicts] == [None] * 12 + [1.0]
+
+
+def is_short(body: dict[str, Any]) -> bool:
+    return "Give no reason." in body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("form", ["line", "json"])
+@pytest.mark.parametrize("takes_schemas", [True, False])
+def test_a_judge_that_rambles_is_asked_for_the_verdict_alone(
+    judge_server, form, takes_schemas
+) -> None:
+    def rambling(body: dict[str, Any], number: int) -> Any:
+        if not is_short(body):
+            return "Well, " * 50
+        if not takes_schemas:
+            return error(400) if "response_format" in body else "INCORRECT"
+        named = body["response_format"]["json_schema"]["schema"]["properties"]["verdict"]["enum"]
+        return json.dumps({"verdict": named[1]})
+
+    with judge_server(rambling) as server:
+        judge = Judge("m", base_url=server.url, attempts=2, form=form)
+        verdicts = judge.verify_many(["Mars", "Venus"], [KNOWN] * 2)
+        asked = len(server.bodies)
+        assert judge.verify("Mars", KNOWN).score == 0.0  # it is remembered
+    assert [(v.status, v.score) for v in verdicts] == [(Status.INCORRECT, 0.0)] * 2
+    assert len(server.bodies) == asked
+    assert all(body["max_tokens"] <= 64 for body in server.bodies if is_short(body))
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["CORRECT or INCORRECT", '{"verdict": "CORRECT", "verdict": "INCORRECT"}', "Correct", ""],
+)
+def test_a_short_answer_is_one_word_or_none(judge_server, said) -> None:
+    def evading(body: dict[str, Any], number: int) -> Any:
+        return right(body) if POISON not in prompt(body) else said
+
+    with judge_server(evading) as server:
+        judge = Judge("m", base_url=server.url, attempts=1)
+        verdict = judge.verify(f"{POISON} Jupiter", KNOWN)
+    assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
+
+
+def test_a_judge_that_has_no_verdict_on_any_reply_pays_and_charges_nothing(judge_server) -> None:
+    with judge_server(lambda body, number: "Well, " * 50) as server:
+        judge = Judge("m", base_url=server.url, attempts=2)
+        verdicts = judge.verify_many(["Mars", "Jupiter"], [KNOWN] * 2)
+    assert [(v.status, v.score) for v in verdicts] == [(Status.VERIFIER_ERROR, None)] * 2
+
+
+def test_a_judge_that_thinks_too_long_for_the_short_form_charges_nothing(judge_server) -> None:
+    """It answers the control at length; what it cannot say in a few tokens it says of neither."""
+
+    def thinking(body: dict[str, Any], number: int) -> Any:
+        return "<think>Well, " if is_short(body) or POISON in prompt(body) else right(body)
+
+    with judge_server(thinking) as server:
+        judge = Judge("m", base_url=server.url, attempts=2)
+        scores = [v.score for v in judge.verify_many([POISON, "Jupiter"], [KNOWN] * 2)]
+    assert scores == [None, 1.0]
+
+
+@pytest.mark.parametrize("thinks", [False, True])
+def test_a_reply_that_makes_the_judge_slow_is_asked_about_alone(judge_server, thinks) -> None:
+    def sluggish(body: dict[str, Any], number: int) -> Any:
+        if POISON in prompt(body):
+            return slow
+        return "<think>Well, " if thinks and is_short(body) else right(body)
+
+    replies = [POISON, *(f"Jupiter {n}" for n in range(6))]
+    with judge_server(sluggish) as server:
+        judge = Judge("m", base_url=server.url, timeout_s=1.0, concurrency=4)
+        verdicts = judge.verify_many(replies, [KNOWN] * 7)
+    assert [v.score for v in verdicts] == [0.0] + [1.0] * 6
+    assert verdicts[0].status is Status.UNPARSEABLE
+    last = [POISON in prompt(body) for body in server.bodies[-3:]]
+    assert last == [False, True, False]  # the control, the reply and the control, after all others
+
+
+def test_a_reply_on_which_the_judge_is_long_gets_its_verdict_in_short(judge_server) -> None:
+    def wordy(body: dict[str, Any], number: int) -> Any:
+        return slow if POISON in prompt(body) and not is_short(body) else right(body)
+
+    with judge_server(wordy) as server:
+        judge = Judge("m", base_url=server.url, timeout_s=1.0)
+        verdicts = judge.verify_many([f"{POISON} Jupiter", f"{POISON} Mars"], [KNOWN] * 2)
+    assert [v.score for v in verdicts] == [1.0, 0.0]
+
+
+def test_a_server_that_is_late_with_everything_charges_no_reply(judge_server) -> None:
+    with judge_server(lambda body, number: slow) as server:
+        judge = Judge("m", base_url=server.url, timeout_s=0.3)
+        verdicts = judge.verify_many([f"Jupiter {n}" for n in range(4)], [KNOWN] * 4)
+    assert {v.score for v in verdicts} == {None}
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 5])

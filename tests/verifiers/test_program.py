@@ -8,7 +8,7 @@ import pytest
 from assay.sandbox import Language, Sandbox, SandboxUnavailable, find_language
 from assay.sandbox.prompt import assembled
 from assay.verifiers import Code, Status
-from assay.verifiers.fenced import find_program
+from assay.verifiers.text.fences import find_program
 
 PROMPT = "import math\n\ndef helper(x):\n    return x\n\ndef area(r):\n    '''Area of a disc.'''\n"
 TESTS = {"tests": "assert add(1, 2) == 3\nassert add(-1, 1) == 0\nassert add(0, 0) == 0"}

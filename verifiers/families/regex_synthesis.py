@@ -18,7 +18,7 @@ from ..verifier import Verifier
 _MOST_CHARACTERS = 20_000
 """Of all strings of a reference together."""
 _LISTS = ("positive", "negative", "hidden_positive", "hidden_negative")
-_LABEL = re.compile(r"(?:the )?(?:regex|pattern|regular expression)(?: is)?: ?", re.I)
+_NOUNS = ("regex", "pattern", "regular expression")
 _SLASHES = re.compile(r"/(.*)/([a-z]{0,8})", re.DOTALL)
 _RAW = re.compile(r"""r(["'])(.*)\1""", re.DOTALL)
 _FLAGS_WITHOUT_EFFECT = frozenset("gduvy")
@@ -142,9 +142,7 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
     if len(closed) == 1 and (closed[0][:2] == (0, len(text)) or found.rule == "last_line"):
         text = closed[0][2].strip()
     if found.rule != "fence" and not any(map(_labelled, positive)):
-        text = unlabelled(text)
-        label = _LABEL.match(text)
-        text = text[label.end() :] if label else text
+        text = unlabelled(text, *_NOUNS)
     text = _bare(text, positive)
     if "\n" in text:
         return None, "an expression has one line"
@@ -153,7 +151,7 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
 
 def _labelled(text: str) -> bool:
     """Whether a string begins as a label does, so that an expression may."""
-    return unlabelled(text) != text or _LABEL.match(text) is not None
+    return unlabelled(text, *_NOUNS) != text
 
 
 def _bare(text: str, positive: list[str]) -> str:

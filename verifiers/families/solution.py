@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ..extract import Answer
+from ..text.answer import Answer
 from .answer import read_answer
 from .any_answer import AnyAnswer
 

@@ -151,7 +151,7 @@ def find_query(reply: str) -> tuple[str | None, str]:
     if query is None:
         return None, reason
     if found.rule == "answer":
-        query = re.sub(r"\A\s*(?:query|sql)\s*:", "", unlabelled(query), flags=re.IGNORECASE)
+        query = unlabelled(query, "query", "sql")
     elif not fenced:
         first = _FIRST_LINE.search(query)
         if first is None:

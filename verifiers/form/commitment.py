@@ -46,7 +46,7 @@ class Commits(Verifier):
 
     Args:
         extract: the rules by which the answer is found, as for
-            :func:`~assay.verifiers.extract.final_answer`.
+            :func:`~assay.verifiers.text.extract.final_answer`.
         content: different words that the reply must hold beside its answer.
 
     Raises:

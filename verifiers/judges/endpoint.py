@@ -25,6 +25,10 @@ GIVE_UP_AFTER = 3
 TRIAL = "CQQCQC"
 """A reply is at fault if the control (C) is answered each time and the question (Q) never is.
 Two of Q are adjacent because a balancer may send every second request to a server that is down."""
+SHORT_TRIAL = "QCQC"
+"""The same for a judge that gave no verdict, in the short form: "the verdict, and nothing else"."""
+LATE_TRIAL = "CQC"
+"""The same for a question that was not answered in time, asked while nothing else is."""
 UNSTEADY = 4
 """Trials that decide it if the server fails requests at random: it answered some when repeated."""
 _REFUSED = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
@@ -53,13 +57,16 @@ class Heard:
     Attributes:
         text: the judge's words, or ``None``.
         fault: why there are none.
-        refused: the server fails on this reply alone: it answers the same question with another.
+        refused: the server or the judge fails on this reply alone: the same question with another
+            reply is answered.
+        late: there was no answer in time, from a server that is well.
         seconds: from the first attempt to the end of the last.
     """
 
     text: str | None
     fault: str = ""
     refused: bool = False
+    late: bool = False
     seconds: float = 0.0
 
 
@@ -153,7 +160,8 @@ class Endpoint:
         self,
         questions: Mapping[str, Question],
         health: dict[str, Any],
-        readable: Callable[[str], bool],
+        read: Callable[[str, bool], str | None],
+        shortened: Callable[[dict[str, Any]], dict[str, Any]],
         note: Callable[[str, str], None],
     ) -> dict[str, Heard]:
         """Ask all questions, some at a time.
@@ -161,7 +169,9 @@ class Endpoint:
         Args:
             questions: by key.
             health: the body of a request that every working server answers; no reply is in it.
-            readable: whether the judge's words hold a verdict; else it is asked again.
+            read: the judge's words if they hold a verdict, else ``None``; the second argument
+                says whether they answer a request in the short form.
+            shortened: a request that asks for the verdict and nothing else.
             note: is called with key and words as soon as there are any.
 
         Returns:
@@ -173,7 +183,7 @@ class Endpoint:
         except Exception as error:  # no package, no key, a proxy's address that is none
             return dict.fromkeys(questions, Heard(None, str(error)))
         async with client:
-            batch = _Batch(self, client, key, health, readable, note)
+            batch = _Batch(self, client, key, health, read, shortened, note)
             return await batch.ask(questions.items())
 
     def _key(self) -> str:
@@ -220,11 +230,13 @@ class _Batch:
         client: Any,
         key: str,
         health: dict[str, Any],
-        readable: Callable[[str], bool],
+        read: Callable[[str, bool], str | None],
+        shortened: Callable[[dict[str, Any]], dict[str, Any]],
         note: Callable[[str, str], None],
     ) -> None:
         self.endpoint, self.client, self.key, self.health = endpoint, client, key, health
-        self.readable, self.note = readable, note
+        self.read, self.shortened, self.note = read, shortened, note
+        self.guided = True  # the server takes a schema for the answer, as far as is known
         self.stopped = ""  # why nothing more is asked
         self.failed = 0  # health checks in a row that failed
         self.unsteady = False  # the server answered what it had failed before
@@ -233,16 +245,27 @@ class _Batch:
     async def ask(self, questions: Iterable[tuple[str, Question]]) -> dict[str, Heard]:
         waiting = iter(questions)
         found: dict[str, Heard] = {}
+        late: list[tuple[str, Question]] = []
+        clock = asyncio.get_running_loop().time
 
         async def worker() -> None:
             for name, question in waiting:
-                started = asyncio.get_running_loop().time()
+                started = clock()
                 heard = await self._one(question)
-                found[name] = replace(heard, seconds=asyncio.get_running_loop().time() - started)
-                if heard.text is not None:
-                    self.note(name, heard.text)
+                if heard.late:
+                    late.append((name, question))
+                keep(name, heard, clock() - started)
+
+        def keep(name: str, heard: Heard, seconds: float) -> None:
+            found[name] = replace(heard, seconds=seconds)
+            if heard.text is not None:
+                self.note(name, heard.text)
 
         await asyncio.gather(*(worker() for _ in range(self.endpoint.concurrency)))
+        for name, question in late:  # one at a time: what we ask beside it cannot be the cause
+            started, lost = clock(), found[name]
+            heard = await self._shortly(question, LATE_TRIAL, replace(lost, late=False))
+            keep(name, heard, lost.seconds + clock() - started)
         return found
 
     async def _one(self, question: Question) -> Heard:
@@ -264,11 +287,44 @@ class _Batch:
             return Heard(None, f"not asked, since the server failed the batch: {self.stopped}")
         last, tried = faults[-1], len(faults)
         lost = Heard(None, f"{last.reason} ({tried} attempt{'s' if tried > 1 else ''})")
-        if not last.server:
-            self.failed = 0
-        elif not self.stopped:
+        if self.stopped:
+            return lost
+        if last.server:
             return await self._tried(question, last, lost)
-        return lost
+        self.failed = 0
+        return await self._shortly(question, SHORT_TRIAL, lost)
+
+    async def _shortly(self, question: Question, steps: str, lost: Heard) -> Heard:
+        """Ask for the verdict and nothing else; find whether it is the reply that gets none."""
+        best, worst = 0, 2  # of the question and of the control: 2 a verdict, 1 words, 0 no answer
+        for step in steps:
+            if self.stopped:
+                return lost
+            answer = await self._short(question.body if step == "Q" else question.control)
+            if step == "Q" and isinstance(answer, str):
+                return Heard(answer)
+            if step == "C" and _down(answer):
+                return await self._unanswered(lost)
+            if isinstance(answer, _Failure) and answer.server and not answer.timeout:
+                return lost
+            found = 2 if isinstance(answer, str) else int(not answer.server)
+            best, worst = (max(best, found), worst) if step == "Q" else (best, min(worst, found))
+            if best >= worst:
+                return lost
+        fault = f"{lost.fault}, and the same question with another reply is answered"
+        return Heard(None, fault, refused=True)
+
+    async def _short(self, body: dict[str, Any]) -> str | _Failure:
+        """One request for the verdict alone, with a schema as long as the server takes one."""
+        short = self.shortened(body)
+        if self.guided:
+            answer = await self._patiently(short, short=True)
+            if isinstance(answer, str) or answer.again or answer.stop or not answer.server:
+                return answer
+        del short["response_format"]
+        answer = await self._patiently(short, short=True)
+        self.guided &= not isinstance(answer, str)
+        return answer
 
     async def _tried(self, question: Question, last: _Failure, lost: Heard) -> Heard:
         """Find whether a question was lost to its reply, to the server, or to neither."""
@@ -293,7 +349,8 @@ class _Batch:
                     return lost
             fault = f"{lost.fault}, and the same question with another reply is answered"
             return Heard(None, fault, refused=True)
-        return await self._unanswered(lost)
+        lost = await self._unanswered(lost)
+        return replace(lost, late=last.timeout and not (self.failed or self.stopped))
 
     async def _unanswered(self, lost: Heard) -> Heard:
         """Stop the batch if the server fails what no reply is part of, too."""
@@ -303,10 +360,10 @@ class _Batch:
             self.stopped = self.stopped or answer.reason
         return lost
 
-    async def _patiently(self, body: dict[str, Any]) -> str | _Failure:
+    async def _patiently(self, body: dict[str, Any], *, short: bool = False) -> str | _Failure:
         """One attempt, repeated only while the server asks for fewer requests."""
         for _ in range(LIMITED * self.endpoint.attempts):
-            answer = await self._attempt(body)
+            answer = await self._attempt(body, short=short)
             if isinstance(answer, str) or not answer.limited or self.stopped:
                 break
             await asyncio.sleep(max(BACKOFF_S, answer.wait_s))
@@ -324,16 +381,17 @@ class _Batch:
             or timeouts >= MOST_TIMEOUTS
         )
 
-    async def _attempt(self, body: dict[str, Any]) -> str | _Failure:
+    async def _attempt(self, body: dict[str, Any], *, short: bool = False) -> str | _Failure:
         clock = asyncio.get_running_loop().time
         while (rest := self.resume_at - clock()) > 0 and not self.stopped:
             await asyncio.sleep(rest)
         self.endpoint.usage.requests += 1
         raw = await self._sent(body)
         answer = self._text_of(raw) if isinstance(raw, bytes) else raw
-        if isinstance(answer, str) and not self.readable(answer):
+        if isinstance(answer, str):
             said = " ".join(answer.split())
-            return _Failure(f"the judge gave no verdict: ...{said[-120:]!r}", server=False)
+            none = _Failure(f"the judge gave no verdict: ...{said[-120:]!r}", server=False)
+            return self.read(answer, short) or none
         if isinstance(answer, _Failure) and answer.limited:
             self.resume_at = max(self.resume_at, clock() + answer.wait_s)
         return answer

@@ -14,6 +14,7 @@ FORMS = ("line", "json")
 
 _MARK = re.compile(r"[*`]{0,3}verdict[*`]{0,3}:", re.IGNORECASE)
 _LINE = re.compile(r"[*`]{0,3}Verdict[*`]{0,3}:[*` ]{0,4}(\w+)[*`]{0,3}")
+_ALONE = re.compile(r"[*`\"']{0,3}(\w+)[*`\"']{0,3}\.?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +51,48 @@ class Grammar:
     @property
     def response_format(self) -> dict[str, Any] | None:
         """What the server is asked to hold the judge to; ``None`` for lines."""
-        if self.form == "line":
-            return None
+        return None if self.form == "line" else self._schema(reason={"type": "string"})
+
+    @property
+    def short_rule(self) -> str:
+        """How the judge is told to answer with nothing but the verdict."""
+        listed = " or ".join(f'{{"verdict": "{word}"}}' for word in self.values)
+        return f"Give no reason. Answer with {listed} and nothing else."
+
+    @property
+    def short_format(self) -> dict[str, Any]:
+        """What the server is asked to hold the judge to then, in either form."""
+        return self._schema()
+
+    def _schema(self, **before: dict[str, Any]) -> dict[str, Any]:
+        properties = {**before, "verdict": {"type": "string", "enum": list(self.values)}}
         schema = {
             "type": "object",
-            "properties": {
-                "reason": {"type": "string"},
-                "verdict": {"type": "string", "enum": list(self.values)},
-            },
-            "required": ["reason", "verdict"],
+            "properties": properties,
+            "required": list(properties),
             "additionalProperties": False,
         }
         named = {"name": "verdict", "strict": True, "schema": schema}
         return {"type": "json_schema", "json_schema": named}
+
+    def read_short(self, text: str) -> str | None:
+        """An answer to :attr:`short_rule` as :meth:`read` wants it; ``None`` without a verdict.
+
+        The word may also stand alone, or in the long form.
+
+        Example:
+            >>> grammar = Grammar({"CORRECT": 1.0, "INCORRECT": 0.0})
+            >>> [grammar.read_short(text) for text in ('{"verdict": "CORRECT"}', "CORRECT or not")]
+            ['Verdict: CORRECT', None]
+        """
+        spoken = (after_thinking(text) or "").strip()
+        alone = _ALONE.fullmatch(spoken)
+        word = alone[1] if alone else self._from_line(spoken) or self._from_json(spoken, short=True)
+        if word not in self.values:
+            return None
+        if self.form == "json":
+            return json.dumps({"reason": "", "verdict": word})
+        return f"Verdict: {word}"
 
     def read(self, text: str) -> str | None:
         r"""The word of the verdict; ``None`` where the judge gave none, or not in this form.
@@ -88,14 +118,15 @@ class Grammar:
             return None
         return found[1] if found[1] in self.values else None
 
-    def _from_json(self, text: str) -> str | None:
+    def _from_json(self, text: str, *, short: bool = False) -> str | None:
         try:
             pairs = json.loads(text, object_pairs_hook=_pairs)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(pairs, _Pairs) or sorted(n for n, _ in pairs) != ["reason", "verdict"]:
+        names = sorted(n for n, _ in pairs) if isinstance(pairs, _Pairs) else []
+        if names != ["reason", "verdict"] and not (short and names == ["verdict"]):
             return None
-        row = dict(pairs)
+        row = {"reason": "", **dict(pairs)}
         word = row["verdict"]
         if type(word) is int:
             word = str(word)

@@ -44,6 +44,8 @@ GRADED = (
 )
 HEALTH = Known((("user", "What is 2 + 2?"),), "4")
 SAMPLING: dict[str, Any] = {"temperature": 0.0, "seed": 0, "max_tokens": 1024}
+SHORT = 64
+"""Tokens of an answer that holds the verdict and nothing else."""
 
 
 class Judge(Verifier):
@@ -52,8 +54,9 @@ class Judge(Verifier):
     The model is shown the question, the known answer and the criteria, as far as they are given,
     and the reply without its thought: each as data between marks that it cannot contain. A reply
     that says nothing scores 0.0 and is not shown. A question that the server or the model fails
-    is asked again and then scores ``None``, except if the server fails on this reply alone: it
-    answers the same question with another reply, time after time. Then the score is 0.0.
+    is asked again, without a verdict for nothing but the verdict, and then scores ``None``, except
+    if they fail on this reply alone: the same question with another reply is answered. Then the
+    score is 0.0.
     Equal questions are asked once, and answers are remembered by content.
 
     Use a rule where there is one: a judge can be persuaded, costs money, and is no better than
@@ -290,10 +293,29 @@ class Judge(Verifier):
             heard |= await self._endpoint.ask_all(
                 missing,
                 self._body(self._prompts(CONTROL, HEALTH)[0], 0),
-                lambda text: self._grammar.read(text) is not None,
+                self._read,
+                self._shortened,
                 lambda key, text: self._answers.put(key, text, self.model),
             )
         return heard
+
+    def _read(self, text: str, short: bool) -> str | None:
+        """The judge's words if they hold a verdict, in the long form."""
+        if short:
+            return self._grammar.read_short(text)
+        return None if self._grammar.read(text) is None else text
+
+    def _shortened(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The same request for the verdict and nothing else."""
+        system, *rest = body["messages"]
+        told = system["content"].removesuffix(self._grammar.rule) + self._grammar.short_rule
+        limits = {name: SHORT for name in ("max_tokens", "max_completion_tokens") if name in body}
+        return {
+            **body,
+            "messages": [{**system, "content": told}, *rest],
+            "response_format": self._grammar.short_format,
+            **limits,
+        }
 
     def _judged(self, plan: _Plan, heard: Mapping[str, Heard]) -> Verdict:
         answers = [[heard[key] for key in ballots] for ballots in plan.prompts]

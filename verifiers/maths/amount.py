@@ -13,6 +13,7 @@ from .formula import UNDEFINED, Node, constant, inverse, names, number, product
 from .identity import constant_value, same_function
 from .moment import Moment, same_moment, words_written
 from .number import Number, near_double, read_respelled, rounded, same_numbers, without_unit
+from .progression import is_class
 from .shape import Kind, Shape
 from .unit import may_be_added, unit_ratio
 from .variables import same_letters
@@ -240,11 +241,13 @@ def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | N
     r"""``n \equiv 3 \pmod 7``; the left side may be missing."""
     if a.kind is not b.kind:
         congruence, other = (a, b) if a.kind is Kind.CONGRUENCE else (b, a)
+        rest = _whole(congruence.parts[1])
+        if congruence is a and rest is not None and is_class(b.text, rest, int(a.mark)):
+            return on.note("as a family of values")
         if other.number is None or congruence.parts[0] or not on.how.units:
             return False
         if on.same(congruence.parts[1], other.text, depth + 1) is not True:
             return False
-        rest = _whole(congruence.parts[1])
         if rest is not None and abs(rest) >= int(congruence.mark):
             return False  # 9 mod 5 may be 4
         return on.note("the modulus is left out")

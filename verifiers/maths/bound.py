@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..text.markup import unwrap_text
 from .latex import split_top, squeezed
 from .variables import letters, renamed
 
@@ -39,9 +40,9 @@ _SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}
 _RANGED = re.compile(rf"\\text\{{ ?(?:all|every|any) ?({_KIND}?)\}}")
 _HEAD = re.compile(rf"(?:{_LETTER}|\({_LETTERS}\))=")
 _INDEX = re.compile(r"\\(?:sum|prod)_\{([a-z])=")
-_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _FUNCTION = re.compile(
-    rf"(?P<name>[A-Za-z])(?:\((?P<of>{_LETTER}(?:,{_LETTER})*)\))?(?P<is>=|\\equiv ?)"
+    rf"(?P<name>[A-Za-z](?:\^\{{-1\}})?)"
+    rf"(?:\((?P<of>{_LETTER}(?:,{_LETTER})*)\))?(?P<is>=|\\equiv ?)"
 )
 _MAPS = re.compile(rf"(?:[a-z]:)?(?P<of>{_LETTER})\\mapsto ?")
 _SETS = {"integer": "Z", "natural": "N", "real": "R", "complex": "C", "rational": "Q"}
@@ -78,7 +79,7 @@ def stated(text: str) -> Stated:
         return Stated(rest, dict.fromkeys(letters(rest), _set(ranged[1])))
     if "\\in" not in text and " " not in text and "\\forall" not in text:
         return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
-    plain = " ".join(_TEXT.sub(r" \1 ", text).replace("\\forall", " \\forall").split())
+    plain = " ".join(unwrap_text(text, " ").replace("\\forall", " \\forall").split())
     found = _TAIL.fullmatch(plain)
     if found is None:
         return _restricted(text, {}) if _ORDER.search(text) else Stated(text, {})
@@ -100,7 +101,7 @@ def _set(kind: str) -> str:
 
 def _restricted(text: str, bound: dict[str, str]) -> Stated:
     """Take off an inequality for a letter of a formula that is no inequality itself."""
-    found = _CONDITION.fullmatch(_TEXT.sub(r" \1 ", text)) if _ORDER.search(text) else None
+    found = _CONDITION.fullmatch(unwrap_text(text, " ")) if _ORDER.search(text) else None
     if found is None:
         return Stated(text, bound)
     core, rule = found["core"].strip(" ,"), found["rule"].strip()

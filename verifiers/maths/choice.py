@@ -10,7 +10,7 @@ _LABELLED = re.compile(
     r"(?:\(([A-Z])\) ?(?=[\w\\$-])|([A-Z])[).:] ?)"
     r"((?:(?!\bfalse\b|(?<![A-Za-z])[A-Z](?![A-Za-z])).){0,80})"
 )
-_TEXT = re.compile(r"\\text\{ ?([^{}]*?)[ .]*\}")
+_WHOLE = re.compile(r"\\text\{ ?([^{}]*?)[ .]*\}")
 _NAMED = re.compile(r"(?i:option|choice|answer):? ?\(?([A-Z])\)?")
 
 
@@ -24,7 +24,7 @@ class Choice:
 
 def read_choice(text: str) -> Choice | None:
     """Read ``B``, ``(B)``, ``Option B``, ``B) 12`` or ``(B) Paris``; ``None`` for the rest."""
-    inside = _TEXT.fullmatch(text)
+    inside = _WHOLE.fullmatch(text)
     text = inside.group(1) if inside else text
     alone = _CHOICE.fullmatch(text) or _NAMED.fullmatch(text)
     if alone:

@@ -10,11 +10,14 @@ from dataclasses import replace
 from .amount import to_be_worked_out
 from .comparison import Comparison, all_of
 from .equations import assignment
+from .expression import read_expression
+from .identity import constant_value
 from .number import read_respelled
-from .region import read_region, same_region
+from .region import read_region, same_inequality, same_region
 from .shape import Kind, Shape, as_interval, read_shape
-from .variables import same_letters
+from .variables import letters, same_letters
 
+_UNIT = re.compile(r"\\[A-Za-z]+|([ijk])")
 _INDEXED = re.compile(r"([A-Za-z])_\{?\d\}?")
 _MAX_ELEMENTS = 60
 """Members that are compared each with each."""
@@ -25,6 +28,7 @@ RANGES = frozenset((Kind.RELATION, Kind.UNION, Kind.TUPLE))
 
 def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     """Tuples, intervals, vectors and matrices."""
+    a, b = _components(a, len(b.parts)), _components(b, len(a.parts))
     if a.kind is b.kind:
         same_frame = a.mark == b.mark
     elif {a.kind, b.kind} == {Kind.MATRIX, Kind.TUPLE}:  # a column vector may be written (1,2)
@@ -44,6 +48,29 @@ def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
             return False
         on = on.by_value()  # it is read_shape that has multiplied each cell by the factor
     return all_of(on.same(x, y, depth + 1) for x, y in pairs)
+
+
+def _components(shape: Shape, size: int) -> Shape:
+    """The vector ``2i-3j+k`` as the tuple of its components; any other shape as it is."""
+    named = letters(shape.text) if shape.kind is Kind.EXPRESSION and size in {2, 3} else frozenset()
+    if not named or not named <= frozenset("jk"[: size - 1]):  # i is no variable
+        return shape
+
+    def at(*place: int) -> str:
+        values = dict(zip("ijk", place, strict=False))
+        return _UNIT.sub(lambda unit: f"({values[unit[1]]})" if unit[1] else unit[0], shape.text)
+
+    places = [[int(k == n) for k in range(size)] for n in range(size)]
+    parts = [at(*place) for place in places]
+    trees = [read_expression(text) for text in (at(*[0] * size), at(2, 3, 5), *parts)]
+    values = [constant_value(tree) for tree in trees if tree is not None]
+    if len(values) != len(trees) or None in values or values[0] != 0:
+        return shape
+    if abs(sum(x * v for x, v in zip((2, 3, 5), values[2:], strict=False)) - values[1]) > 1e-40:
+        return shape
+    simple = [tree.value if tree.kind == "number" else "" for tree in trees[2:] if tree]
+    parts = [str(value) or part for value, part in zip(simple, parts, strict=True)]
+    return Shape(Kind.TUPLE, shape.text, tuple(parts), "()")
 
 
 def _misnamed(one: Shape, other: Shape) -> bool:
@@ -86,8 +113,8 @@ def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
 
 def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     bag, other = (a, b) if a.kind in BAGS else (b, a)
-    alike = len(bag.parts) == 1 and read_shape(bag.parts[0]).kind is other.kind is Kind.TUPLE
-    if len(bag.parts) == 1 and (alike or other.kind not in RANGES):  # {5} for 5
+    alike = len(set(bag.parts)) == 1 and read_shape(bag.parts[0]).kind is other.kind is Kind.TUPLE
+    if alike or (len(bag.parts) == 1 and other.kind not in RANGES):  # {5} for 5
         gold = bag.parts[0] if bag is a else a.text
         answer = bag.parts[0] if bag is b else b.text
         return on.same(gold, answer, depth + 1)
@@ -263,6 +290,8 @@ def same_ranges(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
     if a.kind is b.kind is Kind.RELATION and not same_letters(a.text, b.text):
         return False
     found = _regions(a, b, on)
+    if found is None and a.kind is b.kind is Kind.RELATION:
+        found = same_inequality(a.text, b.text)
     if found is not None:
         return found
     left, right = (as_interval(s.text) if s.kind is Kind.RELATION else s for s in (a, b))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 
+from ..text.markup import unwrap_text
 from .amount import (
     same_amounts,
     same_bases,
@@ -31,21 +32,24 @@ from .equations import assignment, same_equations
 from .expression import read_expression
 from .formula import UNDEFINED
 from .latex import balanced, spelled
+from .number import read_foreign
 from .piecewise import read_cases, same_cases
+from .progression import same_progressions
 from .region import impossible, overlapping, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
 from .wording import labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
-    r"(?<![A-Za-z])(?:not|isn't|wrong|incorrect|neither|nor|either|except|maybe|perhaps|possibly|"
-    r"probably|unknown|unsure|other|(?<!for )(?<!is )any|anything|nan)(?![A-Za-z])",
+    r"(?<![A-Za-z])(?:(?<!does )not(?! defined)|isn't|wrong|incorrect|neither|nor|either|except|"
+    r"maybe|perhaps|possibly|probably|unknown|unsure|other|"
+    r"(?<!for )(?<!is )any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _LETTER = re.compile("[A-Za-z]")
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITAL = re.compile("[A-Z]")
+_POINT = re.compile(r"[A-Z]\(.*\)\Z", re.DOTALL)
 _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and", "or"))
-_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _APPROX = "\\approx"
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -117,6 +121,8 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
         if same:
             return on.note("under other names" if not said else "as far as said")
         found = None if same is None else found
+    if not found and same_progressions(left, right):
+        return on.note("as a family of values")
     return found if ranges or not said else False
 
 
@@ -134,7 +140,7 @@ def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
 
 
 def _bare(text: str) -> str:
-    return _TEXT.sub(r"\1", text).replace(" ", "")
+    return unwrap_text(text).replace(" ", "")
 
 
 def _takes_back(gold: str, answer: str) -> bool:
@@ -160,6 +166,9 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
             return False
         return same_amounts(a.number, b.number, on)
     if a.number is not None and b.kind is Kind.LIST:
+        foreign = read_foreign(b.text)
+        if foreign is not None and same_amounts(a.number, foreign, on):
+            return on.note("by another country's comma")
         a = as_list(a)  # 100,200,300 against 300, 100, 200
     elif b.number is not None and a.kind is Kind.LIST:
         b = as_list(b)
@@ -194,6 +203,8 @@ def _structures(gold: str, a: Shape, b: Shape, on: Comparison, depth: int) -> bo
     kinds = {a.kind, b.kind}
     if Kind.CONGRUENCE in kinds:
         return same_congruences(a, b, on, depth)
+    if a.kind is Kind.TUPLE and _POINT.match(b.text) and b.kind is Kind.EXPRESSION:
+        return on.same(a.text, b.text[1:], depth + 1)  # P(1, 2)
     if b.kind is Kind.RELATION and MEMBER.match(gold):
         return False  # x \in [0,1] asks for an interval
     if Kind.RELATION in kinds or Kind.UNION in kinds:

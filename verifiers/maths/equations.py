@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..text.markup import unwrap_text
 from .comparison import Comparison, all_of
 from .expression import read_expression
 from .identity import same_equation
@@ -12,18 +13,20 @@ from .shape import Kind, Shape
 from .variables import letters, same_letters
 from .wording import is_word
 
+_ADORNMENT = r"m?\\(?:angle|triangle|overline|vec|overrightarrow|mathbf) ?"
 _NAME = re.compile(
-    r"\|?(?:m?\\(?:angle|triangle|overline) ?)?\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
+    rf"\|?(?:{_ADORNMENT})?"
+    r"\{?[A-Za-z]\}?'?\|?(?:_(?:\{[^{}]{1,8}\}|\w))?"
     r"(?:\([A-Za-z](?:,[A-Za-z])*\))?"
     r"|[fghpqFGHPQNSTVAE](?:_(?:\{[^{}]{1,8}\}|\w))?(?:'|\^\{-1\})?"
     r"\([^()=]{1,30}(?:\([^()=]{1,20}\))?\)"
     r"|\[[A-Z]{3,6}\]|\\mathbb\{E\}\[[A-Z]\]"
-    r"|\|?(?:m?\\(?:angle|triangle|overline) ?)?\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
+    rf"|\|?(?:{_ADORNMENT})?"
+    r"\{?[A-Z]{2,4}\}?\|?|\\text\{[^{}]*\}"
     r"|\([A-Za-z](?:,[A-Za-z])*\)|[A-Z]:[A-Z]|\\frac\{(?:[A-Z]{2}|d[a-z])\}\{(?:[A-Z]{2}|d[a-z])\}"
     r"|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|phi|omega|min|max)|[A-Z]?[a-z]{2,15}"
 )
-_TEXT = re.compile(r"\\text\{ ?([^{}]*?) ?\}")
-_ADORNED = re.compile(r"^m(?=\\)|\\(?:angle|triangle|overline) ?|[{}]")
+_ADORNED = re.compile(rf"{_ADORNMENT}|[{{}}]")
 
 
 def assignment(shape: Shape) -> tuple[str, tuple[str, ...]] | None:
@@ -92,9 +95,9 @@ def _same_assignment(
 
 def _canonical(name: str) -> str:
     r"""A name in one spelling: ``m\angle CBA`` is ``ABC``, ``\overline{BA}`` is ``AB``."""
-    name = _TEXT.sub(r"\1", name.strip("|"))
+    name = unwrap_text(name.strip("|"))
     angle = "\\angle" in name
-    if angle or "overline" in name or name.strip("{}").isalpha():
+    if re.match(_ADORNMENT, name) or name.strip("{}").isalpha():
         name = _ADORNED.sub("", name)
         if name.isupper() and (angle or len(name) == 2):
             name = min(name, name[::-1])

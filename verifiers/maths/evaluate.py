@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from .formula import Node
+from .formula import SERIES, Node, size
 
 DIGITS = 60
 _LARGEST_DOUBLE, _LARGEST_PRECISE = 1e4, 1e12  # of exponents, in proportion to ln(base)
 _LARGEST_ARGUMENT = {"ln": math.inf, "abs": math.inf, "factorial": 1e6, "root": 1e300}
 _LARGEST_ANGLE = 1e15
+_MOST_TERMS = 5000
 _OVERFLOWING = frozenset(("sinh", "cosh", "tanh"))
 
 Point = Mapping[str, Any]
@@ -88,6 +89,8 @@ def _value(tree: Node, point: Point, how: _Arithmetic) -> Any:
         return how[tree.name]
     if tree.kind == "undefined":
         raise ZeroDivisionError
+    if tree.kind in SERIES:
+        return _series(tree, point, how)
     values = [_value(part, point, how) for part in tree.parts]
     if tree.kind == "sum":
         return sum(values)
@@ -98,6 +101,23 @@ def _value(tree: Node, point: Point, how: _Arithmetic) -> Any:
     return _called(tree, values[0], how)
 
 
+def _series(tree: Node, point: Point, how: _Arithmetic) -> Any:
+    first, last = (_whole(_value(part, point, how)) for part in tree.parts[:2])
+    count = last - first + 1
+    if count < 0:
+        raise NoValueError
+    if count * size(tree.parts[2]) > _MOST_TERMS:
+        raise TooLargeError
+    terms = [_value(tree.parts[2], {**point, tree.name: first + k}, how) for k in range(count)]
+    return how["number"](Fraction(0)) + sum(terms) if tree.kind == "sum of" else math.prod(terms)
+
+
+def _whole(value: Any) -> int:
+    if value.imag or value.real != int(value.real):
+        raise NoValueError
+    return int(value.real)
+
+
 def _called(tree: Node, value: Any, how: _Arithmetic) -> Any:
     bound = _LARGEST_ARGUMENT.get(tree.name, _LARGEST_ANGLE)
     if abs(value) > (700 if tree.name in _OVERFLOWING else bound):
@@ -106,6 +126,10 @@ def _called(tree: Node, value: Any, how: _Arithmetic) -> Any:
         return _root(value, tree.value, how)
     if tree.name in {"floor", "ceil"}:
         return _stepped(value, tree.name, how)
+    if tree.name == "double factorial":
+        if not -1 <= (n := _whole(value)) <= _LARGEST_DOUBLE:
+            raise NoValueError
+        return how["number"](Fraction(math.prod(range(n, 1, -2))))
     if tree.name == "factorial":
         if value.imag or value.real <= -1:
             raise NoValueError

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from fractions import Fraction
 
 from .formula import (
@@ -22,6 +23,7 @@ from .formula import (
     factorial,
     inverse,
     is_natural,
+    names,
     negative,
     number,
     power,
@@ -77,6 +79,7 @@ class _Reader:
         self.at = 0
         self.bars = 0  # how many | are open
         self.angles = 0  # how many trigonometric functions are being read
+        self.indices: list[str] = []  # of the sums that are being read
 
     def peek(self, ahead: int = 0) -> str:
         at = self.at + ahead
@@ -252,7 +255,7 @@ class _Reader:
         found = letter + self.subscript()
         while self.peek() == "'":
             found += self.take()
-        if found in {"e", "i"}:
+        if found in {"e", "i"} and found not in self.indices:
             return constant(found)
         if self.peek() == "(" and letter in _CALLED:
             raise UnreadError("f(x) may be a function")
@@ -283,6 +286,10 @@ class _Reader:
             return self.root(depth)
         if name == "\\pi":
             return constant("pi")
+        if name == "\\Gamma" and self.peek() == "(":
+            below = total([self.group("(", ")", depth), number(-1)])
+            natural = below.kind != "number" or is_natural(below.value)
+            return factorial(below) if natural else call("factorial", below)
         if name[1:] in _SYMMETRIC:
             return self.symmetric(name, depth)
         if name == "\\binom":
@@ -303,14 +310,17 @@ class _Reader:
 
     def symmetric(self, name: str, depth: int) -> Node:
         r"""``\gcd(a,b)`` as a name of its own: which order its operands have says nothing."""
-        operands: list[str] = []
+        operands: list[Node] = []
         while self.take("," if operands else "(") and len(operands) < _MOST_OPERANDS:
-            written = repr(self.sum(depth + 1)).encode()
-            operands.append(hashlib.blake2b(written, digest_size=16).hexdigest())  # nests flat
+            operands.append(self.sum(depth + 1))
             if self.peek() == ")":
                 break
         self.take(")")
-        return Node("name", name=f"{name}({','.join(sorted(operands))})")
+        values = [node.value for node in operands if node.kind == "number"]
+        if len(values) == len(operands) > 1:
+            return number(_of_numbers(name, values))
+        hashed = (hashlib.blake2b(repr(o).encode(), digest_size=16).hexdigest() for o in operands)
+        return Node("name", name=f"{name}({','.join(sorted(hashed))})")  # it nests flat
 
     def root(self, depth: int) -> Node:
         degree = number(2)
@@ -321,11 +331,13 @@ class _Reader:
         return root(self.group("{", "}", depth), degree.value)
 
     def series(self, depth: int) -> Node:
-        r"""``\sum_{k=1}^{10} k^2``, written out; its bounds are numbers."""
+        r"""``\sum_{k=1}^{10} k^2``, written out if its bounds are numbers."""
         kind = self.take()
         self.take("_")
         self.take("{")
-        name = self.name(self.take())
+        index = self.take()
+        self.indices.append(index)
+        name = self.name(index)
         self.take("=")
         first = self.sum(depth + 1)
         self.take("}")
@@ -333,10 +345,16 @@ class _Reader:
         last = self.exponent(depth)
         begin = self.at
         body = self.product(depth + 1)
+        self.indices.pop()
         if kind == "\\prod" and set(self.tokens[begin : self.at]) & {"*", "/", "\\cdot", "\\times"}:
             raise UnreadError("where the factor ends is not clear")
-        if name.kind != "name" or not first.kind == last.kind == "number":
-            raise UnreadError("bounds that are no numbers")
+        if name.kind != "name":
+            raise UnreadError("an index that is no letter")
+        if not first.kind == last.kind == "number":
+            if name.name in names(first) | names(last):
+                raise UnreadError("bounds that hold the index")
+            said = "sum of" if kind == "\\sum" else "product of"
+            return Node(said, (first, last, body), name=name.name)
         if first.value.denominator != 1 or last.value.denominator != 1:
             raise UnreadError("bounds that are not whole")
         count = int(last.value - first.value) + 1
@@ -386,6 +404,15 @@ class _Reader:
             raise UnreadError("\\sin x/2 has two readings")
         found = product(factors)
         return found if sign > 0 else negative(found)
+
+
+def _of_numbers(name: str, values: list[Fraction]) -> Fraction:
+    if name in {"\\max", "\\min"}:
+        return max(values) if name == "\\max" else min(values)
+    if any(value.denominator != 1 for value in values):
+        raise UnreadError("a divisor of what is not whole")
+    of = math.gcd if name == "\\gcd" else math.lcm
+    return Fraction(of(*(value.numerator for value in values)))
 
 
 def _applied(name: str, base: Node | None, argument: Node) -> Node:

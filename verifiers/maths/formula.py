@@ -15,11 +15,11 @@ class Node:
     """One operation of a formula.
 
     Attributes:
-        kind: ``number``, ``name``, ``constant``, ``sum``, ``product``, ``power``, ``call`` or
-            ``undefined``.
-        parts: its operands.
+        kind: ``number``, ``name``, ``constant``, ``sum``, ``product``, ``power``, ``call``,
+            ``sum of`` or ``product of`` (a series) or ``undefined``.
+        parts: its operands; of a series the first and the last index, and a term.
         value: of a number; of a root its degree.
-        name: of a name, a constant (``pi``, ``e``, ``i``) or a function.
+        name: of a name, a constant (``pi``, ``e``, ``i``), a function, or the index of a series.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class UnreadError(Exception):
     """The text is not a formula that is read here."""
 
 
+SERIES = frozenset(("sum of", "product of"))
 UNDEFINED = Node("undefined")
 """What divides by zero, or is the zeroth power of zero."""
 
@@ -44,8 +45,18 @@ def names(tree: Node) -> frozenset[str]:
         node = waiting.pop()
         if node.kind == "name":
             found.add(node.name)
-        waiting.extend(node.parts)
+        if node.kind in SERIES:
+            found |= names(node.parts[2]) - {node.name}
+        waiting.extend(node.parts[:2] if node.kind in SERIES else node.parts)
     return frozenset(found)
+
+
+def whole_names(tree: Node) -> frozenset[str]:
+    """The variables that must be whole numbers: in the bounds of a series, under ``!!``."""
+    found = frozenset[str]().union(*map(whole_names, tree.parts))
+    if tree.kind in SERIES:
+        return (found - {tree.name}).union(*map(names, tree.parts[:2]))
+    return found | names(tree) if tree.name == "double factorial" else found
 
 
 def functions(tree: Node) -> frozenset[str]:
@@ -62,7 +73,7 @@ def functions(tree: Node) -> frozenset[str]:
 
 def is_polynomial(tree: Node) -> bool:
     """Whether its variables are only added, multiplied and raised to whole powers."""
-    if tree.kind == "call":
+    if tree.kind == "call" or tree.kind in SERIES:
         return not names(tree)
     if tree.kind == "power":
         base, exponent = tree.parts
@@ -192,9 +203,11 @@ def double_factorial(tree: Node) -> Node:
     """``tree!!``, the product of every second number.
 
     Raises:
-        UnreadError: of what is no small whole number.
+        UnreadError: of a number that is not small and whole.
     """
-    if tree.kind != "number" or not is_natural(tree.value) or tree.value > 900:
+    if tree.kind != "number":
+        return call("double factorial", tree)
+    if not is_natural(tree.value) or tree.value > 900:
         raise UnreadError("a double factorial")
     return number(math.prod(range(tree.value.numerator, 1, -2)))
 
@@ -237,4 +250,6 @@ def substituted(tree: Node, name: str, value: Node) -> Node:
         return power(parts[0], parts[1])
     if tree.name == "factorial":
         return factorial(parts[0])
+    if tree.kind in SERIES and tree.name == name:
+        parts[2] = tree.parts[2]
     return Node(tree.kind, tuple(parts), tree.value, tree.name)

@@ -13,7 +13,7 @@ import hashlib
 from typing import Any
 
 from .evaluate import DIGITS, Point, TooLargeError, double_value, magnitude, precise_value
-from .formula import Node, difference, functions, is_polynomial, names
+from .formula import SERIES, Node, difference, functions, is_polynomial, names, whole_names
 
 _AGREE = 1e-9
 _CLOSE = 10.0**-50  # 10 digits of DIGITS are left to rounding
@@ -39,6 +39,9 @@ def same_function(left: Node, right: Node) -> bool | None:
     too few points give a value.
     """
     variables = names(left) | names(right)
+    whole = whole_names(left) | whole_names(right)
+    if whole:
+        return _same_series(left, right, variables, whole | variables & _WHOLE_NAMES)
     if variables <= _WHOLE_NAMES and _jumps(left, right):
         return _same_at_whole(left, right, variables)
     open_base = ("\\log" in names(left)) != ("\\log" in names(right))
@@ -83,6 +86,25 @@ def _same_at_whole(left: Node, right: Node, variables: frozenset[str]) -> bool |
     return False if False in found else None if None in found else True
 
 
+def _same_series(
+    left: Node, right: Node, variables: frozenset[str], whole: frozenset[str]
+) -> bool | None:
+    """Where some variables are whole numbers, as the bounds of a sum: at the first of these."""
+    order = sorted(variables)
+    found = [
+        _same_at(
+            left,
+            right,
+            {
+                name: k // 5**j + j + 1 if name in whole else _coordinate(name, k % len(_RANGES))
+                for j, name in enumerate(order)
+            },
+        )
+        for k in (*range(16), 23, 40)
+    ]
+    return False if False in found else None if None in found else True
+
+
 def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
     agree, differ, first = 0, 0, None  # the first point where they agree
     cancelled = True  # until it is known that doubles are good enough for these two
@@ -109,11 +131,11 @@ def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | Non
     return True if first is None else _same_at(left, right, first)
 
 
-def proportional(left: Node, right: Node) -> bool:
-    """Whether one formula is the other times a constant other than 0, as far as can be told."""
+def ratio(left: Node, right: Node) -> Any | None:
+    """The real constant other than 0 by which one formula is the other, as far as can be told."""
     variables = names(left)
     if not variables or variables != names(right):
-        return False
+        return None
     ratios = []
     for point in points(variables, False):
         try:
@@ -123,14 +145,15 @@ def proportional(left: Node, right: Node) -> bool:
         if a is not None and b is not None and abs(a) > 1e-30 and abs(b) > 1e-30:
             ratios.append(a / b)
     if len(ratios) < _ENOUGH or getattr(ratios[0], "imag", False):
-        return False
-    return all(abs(r - ratios[0]) <= 1e-20 * abs(ratios[0]) for r in ratios)
+        return None
+    alike = all(abs(r - ratios[0]) <= 1e-20 * abs(ratios[0]) for r in ratios)
+    return ratios[0].real if alike else None
 
 
 def same_equation(gold: tuple[Node, Node], answer: tuple[Node, Node]) -> bool | None:
     """Whether two equations say the same: one is the other times a constant."""
     left, right = difference(*gold), difference(*answer)
-    if proportional(left, right):
+    if ratio(left, right) is not None:
         return True
     polynomials = is_polynomial(left) and is_polynomial(right)
     return False if polynomials and names(left) and names(right) else None
@@ -217,6 +240,9 @@ def _hidden_digits(tree: Node, point: Point) -> float:
     if tree.kind == "number":
         bits = max(tree.value.numerator.bit_length(), tree.value.denominator.bit_length())
         return 0.3 * bits if bits > 64 else 0
+    if tree.kind in SERIES:
+        first = precise_value(tree.parts[0], point)
+        return _hidden_digits(tree.parts[2], {**point, tree.name: first})
     found = sum(_hidden_digits(part, point) for part in tree.parts)
     if tree.kind == "call" and (inner := precise_value(tree.parts[0], point)):
         # \tanh 100 differs from 1, and \arctan 10^{60} from half of pi

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Callable
 
-from ..text.markup import TEXT_COMMAND, undelimited
+from ..text.markup import TEXT, undelimited
 
 Replacement = str | Callable[[re.Match[str]], str]
 
@@ -50,7 +50,6 @@ _SPELLING = {
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
 
-_TEXT = re.compile(TEXT_COMMAND + r"\{([^{}]*)\}")
 _COLOR = re.compile(r"\\(?:text)?color\s*\{[A-Za-z0-9!]{1,30}\}\s*")
 _SWITCH = re.compile(r"\\(?:[lL]arge|LARGE|[hH]uge|small|bf|bfseries|rm)(?![A-Za-z])\s*|=\s*")
 _MEANT = re.compile(r",|\\(?:choose|over|atop|brace)(?![A-Za-z])")  # braces that say something
@@ -87,9 +86,18 @@ _COMBINED = re.compile(
     r"|C_\{?([3-9]|\d\d{1,8}|[nmN])\}?\^\{?(\d{1,9}|[a-z])\}?)"
 )
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
-_HAT = re.compile(r"\\hat\{\\?([ijk])(?:math)?\}")  # the unit vectors
+_HAT = re.compile(r"\\(?:hat|mathbf|vec|boldsymbol)\{\\?([ijk])(?:math)?\}")  # the unit vectors
 _SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
-_BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
+_BASES = (
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen",
+)  # fmt: skip
+_PREFIXED = re.compile(r"^(?:\\text\{)?0(?:(?=x[\dA-Fa-f]+|b[01]+|o[0-7]+)([xbo])(\w+))\}?$")
+_ROUGHLY = re.compile(
+    r"(?<=[\d)}\]%])(?:\\text\{|[,\s])*\b(?:or\s+)?(?:about|approximately|roughly)[\s}]+(?=\\?\$?[\d.])"
+)
+"""``\\sqrt{2}, or about 1.41``."""
+_ENDLESS = re.compile(r"(-?\d*\.)(\d{3,60})(?:\\dots|\.{3}|…)")
 _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
     r"| ?\(? ?(?:\\text\{ ?\(?)? ?(?:in )?base[- ]?\}? ?(?P<base>[a-z]+|\d{1,2})\)? ?\}?\)?)$"
@@ -111,6 +119,29 @@ def _in_base(found: re.Match[str]) -> str:
     return f"_{{{base}}}"
 
 
+def _endless(found: re.Match[str]) -> str:
+    r"""``0.1666\dots`` as ``0.1666\overline{6}``, if its last digits repeat.
+
+    They stand there three times, or twice and nothing before them: 2.718281828... is e.
+    """
+    point, digits = found.groups()
+    for period in range(1, len(digits) // 2 + 1):
+        block = digits[-period:]
+        if digits.endswith(block * 3) or (period > 1 and digits == block * 2):
+            return f"{point}{digits}\\overline{{{block}}}"
+    return found.group()
+
+
+def _prefixed(found: re.Match[str]) -> str:
+    """``0x2A`` as ``2A_{16}``."""
+    base = {"x": 16, "b": 2, "o": 8}[found[1]]
+    return f"{found[2].upper()}_{{{base}}}"
+
+
+def _joined(found: re.Match[str]) -> str:
+    return "".join(char for char in found.group() if char.isdigit())
+
+
 _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     # what must stand in the text for it, what it looks like, what it becomes
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
@@ -118,6 +149,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\", _SECOND, r"\1{\2}"),
     ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
     ("°", re.compile(r"\s*\^\s*(?:\{\s*°\s*\}|°)|\s*°"), "°"),
+    (
+        "\\dot",
+        re.compile(r"\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?"),
+        r"\\overline{\1\2\3}",
+    ),
     (
         "\\",
         re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))"),
@@ -139,8 +175,10 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
     ("sqrt", re.compile(r"(?<![A-Za-z\\])\\?sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     ("C", _COMBINED, _binomial),
+    ("0", _PREFIXED, _prefixed),
+    (".", _ENDLESS, _endless),
     ("\\{", _OF_SET, r"\1(\2)"),
-    ("\\hat", _HAT, r"\1"),
+    ("\\", _HAT, r"\1"),
     ("_", _BASE_WORDS, _in_base),
     ("base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),
@@ -148,6 +186,9 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (",", re.compile(r"(?<=\d),\s+(?=\d)"), ";"),  # 1, 234 is a list
     ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
     ("negative", re.compile(r"^negative (?=[\d.])"), "-"),
+    ("'", re.compile(r"(?<![\d.'])\d{1,3}(?:'\d{3})+(?![\d'])"), _joined),
+    ("out", _ROUGHLY, r"\\approx "),
+    ("ro", _ROUGHLY, r"\\approx "),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
     (" ", re.compile(r"\s+"), " "),
@@ -208,7 +249,7 @@ def _commanded(text: str) -> str:
     text = _HSPACE.sub(" ", text.replace("\\qquad", " ")) if "\\" in text else text
     worded = _WORDED.fullmatch(text)
     text = worded.group(1) if worded else text
-    return _COMMAND.sub(_respelled, _TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))
+    return _COMMAND.sub(_respelled, TEXT.sub(_unwrapped_letter, _OPERATOR.sub(r"\\\1 ", text)))
 
 
 def _unstyled(text: str) -> str:
@@ -240,10 +281,6 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
     if re.fullmatch(r"\([A-Z]\)", content):
         return content
     return "\\text{" + found.group(1) + "}"
-
-
-def _joined(found: re.Match[str]) -> str:
-    return "".join(char for char in found.group() if char.isdigit())
 
 
 def _respelled(found: re.Match[str]) -> str:

@@ -47,7 +47,7 @@ class Math(Verifier):
 
     Args:
         extract: where the answer is looked for, in this order; see
-            :func:`~assay.verifiers.extract.final_answer`. ``("boxed",)`` is the strict choice.
+            :func:`~assay.verifiers.text.extract.final_answer`. ``("boxed",)`` is the strict choice.
         limits: what one question to a worker may use.
         memo: pairs of answers that are remembered.
         **conventions: ``percent``, ``rounded_digits``, ``tolerance``, ``relative_tolerance``,

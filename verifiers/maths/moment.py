@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ..text.markup import unwrap_text
+
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
@@ -27,7 +29,6 @@ _TIME = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
-_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def read_moment(text: str) -> Moment | None:
     """Read a respelled, squeezed text; ``None`` where it is no date, and no time with am or pm."""
     if len(text) > 60:
         return None
-    text = _TEXT.sub(r"\1", text).strip(" .")
+    text = unwrap_text(text).strip(" .")
     found = _DATE.fullmatch(text)
     if found:
         return _date({name: part for name, part in found.groupdict().items() if part})
@@ -72,7 +73,7 @@ def read_clock(text: str) -> Moment | None:
 
 def words_written(text: str) -> str:
     """A text's letters, digits and signs alone, for where only the same writing counts."""
-    return _TEXT.sub(r"\1", text).replace(" ", "").lower()
+    return unwrap_text(text).replace(" ", "").lower()
 
 
 def same_moment(gold: Moment, answer: Moment, half_may_miss: bool) -> bool:

@@ -53,6 +53,7 @@ _BODY = re.compile(
     rf"|\\frac\{{(?P<top>{_SIGNED})\}}\{{(?P<bottom>{_SIGNED})\}}"
     rf"|(?P<top2>{_DECIMAL})/(?P<bottom2>{_GROUPED})"
     rf"|(?P<repeated>\d*\.\d*)\\overline\{{(?P<period>\d+)\}}"
+    rf"|(?P<repeated2>\d+\.)\((?P<period2>\d+)\)"
     rf"|(?P<mantissa>{_DECIMAL})(?:[eE](?P<e>[-+]?\d{{1,6}})"
     rf"|(?:\\times|\\cdot|\*)10\^(?:\{{(?P<power>[-+]?\d{{1,6}})\}}|(?P<power1>\d)))"
     rf"|10\^(?:\{{(?P<ten>[-+]?\d{{1,6}})\}}|(?P<ten1>\d))"
@@ -140,6 +141,23 @@ def _printed(text: str) -> bool:
     return len(figures) >= 15 and Fraction(shortest) == Fraction(text)
 
 
+_COMMA_POINT = re.compile(r"-?\d{1,3}(?:\.\d{3})*,\d*[1-9]\d*|-?\d+,\d*[1-9]\d*", re.ASCII)
+_GROUPED_OTHERWISE = re.compile(r"-?[1-9]\d?(?:,\d\d)+,\d{3}", re.ASCII)
+
+
+def read_foreign(text: str) -> Number | None:
+    """Read what looks like a list, but is a number in Europe or India: ``0,125``, ``12,34,567``.
+
+    ``None`` if it is neither, or nobody could tell it from a list: ``5,0`` offers 5 and 0.
+    """
+    if _GROUPED_OTHERWISE.fullmatch(text):
+        return Number(Fraction(text.replace(",", "")))
+    if not _COMMA_POINT.fullmatch(text):
+        return None
+    written = text.replace(".", "").replace(",", ".")
+    return Number(Fraction(written), digits=len(written.partition(".")[2]))
+
+
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
     """Whether two numbers are the same under the conventions."""
     ratio = Fraction(1)
@@ -162,6 +180,8 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
     written = answer.value
     scaled = written / 100 if answer.percent else written * 100  # on the scale of gold's number
     readings = {"unit": [written], "value": [scaled], "either": [written, scaled]}
+    if not gold.percent and 0 < abs(gold.value) < 1:
+        readings["either"] = [scaled]  # a share: 0.5 is 50%, and 0.5% is a two-hundredth
     return any(
         _equal(gold, replace(answer, value=reading), conventions)
         for reading in readings[conventions.percent]
@@ -234,8 +254,9 @@ def _value(body: re.Match[str]) -> Fraction | None:
         if abs(int(exponent)) > MAX_EXPONENT:
             return None
         return _decimal(found.get("mantissa", "1")) * Fraction(10) ** int(exponent)
-    if "period" in found:
-        return _repeating(found["repeated"], found["period"])
+    for mark in ("", "2"):
+        if f"period{mark}" in found:
+            return _repeating(found[f"repeated{mark}"], found[f"period{mark}"])
     if "decimal" in found:
         return _decimal(found["decimal"])
     whole = _decimal(found.get("whole") or found.get("whole2") or "0")

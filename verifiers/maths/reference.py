@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..extract import boxed_or_bare
+from ..text.boxes import boxed_or_bare
 from .conventions import check_tolerance
 
 _KEYS = ("answer", "tolerance", "relative_tolerance")

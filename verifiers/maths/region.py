@@ -16,16 +16,16 @@ from typing import Any
 from .evaluate import real_value
 from .expression import read_expression
 from .formula import difference, is_polynomial, names
-from .identity import constant_value
+from .identity import constant_value, ratio
 from .shape import Kind, Shape, read_shape
 
 _MAX_PIECES = 40
 _CLOSE, _NOISE = 1e-50, 1e-5
 _PROBES = (0, 1, 2, 12345.5, -987.25, 0.375)
-"""Where an inequality is looked at: what is linear there is linear."""
+"""Where an inequality is looked at: what is quadratic at six points is quadratic."""
 _ORDER = re.compile(r"(<|>|\\(?:le|ge|ne)(?![A-Za-z]))")
 _WHOLE = re.compile(r"(\\mathbb\{R\}|\(-\\infty,\\infty\))(?:\\setminus|\\backslash|-)")
-_MIRRORED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
+_MIRRORED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "\\ne": "\\ne"}
 _INFINITE = {"\\infty": float("inf"), "+\\infty": float("inf"), "-\\infty": -float("inf")}
 
 
@@ -136,7 +136,7 @@ def _union(shape: Shape) -> Region | None:
 
 
 def _relation(shape: Shape) -> Region | None:
-    r"""A chain such as ``-2 < x \le 5``: each link is linear in one variable."""
+    r"""A chain such as ``-2 < x \le 5``: each link is linear or quadratic in one variable."""
     pieces = _ORDER.split(shape.text)
     if not 3 <= len(pieces) <= 5 or "=" in shape.text:
         return None
@@ -151,15 +151,17 @@ def _relation(shape: Shape) -> Region | None:
 
 def _link(left: str, sign: str, right: str) -> Region | None:
     if left[:1] == "|" == left[-1:] and "|" not in left[1:-1]:  # |x| < 2: -2 < x < 2
-        if sign == "\\ne" or (right_end := _end(right)) is None or right_end < 0:
+        if (right_end := _end(right)) is None or right_end < 0:
             return None
         low = _link(left[1:-1], _MIRRORED[sign], f"-({right})")
         high = _link(left[1:-1], sign, right)
         if low is None or high is None or low.variable != high.variable:
             return None
-        if sign in {"<", "\\le"}:
+        if sign in {"<", "\\le", "\\ne"}:
             return _both(low, high)
         return Region(_merged([*low.pieces, *high.pieces]).pieces, low.variable)
+    if right[:1] == "|" == right[-1:] and "|" not in right[1:-1]:
+        return _link(right, _MIRRORED[sign], left)
     a, b = read_expression(left), read_expression(right)
     if a is None or b is None:
         return None
@@ -170,20 +172,64 @@ def _link(left: str, sign: str, right: str) -> Region | None:
     at: list[Any] = [real_value(constant_value(gap, {variable: x})) for x in _PROBES]
     if None in at:
         return None
-    slope = at[1] - at[0]
-    if slope == 0 or not all(
-        same_point(at[0] + slope * x, y) for x, y in zip(_PROBES, at, strict=True)
+    square = (at[2] - 2 * at[1] + at[0]) / 2
+    slope = at[1] - at[0] - square
+    if not all(
+        same_point((square * x + slope) * x + at[0], y) for x, y in zip(_PROBES, at, strict=True)
     ):
-        return None  # not linear: where it changes its sign is for algebra to find
-    root = -at[0] / slope
+        return None  # of a higher degree: where it changes its sign is for algebra to find
+    noise = _CLOSE * max(map(abs, at[:3]))
+    if abs(square) <= noise:
+        if abs(slope) <= noise:
+            return None
+        roots, rising = [-at[0] / slope], slope > 0
+    else:
+        roots, rising = _roots(square, slope, at[0]), square > 0
     if sign == "\\ne":
-        pieces = _minus(_merged([Piece(root, True, root, True)])).pieces
-        return Region(pieces, variable)
-    below = (sign in {"<", "\\le"}) == (slope > 0)
+        return Region(_minus(_merged([Piece(x, True, x, True) for x in roots])).pieces, variable)
+    return Region(_signed(roots, sign, rising), variable)
+
+
+def _roots(square: Any, slope: Any, constant: Any) -> list[Any]:
+    """The real roots of a quadratic polynomial from left to right, a double one twice."""
+    inner = slope**2 - 4 * square * constant
+    if abs(inner) <= _CLOSE * max(slope**2, abs(square * constant)):
+        return [-slope / (2 * square)] * 2
+    if inner < 0:
+        return []
+    ends = [(-slope + side * inner**0.5) / (2 * square) for side in (-1, 1)]
+    return sorted(ends)
+
+
+def _signed(roots: list[Any], sign: str, rising: bool) -> tuple[Piece, ...]:
+    """Where a polynomial with these roots has a sign, if it is ``rising`` at the far right."""
     closed = sign in {"\\le", "\\ge"}
-    infinite = float("inf")
-    piece = Piece(-infinite, False, root, closed) if below else Piece(root, closed, infinite, False)
-    return Region((piece,), variable)
+    wanted = (sign in {">", "\\ge"}) == rising  # at the far right
+    ends = [-float("inf"), *roots, float("inf")]
+    pieces = []
+    for k in range(len(ends) - 1, 0, -1):
+        if wanted:
+            low, high = ends[k - 1], ends[k]
+            pieces.append(Piece(low, closed and k > 1, high, closed and k < len(ends) - 1))
+        wanted = not wanted
+    return _merged(pieces).pieces
+
+
+def same_inequality(gold: str, answer: str) -> bool | None:
+    r"""Whether ``a \le b+c`` says what ``a-b \le c`` does; ``None`` if that is not plain."""
+    gaps, signs = [], []
+    for text in (gold, answer):
+        left, sign, right, *more = [*_ORDER.split(text), "", ""]
+        low, high = (left, right) if sign in {"<", "\\le"} else (right, left)
+        sides = read_expression(low.strip()), read_expression(high.strip())
+        if sides[0] is None or sides[1] is None or any(more):
+            return None
+        gaps.append(difference(sides[1], sides[0]))
+        signs.append(sign if sign in {"<", "\\le", "\\ne"} else _MIRRORED[sign])
+    times = ratio(gaps[0], gaps[1])
+    if times is None:
+        return None
+    return signs[0] == signs[1] and (times > 0 or signs[0] == "\\ne")
 
 
 def impossible(shape: Shape) -> bool:

@@ -10,10 +10,12 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from ..text.markup import blank_text, unwrap_text
 from .expression import read_expression
 from .latex import split_top
 from .moment import Moment, read_clock, read_moment
 from .number import Number, read_respelled, without_unit
+from .variables import renamed
 from .wording import compound, counted, is_word, words_and_values
 
 
@@ -71,16 +73,26 @@ _CONGRUENCE = re.compile(
     r"\{?(?P<modulus>\d{1,18})\}?\)?"
 )
 _BASE = re.compile(r"([0-9][0-9A-Z]*|[A-Z][0-9A-Z]+|\([0-9][0-9A-Z]*\))_\{?(\d{1,2})\}?")
-MEMBER = re.compile(r"[a-z](?:_\{?\w\}?)?\\in ?(?![A-Za-z])")
+MEMBER = re.compile(r"(?:[a-z](?:_\{?\w\}?)?|\([a-z](?:,[a-z])+\))\\in ?(?![A-Za-z])")
+_TURNED_ROW = re.compile(r"([(\[].*[)\]])\^\{?(?:T|\\top|\\intercal)\}?", re.DOTALL)
 _NOTHING = frozenset((
     "\\emptyset", "\\{\\}", "no solution", "no solutions", "no real solution",
     "no real solutions", "empty set", "the empty set", "there is no solution",
-    "there are no solutions", "no such solution", "no roots", "no real roots",
+    "there are no solutions", "no such solution", "no roots", "no real roots", "none",
+    "no solution exists", "no solutions exist",
 ))  # fmt: skip
 _MOST_SIGNS = 4
-_EVERYTHING = frozenset(
-    ("all real numbers", "all reals", "the real numbers", "the set of all real numbers")
+_REALS = re.compile(
+    r"\\mathbb\{R\}(?:[\^_]\{?(?P<sign>[-+]|[<>]0|\\ge ?0)\}?)?"
+    r"|(?:set of )?(?:all )?(?:the )?(?:(?P<word>positive|negative|non-?negative) )?"
+    r"real(?:s| numbers)"
 )
+_OF_SIGN = {
+    **dict.fromkeys(("+", ">0", "positive"), ("0", "\\infty", "()")),
+    **dict.fromkeys(("-", "<0", "negative"), ("-\\infty", "0", "()")),
+    **dict.fromkeys(("\\ge0", "\\ge 0", "nonnegative", "non-negative"), ("0", "\\infty", "[)")),
+    "": ("-\\infty", "\\infty", "()"),
+}
 _SET_OF = re.compile(r"\\\{(?P<name>[a-z])(?:\\in ?\\mathbb\{R\})?[|:](?P<rule>[^{}|]+)\\\}")
 _INFINITE = {
     "\\infty": "+", "+\\infty": "+", "-\\infty": "-", "infinity": "+", "\\text{infinity}": "+",
@@ -108,9 +120,14 @@ def read_shape(text: str) -> Shape:
     if text in _INFINITE:
         return Shape(Kind.INFINITE, text, mark=_INFINITE[text])
     text = MEMBER.sub("", text, count=1) if MEMBER.match(text) else text
-    if text == "\\mathbb{R}" or words_of(text) in _EVERYTHING:
-        return Shape(Kind.TUPLE, text, ("-\\infty", "\\infty"), "()")
-    if text in _NOTHING or words_of(text) in _NOTHING:
+    words = words_of(text)
+    reals = _REALS.fullmatch(words or text)
+    if reals:
+        low, high, mark = _OF_SIGN[reals["sign"] or reals["word"] or ""]
+        return Shape(Kind.TUPLE, text, (low, high), mark)
+    if words == "infinitely many":
+        return Shape(Kind.INFINITE, text, mark="+")
+    if text in _NOTHING or words in _NOTHING:
         return Shape(Kind.EMPTY, text)
     return _structure(text) or _atom(text)
 
@@ -128,7 +145,7 @@ def _structure(text: str) -> Shape | None:
         return Shape(Kind.CONGRUENCE, text, both, congruence["modulus"])
     described = _SET_OF.fullmatch(text)
     if described and described["name"] in described["rule"]:
-        rule = read_shape(described["rule"])
+        rule = read_shape(renamed(described["rule"], {described["name"]: "x"}))
         if _RELATION.search(described["rule"]) and rule.kind in {Kind.RELATION, Kind.LIST}:
             return rule  # {x | x < 3}
     members = [sign for part in _split(text) for sign in _signs(part)]
@@ -195,6 +212,12 @@ def _bracketed(text: str) -> Shape | None:
         opens_again = inside.find("\\}") < inside.find("\\{")  # \{1\},\{2\} is not one set
         members = tuple(sign for part in _split(inside) for sign in _signs(part))
         return None if opens_again else Shape(Kind.SET, text, members)
+    turned = _TURNED_ROW.fullmatch(text)
+    if turned:  # a row on its side is a column
+        row = _bracketed(turned[1])
+        if row is None or row.kind is not Kind.TUPLE or row.mark not in {"()", "[]"}:
+            return None
+        return Shape(Kind.MATRIX, text, row.parts, f"pmatrix {len(row.parts)}")
     if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}":
         return None
     if not _closes_at_end(text):
@@ -254,7 +277,6 @@ def _signed(text: str, mark: str, sign: str) -> str:
     return before + after if alone and sign == "+" else before + sign + after
 
 
-_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _RUN = re.compile("[A-Za-z]+")
 _LETTER = re.compile("(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
@@ -266,8 +288,8 @@ def words_of(text: str) -> str:
     Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals
     keep their case: ``HHT``, ``IV``. An article at the start is left out.
     """
-    plain = _TEXT.sub(r"\1", text)
-    if not _WORDS.fullmatch(plain) or (plain != text and _LETTER.search(_TEXT.sub(" ", text))):
+    plain = unwrap_text(text)
+    if not _WORDS.fullmatch(plain) or (plain != text and _LETTER.search(blank_text(text))):
         return ""
     words = plain.strip(" .").split()
     if plain == text:
@@ -277,11 +299,31 @@ def words_of(text: str) -> str:
     if len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
         words = words[1:]
     if len(words) == 1 and words[0].isupper() and len(words[0]) < 4:
-        return _SHOUTED.get(words[0], words[0])
-    return " ".join(words).lower()
+        return _SAID.get(words[0], words[0])
+    said = _SUBJECT.sub("", " ".join(words).lower())
+    return _SAID.get(said, said)
 
 
-_SHOUTED = {word: word.lower() for word in ("YES", "NO", "ODD", "DNE", "ALL", "ONE", "TWO", "SIX")}
+_SUBJECT = re.compile(
+    r"^(?:it|limit|series|sequence|integral|sum|slope|value|expression|function) (?:is )?"
+    r"(?=(?:diverge|converge|undefined|not defined|does not exist))"
+)
+_SAID = {
+    **{word: word.lower() for word in ("YES", "NO", "ODD", "ALL", "ONE", "TWO", "SIX")},
+    **dict.fromkeys(("DNE", "dne", "does not exist", "doesn't exist", "not defined"), "undefined"),
+    **dict.fromkeys(
+        (
+            "infinite",
+            "infinitely many solutions",
+            "infinite solutions",
+            "infinite number of solutions",
+        ),
+        "infinitely many",
+    ),
+    "divergent": "diverges",
+    "convergent": "converges",
+}
+"""Words that say the same as others."""
 
 
 _ORDER = re.compile(r"(<|>|\\[lg]e(?![A-Za-z]))")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+from ..text.markup import unwrap_text
 from .comparison import Comparison
 from .number import Number
 from .number_words import is_number_word, read_number_words
@@ -30,7 +31,7 @@ _SIGNS = re.compile(rf"\\(?:{_GEOMETRY}|{_ARROWS})(?![A-Za-z])|°[NSEW]")
 _INDEX = re.compile(r"_\{[^{}]*\}")
 _INSIDE = re.compile(r"[A-Za-z][A-Za-z'’-]*|[-+]?\$?\d[\d.,/:]*(?<![.,:])%?|[^\w\s.,;:()]")
 _NOT_WORDS = frozenset((*FUNCTIONS, "gcd", "lcm", "max", "min", "lim", "det", "mod", "sqrt", "frac",
-                        "pi", "dx", "dy", "dt", "begin", "end"))  # fmt: skip
+                        "pi", "dx", "dy", "dt", "begin", "end", "e"))  # fmt: skip
 _FILLERS = frozenset((
     "a", "an", "the", "and", "is", "are", "of",
 ))  # fmt: skip
@@ -168,7 +169,7 @@ def labelled_value(parts: Sequence[str]) -> str | None:
 
 def counted(text: str) -> Number | None:
     """Read a number in words, with a unit or without: ``five``, ``twenty-five apples``."""
-    plain = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
+    plain = unwrap_text(text, " ")
     if not plain.replace("-", "").replace(" ", "").isalpha() or len(plain) > 120:
         return None
     words = plain.split()
@@ -201,7 +202,7 @@ def compound(text: str) -> Number | None:
     """
     if len(text) > 200 or not text[:1].isdigit():
         return None
-    flat = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
+    flat = unwrap_text(text, " ")
     parts, at = [], 0
     while at < len(flat) and (part := _PART.match(flat, at)):
         parts.append((Fraction(part[1]), _MARKS.get(part[2], part[2].rstrip("."))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .markup import TEXT_COMMANDS, blank_text
+from .markup import TEXT_COMMANDS, blank_text, unwrap_text
 
 _REACH = 60
 _LINE = 400  # characters before a box in which the start of its formula is looked for
@@ -45,10 +45,9 @@ _DEGREES = re.compile(
     r"\^\s?(?:\{\s?(?:\\circ|°)\s?\}|\\circ(?![A-Za-z])|°|\{?\\?(?:text|mathrm)?\{?(?:st|nd|rd|th)\}{0,2})"
 )
 _CLOSED = re.compile(r"(?:\\right\s?)?[)\]]\s?(?:[\^!/\d]|\\(?:cdot|times)(?![A-Za-z]))")
-_SHARE = re.compile(r"\\?%|(?:\\(?:text|mathrm|mbox)\s?\{\s?)?percent(?![A-Za-z])")
+_SHARE = re.compile(r"\\?%|\s?percent(?![A-Za-z])")
 _MULTIPLIER = re.compile(
-    r"(?:\\(?:text|mathrm|mbox|textrm)\s?\{)?\s{0,3}"
-    r"(hundred|thousand|[bmtr]illion|quadrillion|dozen|lakh|crore)s?(?![A-Za-z])"
+    r"\s{0,3}(hundred|thousand|[bmtr]illion|quadrillion|dozen|lakh|crore)s?(?![A-Za-z])"
 )
 
 
@@ -157,9 +156,10 @@ def _after(text: str, end: int, formula: bool) -> str | None:
         glued, rest = False, rest.lstrip()
     if formula and _CLOSED.match(rest):
         return None  # (5)^2
-    if _SHARE.match(rest):
+    worded = unwrap_text(rest)
+    if _SHARE.match(worded):
         return "\\%"
-    multiplier = _MULTIPLIER.match(rest)
+    multiplier = _MULTIPLIER.match(worded)
     if multiplier:
         return f"\\text{{ {multiplier[1]}}}"
     if not rest or rest.startswith("\\\\"):

@@ -7,13 +7,14 @@ import re
 from .answer import Answer
 from .beside import beside
 from .hedging import denied
-from .markup import undelimited
+from .markup import undelimited, unwrap_text
 
 _BOX_TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}([A-Za-z]|[0-9]{1,20})(?![A-Za-z0-9.,/^_{\\]*\w)")
 _BETWEEN_BOXES = re.compile(
-    r"(?:[\s$,;&]|[A-Za-z](?:_\{?\w\}?)?\s?=|\\[()\[\],;!: ]|"
-    r"\\q?quad|\\(?:text|mbox|textrm)\{\s*(?:and|or)\s*,?\s*\}|and|or)*"
+    r"(?:[\s$,;&|]|[A-Za-z](?:_\{?\w\}?)?\s?=|\\[()\[\],;!: ]|\\(?:q?quad|mid|vert)|and"
+    r"|maybe|perhaps|possibly"
+    r"|or(?:\s(?:else|maybe|perhaps|possibly|even)|(?:\s(?:it|that))?\s(?:is|be|may\sbe|could\sbe)){0,3})*"
 )
 _WIDEST_GAP = 60
 _OR_NUMBER = re.compile(
@@ -79,7 +80,7 @@ def last_box(text: str) -> tuple[Answer, int] | None:
     run = [closed[-1]]
     for box in reversed(closed[:-1]):
         gap = text[box[1] : run[-1][0]]
-        if len(gap) > _WIDEST_GAP or not _BETWEEN_BOXES.fullmatch(gap):
+        if len(gap) > _WIDEST_GAP or not _BETWEEN_BOXES.fullmatch(unwrap_text(gap)):
             break
         run.append(box)
     start, end = run[-1][0], run[0][1]

@@ -29,6 +29,7 @@ _ONE_OF_SEVERAL = (
     rf"|{_COUNT}\s{{1,3}}and{_OPEN}"
     rf"|{_COUNT}\s{{1,3}}(?:[A-Za-z]{{2,14}}\s{{1,3}})?(?:in|(?:out\s{{1,3}})?of|for\s{{1,3}}every|per|to){_OPEN}"
     r"|\d[:–—]\Z"
+    r"|\d[^\n]{0,20}\s\(?[b-h][.)][ \t$*]{1,4}\Z"  # a) 4 b) 5
 )
 _DENIED = (
     r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
@@ -102,6 +103,7 @@ _ARROW = re.compile(r"(?:>>|[-=]>|\w>)\Z")
 _DEGREE = re.compile(r"\s?\^\s?(?:\{\s?)?(?:\\circ|°|(?:st|nd|rd|th)\b)")
 _CHINESE_MAGNITUDES = frozenset("十百千万亿萬億兆分")
 _SYMBOLS = frozenset("=≈→⇒")
+_NUMBER_LINE = re.compile(r"(?:\A|\n)[-+$* \t]{0,6}\d[\d,./%]{0,30}[* \t]{0,4}\Z")
 
 
 def stands_alone(before: str, after: str) -> bool:
@@ -141,7 +143,8 @@ def _opens_value(before: str) -> bool:
     while True:
         bare = before.rstrip(_SET_OFF)
         if "\n" in before[len(bare) :]:  # a line of its own, unless the line before goes on
-            return bare[-1:] not in {"+", "*", "/", "^", "×", "÷", "<", "±"}
+            goes_on = bare[-1:] in {"+", "*", "/", "^", "×", "÷", "<", "±"}
+            return not goes_on and _NUMBER_LINE.search(bare) is None  # one number in each line
         if bare[-2:] in {"\\(", "\\[", "\\$"}:
             before = bare[:-2]
         elif bare[-1:] != "(":
@@ -263,10 +266,22 @@ _DENIED_AFTER = re.compile(
 )
 
 
+_CORRECTED = re.compile(
+    r"[\s.,!$*)\]\\]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
+    r"|on\s(?:second\sthoughts?|reflection))[\s,.:]{1,3}){1,4}"
+    r"(?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat"
+    r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s\$?(-?\d+)",
+    re.IGNORECASE,
+)
+
+
 def denied(text: str, start: int, end: int) -> bool:
     """Whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
     before = text[max(0, start - _REACH) : start]
-    return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end, end + _REACH))
+    if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end, end + _REACH):
+        return True
+    other = _CORRECTED.match(text, end, end + 2 * _REACH)
+    return bool(other) and other[1] not in re.findall(r"-?\d+", text[start:end])
 
 
 def left_open(text: str, start: int, end: int) -> bool:

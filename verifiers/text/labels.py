@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from .answer import MAX_ANSWER, Answer
@@ -23,6 +24,8 @@ _NO_VALUE = (  # "The solution is to add them" introduces no answer
 _LABEL = re.compile(  # read from its noun on
     rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|option|choice)\b:?)?"
     rf"|\bsolutions?{_IS}{_NO_VALUE}"
+    rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
+    r"(?=[ $*_({\\]{0,9}(?-i:[A-Z])\b)"
     rf"|{_CHINESE}",
     re.IGNORECASE,
 )
@@ -42,10 +45,18 @@ _LINE = re.compile(
     r"(?=[\s*_$\\({[]{0,12}-?(?:\d|[A-Z]\b(?!\s[a-z])))",
     re.IGNORECASE | re.MULTILINE,
 )
-_NOUNS = ("nswer", "NSWER", "olution", "OLUTION", "案")  # without the letter of either case
+_NOUNS = (
+    "nswer",
+    "NSWER",
+    "olution",
+    "OLUTION",
+    "案",
+    "ption",
+    "hoice",
+)  # without the letter of either case
 _OR_ELSE = re.compile(r"\bor\s{1,4}(?:the\s{1,4})?(?:final\s|correct\s)?\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
-_CLAUSE = re.compile(r",?\s(?:since|because|as|which)\s|,\swhere\s")
+_CLAUSE = re.compile(r",?\s\(?(?:since|because|as|which)\s|,\swhere\s")
 _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb
     r"(?:(?:the|its|their|his|her)\s[^=\n]{1,120}\s(?:is|are|was|equals)|(?:there\s(?:are|is|were))"
     r"|(?:it|this|that)\s(?:is|equals))\s{1,3}(?=[-−$\\\d])",
@@ -153,15 +164,20 @@ _NUMBER_WITH_UNIT = re.compile(r"[-+$€£¥\\\s]{0,8}\d[\d,./\s]{0,60}[A-Za-z%�
 
 
 def hashed(text: str) -> Answer | None:
-    """Return the last line with ``####``, unless it is a heading in words."""
+    """Return the last line with ``####``, unless it is a heading.
+
+    A heading is words, with a text or a number after it.
+    """
     at = text.rfind("####")
     if at < 0:
         return None
-    line = text[at + 4 :].partition("\n")[0].strip()
+    line, _, below = text[at + 4 :].partition("\n")
+    line = line.strip()
     if line.isdecimal():  # nearly always
         return Answer(line, "hash")
     line = line.lstrip("#").strip()
-    heading = _WORD.search(line[:MAX_ANSWER]) and not _NUMBER_WITH_UNIT.fullmatch(line)
+    worded = _WORD.search(line[:MAX_ANSWER]) and not _NUMBER_WITH_UNIT.fullmatch(line)
+    heading = worded and (below.strip() or any(map(str.isdigit, line)))
     return None if heading or not line else Answer(line.strip("*` "))
 
 
@@ -171,18 +187,30 @@ def answer_line_after(text: str, start: int) -> bool:
     return line >= 0 and _LINE.search(text, line) is not None
 
 
-def unlabelled(text: str) -> str:
+def unlabelled(text: str, *nouns: str) -> str:
     """Remove "Final answer:" or "So the answer is" from the beginning of a text.
+
+    Args:
+        text: an answer.
+        nouns: what the answer may be called as well; its label ends in a colon.
 
     Example:
         >>> unlabelled("**Answer**: 5"), unlabelled("The answer is not 5"), unlabelled("Answer:")
         ('5', 'not 5', 'Answer:')
+        >>> unlabelled("SQL: SELECT 1", "query", "sql")
+        'SELECT 1'
     """
     label = _LEADING.match(text)
-    if label is None:
-        return text
-    rest = text[label.end() :]
-    return rest.removesuffix("**") if "**" in label.group() and rest.count("**") == 1 else rest
+    if label is not None:
+        rest = text[label.end() :]
+        text = rest.removesuffix("**") if "**" in label.group() and rest.count("**") == 1 else rest
+    named = _named(nouns).match(text) if nouns else None
+    return text[named.end() :] if named else text
+
+
+@functools.cache
+def _named(nouns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\s*(?:the )?(?:{'|'.join(nouns)})(?: is)?\s*: ?", re.IGNORECASE)
 
 
 def without_choice_label(text: str) -> str:

@@ -14,10 +14,12 @@ TEXT_COMMANDS = (
 TEXT_COMMAND = rf"\\(?:{'|'.join(TEXT_COMMANDS)})(?![A-Za-z])\*?\s{{0,3}}"
 r"""Pattern of such a command before its brace."""
 
+TEXT = re.compile(TEXT_COMMAND + r"\{([^{}]*)\}")
+"""Such a command with its argument."""
+
 DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"))
 """What opens and closes a formula."""
 
-_TEXT = re.compile(TEXT_COMMAND + r"\{([^{}]*)\}")
 _COLOURED = re.compile(r"\\(?:text)?color(?:box)?\s{0,3}\{[A-Za-z0-9!]{1,30}\}\s{0,3}")
 _SIZE = re.compile(
     r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|[lL]arge|LARGE|[hH]uge|bf|bfseries|it|rm|"
@@ -43,7 +45,7 @@ def unwrap_text(text: str, around: str = "") -> str:
     for _ in range(_NESTED):
         if "\\" not in text:
             break
-        inner = _TEXT.sub(rf"{around}\1{around}", text)
+        inner = TEXT.sub(rf"{around}\1{around}", text)
         if inner == text:
             break
         text = inner
@@ -52,7 +54,7 @@ def unwrap_text(text: str, around: str = "") -> str:
 
 def blank_text(text: str) -> str:
     r"""Replace each command such as ``\text{...}``, and its content, with a space."""
-    return _TEXT.sub(" ", text) if "\\" in text else text
+    return TEXT.sub(" ", text) if "\\" in text else text
 
 
 def unbold(text: str) -> str:

@@ -23,6 +23,7 @@ _SPOKEN_SIGN = re.compile(
     r"|(?:=|\b(?:is|was|be|are|equals|gives|get|gets|of|at|to|exactly|answer:))\s{1,3}minus\s{1,3}\Z",
     re.IGNORECASE,
 )
+_SPACED = re.compile(r"(?<=\d) / (?=\d{1,20}\Z)")
 _MAGNITUDE = re.compile(r"\s{1,3}(?:hundred|thousand|million|billion|trillion)(?![A-Za-z])")
 _PERCENT = re.compile(r"\s?\\?%|\s{1,2}per\s?cent(?![A-Za-z])")
 
@@ -40,7 +41,7 @@ def last_number(text: str) -> Answer | None:
     if not end:
         return None
     close = end + len(text[end : end + 2]) - len(text[end : end + 2].lstrip("}"))
-    before = _plain(text[max(0, end - _REACH) : close]).rstrip()
+    before = _SPACED.sub("/", _plain(text[max(0, end - _REACH) : close]).rstrip())
     after = text[close : close + _REACH]
     fraction = _FRACTION.search(before) or _FRACTION.search(before, 0, len(before) - 1)
     if fraction:

@@ -1,0 +1,83 @@
+r"""Formulas of a whole number: ``\frac{\pi}{4}+k\pi`` has the values of ``\frac{5\pi}{4}-k\pi``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .bound import Stated
+from .equations import assignment
+from .evaluate import real_value
+from .expression import read_expression
+from .formula import names
+from .identity import constant_value
+from .shape import read_shape
+
+_LETTERS = frozenset("klmnstj")
+_CLOSE = 1e-40
+_PROBES = (2, -1, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Progression:
+    """``name = offset + step * letter`` for each whole number; ``name`` may be empty."""
+
+    offset: Any
+    step: Any
+    letter: str
+    name: str = ""
+
+
+def read_progression(text: str) -> Progression | None:
+    """Read a formula that is linear in one letter, and holds no other; ``None`` for the rest."""
+    named = assignment(read_shape(text))
+    tree = read_expression(named[1][-1] if named else text)
+    letter = "".join(names(tree)) if tree is not None else ""
+    if tree is None or letter not in _LETTERS:
+        return None
+    first, second, *others = (
+        real_value(constant_value(tree, {letter: k})) for k in (0, 1, *_PROBES)
+    )
+    if first is None or second is None or first == second:
+        return None
+    step = second - first
+    for k, value in zip(_PROBES, others, strict=True):
+        if value is None or abs(value - first - k * step) > _CLOSE * (abs(value) + abs(step)):
+            return None
+    return Progression(first, step, letter, named[0] if named else "")
+
+
+def same_progressions(gold: Stated, answer: Stated) -> bool:
+    r"""Whether two formulas with a whole number in them have the same values.
+
+    A formula such as ``(n-2)\pi`` may be a function of ``n``. So it is read as a family only if
+    the gold says that the letter is whole, or calls it ``k`` or names what is solved for, and no
+    value of the letter gives 0.
+    """
+    left, right = read_progression(gold.core), read_progression(answer.core)
+    if left is None or right is None or gold.rule or answer.rule:
+        return False
+    whole = gold.bound.get(left.letter, "")
+    if whole not in {"", "Z"} or answer.bound.get(right.letter, "") not in {"", "Z"}:
+        return False
+    plainly = "\\pi" in gold.core and (left.letter == "k" or bool(left.name))
+    if not whole and not (plainly and not _is_whole(left.offset / left.step)):
+        return False
+    if left.name and right.name and left.name != right.name:
+        return False
+    alike = abs(abs(left.step) - abs(right.step)) <= _CLOSE * abs(left.step)
+    return alike and _is_whole((right.offset - left.offset) / left.step)
+
+
+def is_class(text: str, rest: int, modulus: int) -> bool:
+    """Whether a formula such as ``5k+2`` gives the numbers with a rest by a modulus."""
+    found = read_progression(text)
+    return (
+        found is not None
+        and abs(found.step) == modulus > 0
+        and _is_whole((found.offset - rest) / modulus)
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    return bool(abs(value - round(value)) <= _CLOSE * max(1, abs(value)))

@@ -22,7 +22,7 @@ from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
 from .limits import Limits
 from .seccomp import docker_profile
-from .slot import Origin, Slot, SlotBroken
+from .slot import Origin, Slot, SlotBroken, Unreachable
 
 DEFAULT_IMAGE = f"assay-python:{sys.version_info.major}.{sys.version_info.minor}"
 PRELOAD_LABEL = "assay.preload"
@@ -34,6 +34,11 @@ _AGENT_MIB = 32
 _FIRST_UID = 20_000
 _LAST_UID = 62_000  # and 2,000 more; a daemon with user namespaces has no more than 65,536
 _OLD_S = 3600
+
+PATIENCE_S = 10.0
+"""How long a start waits for a daemon that does not answer, since it may only be restarting."""
+
+POLL_S = 0.2
 
 
 def daemon_fault(timeout_s: int = 10) -> str | None:
@@ -78,8 +83,7 @@ class DockerBackend:
         host: address of the daemon. Default: what DOCKER_HOST says, or the local socket.
         runtime: name of the daemon's runtime that containers run under, such as ``runsc``.
             Default: the daemon's own.
-        patience_s: seconds that a start waits for a daemon that is not there, since it may
-            only be restarting.
+        patience_s: seconds that a start waits for a daemon that does not answer.
 
     Raises:
         SandboxUnavailable: no daemon answers, or it does not have the runtime.
@@ -96,7 +100,7 @@ class DockerBackend:
         *,
         host: str | None = None,
         runtime: str | None = None,
-        patience_s: float = 10.0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         import docker.errors
 
@@ -198,7 +202,7 @@ class DockerBackend:
         """A client for one slot, waiting a while for a daemon that is not there.
 
         Raises:
-            SlotBroken: it did not come.
+            Unreachable: it did not come.
         """
         give_up = time.monotonic() + self.patience_s
         while True:
@@ -206,8 +210,8 @@ class DockerBackend:
                 return open_client(self._address, 60, self._version)
             except SandboxUnavailable as error:
                 if time.monotonic() >= give_up:
-                    raise SlotBroken(str(error)) from error
-            time.sleep(0.2)
+                    raise Unreachable(str(error)) from error
+            time.sleep(POLL_S)
 
     def _description(self, client: Any) -> dict[str, Any]:
         limits = self.limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -12,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from typing import Any
 
-from .docker import DockerBackend
+from .docker import PATIENCE_S, POLL_S, DockerBackend
 from .errors import ImageUnavailable, SandboxUnavailable
 from .limits import Limits
-from .slot import Slot, SlotBroken
+from .slot import Slot, SlotBroken, Unreachable
 
 REST_S = 30.0
 """How long a host that starts no slots is left out."""
@@ -26,6 +27,9 @@ SUSPECT_S = 10.0
 CROWDING = 2
 """How much of its share of the slots a host may take when others are lost. Wall limits are four
 times the CPU limits: with much more, programs would time out for want of cores."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Host:
@@ -52,7 +56,9 @@ class Host:
         self.connecting = threading.Lock()
 
     def rest(self, cause: str) -> None:
-        """Leave it out for a while."""
+        """Start nothing there for a while; slots that work serve on."""
+        if cause != self.cause or not self.rests:
+            _log.warning("no slot starts at %s for %g s: %s", self.address, REST_S, cause)
         self.cause = cause
         self.rests_until = time.monotonic() + REST_S
 
@@ -117,29 +123,36 @@ class HostsBackend:
             return max(1, min(self.slots, sum(self._most(host) for host in working)))
 
     def start(self) -> Slot:
-        """Start one slot, wherever there is one to be had.
+        """Start one slot on any host, waiting a while if one that may be restarting could.
 
         Raises:
-            SlotBroken: no host starts one; it says why not for each.
+            SlotBroken: no host starts one; the message says why not for each.
         """
+        give_up = time.monotonic() + PATIENCE_S
         tried: list[Host] = []
+        gone: list[Host] = []
         while True:
             with self._lock:
-                host = self._next(tried)
-                if host is None:
-                    causes = "; ".join(f"{host.address}: {host.cause}" for host in tried)
-                    raise SlotBroken(f"no host starts a container: {causes}")
+                host = self._next([*tried, *gone])
                 slot = object()
-                host.slots.add(slot)
+                if host is not None:
+                    host.slots.add(slot)
+            if host is None:
+                if not gone or time.monotonic() >= give_up:
+                    causes = "; ".join(f"{host.address}: {host.cause}" for host in self.hosts)
+                    raise SlotBroken(f"no host starts a container: {causes}")
+                gone.clear()
+                time.sleep(POLL_S)
+                continue
             try:
                 return self._start_on(host, slot)
             except SlotBroken as error:
                 host.rest(str(error))
                 host.slots.discard(slot)
+                (gone if isinstance(error, Unreachable) else tried).append(host)
             except BaseException:
                 host.slots.discard(slot)
                 raise
-            tried.append(host)
 
     def close(self) -> None:
         """Close the connections. Containers are the slots' own."""
@@ -157,7 +170,9 @@ class HostsBackend:
     def _start_on(self, host: Host, token: object) -> Slot:
         try:
             backend = self._connect(host)
-        except (SandboxUnavailable, ImageUnavailable) as error:
+        except SandboxUnavailable as error:
+            raise Unreachable(str(error)) from error
+        except ImageUnavailable as error:
             raise SlotBroken(str(error)) from error
         slot = backend.start(lambda: host.slots.discard(token), host.suspect)
         host.slots.add(token)  # tries that failed have taken it away
@@ -218,7 +233,7 @@ class HostsBackend:
                     self._preload,
                     host=host.address,
                     runtime=self._runtime,
-                    patience_s=0.0,  # another host is sooner
+                    patience_s=0.0,  # another host may be sooner
                 )
                 try:
                     self._compare(host, backend)

@@ -37,6 +37,10 @@ class SlotBroken(Exception):
         self.excuse = excuse
 
 
+class Unreachable(SlotBroken):
+    """What starts slots does not answer: it may be restarting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a slot runs; the fields are those of Result."""

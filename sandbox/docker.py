@@ -17,10 +17,10 @@ from typing import Any
 
 from .address import default_address, explained, open_client, unreachable
 from .agent_source import agent_command
-from .client import is_alive, process_id
-from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
+from .infrastructure_failure import daemon_time, infrastructure_failure
 from .limits import Limits
+from .process_id import is_alive, process_id
 from .seccomp import docker_profile
 from .slot import Origin, Slot, SlotBroken, Unreachable
 
@@ -143,7 +143,7 @@ class DockerBackend:
                 return self._start(ended, broken)
             except SlotBroken as error:
                 # Somebody killed it as it started: that says nothing of the next.
-                if not (error.excuse and left):
+                if not (error.infrastructure_failure and left):
                     raise
         raise AssertionError("the last try returns or raises")
 
@@ -188,14 +188,14 @@ class DockerBackend:
 
         def why(hung_up: bool) -> str:
             broken()
-            return excuse(self._address, container, hung_up=hung_up)
+            return infrastructure_failure(self._address, container, hung_up=hung_up)
 
         return Slot(
             stream,
             Origin(self.name, self.image, self.host or ""),
             multiplexed=True,
             end=end,
-            excuse=why,
+            infrastructure_failure=why,
         )
 
     def _reach(self) -> Any:

@@ -1,4 +1,4 @@
-"""Docker daemons on several machines, as one backend."""
+"""Several Docker daemons as one backend."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ from .limits import Limits
 from .slot import Slot, SlotBroken, Unreachable
 
 REST_S = 30.0
-"""How long a host that starts no slots is left out."""
+"""Seconds for which a host that starts no slots is left out."""
 
 SUSPECT_S = 10.0
-"""How long the other hosts go first where slots of one broke."""
+"""Seconds for which the other hosts go first after a slot of one broke."""
 
-CROWDING = 2
-"""How much of its share of the slots a host may take when others are lost. Wall limits are four
+OVERLOAD = 2
+"""Times its share of the slots that a host may take while others are lost. Wall limits are four
 times the CPU limits: with much more, programs would time out for want of cores."""
-
 
 _log = logging.getLogger(__name__)
 
 
 class Host:
-    """One daemon, its slots, and its breaker.
+    """One daemon, its slots, and its circuit breaker.
 
     Attributes:
-        address: where it is.
+        address: as the user gave it.
         backend: its backend; ``None`` until it first answers.
         cores: of its machine.
-        slots: one token for each that is there or being started.
+        slots: one token for each slot that exists or is being started.
         rests_until: when it is tried again, by ``time.monotonic``.
         suspect_until: until when the others go first.
-        cause: of its rest.
+        cause: why it rests.
     """
 
     def __init__(self, address: str) -> None:
@@ -63,12 +62,12 @@ class Host:
         self.rests_until = time.monotonic() + REST_S
 
     def suspect(self) -> None:
-        """A slot broke here: let its program's next try be elsewhere."""
+        """Let the other hosts go first for a while, since a slot broke here."""
         self.suspect_until = time.monotonic() + SUSPECT_S
 
     @property
     def rests(self) -> bool:
-        """Whether it is left out now."""
+        """Return True while it is left out."""
         return time.monotonic() < self.rests_until
 
 
@@ -76,10 +75,10 @@ class HostsBackend:
     """Starts each slot on the host with the fewest for its cores, and leaves out hosts that fail.
 
     Args:
-        image: what all hosts must have, the same to the byte.
+        image: all hosts must have it, the same to the byte.
         hosts: addresses of their daemons.
-        limits, preload, runtime: as DockerBackend takes them.
-        slots: how many the user asked for, shared out by cores. Default: one for each core.
+        limits, preload, runtime: see :class:`DockerBackend`.
+        slots: how many all hosts together have, by their cores. Default: one for each core.
 
     Raises:
         SandboxUnavailable: no host answers, or one does not have the runtime.
@@ -113,11 +112,11 @@ class HostsBackend:
             self.close()
             raise
         self.slots = slots or self._cores()
-        """How many slots all hosts together are meant to have."""
+        """Slots of all hosts together while none is lost."""
 
     @property
-    def room(self) -> int:
-        """How many slots the hosts that work may have now; at least one."""
+    def capacity(self) -> int:
+        """Return how many slots the hosts that work may have now; at least one."""
         with self._lock:
             working = [host for host in self.hosts if not host.rests]
             return max(1, min(self.slots, sum(self._most(host) for host in working)))
@@ -161,7 +160,7 @@ class HostsBackend:
                 host.backend.close()
 
     def forget(self) -> None:
-        """In a forked child the slots are the parent's, and the locks may be held for ever."""
+        """Leave slots and locks, which may be held for ever, to the parent after a fork."""
         self._lock = threading.Lock()
         for host in self.hosts:
             host.connecting = threading.Lock()
@@ -175,12 +174,12 @@ class HostsBackend:
         except ImageUnavailable as error:
             raise SlotBroken(str(error)) from error
         slot = backend.start(lambda: host.slots.discard(token), host.suspect)
-        host.slots.add(token)  # tries that failed have taken it away
+        host.slots.add(token)  # failed attempts have removed it
         host.rests_until = 0.0
         return slot
 
     def _next(self, tried: list[Host]) -> Host | None:
-        """Hosts that work, then those left out; among them the one with most to spare."""
+        """Choose a host that works before one that is left out; among them the least loaded."""
         now = time.monotonic()
         left = [host for host in self.hosts if host not in tried]
         return min(
@@ -190,7 +189,7 @@ class HostsBackend:
         )
 
     def _most(self, host: Host) -> int:
-        return ceil(CROWDING * self.slots * host.cores / self._cores())
+        return ceil(OVERLOAD * self.slots * host.cores / self._cores())
 
     def _cores(self) -> int:
         return sum(host.cores for host in self.hosts if host.backend is not None) or 1
@@ -219,7 +218,7 @@ class HostsBackend:
             )
 
     def _connect(self, host: Host) -> DockerBackend:
-        """Reach a daemon, the first time only, and hold its image against the others'.
+        """Connect to a daemon, the first time only, and compare its image with the others'.
 
         Raises:
             SandboxUnavailable: it does not answer, or lacks the runtime.

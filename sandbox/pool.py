@@ -166,7 +166,7 @@ class Pool:
             elif coming:
                 coming -= 1
             elif not self._paused():
-                if self._count() >= self._room():
+                if self._count() >= self._capacity():
                     if not self._idle:
                         return
                     if not (unworn := self._idle.keys() - self._worn):
@@ -187,9 +187,9 @@ class Pool:
             return next((slot for slot in self._idle if not slot.runs), None)
         return next(reversed(self._idle), None)  # so that the others become idle for long
 
-    def _room(self) -> int:
-        """Slots that there may be now: fewer where some of several hosts are lost."""
-        return min(self.size, getattr(self.backend, "room", self.size))
+    def _capacity(self) -> int:
+        """Slots that there may be now: fewer while some of several hosts are lost."""
+        return min(self.size, getattr(self.backend, "capacity", self.size))
 
     def _count(self) -> int:
         return len(self._idle) + len(self._lent) + self._starting - len(self._worn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -179,7 +180,8 @@ def _root(
 def main() -> None:
     """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
     # A person wants the sentence, not the line of our code that it came from.
-    warnings.showwarning = lambda message, *_: err.print(f"warning: {message}", markup=False)
+    warnings.showwarning = lambda message, *_: say(f"warning: {message}", to=err)
+    sys.excepthook = lambda *bug: say("".join(traceback.format_exception(*bug)), to=err)
     try:
         code = app(standalone_mode=False)
         if code == 130:  # typer's own answer to Ctrl-C is silent

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from .sandbox.redaction import hide
+
 out = Console()
 err = Console(stderr=True)
 
@@ -23,8 +25,13 @@ def visible(text: str) -> str:
 
 
 def say(text: str, *, to: Console = out) -> None:
-    """Print a text as it stands: no wrapped path, and brackets are no markup."""
-    to.print(visible(text), markup=False, highlight=False, soft_wrap=True)
+    """Print a text as it stands: no wrapped path, and brackets are no markup.
+
+    Complaints may quote what was given, so they are shown without secrets.
+    """
+    to.print(
+        visible(hide(text) if to is err else text), markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def add_row(table: Table, *cells: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .errors import SandboxUnavailable
+from .redaction import redact
 from .tunnel import forward, ssh_fault
 
 
@@ -26,7 +27,7 @@ def checked_addresses(hosts: Sequence[str]) -> tuple[str, ...]:
     if isinstance(hosts, str) or not hosts:
         raise ValueError(
             f"hosts must be a list of one address or more, such as ['unix:///var/run/docker.sock', "
-            f"'ssh://user@host'], got {hosts!r}"
+            f"'ssh://user@host'], got {redact(hosts)!r}"
         )
     for i, address in enumerate(hosts):
         fault = _address_fault(address) if isinstance(address, str) else "it is not a string"
@@ -34,8 +35,8 @@ def checked_addresses(hosts: Sequence[str]) -> tuple[str, ...]:
             fault = "it is given twice; give a machine more work with `slots`"
         if fault is not None:
             raise ValueError(
-                f"hosts[{i}] is {address!r}: {fault}. An address is unix:///path/to/docker.sock, "
-                "ssh://user@host[:port] or tcp://host:port"
+                f"hosts[{i}] is {redact(address)!r}: {fault}. An address is "
+                "unix:///path/to/docker.sock, ssh://user@host[:port] or tcp://host:port"
             )
     return tuple(hosts)
 
@@ -91,7 +92,7 @@ def unreachable(address: str, error: BaseException) -> str:
         remedy = "ssh gets there: start Docker, and give the user access to its socket."
     elif address == default_address():
         remedy = "Start Docker, or set DOCKER_HOST."
-    return f"cannot reach Docker at {address}: {explained(error)}. {remedy}"
+    return redact(f"cannot reach Docker at {address}: {explained(error)}. {remedy}")
 
 
 def explained(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from .errors import ImageUnavailable, SandboxUnavailable
 from .infrastructure_failure import daemon_time, infrastructure_failure
 from .limits import Limits
 from .process_id import is_alive, process_id
+from .redaction import redact
 from .seccomp import docker_profile
 from .slot import Origin, Slot, SlotBroken, Unreachable
 
@@ -337,8 +338,9 @@ def _check_runtime(runtime: str, known: Iterable[str], address: str) -> None:
     # A shim's own name, such as io.containerd.runsc.v1, is in no list.
     if runtime not in known and not runtime.startswith("io.containerd."):
         raise SandboxUnavailable(
-            f"Docker at {address} has no runtime {runtime!r}, only {', '.join(sorted(known))}: "
-            "install it and name it in the daemon's /etc/docker/daemon.json"
+            f"Docker at {redact(address)} has no runtime {runtime!r}, only "
+            f"{', '.join(sorted(known))}: install it and name it in the daemon's "
+            "/etc/docker/daemon.json"
         )
 
 

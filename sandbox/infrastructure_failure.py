@@ -11,6 +11,7 @@ from typing import Any
 
 from .address import explained, open_client
 from .errors import SandboxUnavailable
+from .redaction import redact
 
 _WAIT_S = 3
 _TIMEOUT_S = 10
@@ -46,7 +47,7 @@ def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> st
             return "the connection to its container was lost"
         return ""
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        return f"Docker at {address} stopped answering: {explained(error)}"
+        return redact(f"Docker at {address} stopped answering: {explained(error)}")
     finally:
         client.close()
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from .sandbox.redaction import remember
+
 
 def settings(pairs: Sequence[str], flag: str = "--set") -> dict[str, Any]:
     """Read ``["split=train", "seed=1"]`` as keyword arguments; values are JSON, else text.
@@ -22,4 +24,5 @@ def settings(pairs: Sequence[str], flag: str = "--set") -> dict[str, Any]:
             found[name] = json.loads(value)
         except json.JSONDecodeError:
             found[name] = value
+    remember(found)
     return found

@@ -194,11 +194,16 @@ def main() -> None:
         code = 130
     except _MENDABLE as error:
         if os.environ.get("ASSAY_DEBUG"):
+            _hide_in_tracebacks()
             raise
         say(f"error: {error}", to=err)
         code = 2
     except Exception:
-        # It may quote a model's reply. Only now: typer sets a hook of its own.
-        sys.excepthook = lambda *error: say("".join(traceback.format_exception(*error)), to=err)
+        _hide_in_tracebacks()
         raise
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _hide_in_tracebacks() -> None:
+    """Escape a model's reply, and leave out secrets. After typer, which sets a hook of its own."""
+    sys.excepthook = lambda *error: say("".join(traceback.format_exception(*error)), to=err)

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from .sandbox.redaction import hide
 from .verifiers.visible import visible
 
 out = Console()
@@ -15,9 +16,11 @@ err = Console(stderr=True)
 def say(text: str, *, to: Console = out) -> None:
     """Print a text as it stands: no wrapped path, and brackets are no markup.
 
-    What a model or a program wrote goes through ``one_line`` first.
+    What a model or a program wrote goes through ``one_line`` first. Complaints may quote what was
+    given, so they are shown without secrets.
     """
-    to.print(visible(text), markup=False, highlight=False, soft_wrap=True)
+    shown = visible(hide(text) if to is err else text)
+    to.print(shown, markup=False, highlight=False, soft_wrap=True)
 
 
 def cell(text: str) -> str:

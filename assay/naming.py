@@ -18,6 +18,7 @@ from .envs import EnvSpec, Source, Split, TextEnv, arguments, make
 from .envs.audit_subject import Sibling
 from .envs.data_error import SplitError
 from .envs.splits import SAMPLE, make_for
+from .sandbox.redaction import redact, remember
 from .verifiers import FunctionVerifier, Verifier
 
 FORMS = (
@@ -63,6 +64,8 @@ def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
     """
     name, colon, braces = text.partition(":{")
     chosen = {**(options or {}), **(_object(text, f"{{{braces}") if colon else {})}
+    remember(chosen)
+    text = redact(text)
     if ":" in name:
         module, _, attribute = name.partition(":")
         found = _imported(module)
@@ -148,7 +151,7 @@ def _attribute(name: str, module: Any, attribute: str, options: dict[str, Any]) 
     thing = getattr(module, attribute)
     if isinstance(thing, TextEnv | Verifier):
         if options:
-            raise ValueError(f"{name} is made already and takes no options, got {options}")
+            raise ValueError(f"{name} is made already and takes no options, got {redact(options)}")
         return Named(name, thing)
     if not callable(thing):
         raise ValueError(f"{name} is neither an environment nor a verifier, but {thing!r:.80}")

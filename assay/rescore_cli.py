@@ -42,6 +42,7 @@ from .evaluation import (
     with_references_of,
 )
 from .naming import found_here, make_to_judge
+from .sandbox.redaction import redacted_paths
 from .verifiers.visible import one_line
 
 
@@ -104,6 +105,10 @@ def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str
     kwargs = {**told["kwargs"], **changes}
     name = told["id"]
     spec = told["spec"]
+    for path in redacted_paths({**(spec or {"kwargs": {}})["kwargs"], **kwargs}):
+        raise ValueError(
+            f"{path} is a secret, which the run does not keep: give it again with --set"
+        )
     if spec is not None:
         found_here(f"{spec['module']}:")
     subject = EnvSpec.from_json(spec) if spec is not None else found_here(name)

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from .sandbox.redaction import redact, remember
+
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 # What some reader of YAML takes for something else than text.
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
@@ -38,12 +40,16 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         found = _READERS.get(kind, _read_yaml)(text)
-    except (yaml.YAMLError, tomllib.TOMLDecodeError, ValueError) as error:
+    except yaml.MarkedYAMLError as error:  # its own text quotes the line, which may be a secret's
+        where = f" (line {error.problem_mark.line + 1})" if error.problem_mark else ""
+        raise ValueError(f"{str(path)!r} cannot be read: {error.problem}{where}") from None
+    except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
     if found is None:
         return {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise ValueError(f"{str(path)!r} must hold lines 'name: value', got {found!r:.80}")
+        raise ValueError(f"{str(path)!r} must hold lines 'name: value', got {redact(found)!r:.80}")
+    remember(found)
     return found
 
 

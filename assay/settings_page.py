@@ -33,6 +33,12 @@ that is there twice. TOML has no null: what a preset sets, only YAML or a flag s
 All settings of a run are in `config.json` beside its checkpoints. `--resume` reads them there, and
 so needs nothing but `--out`; what is given with it counts before them, and is refused where the run
 would not be the same. `--out`, `--model` and `--device` may change: a run can be moved.
+
+Secrets are in none of these files, which only their owner may read, nor in what is printed: values
+of names such as `token`, `api_key`, `password`, `secret`, `headers` and `authorization`, and the
+user info of URLs, are `<redacted>`. `--resume` and `assay rescore` ask for them again. A command
+line is seen by others of the machine, and kept by some trackers: put secrets into the file of
+`--config`, or into an environment variable that the environment reads.
 """
 
 _PRESETS = """\

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from .envs import EasyToHard, Prioritised, Sampler, Source, TargetRate
 from .grpo import GRPOConfig, LoRA
+from .sandbox.redaction import redacted_repr
 
 Curriculum = Literal["uniform", "easy_to_hard", "target_rate", "prioritised"]
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -91,6 +92,8 @@ class TrainConfig(GRPOConfig):
         _check_curriculum(self)
         _check_tasks(self)
         _check_model(self)
+
+    __repr__ = redacted_repr
 
     def learner(self) -> GRPOConfig:
         """The part that the learner reads."""

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from .docstring import meanings, without_roles
-from .envs import write_json
 from .grpo import GRPOConfig, Objective
 from .grpo.presets import PRESETS, Preset
+from .grpo.run.whole import write_file
+from .sandbox.redaction import redact, redacted_paths
 from .setting_files import read_settings, yaml_lines
 from .setting_values import WrongValue, parse_value, read_value
 from .train_config import TrainConfig
@@ -230,7 +231,8 @@ def build(values: Mapping[str, Any]) -> TrainConfig:
     """The settings, checked.
 
     Raises:
-        ValueError: one is missing, out of its range, or does nothing beside the others.
+        ValueError: one is missing, out of its range, does nothing beside the others, or is a
+            secret that the run's files do not keep.
     """
     for name, example in _EXAMPLES.items():
         if name not in values:
@@ -239,6 +241,12 @@ def build(values: Mapping[str, Any]) -> TrainConfig:
                 f"{name} is not set: {told()[name].rstrip('.')}. Give it {flag}, or in a --config "
                 f"file as '{name}: {example}'"
             )
+    for path in redacted_paths(values):
+        given = "--set" if path.startswith("env_args.") else f"--{path.replace('_', '-')}"
+        raise ValueError(
+            f"{path} is a secret, which the run does not keep: give it again with {given}, or in a "
+            "--config file"
+        )
     return TrainConfig(**values)
 
 
@@ -288,15 +296,16 @@ def read_stored(out_dir: str | Path) -> dict[str, Any]:
 
 
 def write_stored(config: TrainConfig) -> None:
-    """Keep the settings of a run with it, whole or not at all; versions stay as they are there."""
+    """Keep a run's settings, without secrets, whole or not at all; versions stay as they are."""
     path = Path(config.out_dir) / FILE
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    write_json(path, {**before, "config": config.to_json()})
+    record = {**before, "config": redact(config.to_json())}
+    write_file(path, json.dumps(record, indent=1) + "\n", mode=0o600)
 
 
 def as_file(values: Mapping[str, Any]) -> str:
-    """Settings as a YAML file for ``--config``, each with what it means."""
-    lines = yaml_lines({**defaults(), **values}, told(), groups())
+    """Settings without secrets as a YAML file for ``--config``, each with what it means."""
+    lines = yaml_lines(redact({**defaults(), **values}), told(), groups())
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from .envs.bad_rows import BadRow, bad_rows_record
 from .envs.data_error import SplitError
 from .envs.splits import have_same_prompts, make_for
 from .naming import found_here
+from .sandbox.redaction import redact
 
 if TYPE_CHECKING:
     from .grpo import Learner, World
@@ -127,10 +128,11 @@ def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
 
     learners = {f.name for f in fields(GRPOConfig)}
     for name, before in stored.items():
-        if name not in learners and name not in MOVABLE and getattr(config, name) != before:
+        now = redact(getattr(config, name), name)
+        if name not in learners and name not in MOVABLE and now != before:
             raise ValueError(
                 f"{config.out_dir!r} was made with {name}={before!r}, and not "
-                f"{getattr(config, name)!r}: resume with that, or give another --out"
+                f"{now!r}: resume with that, or give another --out"
             )
 
 

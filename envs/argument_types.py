@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..sandbox.redaction import redact
+
 _PLAIN = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -32,4 +34,4 @@ def refuse_types(name: str, function: Callable[..., Any], values: Mapping[str, A
             continue
         allowed = (int, float) if hint is float else hint
         if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
-            raise ValueError(f"{name}: {key} must be {_PLAIN[hint]}, got {value!r}")
+            raise ValueError(f"{name}: {key} must be {_PLAIN[hint]}, got {redact(value, key)!r}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..sandbox.redaction import redact
 from ..verifiers import Code, Rubric, Verifier
 from .source import Source, Split
 from .task import Task
@@ -106,7 +107,7 @@ def of_verifier(verifier: Verifier, samples: Sequence[Sample], *, name: str = ""
 
 def described(verifier: Verifier) -> str:
     """A verifier's name and options, on one line."""
-    options = verifier.to_json()
+    options = redact(verifier.to_json())
     name = options.pop("name", type(verifier).__name__)
     return f"{name} {json.dumps(options, default=repr)}" if options else str(name)
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ..sandbox.redaction import redact, redacted_repr
+
 # Gymnasium's own, but for the namespace and the version, which an id of ours always has.
 _ID = re.compile(r"(?P<namespace>[A-Za-z0-9_-]+)/(?P<name>[A-Za-z0-9_.-]+)-v(?P<n>0|[1-9][0-9]*)")
 
@@ -47,6 +49,8 @@ class EnvSpec:
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{self.id}: {name} must be text, got {getattr(self, name)!r:.80}")
         object.__setattr__(self, "kwargs", plain_kwargs(self.id, self.kwargs))
+
+    __repr__ = redacted_repr
 
     @property
     def namespace(self) -> str:
@@ -123,7 +127,7 @@ def plain_kwargs(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: one of them is not such a value.
     """
     if not isinstance(kwargs, Mapping) or not all(isinstance(key, str) for key in kwargs):
-        raise ValueError(f"{name}: kwargs must be arguments by name, got {kwargs!r:.80}")
+        raise ValueError(f"{name}: kwargs must be arguments by name, got {redact(kwargs)!r:.80}")
     copies = {}
     for key, value in kwargs.items():
         try:
@@ -134,7 +138,7 @@ def plain_kwargs(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not same:
             raise ValueError(
                 f"{name}: kwargs[{key!r}] must be plain JSON (text, numbers, true, false, null, "
-                f"lists, objects with text keys), got {value!r:.80}. Give a path or a name, and "
-                "let the entry point make of it what it needs"
+                f"lists, objects with text keys), got {redact(value, key)!r:.80}. Give a path or a "
+                "name, and let the entry point make of it what it needs"
             )
     return copies

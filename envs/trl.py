@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from ..sandbox.redaction import redacted_repr
 from .registry import arguments, spec
 from .splits import refuse_overlap, refuse_training
 from .task import Task
@@ -69,6 +70,8 @@ class TRLSpec:
         if self.mode not in (None, *get_args(Mode)):
             known = ", ".join(get_args(Mode))
             raise ValueError(f"mode must be one of {known}, or None for any, got {self.mode!r}")
+
+    __repr__ = redacted_repr
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "env_id": spec(self.env_id).address}

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..envs import EpisodeGroup, ExtendingPolicy, Refill
+from ..sandbox.redaction import redact
 from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
 from .credit import credit, flat_share, reads_policy, rows_of
@@ -209,7 +210,7 @@ class Learner:
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
-        settings = self.config.to_json()
+        settings = redact(self.config.to_json())
         write_about(self.out_dir, settings, self._about)
         log = MetricsLog(
             self.out_dir, resume_step=resumed_at, trackers=self._trackers, config=settings

@@ -1,4 +1,4 @@
-"""Where a Docker daemon is, and how to talk to it there."""
+"""Addresses of Docker daemons, and clients for them."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .errors import SandboxUnavailable
+from .redaction import redact
 from .tunnel import forward, ssh_fault
 
 
 def default_address() -> str:
-    """The daemon that Docker's own environment names, or the local one."""
+    """Return the address in DOCKER_HOST, or that of the local daemon."""
     return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
 def checked_addresses(hosts: Sequence[str]) -> tuple[str, ...]:
-    """Addresses of daemons, as they are given.
+    """Check addresses of daemons, and return them as they are given.
 
     Raises:
-        ValueError: one is none, or is there twice.
+        ValueError: one is malformed, or is given twice.
     """
     if isinstance(hosts, str) or not hosts:
         raise ValueError(
             f"hosts must be a list of one address or more, such as ['unix:///var/run/docker.sock', "
-            f"'ssh://user@host'], got {hosts!r}"
+            f"'ssh://user@host'], got {redact(hosts)!r}"
         )
     for i, address in enumerate(hosts):
-        fault = _address_fault(address) if isinstance(address, str) else "it is no string"
+        fault = _address_fault(address) if isinstance(address, str) else "it is not a string"
         if fault is None and address in hosts[:i]:
-            fault = "it is there twice; give a machine more work with `slots`"
+            fault = "it is given twice; give a machine more work with `slots`"
         if fault is not None:
             raise ValueError(
-                f"hosts[{i}] is {address!r}: {fault}. An address is unix:///path/to/docker.sock, "
-                "ssh://user@host[:port] or tcp://host:port"
+                f"hosts[{i}] is {redact(address)!r}: {fault}. An address is "
+                "unix:///path/to/docker.sock, ssh://user@host[:port] or tcp://host:port"
             )
     return tuple(hosts)
 
@@ -60,10 +61,10 @@ def _address_fault(address: str) -> str | None:
 
 
 def open_client(address: str, timeout_s: int, version: str | None = None) -> Any:
-    """A client of the low-level API at an address, its SSH tunnel included.
+    """Open a client of the low-level API at an address, through an SSH tunnel if it is ssh://.
 
     Raises:
-        SandboxUnavailable: nothing listens there, or what does is no Docker daemon.
+        SandboxUnavailable: nothing listens there, or what listens is no Docker daemon.
     """
     release: Callable[[], None] = _nothing
     url = address
@@ -71,7 +72,7 @@ def open_client(address: str, timeout_s: int, version: str | None = None) -> Any
         url, release = forward(address)
     try:
         if url.startswith("unix://"):
-            # Importing docker-py takes 0.2 s, for nothing where nobody listens.
+            # Importing docker-py takes 0.2 s, for nothing if nobody listens.
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(url.removeprefix("unix://"))
         from .docker_client import Client
@@ -85,17 +86,17 @@ def open_client(address: str, timeout_s: int, version: str | None = None) -> Any
 
 
 def unreachable(address: str, error: BaseException) -> str:
-    """A sentence on a daemon that does not answer."""
+    """Describe a daemon that does not answer, with the remedy."""
     remedy = "Start Docker there."
     if address.startswith("ssh://"):
         remedy = "ssh gets there: start Docker, and give the user access to its socket."
     elif address == default_address():
         remedy = "Start Docker, or set DOCKER_HOST."
-    return f"cannot reach Docker at {address}: {explained(error)}. {remedy}"
+    return redact(f"cannot reach Docker at {address}: {explained(error)}. {remedy}")
 
 
 def explained(error: BaseException) -> str:
-    """What the daemon itself said, without the HTTP around it."""
+    """Return what the daemon itself said, without the HTTP around it."""
     return str(getattr(error, "explanation", None) or error).strip().rstrip(".")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .client import is_alive, process_id
+from .process_id import is_alive, process_id
 
 _ROOT = Path("/sys/fs/cgroup")
 _NAME = "assay-slot"

@@ -52,21 +52,21 @@ def send(pool: Pool, request: Request) -> Answer:
     origin, cause = Origin(), ""
     breaks = 0
     for attempt in range(1, ATTEMPTS + 1):
-        excuse = ""
+        failure = ""
         try:
             with pool.lend(fresh=attempt > 1) as slot:
                 origin = slot.origin
                 try:
                     reply = slot.run(request)
                 except SlotBroken:
-                    excuse = slot.excuse()  # asked now: closing the slot wipes the traces
+                    failure = slot.infrastructure_failure()  # asked before the slot is closed
                     raise
                 if not reply.clean:
                     pool.discard(slot)
                 return Answer(reply, origin, attempt)
         except SlotBroken as error:
-            cause = f"{excuse} ({error})" if excuse else str(error)
-        breaks += not excuse
+            cause = f"{failure} ({error})" if failure else str(error)
+        breaks += not failure
         if breaks == BREAKS:
             _must_work(pool, request.limits, cause)
             blame = f"the program broke {BREAKS} sandboxes: {cause}"

@@ -17,12 +17,13 @@ from typing import Any
 
 from .address import default_address, explained, open_client, unreachable
 from .agent_source import agent_command
-from .client import is_alive, process_id
-from .ending import daemon_time, excuse
 from .errors import ImageUnavailable, SandboxUnavailable
+from .infrastructure_failure import daemon_time, infrastructure_failure
 from .limits import NETWORK_SETTINGS, Limits
+from .process_id import is_alive, process_id
+from .redaction import redact
 from .seccomp import docker_profile
-from .slot import Origin, Slot, SlotBroken
+from .slot import Origin, Slot, SlotBroken, Unreachable
 
 DEFAULT_IMAGE = f"assay-python:{sys.version_info.major}.{sys.version_info.minor}"
 PRELOAD_LABEL = "assay.preload"
@@ -34,6 +35,11 @@ _AGENT_MIB = 32
 _FIRST_UID = 20_000
 _LAST_UID = 62_000  # and 2,000 more; a daemon with user namespaces has no more than 65,536
 _OLD_S = 3600
+
+PATIENCE_S = 10.0
+"""How long a start waits for a daemon that does not answer, since it may only be restarting."""
+
+POLL_S = 0.2
 
 
 def daemon_fault(timeout_s: int = 10) -> str | None:
@@ -78,8 +84,7 @@ class DockerBackend:
         host: address of the daemon. Default: what DOCKER_HOST says, or the local socket.
         runtime: name of the daemon's runtime that containers run under, such as ``runsc``.
             Default: the daemon's own.
-        patience_s: seconds that a start waits for a daemon that is not there, since it may
-            only be restarting.
+        patience_s: seconds that a start waits for a daemon that does not answer.
 
     Raises:
         SandboxUnavailable: no daemon answers, or it does not have the runtime.
@@ -96,7 +101,7 @@ class DockerBackend:
         *,
         host: str | None = None,
         runtime: str | None = None,
-        patience_s: float = 10.0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         import docker.errors
 
@@ -139,7 +144,7 @@ class DockerBackend:
                 return self._start(ended, broken)
             except SlotBroken as error:
                 # Somebody killed it as it started: that says nothing of the next.
-                if not (error.excuse and left):
+                if not (error.infrastructure_failure and left):
                     raise
         raise AssertionError("the last try returns or raises")
 
@@ -184,21 +189,21 @@ class DockerBackend:
 
         def why(hung_up: bool) -> str:
             broken()
-            return excuse(self._address, container, hung_up=hung_up)
+            return infrastructure_failure(self._address, container, hung_up=hung_up)
 
         return Slot(
             stream,
             Origin(self.name, self.image, self.host or ""),
             multiplexed=True,
             end=end,
-            excuse=why,
+            infrastructure_failure=why,
         )
 
     def _reach(self) -> Any:
         """A client for one slot, waiting a while for a daemon that is not there.
 
         Raises:
-            SlotBroken: it did not come.
+            Unreachable: it did not come.
         """
         give_up = time.monotonic() + self.patience_s
         while True:
@@ -206,8 +211,8 @@ class DockerBackend:
                 return open_client(self._address, 60, self._version)
             except SandboxUnavailable as error:
                 if time.monotonic() >= give_up:
-                    raise SlotBroken(str(error)) from error
-            time.sleep(0.2)
+                    raise Unreachable(str(error)) from error
+            time.sleep(POLL_S)
 
     def _description(self, client: Any) -> dict[str, Any]:
         limits = self.limits
@@ -339,8 +344,9 @@ def _check_runtime(runtime: str, known: Iterable[str], address: str) -> None:
     # A shim's own name, such as io.containerd.runsc.v1, is in no list.
     if runtime not in known and not runtime.startswith("io.containerd."):
         raise SandboxUnavailable(
-            f"Docker at {address} has no runtime {runtime!r}, only {', '.join(sorted(known))}: "
-            "install it and name it in the daemon's /etc/docker/daemon.json"
+            f"Docker at {redact(address)} has no runtime {runtime!r}, only "
+            f"{', '.join(sorted(known))}: install it and name it in the daemon's "
+            "/etc/docker/daemon.json"
         )
 
 

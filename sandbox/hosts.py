@@ -1,7 +1,8 @@
-"""Docker daemons on several machines, as one backend."""
+"""Several Docker daemons as one backend."""
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -12,33 +13,35 @@ from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from typing import Any
 
-from .docker import DockerBackend
+from .docker import PATIENCE_S, POLL_S, DockerBackend
 from .errors import ImageUnavailable, SandboxUnavailable
 from .limits import Limits
-from .slot import Slot, SlotBroken
+from .slot import Slot, SlotBroken, Unreachable
 
 REST_S = 30.0
-"""How long a host that starts no slots is left out."""
+"""Seconds for which a host that starts no slots is left out."""
 
 SUSPECT_S = 10.0
-"""How long the other hosts go first where slots of one broke."""
+"""Seconds for which the other hosts go first after a slot of one broke."""
 
-CROWDING = 2
-"""How much of its share of the slots a host may take when others are lost. Wall limits are four
+OVERLOAD = 2
+"""Times its share of the slots that a host may take while others are lost. Wall limits are four
 times the CPU limits: with much more, programs would time out for want of cores."""
+
+_log = logging.getLogger(__name__)
 
 
 class Host:
-    """One daemon, its slots, and its breaker.
+    """One daemon, its slots, and its circuit breaker.
 
     Attributes:
-        address: where it is.
+        address: as the user gave it.
         backend: its backend; ``None`` until it first answers.
         cores: of its machine.
-        slots: one token for each that is there or being started.
+        slots: one token for each slot that exists or is being started.
         rests_until: when it is tried again, by ``time.monotonic``.
         suspect_until: until when the others go first.
-        cause: of its rest.
+        cause: why it rests.
     """
 
     def __init__(self, address: str) -> None:
@@ -52,17 +55,19 @@ class Host:
         self.connecting = threading.Lock()
 
     def rest(self, cause: str) -> None:
-        """Leave it out for a while."""
+        """Start nothing there for a while; slots that work serve on."""
+        if cause != self.cause or not self.rests:
+            _log.warning("no slot starts at %s for %g s: %s", self.address, REST_S, cause)
         self.cause = cause
         self.rests_until = time.monotonic() + REST_S
 
     def suspect(self) -> None:
-        """A slot broke here: let its program's next try be elsewhere."""
+        """Let the other hosts go first for a while, since a slot broke here."""
         self.suspect_until = time.monotonic() + SUSPECT_S
 
     @property
     def rests(self) -> bool:
-        """Whether it is left out now."""
+        """Return True while it is left out."""
         return time.monotonic() < self.rests_until
 
 
@@ -70,10 +75,10 @@ class HostsBackend:
     """Starts each slot on the host with the fewest for its cores, and leaves out hosts that fail.
 
     Args:
-        image: what all hosts must have, the same to the byte.
+        image: all hosts must have it, the same to the byte.
         hosts: addresses of their daemons.
-        limits, preload, runtime: as DockerBackend takes them.
-        slots: how many the user asked for, shared out by cores. Default: one for each core.
+        limits, preload, runtime: see :class:`DockerBackend`.
+        slots: how many all hosts together have, by their cores. Default: one for each core.
 
     Raises:
         SandboxUnavailable: no host answers, or one does not have the runtime.
@@ -107,39 +112,46 @@ class HostsBackend:
             self.close()
             raise
         self.slots = slots or self._cores()
-        """How many slots all hosts together are meant to have."""
+        """Slots of all hosts together while none is lost."""
 
     @property
-    def room(self) -> int:
-        """How many slots the hosts that work may have now; at least one."""
+    def capacity(self) -> int:
+        """Return how many slots the hosts that work may have now; at least one."""
         with self._lock:
             working = [host for host in self.hosts if not host.rests]
             return max(1, min(self.slots, sum(self._most(host) for host in working)))
 
     def start(self) -> Slot:
-        """Start one slot, wherever there is one to be had.
+        """Start one slot on any host, waiting a while if one that may be restarting could.
 
         Raises:
-            SlotBroken: no host starts one; it says why not for each.
+            SlotBroken: no host starts one; the message says why not for each.
         """
+        give_up = time.monotonic() + PATIENCE_S
         tried: list[Host] = []
+        gone: list[Host] = []
         while True:
             with self._lock:
-                host = self._next(tried)
-                if host is None:
-                    causes = "; ".join(f"{host.address}: {host.cause}" for host in tried)
-                    raise SlotBroken(f"no host starts a container: {causes}")
+                host = self._next([*tried, *gone])
                 slot = object()
-                host.slots.add(slot)
+                if host is not None:
+                    host.slots.add(slot)
+            if host is None:
+                if not gone or time.monotonic() >= give_up:
+                    causes = "; ".join(f"{host.address}: {host.cause}" for host in self.hosts)
+                    raise SlotBroken(f"no host starts a container: {causes}")
+                gone.clear()
+                time.sleep(POLL_S)
+                continue
             try:
                 return self._start_on(host, slot)
             except SlotBroken as error:
                 host.rest(str(error))
                 host.slots.discard(slot)
+                (gone if isinstance(error, Unreachable) else tried).append(host)
             except BaseException:
                 host.slots.discard(slot)
                 raise
-            tried.append(host)
 
     def close(self) -> None:
         """Close the connections. Containers are the slots' own."""
@@ -148,7 +160,7 @@ class HostsBackend:
                 host.backend.close()
 
     def forget(self) -> None:
-        """In a forked child the slots are the parent's, and the locks may be held for ever."""
+        """Leave slots and locks, which may be held for ever, to the parent after a fork."""
         self._lock = threading.Lock()
         for host in self.hosts:
             host.connecting = threading.Lock()
@@ -157,15 +169,17 @@ class HostsBackend:
     def _start_on(self, host: Host, token: object) -> Slot:
         try:
             backend = self._connect(host)
-        except (SandboxUnavailable, ImageUnavailable) as error:
+        except SandboxUnavailable as error:
+            raise Unreachable(str(error)) from error
+        except ImageUnavailable as error:
             raise SlotBroken(str(error)) from error
         slot = backend.start(lambda: host.slots.discard(token), host.suspect)
-        host.slots.add(token)  # tries that failed have taken it away
+        host.slots.add(token)  # failed attempts have removed it
         host.rests_until = 0.0
         return slot
 
     def _next(self, tried: list[Host]) -> Host | None:
-        """Hosts that work, then those left out; among them the one with most to spare."""
+        """Choose a host that works before one that is left out; among them the least loaded."""
         now = time.monotonic()
         left = [host for host in self.hosts if host not in tried]
         return min(
@@ -175,7 +189,7 @@ class HostsBackend:
         )
 
     def _most(self, host: Host) -> int:
-        return ceil(CROWDING * self.slots * host.cores / self._cores())
+        return ceil(OVERLOAD * self.slots * host.cores / self._cores())
 
     def _cores(self) -> int:
         return sum(host.cores for host in self.hosts if host.backend is not None) or 1
@@ -204,7 +218,7 @@ class HostsBackend:
             )
 
     def _connect(self, host: Host) -> DockerBackend:
-        """Reach a daemon, the first time only, and hold its image against the others'.
+        """Connect to a daemon, the first time only, and compare its image with the others'.
 
         Raises:
             SandboxUnavailable: it does not answer, or lacks the runtime.
@@ -218,7 +232,7 @@ class HostsBackend:
                     self._preload,
                     host=host.address,
                     runtime=self._runtime,
-                    patience_s=0.0,  # another host is sooner
+                    patience_s=0.0,  # another host may be sooner
                 )
                 try:
                     self._compare(host, backend)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .backend import Backend
 from .errors import SandboxUnavailable
@@ -21,6 +22,9 @@ RUNS_MEANWHILE = 500  # while the replacement of a slot that has made its runs s
 STARTS_AT_ONCE = 2  # container daemons get slower, not faster, with more
 FAILURES_TO_OPEN = 3
 COOLDOWN_S = 30.0
+
+_CLOSED = "the sandbox is closed: make a new one"
+_log = logging.getLogger(__name__)
 
 
 class _Waiter:
@@ -45,12 +49,13 @@ class _Waiter:
 class Pool:
     """At most ``size`` slots, made when they are first wanted. Safe to use from many threads.
 
-    Slots go to those who wait in the order in which they came. One that nobody wanted for
-    ``idle_s`` seconds is closed; ``None`` keeps all.
+    Slots go to those who wait in the order in which they came; while one starts for somebody who
+    wants it unused, those behind get the used ones. One that nobody wanted for ``idle_s`` seconds
+    is closed; ``None`` keeps all.
 
-    After a few failed starts in a row the pool refuses everybody for a while: its circuit
-    breaker. Only starts count. A slot that dies under a program may be the program's doing, and
-    a program must not be able to stop everything.
+    After a few failed starts in a row the pool starts none for a while: its circuit breaker. Slots
+    that work serve on, and whom they cannot serve is refused. Only starts count. A slot that dies
+    under a program may be the program's doing, and a program must not be able to stop everything.
 
     In a forked child the pool is empty and starts slots of its own.
     """
@@ -107,9 +112,8 @@ class Pool:
     def _take(self, fresh: bool) -> Slot:
         waiter = _Waiter(fresh)
         with self._lock:
-            refusal = self._refusal()
-            if refusal:
-                raise SandboxUnavailable(refusal)
+            if self._closed.is_set():
+                raise SandboxUnavailable(_CLOSED)
             self._line[waiter] = None
             self._serve()
         try:
@@ -128,29 +132,29 @@ class Pool:
         if waiter.slot is not None:
             self._give_back(waiter.slot, fine=True)
 
-    def _refusal(self) -> str:
-        """Why nobody gets a slot now; empty where they do."""
-        if self._closed.is_set():
-            return "the sandbox is closed: make a new one"
-        if time.monotonic() < self._open_until:
-            return (
-                f"{FAILURES_TO_OPEN} {self.backend.name} sandboxes in a row did not start: "
-                f"{self._cause} (No program was judged.)"
-            )
-        return ""
-
-    def _refuse_all(self) -> None:
-        refusal = self._refusal()
-        for waiter in self._line:
+    def _refuse(self, waiters: Iterable[_Waiter], refusal: str) -> None:
+        for waiter in list(waiters):
+            del self._line[waiter]
             waiter.refusal = refusal
             waiter.answer()
-        self._line.clear()
 
     def _serve(self) -> None:
+        """Answer those who wait, in their order, as far as that can be done now."""
+        self._hand_out()
+        if self._line and self._paused() and not self._starting:
+            works = bool(self._idle) or self._lent > self._spent
+            refused = [w for w in self._line if not (works and self._may_wait(w))]
+            self._refuse(
+                refused,
+                f"{FAILURES_TO_OPEN} {self.backend.name} sandboxes in a row did not start: "
+                f"{self._cause} (No program was judged.)",
+            )
+
+    def _hand_out(self) -> None:
         """Hand slots to those who wait, in their order, and start those that are missing."""
         coming = self._starting  # each is for one of those who wait
         for waiter in list(self._line):
-            if len(self._lent) >= self.size or not self._line:
+            if len(self._lent) >= self.size:
                 return
             slot = self._fit(waiter)
             if slot is not None:
@@ -161,22 +165,31 @@ class Pool:
                 waiter.answer()
             elif coming:
                 coming -= 1
-            else:
-                if self._idle and self._count() >= self._room():  # used ones only: make room
-                    self._retire(next(iter(self._idle)))
-                if self._count() < self._room():
-                    self._start_one()
-                elif not self._idle:
-                    return
+            elif not self._paused():
+                if self._count() >= self._capacity():
+                    if not self._idle:
+                        return
+                    if not (unworn := self._idle.keys() - self._worn):
+                        continue
+                    self._worn.add(unworn.pop())
+                self._start_one()
+
+    def _paused(self) -> bool:
+        """Whether no slots are started for now, as the last few did not come up."""
+        return time.monotonic() < self._open_until
+
+    def _may_wait(self, waiter: _Waiter) -> bool:
+        """Whether slots that work may serve it, when they come back."""
+        return not waiter.fresh or self._fit(waiter) is not None
 
     def _fit(self, waiter: _Waiter) -> Slot | None:
         if waiter.fresh:
             return next((slot for slot in self._idle if not slot.runs), None)
         return next(reversed(self._idle), None)  # so that the others become idle for long
 
-    def _room(self) -> int:
-        """Slots that there may be now: fewer where some of several hosts are lost."""
-        return min(self.size, getattr(self.backend, "room", self.size))
+    def _capacity(self) -> int:
+        """Slots that there may be now: fewer while some of several hosts are lost."""
+        return min(self.size, getattr(self.backend, "capacity", self.size))
 
     def _count(self) -> int:
         return len(self._idle) + len(self._lent) + self._starting - len(self._worn)
@@ -236,15 +249,21 @@ class Pool:
         if self._failures >= FAILURES_TO_OPEN:
             self._failures = FAILURES_TO_OPEN - 1  # after the pause one try decides
             self._open_until = time.monotonic() + COOLDOWN_S
-            self._refuse_all()
+            if working := len(self._idle) + len(self._lent - self._spent):
+                _log.warning(
+                    "%d %s sandboxes in a row did not start, so %d of %d serve alone and none is "
+                    "started for %g s: %s",
+                    *(FAILURES_TO_OPEN, self.backend.name, working, self.size, COOLDOWN_S, cause),
+                )
 
     def _give_back(self, slot: Slot, *, fine: bool) -> None:
         with self._lock:
             self._lent.discard(slot)
             keep = fine and slot not in self._spent and not self._closed.is_set()
             if keep and slot.runs >= RUNS_PER_SLOT:
-                keep = slot.runs < RUNS_PER_SLOT + RUNS_MEANWHILE
-                if keep and slot not in self._worn:
+                # A worn one is better than none, where none comes up.
+                keep = slot.runs < RUNS_PER_SLOT + RUNS_MEANWHILE or self._failures > 0
+                if keep and slot not in self._worn and not self._paused():
                     self._worn.add(slot)
                     self._start_one()
             self._spent.discard(slot)
@@ -292,7 +311,7 @@ class Pool:
             self._closed.set()
             slots = [*self._idle, *self._lent]
             self._idle.clear()
-            self._refuse_all()
+            self._refuse(self._line, _CLOSED)
         for slot in slots:
             slot.close()
         self._threads.close(wait=True)

@@ -29,12 +29,18 @@ class SlotBroken(Exception):
     """The slot died or answered oddly, and must not be used again.
 
     Attributes:
-        excuse: how it died while it started, where neither it nor its host is to blame.
+        infrastructure_failure: what ended it while it started, if that is neither its own
+            fault nor its host's.
     """
 
-    def __init__(self, cause: str, excuse: str = "") -> None:
-        super().__init__(f"{excuse} ({cause})" if excuse else cause)
-        self.excuse = excuse
+    def __init__(self, cause: str, infrastructure_failure: str = "") -> None:
+        failure = infrastructure_failure
+        super().__init__(f"{failure} ({cause})" if failure else cause)
+        self.infrastructure_failure = failure
+
+
+class Unreachable(SlotBroken):
+    """What starts slots does not answer: it may be restarting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ class Reply:
     cut: tuple[bool, bool, bool] = (False, False, False)
 
 
-def _no_excuse(hung_up: bool) -> str:
+def _unknown(hung_up: bool) -> str:
     """Nobody can be asked."""
     return ""
 
@@ -110,7 +116,8 @@ class Slot:
         multiplexed: Docker's frames of stdout and stderr, told apart by an 8-byte header.
         end: gives back what holds the agent.
         said: what went to stderr by another way than the stream.
-        excuse: asked by :meth:`excuse`, with whether the stream has ended.
+        infrastructure_failure: asked by the method of that name, with whether the stream has
+            ended.
         start_s: seconds the agent may take to greet.
 
     Raises:
@@ -125,7 +132,7 @@ class Slot:
         multiplexed: bool,
         end: Callable[[], None],
         said: Callable[[], str] = str,
-        excuse: Callable[[bool], str] = _no_excuse,
+        infrastructure_failure: Callable[[bool], str] = _unknown,
         start_s: float = 60.0,
     ) -> None:
         self._stream = stream
@@ -133,7 +140,7 @@ class Slot:
         self._multiplexed = multiplexed
         self._end = end
         self._said = said
-        self._excuse = excuse
+        self._infrastructure_failure = infrastructure_failure
         self._hung_up = False
         self._header = bytearray()
         self._channel = 0
@@ -150,7 +157,7 @@ class Slot:
             if told[0] != 1 or type(told[1]) is not str or type(told[2]) is not bool:
                 raise SlotBroken(f"the agent greeted with {greeting!r:.100}")
         except SlotBroken as error:
-            why = self.excuse()
+            why = self.infrastructure_failure()
             self.close()
             raise SlotBroken(str(error), why) from error
         self.python: str = greeting["python"]
@@ -219,12 +226,12 @@ class Slot:
         out, err, report = (self._read(size) for size in sizes)
         return replace(reply, outputs=(out, err, report))
 
-    def excuse(self) -> str:
-        """How the sandbox broke, where that was not its program's doing; else empty.
+    def infrastructure_failure(self) -> str:
+        """Return what broke the sandbox if that was not its program; else empty.
 
-        To be asked before the slot is closed.
+        Call it before the slot is closed: closing removes the evidence.
         """
-        return self._excuse(self._hung_up)
+        return self._infrastructure_failure(self._hung_up)
 
     def close(self) -> None:
         """End the agent. Its end of the stream closes, and the sandbox with it."""

@@ -41,17 +41,17 @@ exit $status
 
 
 def ssh_fault(address: str) -> str | None:
-    """What is wrong with an ``ssh://`` address, or ``None``."""
+    """Return what is wrong with an ``ssh://`` address, or ``None``."""
     try:
         parts = urlsplit(address)
         _ = parts.port
     except ValueError as error:
         return str(error)
-    # What begins with a hyphen would be an option to ssh.
+    # A leading hyphen would make it an option of ssh.
     if not re.fullmatch(r"[A-Za-z0-9_.:][A-Za-z0-9_.:-]*", parts.hostname or ""):
         return "it needs a host name"
     if parts.username is not None and not re.fullmatch(r"[\w.][\w.@+-]*", parts.username):
-        return "the user's name is none"
+        return "its user name has characters that no user name has"
     if parts.password is not None:
         return "it holds a password: ssh needs a key"
     if parts.query or parts.fragment or re.search(r"[^\w./+-]", parts.path):
@@ -62,11 +62,11 @@ def ssh_fault(address: str) -> str | None:
 class Tunnel:
     """One ``ssh`` that forwards a socket of its own to the daemon's on the other machine.
 
-    It asks nothing (BatchMode): a key, a known host key, and an account that may run ``cat`` are
-    needed. ssh's configuration and agent are the user's own.
+    ssh asks nothing (BatchMode): it needs a key, a known host key, and an account that may run
+    ``cat``. Its configuration and agent are the user's own.
 
     Raises:
-        SandboxUnavailable: ssh does not get there; the message has what it said.
+        SandboxUnavailable: ssh cannot log in; the message quotes it.
     """
 
     def __init__(self, address: str) -> None:
@@ -100,12 +100,12 @@ class Tunnel:
 
     @property
     def url(self) -> str:
-        """Where the daemon answers on this machine."""
+        """URL of the daemon on this machine."""
         return f"unix://{self._socket}"
 
     @property
     def works(self) -> bool:
-        """Whether ssh still runs, and listens."""
+        """Return whether ssh still runs and listens."""
         if self._process.poll() is None:
             with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(self._socket)
@@ -142,7 +142,7 @@ class Tunnel:
         return [*user, *port, "--", parts.hostname or ""]
 
     def _wait(self) -> None:
-        """Until the socket is there: ssh makes it once it is logged in."""
+        """Wait until the socket exists: ssh makes it once it is logged in."""
         deadline = time.monotonic() + START_S
         while self._process.poll() is None and time.monotonic() < deadline:
             if self.works:
@@ -157,7 +157,7 @@ class Tunnel:
 
 
 class _Line:
-    """The tunnel to one address, shared by all that use it, and made again where it died."""
+    """The tunnel to one address, shared by all that use it, and made again if it died."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -169,10 +169,10 @@ _lines: dict[str, _Line] = {}
 
 
 def forward(address: str) -> tuple[str, Callable[[], None]]:
-    """A local URL of the daemon at an ``ssh://`` address, and what to call when done with it.
+    """Return a local URL of the daemon at an ``ssh://`` address, and a function that releases it.
 
     Raises:
-        SandboxUnavailable: ssh does not get there.
+        SandboxUnavailable: ssh cannot log in.
     """
     with _lock:
         line = _lines.setdefault(address, _Line())
@@ -201,7 +201,7 @@ def forward(address: str) -> tuple[str, Callable[[], None]]:
 
 
 def _forget() -> None:
-    """In a forked child: the tunnels are the parent's, and so may the locks be."""
+    """Leave the tunnels to the parent after a fork, with its locks, which may be held for ever."""
     global _lock
     _lock = threading.Lock()
     _lines.clear()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from ..sandbox.redaction import redact
 from .shown import shown
 from .verdict import Status, Verdict, set_seconds
 
@@ -130,7 +131,7 @@ class Verifier:
             _refuse_flags(kind, options)
             return kind._from_options(options)
         except TypeError as error:
-            raise ValueError(f"{name} cannot be made from {options}: {error}") from error
+            raise ValueError(f"{name} cannot be made from {redact(options)}: {error}") from error
 
     @classmethod
     def _from_options(cls, options: dict[str, Any]) -> Verifier:
@@ -151,7 +152,7 @@ class Verifier:
         return hash(json.dumps(self.to_json(), sort_keys=True))
 
     def __repr__(self) -> str:
-        options = self.to_json()
+        options = redact(self.to_json())
         options.pop("name", None)
         return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in options.items())})"
 

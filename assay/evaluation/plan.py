@@ -12,6 +12,7 @@ from ..envs import Task, TextEnv, spec
 from ..envs.audit_subject import parts
 from ..envs.bad_rows import bad_rows_record
 from ..envs.registry import UnknownEnvironment
+from ..sandbox.redaction import redact
 from ..verifiers import FunctionVerifier, Verifier
 from .code import code_digest
 from .digest import digest, digest_tasks, lasting_repr
@@ -22,7 +23,7 @@ _PACKAGES = ("assay", "math-verify", "sympy", "numpy", "torch", "transformers", 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that an evaluation's results depend on. It holds no times.
+    """Everything that an evaluation's results depend on. It holds no times and no secrets.
 
     Attributes:
         environment: its id, arguments and record.
@@ -47,6 +48,10 @@ class Plan:
     versions: Mapping[str, str]
     rescored_from: str = ""
     format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        for name in ("environment", "verifier", "policy"):
+            object.__setattr__(self, name, redact(getattr(self, name)))
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
@@ -118,12 +123,12 @@ def environment_record(
 
 def verifier_record(env: TextEnv) -> dict[str, Any]:
     """The rubric, the group's rubric, a hash of both, and one of their code."""
-    told: dict[str, Any] = {"rubric": env.rubric.to_json()}
+    told: dict[str, Any] = {"rubric": redact(env.rubric.to_json())}
     code = [thing for part in parts(env.rubric) for thing in (part, _function(part))]
     if env.group_rubric is not None:
         group = env.group_rubric
         named = {name: lasting_repr(part) for name, part in group.parts.items()}
-        told["group_rubric"] = group.to_json() | {"parts": named}
+        told["group_rubric"] = redact(group.to_json() | {"parts": named})
         code += group.parts.values()
     return {**told, "sha256": digest(told), "code": code_digest(code)}
 

@@ -32,10 +32,11 @@ def is_run(path: Path) -> bool:
     return (path / PLAN).is_file() and (path / GROUPS).is_file()
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON in place of a file's, whole or not at all."""
+def write_json(path: Path, value: Any, *, mode: int = 0o666) -> None:
+    """Write JSON in place of a file's, whole or not at all; ``mode`` is subject to the umask."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        partial.touch(mode)
         with partial.open("w", encoding="utf-8") as file:
             file.write(json.dumps(value, indent=1) + "\n")
             file.flush()
@@ -145,7 +146,7 @@ class RunWriter:
                 raise DataError(f"{directory} has {GROUPS} and no {PLAN}: give another --out")
             self._costs = opened.enter_context((directory / COSTS).open("a+b", buffering=0))
             if not there:
-                write_json(directory / PLAN, plan.to_json())
+                write_json(directory / PLAN, plan.to_json(), mode=0o600)
             self.done = self._cut_back()
             self._open = opened.pop_all()
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ..envs import Completion
 from ..envs.openai_client import connect
+from ..sandbox.redaction import redact
 from .player import Answer, Asked
 
 _OF_ONE = frozenset({400, 413, 414, 422, 431, 451})
@@ -166,7 +167,7 @@ def _refuse_address(base_url: str) -> None:
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
-            f"a server's address is like http://127.0.0.1:8000/v1, got {base_url!r:.120}"
+            f"a server's address is like http://127.0.0.1:8000/v1, got {redact(base_url)!r:.120}"
         )
     if parts.username or parts.password or parts.query:
         raise ValueError(

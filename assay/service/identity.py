@@ -9,6 +9,7 @@ from typing import Any
 
 from ..envs import Generated, Rows, Task, TextEnv
 from ..envs.mixed import Mixed
+from ..sandbox.redaction import redact
 
 PROTOCOL = 1
 """Of the messages; client and server must agree."""
@@ -46,7 +47,7 @@ def identity(env: TextEnv) -> str:
 
 def _of_itself(rubric: Any) -> Any:
     try:
-        return rubric.to_json()
+        return redact(rubric.to_json())
     except Exception:  # somebody's own, which cannot tell its options
         return type(rubric).__qualname__
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from ..sandbox.redaction import redact
 from .identity import HEADER, PROTOCOL
 
 _AGAIN = frozenset({429, 502, 503, 504})
@@ -24,7 +25,7 @@ class RemoteError(RuntimeError):
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
+        super().__init__(redact(message))
         self.status = status
 
 
@@ -69,7 +70,7 @@ class Remote:
         return {**self.__dict__, "_client": None}
 
     def __repr__(self) -> str:
-        return f"Remote({self.url!r})"
+        return f"Remote({redact(self.url)!r})"
 
     def get(self, path: str) -> Any:
         """What is at a path.

@@ -33,6 +33,7 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
+from ...sandbox.redaction import redact
 from ..model.loading import load_weights, save_weights
 from .buffer import Buffer
 from .whole import remove_directory, write_directory
@@ -248,10 +249,11 @@ def _fill(
     record = {
         "step": state.step,
         "updates": state.buffer.done if state.buffer else 0,
-        "config": state.config,
+        "config": redact(state.config),
         "versions": versions(),
         "files": sizes,
     }
+    (path / "state.json").touch(0o600)
     (path / "state.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 

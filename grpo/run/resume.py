@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...sandbox.redaction import redact
 from ..watch.log import FILE
 from .alone import LOCK, alone_in
 from .checkpoint import CheckpointError, DamagedCheckpoint, list_checkpoints, read_state, versions
@@ -108,6 +109,6 @@ def read_config(out_dir: Path) -> dict[str, Any]:
 
 
 def write_config(out_dir: Path, settings: Mapping[str, Any]) -> None:
-    """Write ``config.json``: settings and versions."""
-    record = {"config": dict(settings), "versions": versions()}
-    write_file(out_dir / _CONFIG, json.dumps(record, indent=2) + "\n")
+    """Write ``config.json``: settings without secrets, and versions."""
+    record = {"config": redact(settings), "versions": versions()}
+    write_file(out_dir / _CONFIG, json.dumps(record, indent=2) + "\n", mode=0o600)

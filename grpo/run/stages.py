@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...sandbox.redaction import redact
 from .alone import alone_in
 from .checkpoint import versions
 from .whole import publish, write_file
@@ -58,7 +59,7 @@ class Stage:
         if not same:
             raise ValueError(
                 f"settings of stage {self.name!r} must be JSON values (lists, no tuples), which "
-                f"its fingerprint is made of, got {self.settings!r:.200}"
+                f"its fingerprint is made of, got {redact(self.settings)!r:.200}"
             )
 
 
@@ -129,7 +130,7 @@ def fingerprints(stages: Sequence[Stage]) -> list[str]:
     found: list[str] = []
     for stage in stages:
         before = found[-1] if found else ""
-        told = json.dumps([stage.name, dict(stage.settings), before], sort_keys=True)
+        told = json.dumps([stage.name, redact(stage.settings), before], sort_keys=True)
         found.append(hashlib.sha256(told.encode()).hexdigest()[:12])
     return found
 
@@ -145,13 +146,13 @@ def _run(stage: Stage, folder: Path, before: Mapping[str, Path]) -> Finished:
     seconds = time.perf_counter() - started
     record = {
         "stage": stage.name,
-        "settings": dict(stage.settings),
+        "settings": redact(stage.settings),
         "before": {name: path.name for name, path in before.items()},
         "found": dict(found),
         "seconds": round(seconds, 3),
         "versions": versions(),
     }
-    write_file(unfinished / RECORD, json.dumps(record, indent=2) + "\n")
+    write_file(unfinished / RECORD, json.dumps(record, indent=2) + "\n", mode=0o600)
     publish(unfinished, folder)
     return _read(stage.name, folder, skipped=False)
 

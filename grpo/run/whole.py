@@ -46,11 +46,13 @@ def publish(temporary: Path, path: Path) -> None:
     _sync(path.parent)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Put a text in place of a file's."""
+def write_file(path: Path, text: str, *, mode: int = 0o666) -> None:
+    """Put a text in place of a file's; ``mode`` is what the umask leaves of the permissions."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}{_PARTIAL}"
     try:
+        temporary.unlink(missing_ok=True)
+        temporary.touch(mode)
         temporary.write_text(text, encoding="utf-8")
         _sync(temporary)
         os.replace(temporary, path)

@@ -12,6 +12,7 @@ import torch
 
 from ...envs import Completion, Conversation
 from ...envs.openai_client import connect
+from ...sandbox.redaction import redact
 from .draw import Distribution
 from .prompts import encode_all
 from .random_numbers import derive_seed
@@ -97,6 +98,7 @@ class ServerPolicy:
         )
         self.stop = StopStrings(tokenizer, stop)
         self.eos_ids = tuple([tokenizer.eos_token_id] if eos_ids is None else eos_ids)
+        self._shown = redact(base_url)
         self._client = connect(base_url, api_key_env, retries=retries, timeout_s=timeout_s)
         self._sync = sync
         self._synced: tuple[int, list[float]] | None = None
@@ -192,11 +194,11 @@ class ServerPolicy:
             return bytes(response.content)
         except openai.APIStatusError as error:
             raise ServerError(
-                f"{self.base_url} answered {error.status_code}: {error.response.text[:300]!r}"
+                f"{self._shown} answered {error.status_code}: {error.response.text[:300]!r}"
             ) from error
         except openai.OpenAIError as error:
             raise ServerError(
-                f"no answer from {self.base_url}: {error.__cause__ or error!r}; {_FIRST_CONTACT}"
+                f"no answer from {self._shown}: {error.__cause__ or error!r}; {_FIRST_CONTACT}"
             ) from error
 
     def _require_prompt(self, choice: dict[str, Any], prompt: list[int]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ...sandbox.redaction import redact
 from ..model.loading import quiet
 
 _LONGEST = 1 << 20  # bytes of an answer
@@ -81,7 +82,9 @@ class WeightFiles:
     ) -> None:
         self._address = urlsplit(server)
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
-            raise ValueError(f"server must be such as 'http://127.0.0.1:8000', got {server!r}")
+            raise ValueError(
+                f"server must be such as 'http://127.0.0.1:8000', got {redact(server)!r}"
+            )
         self.directory = Path(directory).absolute()
         self._calls, self._timeout_s = calls, timeout_s
         self._headers = {"Content-Type": "application/json"}
@@ -119,7 +122,7 @@ class WeightFiles:
 
     def _post(self, call: Call) -> None:
         """Send one request. There are no redirects and no proxies: it goes there or it fails."""
-        where = f"{self._address.geturl().rstrip('/')}{call.path}"
+        where = redact(f"{self._address.geturl().rstrip('/')}{call.path}")
         secure = self._address.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(str(self._address.hostname), self._address.port, timeout=self._timeout_s)

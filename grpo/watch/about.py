@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from ...sandbox.redaction import redact
+from ..run.whole import write_file
 from .lines import WatchWarning
 
 ABOUT = "run.json"
@@ -23,8 +25,8 @@ def write_about(
 ) -> None:
     """Write ``run.json``: ``config``, ``about``, ``versions``, ``machine`` and its ``started``.
 
-    A run that is resumed adds its start to those before. A file that cannot be written is
-    reported; the run goes on.
+    No secret is written. A run that is resumed adds its start to those before. A file that cannot
+    be written is reported; the run goes on.
 
     Args:
         directory: of the run.
@@ -34,17 +36,14 @@ def write_about(
     path = Path(directory) / ABOUT
     before = read_about(directory)
     record = {
-        "config": dict(config),
-        "about": {**before.get("about", {}), **(about or {})},
+        "config": redact(config),
+        "about": {**before.get("about", {}), **redact(about or {})},
         "versions": _versions(),
         "machine": _machine(),
         "started": [*before.get("started", []), datetime.now(UTC).isoformat(timespec="seconds")],
     }
-    temporary = path.with_suffix(".partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
+        write_file(path, json.dumps(record, indent=2) + "\n", mode=0o600)
     except OSError as error:
         warnings.warn(f"cannot write {path.name}: {error}", WatchWarning, stacklevel=2)
 

@@ -103,8 +103,12 @@ def backend_name(make_box) -> str:
 class Daemon:
     """A Docker daemon of our own, which may be stopped, killed and started again."""
 
-    def __init__(self, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, options: tuple[str, ...] = (), disk_mib: int = 0) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="assay-dockerd-"))
+        if disk_mib:  # a disk of its own, which may be filled
+            (self.root / "data").mkdir()
+            command = ["mount", "-t", "tmpfs", "-o", f"size={disk_mib}m", "assay-tests"]
+            subprocess.run([*command, str(self.root / "data")], check=True)
         self.url = f"unix://{self.root}/docker.sock"
         self.options = options
         self._log = (self.root / "log").open("w")
@@ -165,6 +169,14 @@ class Daemon:
         with contextlib.closing(first), contextlib.closing(own):
             own.load_image(b"".join(first.get_image(image)))
 
+    def fill_disk(self) -> None:
+        """Leave no byte of its disk free."""
+        with (self.root / "data" / "ballast").open("wb", buffering=0) as file:
+            for size in (1 << 20, 512):
+                with contextlib.suppress(OSError):
+                    while True:
+                        file.write(bytes(size))
+
     def end(self) -> None:
         """Kill it, and remove all it made."""
         self.stop(signal.SIGKILL)
@@ -186,8 +198,8 @@ def start_daemon(image: str) -> Iterator[Callable[..., Daemon]]:
         pytest.skip("a second daemon needs root and dockerd")
     daemons = []
 
-    def start(*options: str) -> Daemon:
-        daemon = Daemon(options)
+    def start(*options: str, disk_mib: int = 0) -> Daemon:
+        daemon = Daemon(options, disk_mib)
         daemons.append(daemon)
         daemon.load(image)
         return daemon

@@ -117,26 +117,30 @@ def test_containers_killed_at_random(image: str, second) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("way", ["DOCKER_HOST", "hosts"])
 def test_a_daemon_that_is_started_again(
-    image: str, second, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+    image: str, second, way: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped by an upgrade, or crashed."""
 
     def restart() -> None:
         second.stop(number)
+        time.sleep(2)
         second.start()
 
-    monkeypatch.setenv("DOCKER_HOST", second.url)
-    with Sandbox(image, slots=3) as box:
+    shims = set(second.processes("containerd-shim"))
+    if way == "DOCKER_HOST":
+        monkeypatch.setenv("DOCKER_HOST", second.url)
+    with Sandbox(image, hosts=[second.url] if way == "hosts" else None, slots=3) as box:
         box.run("")
         restarter = threading.Timer(0.5, restart)
         restarter.start()
         found = box.run_many(PROGRAMS)
         restarter.join()
-    judge(found)
+    assert judge(found) == {"ok": COUNT}
     wait_until_none(containers, second.url, os.getpid())
     if number == signal.SIGTERM:  # a daemon that crashed may forget what it was just starting
-        wait_until_none(second.processes, "containerd-shim")
+        wait_until_none(lambda: list(set(second.processes("containerd-shim")) - shims))
 
 
 def test_one_of_two_daemons_stopped(image: str, second) -> None:
@@ -147,6 +151,40 @@ def test_one_of_two_daemons_stopped(image: str, second) -> None:
         found = box.run_many(PROGRAMS)
         stopper.join()
     assert judge(found) == {"ok": COUNT}
+
+
+def test_a_host_that_restarts_costs_nothing_beside_one_that_stays(image: str, second) -> None:
+    def restart() -> None:
+        second.stop()
+        second.start()
+
+    with Sandbox(image, hosts=[LOCAL, second.url], slots=4) as box:
+        box.run_many([""] * 4)
+        restarter = threading.Timer(0.5, restart)
+        restarter.start()
+        found = box.run_many(PROGRAMS)
+        restarter.join()
+    assert judge(found) == {"ok": COUNT}
+
+
+@pytest.mark.parametrize("way", ["DOCKER_HOST", "hosts"])
+def test_a_full_disk_of_the_daemon_stops_no_slot_that_works(
+    image: str,
+    start_daemon,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    daemon = start_daemon(disk_mib=512)
+    if way == "DOCKER_HOST":
+        monkeypatch.setenv("DOCKER_HOST", daemon.url)
+    with Sandbox(image, hosts=[daemon.url] if way == "hosts" else None, slots=4) as box:
+        box.run_many(["import time; time.sleep(1)"] * 2)
+        daemon.fill_disk()
+        found = box.run_many(PROGRAMS)
+    assert judge(found) == {"ok": COUNT}
+    assert "no space left on device" in caplog.text
+    daemon.end()
 
 
 CLIENT = """

@@ -12,7 +12,13 @@ import pytest
 from assay.sandbox import Limits, RunStatus, Sandbox, SandboxUnavailable
 from assay.sandbox import pool as pool_module
 from assay.sandbox.bwrap import BwrapBackend
-from assay.sandbox.pool import RUNS_MEANWHILE, RUNS_PER_SLOT, STARTS_AT_ONCE, Pool
+from assay.sandbox.pool import (
+    FAILURES_TO_OPEN,
+    RUNS_MEANWHILE,
+    RUNS_PER_SLOT,
+    STARTS_AT_ONCE,
+    Pool,
+)
 from assay.sandbox.slot import Slot, SlotBroken
 
 HANG_S = 60.0
@@ -74,7 +80,7 @@ def join(threads: list[threading.Thread]) -> None:
 
 @pytest.mark.parametrize("fresh", [set(), {0}, {2, 5}, set(range(8))])
 def test_slots_go_to_those_who_wait_in_their_order(fresh: set[int]) -> None:
-    """A retry too: it wants a slot that has run nothing, and nobody overtakes it."""
+    """A retry wants a slot that has run nothing: while it starts, those behind use the others."""
     pool = Pool(Counting(), 1)
     served: list[int] = []
 
@@ -94,7 +100,9 @@ def test_slots_go_to_those_who_wait_in_their_order(fresh: set[int]) -> None:
         join(threads)
     finally:
         pool.close()
-    assert served == list(range(8))
+    assert sorted(served) == list(range(8))
+    for kind in (fresh, set(range(8)) - fresh):
+        assert [number for number in served if number in kind] == sorted(kind)
 
 
 def test_retries_of_all_callers_at_once_do_not_wait_for_each_other() -> None:
@@ -221,21 +229,74 @@ def test_a_slot_is_not_worn_for_ever() -> None:
     pool.close()
 
 
-def test_where_replacements_fail_a_worn_slot_serves_until_the_breaker_opens() -> None:
+def test_slots_that_work_serve_on_while_no_new_one_starts(caplog: pytest.LogCaptureFixture) -> None:
+    """Worn ones too, past their last run, until one starts again."""
     backend = Counting()
-    pool = Pool(backend, 1)
+    pool = Pool(backend, 3)
     with pool.lend() as first:
         first.runs = RUNS_PER_SLOT
         backend.fails = True
-    for _ in range(2):
-        assert soon(lambda: not pool._worn)
+    for runs in (RUNS_PER_SLOT, RUNS_PER_SLOT + 1, RUNS_PER_SLOT + RUNS_MEANWHILE, 9_999):
+        assert soon(lambda: not pool._starting)
         with pool.lend() as slot:
             assert slot is first
+            slot.runs = runs
     assert soon(lambda: pool._open_until)
-    with pytest.raises(SandboxUnavailable, match="the disk is full"), pool.lend():
+    assert "1 of 3 serve alone and none is started for 30 s: the disk is full" in caplog.text
+    with pool.lend() as slot:
+        waiting = start_threads([lambda: lend_once(pool)], pool)
+    join(waiting)
+    with pytest.raises(SandboxUnavailable, match="the disk is full"), pool.lend(fresh=True):
         pass
+    assert backend.starts == 1 + FAILURES_TO_OPEN
+    backend.fails = False
+    pool._open_until = 0.0  # the pause is over
+    with pool.lend(fresh=True) as slot:
+        assert slot is not first
     pool.close()
-    assert backend.starts == 4
+
+
+def test_a_slot_that_works_is_not_closed_for_one_that_does_not_start() -> None:
+    backend = Counting()
+    pool = Pool(backend, 1)
+    with pool.lend() as first:
+        first.runs = 1
+        backend.fails = True
+    for _ in range(3):
+        with pytest.raises(SandboxUnavailable, match="the disk is full"), pool.lend(fresh=True):
+            pass
+        with pool.lend() as slot:
+            assert slot is first
+    pool.close()
+    assert backend.starts == 1 + FAILURES_TO_OPEN
+
+
+def test_those_who_wait_are_refused_when_the_last_slot_breaks() -> None:
+    backend = Counting()
+    pool = Pool(backend, 2)
+    refused: list[str] = []
+
+    def body() -> None:
+        try:
+            lend_once(pool)
+        except SandboxUnavailable as error:
+            refused.append(str(error))
+
+    with contextlib.suppress(SlotBroken), pool.lend():
+        backend.fails = True
+        with pytest.raises(SandboxUnavailable), pool.lend(fresh=True):
+            pass
+        threads = start_threads([body] * 3, pool)
+        assert not refused
+        raise SlotBroken("the agent ended")
+    join(threads)
+    pool.close()
+    assert len(refused) == 3
+
+
+def lend_once(pool: Pool) -> None:
+    with pool.lend():
+        pass
 
 
 def test_the_open_breaker_sends_everybody_away_at_once() -> None:

@@ -22,7 +22,7 @@ from assay.sandbox import (
 from assay.sandbox import backend as backend_module
 from assay.sandbox.bwrap import BwrapBackend
 from assay.sandbox.docker import DockerBackend, connect
-from assay.sandbox.pool import RUNS_MEANWHILE, RUNS_PER_SLOT, Pool
+from assay.sandbox.pool import RUNS_PER_SLOT, Pool
 from assay.sandbox.slot import Request, SlotBroken
 
 PROGRAMS = [f"import time; time.sleep(0.05); print({i})" for i in range(40)]
@@ -264,7 +264,14 @@ def test_a_batch_keeps_its_results_where_starts_fail(make_bwrap) -> None:
         own.run("")
         backend.works = False
         slot = next(iter(own._pool._idle))
-        slot.runs = RUNS_PER_SLOT + RUNS_MEANWHILE - 2
+        whole = slot.run
+
+        def run(request: Request):
+            if slot.runs == 3:
+                raise SlotBroken("the agent ended")
+            return whole(request)
+
+        slot.run = run
         found = own.run_many(["print(1)"] * 4)
     assert [r.status.value for r in found] == ["ok", "ok", "sandbox_error", "sandbox_error"]
 

@@ -1,4 +1,4 @@
-"""Which process started a slot: its number, told from a later process of the same number."""
+"""Identify the process that started a slot, also once its number belongs to another process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def process_id() -> str:
-    """This process, by its number and its start time."""
+    """Return the number and the start time of this process."""
     return f"{os.getpid()}-{_started(os.getpid())}"
 
 
 def is_alive(process: str) -> bool:
-    """Whether the process that :func:`process_id` names still runs."""
+    """Return whether the process that :func:`process_id` names still runs."""
     pid, _, started = process.partition("-")
     return pid.isdigit() and _started(int(pid)) == started
 

@@ -1,6 +1,6 @@
-"""How a container ended, as its daemon tells it: whether that can be its program's doing.
+"""Ask the daemon whether a container ended by a failure of infrastructure, not by its program.
 
-No program reaches the daemon, so none can forge its word.
+No program reaches the daemon, so none can forge the answer.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Any
 
 from .address import explained, open_client
 from .errors import SandboxUnavailable
+from .redaction import redact
 
 _WAIT_S = 3
 _TIMEOUT_S = 10
 
 
-def excuse(address: str, container: str, *, hung_up: bool) -> str:
-    """Why a container's end was not its program's doing; empty where it may have been.
+def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> str:
+    """Return the failure of infrastructure that ended a container; empty if it may be the program.
 
-    It was not where somebody had the daemon kill the container; where the connection to it was
-    lost (the agent exits with 0 then, and for nothing else, or still runs while our stream has
-    ended); and where the daemon cannot be asked or has never heard of the container, since it
-    is gone or has been started anew.
+    It is one if somebody had the daemon kill the container; if the connection to it was lost (the
+    agent exits with 0 only then; or it still runs although our stream has ended); and if the
+    daemon cannot be asked or does not know the container, since it is gone or was restarted.
 
     Args:
-        address: the daemon's.
+        address: of the daemon.
         container: its id.
         hung_up: our stream to it has ended.
     """
@@ -47,13 +47,13 @@ def excuse(address: str, container: str, *, hung_up: bool) -> str:
             return "the connection to its container was lost"
         return ""
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        return f"Docker at {address} stopped answering: {explained(error)}"
+        return redact(f"Docker at {address} stopped answering: {explained(error)}")
     finally:
         client.close()
 
 
 def _events(client: Any, container: str) -> list[dict[str, Any]]:
-    """What the daemon remembers of a container, up to its removal or for some seconds."""
+    """Return the daemon's events of a container, up to its removal or for some seconds."""
     found = []
     events = client.events(
         since=1,
@@ -64,11 +64,11 @@ def _events(client: Any, container: str) -> list[dict[str, Any]]:
     try:
         for event in events:
             found.append(event)
-            if event.get("Action") == "destroy":  # a kill may be noted after the death
+            if event.get("Action") == "destroy":  # a kill may be noted after the exit
                 break
     finally:
         events.close()
-        events._response.close()  # where the daemon hung up, the first leaves a socket open
+        events._response.close()  # if the daemon hung up, the first leaves a socket open
     return found
 
 
@@ -87,6 +87,6 @@ def _exists(client: Any, container: str) -> bool:
 
 
 def daemon_time(client: Any) -> int:
-    """The daemon's clock, in seconds since 1970: ours may differ."""
+    """Return the daemon's time in seconds since 1970: our clock may differ."""
     said = client.info()["SystemTime"]
     return int(datetime.fromisoformat(re.sub(r"\.\d+", "", said)).timestamp())

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.sandbox import Sandbox
-from assay.verifiers import Code, Math, RayVerifier, Status, Verdict, Verifier
+from assay.verifiers import Math, RayVerifier, Status, Verdict, Verifier
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, at its start and end
@@ -73,18 +72,6 @@ def test_a_piece_that_is_lost_is_judged_by_another(tmp_path) -> None:
         assert "lost 3 times" in lost[0].reason
     finally:
         verifier.close()
-
-
-@pytest.mark.bwrap
-def test_programs_are_graded_by_a_box_on_each_node() -> None:
-    replies = [f"```python\ndef f(): return {k % 2}\n```" for k in range(6)]
-    code = Code(sandbox=Sandbox(backend="bwrap", slots=1))
-    verifier = RayVerifier(code, piece=2, per_node=1)
-    try:
-        found = verifier.verify_many(replies, [{"tests": "assert f() == 1"}] * 6)
-    finally:
-        verifier.close()
-    assert [v.score for v in found] == [0.0, 1.0] * 3
 
 
 def test_numbers_are_checked() -> None:

@@ -1,0 +1,377 @@
+"""One box on each node of a Ray cluster, used as if they were one."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .backend import BackendName, checked_preload
+from .batch import Batches, awaitable
+from .errors import SandboxUnavailable
+from .language import PYTHON, Language
+from .limits import Limits
+from .result import Check, Result
+from .sandbox import Sandbox
+
+ATTEMPTS = 6
+"""Nodes that a program is tried on where they are lost under it."""
+
+REST_S = 30.0
+"""How long a node whose sandbox cannot be used is left out."""
+
+LOOK_S = 5.0
+"""How often new nodes are looked for."""
+
+_THREADS = 256  # calls that an actor takes at one time: more than a node has slots
+
+
+class NodeBox:
+    """A node's box, in a process of its own there: what the actor runs."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._box = Sandbox(**arguments)
+
+    def look(self) -> tuple[int, str]:
+        """Slots of the box, and the backend and image in use. Fails where there are none."""
+        return self._box.slots, f"{self._box.backend} {self._box.image}".strip()
+
+    def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call a method of the box."""
+        return getattr(self._box, method)(*arguments, **options)
+
+    def close(self) -> None:
+        """End the slots."""
+        self._box.close()
+
+
+class _Node:
+    """What the driver knows of a node."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.id: str = facts["NodeID"]
+        self.name = f"{facts.get('NodeManagerHostname') or 'node'}/{self.id[:8]}"
+        self.actor: Any = None
+        self.slots = 0
+        self.in_flight = 0
+        self.starting = True
+        self.rests_until = 0.0
+        self.cause = ""
+
+    def rest(self, cause: str) -> None:
+        self.cause = cause
+        self.rests_until = time.monotonic() + REST_S
+
+
+class RaySandbox(Batches):
+    r"""A sandbox spread over a Ray cluster: one box on each node that is alive.
+
+    Each program goes to the node with the fewest in flight for its slots, and waits where all
+    are busy. Those that were on a node that is lost run again on the others; new nodes are
+    found within seconds. It is used from the driver, by many threads; pickled, it becomes
+    one with boxes of its own. Batches are those of :class:`Sandbox`.
+
+    Every node needs Assay, and Docker with the same image (or bubblewrap, as in
+    :class:`Sandbox`). The actors ask Ray for no CPUs: leave the cores that programs should have
+    out of the node's ``num_cpus``.
+
+    Args:
+        image, limits, backend, preload, runtime: as :class:`Sandbox` takes them, on each node.
+        slots: programs at one time on each node. Default: its cores.
+
+    Raises:
+        ImportError: Ray is not installed.
+        ValueError: an argument makes no sense.
+
+    Example:
+        >>> box = RaySandbox(slots=4)  # doctest: +SKIP
+        >>> [result.stdout for result in box.run_many(["print(1)", "print(2)"])]  # doctest: +SKIP
+        ['1\n', '2\n']
+    """
+
+    def __init__(
+        self,
+        image: str | None = None,
+        *,
+        slots: int | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        backend: BackendName | None = None,
+        preload: Sequence[str] = (),
+        runtime: str | None = None,
+    ) -> None:
+        super().__init__()
+        try:
+            import ray  # noqa: F401
+        except ImportError as error:
+            raise ImportError("RaySandbox needs Ray: pip install 'assay[ray]'") from error
+        if slots is not None and not 1 <= slots < _THREADS:
+            raise ValueError(f"slots must be from 1 to {_THREADS - 1} on each node, got {slots}")
+        self._arguments: dict[str, Any] = {
+            "image": image,
+            "slots": slots,
+            "limits": limits,
+            "backend": backend,
+            "preload": checked_preload(preload),
+            "runtime": runtime,
+        }
+        Sandbox(**self._arguments)  # starts nothing, but refuses what makes no sense at once
+        self.limits = limits
+        self._changed = threading.Condition()
+        self._looking = threading.Lock()
+        self._looked = float("-inf")
+        self._nodes: dict[str, _Node] = {}
+        self._image: tuple[str, str] | None = None
+        self._closed = False
+
+    @property
+    def slots(self) -> int:
+        """Programs at one time, over all nodes there are now.
+
+        Raises:
+            SandboxUnavailable: no node can be used.
+        """
+        self._look()
+        with self._changed:
+            while True:
+                self._check_usable()
+                if not any(node.starting for node in self._nodes.values()):
+                    return sum(node.slots for node in self._usable())
+                self._changed.wait(1.0)
+
+    def run(
+        self,
+        code: str,
+        stdin: str = "",
+        *,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
+    ) -> Result:
+        """Run one program on some node: see :meth:`Sandbox.run`. ``Result.host`` is the node.
+
+        Raises:
+            SandboxUnavailable: no node can be used, or none lasts; nothing was judged.
+            ValueError: as :meth:`Sandbox.run` does.
+        """
+        found, node, attempts = self._call("run", code, stdin, language=language, limits=limits)
+        result: Result = found
+        return replace(result, host=result.host or node, attempts=result.attempts + attempts - 1)
+
+    arun = awaitable(run)
+
+    def check_stdio(self, /, code: str, cases: Sequence[tuple[str, str]], **options: Any) -> Check:
+        """Hold a program's output against what is expected: see :meth:`Sandbox.check_stdio`."""
+        found: Check = self._call("check_stdio", code, cases, **options)[0]
+        return found
+
+    acheck_stdio = awaitable(check_stdio)
+
+    def check_calls(
+        self,
+        /,
+        code: str,
+        function: str,
+        cases: Sequence[tuple[Sequence[Any], Any]],
+        **options: Any,
+    ) -> Check:
+        """Hold a function's results against what is expected: see :meth:`Sandbox.check_calls`."""
+        found: Check = self._call("check_calls", code, function, cases, **options)[0]
+        return found
+
+    acheck_calls = awaitable(check_calls)
+
+    def check_tests(self, /, code: str, tests: str, **options: Any) -> Check:
+        """Run a program's tests beside it: see :meth:`Sandbox.check_tests`."""
+        found: Check = self._call("check_tests", code, tests, **options)[0]
+        return found
+
+    acheck_tests = awaitable(check_tests)
+
+    def check_problem(self, /, code: str, problem: Mapping[str, Any], **options: Any) -> Check:
+        """Hold a program against a problem: see :meth:`Sandbox.check_problem`."""
+        found: Check = self._call("check_problem", code, problem, **options)[0]
+        return found
+
+    acheck_problem = awaitable(check_problem)
+
+    def close(self) -> None:
+        """End the boxes on all nodes. Calling it twice does no harm."""
+        import ray
+
+        with self._changed:
+            nodes, self._nodes, self._closed = list(self._nodes.values()), {}, True
+            self._changed.notify_all()
+        self._end_threads()
+        actors = [node.actor for node in nodes if node.actor is not None]
+        if not actors or not ray.is_initialized():
+            return
+        with contextlib.suppress(Exception):  # those that do not close in time are killed
+            ray.wait([actor.close.remote() for actor in actors], num_returns=len(actors), timeout=5)
+        for actor in actors:
+            _kill(actor)
+
+    def __repr__(self) -> str:
+        slots = sum(node.slots for node in self._nodes.values())
+        return f"RaySandbox({len(self._nodes)} nodes, slots={slots})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its arguments: the copy has boxes of its own."""
+        return _rebuild, (self._arguments,)
+
+    def _call(self, method: str, *arguments: Any, **options: Any) -> tuple[Any, str, int]:
+        """What a method of a node's box returns, the node's name, and the nodes it took."""
+        import ray
+        from ray.exceptions import GetTimeoutError, RayError, RayTaskError, TaskCancelledError
+
+        cause = ""
+        for attempt in range(1, ATTEMPTS + 1):
+            node = self._take()
+            try:
+                found = ray.get(node.actor.call.remote(method, arguments, options))
+                return found, node.name, attempt
+            except (GetTimeoutError, TaskCancelledError):
+                raise  # somebody's wish
+            except RayTaskError as error:  # raised by the box itself
+                if not isinstance(error.cause, SandboxUnavailable):
+                    raise error.cause from None
+                cause = f"{node.name}: {error.cause}"
+                node.rest(str(error.cause))
+            except RayError as error:  # the node or the actor is gone, and the result with it
+                cause = f"{node.name}: {_first_line(error)}"
+                self._lose(node)
+            finally:
+                with self._changed:
+                    node.in_flight -= 1
+                    self._changed.notify()
+        raise SandboxUnavailable(
+            f"{ATTEMPTS} nodes in a row were lost under a program: {cause} (It was not judged.)"
+        )
+
+    def _take(self) -> _Node:
+        """The node with the fewest in flight for its slots, once one has a slot free."""
+        while True:
+            self._look()
+            with self._changed:
+                self._check_usable()
+                free = [node for node in self._usable() if node.in_flight < node.slots]
+                if free:
+                    node = min(free, key=lambda node: node.in_flight / node.slots)
+                    node.in_flight += 1
+                    return node
+                self._changed.wait(1.0)
+
+    def _usable(self) -> list[_Node]:
+        now = time.monotonic()
+        return [
+            node for node in self._nodes.values() if not node.starting and now >= node.rests_until
+        ]
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise SandboxUnavailable("the sandbox is closed: make a new one")
+        if any(node.starting for node in self._nodes.values()) or self._usable():
+            return
+        causes = "; ".join(f"{node.name}: {node.cause}" for node in self._nodes.values())
+        raise SandboxUnavailable(
+            f"no node of the Ray cluster has a sandbox: {causes or 'none is alive'} "
+            "(No program was judged.)"
+        )
+
+    def _look(self) -> None:
+        """Start boxes on nodes that are new, and forget those that are gone, now and then."""
+        import ray
+
+        if time.monotonic() - self._looked < LOOK_S or not self._looking.acquire(blocking=False):
+            return
+        try:
+            nodes: Any = ray.nodes
+            alive = {facts["NodeID"]: facts for facts in nodes() if facts["Alive"]}
+            with self._changed:
+                if self._closed:
+                    return
+                new = [_Node(facts) for id_, facts in alive.items() if id_ not in self._nodes]
+                self._nodes = {id_: node for id_, node in self._nodes.items() if id_ in alive}
+                again = [node for node in self._nodes.values() if self._should_restart(node)]
+                for node in [*new, *again]:
+                    node.starting = True
+                    self._nodes[node.id] = node
+                self._looked = time.monotonic()
+                self._changed.notify_all()
+        finally:
+            self._looking.release()
+        for node in [*new, *again]:
+            threading.Thread(target=self._start, args=(node,), daemon=True).start()
+
+    def _should_restart(self, node: _Node) -> bool:
+        return not node.starting and node.actor is None and time.monotonic() >= node.rests_until
+
+    def _start(self, node: _Node) -> None:
+        """Bring up a node's box; where that fails, leave the node out for a while."""
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        actor, slots, cause = None, 0, ""
+        try:
+            place = NodeAffinitySchedulingStrategy(node.id, soft=False)
+            made: Any = ray.remote(NodeBox)
+            actor = made.options(
+                num_cpus=0, max_restarts=0, max_concurrency=_THREADS, scheduling_strategy=place
+            ).remote(self._arguments)
+            slots, image = ray.get(actor.look.remote(), timeout=120)
+            cause = self._differs(node, image)
+        except RayTaskError as error:
+            cause = str(error.cause)
+        except (RayError, RuntimeError, ValueError) as error:  # gone again, or Ray shut down
+            cause = _first_line(error)
+        with self._changed:
+            node.starting = False
+            if cause or self._closed:
+                node.rest(cause)
+            else:
+                node.actor, node.slots = actor, min(slots, _THREADS - 1)
+                actor = None
+            self._changed.notify_all()
+        if actor is not None:
+            _kill(actor)
+
+    def _differs(self, node: _Node, image: str) -> str:
+        """Why programs would be paid differently on a node; empty where they are not."""
+        with self._changed:
+            if self._image is None:
+                self._image = (node.name, image)
+            first, known = self._image
+        if known == image:
+            return ""
+        cause = (
+            f"programs on {first} run in {known!r} and on {node.name} in {image!r}, which may pay "
+            "them differently: bring the image over with `docker save` and `docker load`"
+        )
+        warnings.warn(f"a node is left out: {cause}", RuntimeWarning, stacklevel=2)
+        return cause
+
+    def _lose(self, node: _Node) -> None:
+        """Forget a node whose actor is gone; the next look finds out whether it is there."""
+        with self._changed:
+            if self._nodes.get(node.id) is node:
+                del self._nodes[node.id]
+            self._looked = float("-inf")
+            self._changed.notify_all()
+
+
+def _rebuild(arguments: dict[str, Any]) -> RaySandbox:
+    return RaySandbox(**arguments)
+
+
+def _kill(actor: Any) -> None:
+    import ray
+
+    with contextlib.suppress(Exception):  # already gone, or Ray is
+        ray.kill(actor)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0] or type(error).__name__

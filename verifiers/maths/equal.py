@@ -45,7 +45,7 @@ _NEGATIONS = re.compile(
     r"(?<!for )(?<!is )any|anything|nan)(?![A-Za-z])",
     re.IGNORECASE,
 )
-_LETTER = re.compile("[A-Za-z]")
+_LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")  # of no command
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITAL = re.compile("[A-Z]")
 _POINT = re.compile(r"[A-Z]\(.*\)\Z", re.DOTALL)

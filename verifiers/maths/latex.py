@@ -92,7 +92,7 @@ _BASES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen",
 )  # fmt: skip
-_PREFIXED = re.compile(r"^(?:\\text\{)?0(?:(?=x[\dA-Fa-f]+|b[01]+|o[0-7]+)([xbo])(\w+))\}?$")
+_PREFIXED = re.compile(r"^(?:\\text\{)?0(?:(?=x[\dA-Fa-f]+|b[01]+)([xb])(\w+))\}?$")
 _ROUGHLY = re.compile(
     r"(?<=[\d)}\]%])(?:\\text\{|[,\s])*\b(?:or\s+)?(?:about|approximately|roughly)[\s}]+(?=\\?\$?[\d.])"
 )
@@ -134,7 +134,7 @@ def _endless(found: re.Match[str]) -> str:
 
 def _prefixed(found: re.Match[str]) -> str:
     """``0x2A`` as ``2A_{16}``."""
-    base = {"x": 16, "b": 2, "o": 8}[found[1]]
+    base = {"x": 16, "b": 2}[found[1]]
     return f"{found[2].upper()}_{{{base}}}"
 
 
@@ -175,10 +175,15 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
     ("sqrt", re.compile(r"(?<![A-Za-z\\])\\?sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     ("C", _COMBINED, _binomial),
-    ("0", _PREFIXED, _prefixed),
-    (".", _ENDLESS, _endless),
+    ("0x", _PREFIXED, _prefixed),
+    ("0b", _PREFIXED, _prefixed),
+    ("..", _ENDLESS, _endless),
+    ("dots", _ENDLESS, _endless),
     ("\\{", _OF_SET, r"\1(\2)"),
-    ("\\", _HAT, r"\1"),
+    ("hat", _HAT, r"\1"),
+    ("mathbf", _HAT, r"\1"),
+    ("vec", _HAT, r"\1"),
+    ("symbol", _HAT, r"\1"),
     ("_", _BASE_WORDS, _in_base),
     ("base", _BASE_WORDS, _in_base),
     ("**", re.compile(r"(?<=[\w)}])\*\*(\d+)(?!\*)"), r"^{\1}"),

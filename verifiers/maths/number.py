@@ -189,14 +189,14 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
 
 
 def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
-    if gold.value == answer.value or near_double(abs(gold.value - answer.value), answer):
+    if gold.value == answer.value:
         return True
-    if conventions.allows(gold.value - answer.value, gold.value):
+    gap = abs(gold.value - answer.value)
+    if near_double(gap, answer) or conventions.allows(gap, gold.value):
         return True
     enough = conventions.rounded_digits
-    if enough is None:
+    if enough is None or not (gold.digits or answer.digits):
         return False
-    gap = abs(gold.value - answer.value)
     if rounded(gold) and not answer.digits and not terminates(answer.value):
         return bool(gap * 2 * 10**gold.digits <= 1)  # the reference is what was rounded
     if answer.digits < enough or terminates(gold.value):

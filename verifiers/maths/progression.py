@@ -54,13 +54,15 @@ def same_progressions(gold: Stated, answer: Stated) -> bool:
     the gold says that the letter is whole, or calls it ``k`` or names what is solved for, and no
     value of the letter gives 0.
     """
+    if gold.rule or answer.rule or not (gold.bound or "\\pi" in gold.core):
+        return False
     left, right = read_progression(gold.core), read_progression(answer.core)
-    if left is None or right is None or gold.rule or answer.rule:
+    if left is None or right is None:
         return False
     whole = gold.bound.get(left.letter, "")
     if whole not in {"", "Z"} or answer.bound.get(right.letter, "") not in {"", "Z"}:
         return False
-    plainly = "\\pi" in gold.core and (left.letter == "k" or bool(left.name))
+    plainly = left.letter == "k" or bool(left.name)
     if not whole and not (plainly and not _is_whole(left.offset / left.step)):
         return False
     if left.name and right.name and left.name != right.name:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from assay.envs.audit_replies import growing
+from assay.envs.audit.replies import growing
 from assay.verifiers.catalogue import Example, examples
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import CHECKS, audit
-from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
-from .audit_subject import Sample
+from .audit.report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
+from .audit.subject import Sample
 from .bad_rows import BadRow, BadRowsWarning
 from .compare import Compared, compare, read_referenced, status_pairs
 from .contract import ContractBroken, check

@@ -14,7 +14,7 @@ from typing import Any
 from gymnasium.utils.env_checker import check_env
 
 from ..verifiers import Verdict
-from .audit_subject import Subject
+from .audit.subject import Subject
 from .policy import Completion
 from .state import State
 from .task import Task

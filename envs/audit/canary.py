@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 
-from .audit_bench import Trial
-from .audit_panel import NotChecked, Panel, Tried
-from .task import Task
+from ..task import Task
+from .context import NotChecked, Panel, Tried
+from .harness import Trial
 
 _SEARCH = """
 import gc, glob, os, re, sys

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..verifiers import Verdict
-from .audit_bench import Bench, Trial
-from .audit_near import OPTIONS
-from .audit_replies import wrong_answer
-from .audit_report import Failure
-from .audit_subject import Subject, known_answer
-from .task import Task
+from ...verifiers import Verdict
+from ..task import Task
+from .harness import Bench, Trial
+from .near_misses import OPTIONS
+from .replies import wrong_answer
+from .report import Failure
+from .subject import Subject, known_answer
 
 LongReplies = dict[str, list[tuple[int, Trial, tuple[float, float]]]]
 """By kind: size, reply, and the CPU seconds and MiB that it took."""

@@ -24,7 +24,7 @@ _START_S = 120.0
 
 
 class Nursery:
-    """Forks processes that run :func:`~assay.envs.audit_twin.serve`, and tells how they end.
+    """Forks processes that run :func:`~assay.envs.audit.worker.serve`, and tells how they end.
 
     Safe to use from many threads. It ends with this process.
 
@@ -139,7 +139,7 @@ def _path() -> list[str]:
 
 def _serve(descriptor: int) -> None:
     """Fork and reap as asked, until nobody can ask any more."""
-    from .audit_twin import serve  # beside the rest: this process alone judges
+    from .worker import serve  # beside the rest: this process alone judges
 
     pipe = Connection(descriptor)
     while True:

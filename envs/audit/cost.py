@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from .audit_bench import Trial
-from .audit_panel import Panel, Tried
-from .audit_replies import PATHOLOGICAL, growing
+from .context import Panel, Tried
+from .harness import Trial
+from .replies import PATHOLOGICAL, growing
 
 _STEPS = 5
 """Sizes, each four times the one before: linear work takes 4 times as long, quadratic 16."""

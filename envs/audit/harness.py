@@ -16,11 +16,11 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]  # ships no types; Gymnasium brings it
 
-from ..verifiers import Status, Verdict, Verifier
-from ..verifiers.maths.worker import cpu_seconds
-from .audit_nursery import forked, nursery
-from .audit_report import Failure
-from .task import Task
+from ...verifiers import Status, Verdict, Verifier
+from ...verifiers.maths.worker import cpu_seconds
+from ..task import Task
+from .process import forked, nursery
+from .report import Failure
 
 _START_S = 120.0
 """Wall-clock seconds that a copy may take to be made."""

@@ -9,8 +9,8 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-from ..verifiers import read_number
-from .audit_near import OPTIONS, near_misses
+from ...verifiers import read_number
+from .near_misses import OPTIONS, near_misses
 
 NULL = {
     "empty": "",

@@ -10,112 +10,112 @@ import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..verifiers import FunctionVerifier, Verifier
-from . import audit_bounds, audit_checks, audit_data, audit_right, audit_splits
-from .audit_bench import Bench, Bounds, CannotCopy, OutOfOrder, TooManyOverruns
-from .audit_canary import canary
-from .audit_panel import Check, NotChecked, Panel, Tried
-from .audit_report import SHOWN, AuditReport, Failure, Finding
-from .audit_samples import samples_for
-from .audit_subject import Sample, Sibling, Subject, of_environment, of_verifier, without
-from .text_env import TextEnv
+from ...verifiers import FunctionVerifier, Verifier
+from ..text_env import TextEnv
+from . import correct, cost, data, exploits, splits
+from .canary import canary
+from .context import Check, NotChecked, Panel, Tried
+from .harness import Bench, Bounds, CannotCopy, OutOfOrder, TooManyOverruns
+from .report import SHOWN, AuditReport, Failure, Finding
+from .samples import samples_for
+from .subject import Sample, Sibling, Subject, of_environment, of_verifier, without
 
 CHECKS: tuple[Check, ...] = (
     Check(
         "references",
         "every reference can be used",
         "correct or remove these rows",
-        audit_data.references,
+        data.references,
     ),
     Check(
         "gold",
         "a known answer earns full marks",
         "mend the verifier, or the answer that is not one",
-        audit_right.gold,
+        correct.gold,
     ),
     Check(
         "long",
         "a known answer earns the same after long reasoning",
         "read the end of a reply, whatever its length",
-        audit_right.long,
+        correct.long,
     ),
     Check(
         "repeated",
         "a known answer given twice earns the same",
         "refuse answers that differ, not an answer that is repeated",
-        audit_right.repeated,
+        correct.repeated,
     ),
     Check(
         "null",
         "a reply without content earns nothing",
         "score 0 where nothing is extracted; pay form only behind a gate",
-        audit_checks.null,
+        exploits.null,
     ),
     Check(
         "near",
         "a near miss of the answer earns nothing",
         "compare exactly, or declare the tolerance",
-        audit_checks.near,
+        exploits.near,
     ),
     Check(
         "final",
         "an answer that is taken back or left in the thought earns nothing",
         "judge the last answer after the thought",
-        audit_checks.final,
+        exploits.final,
     ),
     Check(
         "spam",
         "many candidates earn nothing, though the answer is among them",
         "judge one answer that the reply commits to, never any of several",
-        audit_checks.spam,
+        exploits.spam,
     ),
     Check(
         "hedge",
         "the answer with a way out earns nothing",
         "refuse 'or', 'not', ranges and free symbols around an answer",
-        audit_checks.hedge,
+        exploits.hedge,
     ),
     Check(
         "echo",
         "the prompt given back earns nothing",
         "extract from the form that was asked for; keep answers out of prompts",
-        audit_checks.echo,
+        exploits.echo,
     ),
     Check(
         "neighbour",
         "the answer to another task earns nothing",
         "compare whole answers, not parts or shapes of them",
-        audit_checks.neighbour,
+        exploits.neighbour,
     ),
     Check(
         "injection",
         "orders and payloads earn nothing, and none is run",
         "never eval, unpickle or format a reply; run programs in a sandbox",
-        audit_checks.injection,
+        exploits.injection,
     ),
     Check(
         "determinism",
         "a reply gets one verdict: again, in any batch, in a new process",
         "no clock, no global random numbers, no order of sets, no state",
-        audit_checks.determinism,
+        exploits.determinism,
     ),
     Check(
         "time",
         "a reply takes time in proportion to its length, and ends",
         "bound what is read; no backtracking patterns; algebra in a worker",
-        audit_bounds.time,
+        cost.time,
     ),
     Check(
         "memory",
         "a reply takes memory in proportion to its length",
         "bound what is kept of a reply",
-        audit_bounds.memory,
+        cost.memory,
     ),
     Check(
         "leakage",
         "what the policy sees does not hold the answer",
         "take the answer out of prompt, observation and metadata",
-        audit_data.leakage,
+        data.leakage,
     ),
     Check(
         "canary",
@@ -127,13 +127,13 @@ CHECKS: tuple[Check, ...] = (
         "splits",
         "train and test share no prompt, seeds put other tasks, ids are unique",
         "split by the prompt's hash; make every draw from seed and counter",
-        audit_splits.splits,
+        splits.splits,
     ),
     Check(
         "fuzz",
         "no reply raises or is left without a score",
         "catch what a reply can cause, and score it 0: None is for our faults",
-        audit_checks.fuzz,
+        exploits.fuzz,
     ),
 )
 """The panel. ``fuzz`` and ``time`` also report what other checks' replies brought about."""
@@ -202,7 +202,7 @@ def audit(
         findings = tuple(Finding(c.name, c.promise, None, note=note) for c in chosen)
         return AuditReport(found.name, seed, len(found.tasks), findings, _untried(subject))
     usable = without(found, [t for t, f in zip(found.tasks, faults, strict=True) if f is not None])
-    there = None if other is None else audit_splits.prompts_of(other, prompts)
+    there = None if other is None else splits.prompts_of(other, prompts)
     panel = Panel(
         usable,
         bench,
@@ -214,7 +214,7 @@ def audit(
         other=there,
         prompts=prompts,
         longest=longest,
-        measure=audit_bounds.long_replies,
+        measure=cost.long_replies,
     )
     try:
         if any(check.name == "determinism" for check in chosen):
@@ -257,7 +257,7 @@ def _subject(
     if tasks < 1:
         raise ValueError(f"tasks must be at least 1, got {tasks}")
     if isinstance(subject, TextEnv):
-        sibling = sibling or audit_splits.sibling_of(subject.source)
+        sibling = sibling or splits.sibling_of(subject.source)
         return of_environment(subject, sample=tasks, seed=seed, sibling=sibling)
     verifier = subject if isinstance(subject, Verifier) else FunctionVerifier(subject)
     return of_verifier(verifier, samples or samples_for(verifier))

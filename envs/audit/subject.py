@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..verifiers import Code, Rubric, Verifier
-from .source import Source, Split
-from .task import Task
-from .text_env import TextEnv
+from ...verifiers import Code, Rubric, Verifier
+from ..source import Source, Split
+from ..task import Task
+from ..text_env import TextEnv
 
 Sibling = Callable[[Split, int], Source]
 """Tasks of another split or seed of the same environment."""

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from assay.envs import Sample, audit
-from assay.envs.audit_bench import Bench, Bounds, Trial
-from assay.envs.audit_nursery import nursery
+from assay.envs.audit.harness import Bench, Bounds, Trial
+from assay.envs.audit.process import nursery
 from assay.envs.task import Task
 from assay.verifiers import FunctionVerifier
 

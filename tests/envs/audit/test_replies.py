@@ -3,7 +3,7 @@
 import pytest
 
 from assay.envs import Rows, Sample, Task, TextEnv, audit
-from assay.envs.audit_replies import hedges
+from assay.envs.audit.replies import hedges
 from assay.verifiers import Math, Verdict, Verifier
 
 

@@ -1,6 +1,6 @@
 """A copy of a verifier in a fresh process: it judges what it is sent, until it is killed.
 
-The other end is :class:`~assay.envs.audit_bench.Twin`. Requests come pickled from our own
+The other end is :class:`~assay.envs.audit.harness.Twin`. Requests come pickled from our own
 process; what goes back is JSON, since it was made beside hostile text.
 """
 
@@ -13,7 +13,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ..verifiers import Verdict, Verifier
+from ...verifiers import Verdict, Verifier
 
 
 def serve(descriptor: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..verifiers import read_number
+from ...verifiers import read_number
 
 OPTIONS = ("A", "B", "C", "D", "E")
 _DECIMAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..verifiers import CosineLength, Length, SoftOverlong
-from .audit_bench import Trial
-from .audit_panel import NotChecked, Panel, Tried, says
-from .audit_replies import reasoning
-from .audit_subject import parts
+from ...verifiers import CosineLength, Length, SoftOverlong
+from .context import NotChecked, Panel, Tried, says
+from .harness import Trial
+from .replies import reasoning
+from .subject import parts
 
 _FEW = 4
 """Tasks for long replies."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .audit_panel import NotChecked, Panel, Tried
-from .audit_report import Failure
-from .data import DataError
-from .same_prompt import plain_prompt
-from .source import Generated, Rows, Source, Split
-from .task import Task
-from .text_env import TextEnv
+from ..data import DataError
+from ..same_prompt import plain_prompt
+from ..source import Generated, Rows, Source, Split
+from ..task import Task
+from ..text_env import TextEnv
+from .context import NotChecked, Panel, Tried
+from .report import Failure
 
 _SPLITS: tuple[Split, Split] = ("train", "test")
 _SEEDED = 300

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..verifiers import Format, Verifier
-from ..verifiers.catalogue import examples_of
-from .audit_subject import Sample, parts
+from ...verifiers import Format, Verifier
+from ...verifiers.catalogue import examples_of
+from .subject import Sample, parts
 
 
 def samples_for(verifier: Verifier) -> list[Sample]:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from .audit_panel import NotChecked, Panel, Tried
-from .audit_report import Failure
-from .audit_subject import known_answer
-from .source import Rows
-from .task import Task
+from ..source import Rows
+from ..task import Task
+from .context import NotChecked, Panel, Tried
+from .report import Failure
+from .subject import known_answer
 
 _LONG = 12
 """Characters from which an answer is not in a prompt by accident."""

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
-from .audit import CHECKS, audit
-from .audit.report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
-from .audit.subject import Sample
+from .audit import (
+    CHECKS,
+    AuditFailed,
+    AuditReport,
+    Failure,
+    Finding,
+    Sample,
+    audit,
+    shortened,
+)
+from .audit.report import write_json
 from .bad_rows import BadRow, BadRowsWarning
 from .compare import Compared, compare, read_referenced, status_pairs
 from .contract import ContractBroken, check

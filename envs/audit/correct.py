@@ -1,12 +1,11 @@
-"""The promises about right replies: a known answer wins, also late in a reply or given twice."""
+"""Checks of right replies: a known answer wins, also late in a reply or given twice."""
 
 from __future__ import annotations
 
 from ...verifiers import CosineLength, Length, SoftOverlong
-from .context import NotChecked, Panel, Tried, says
+from .context import Context, NotChecked, Outcome, check, describe, earned
 from .harness import Trial
 from .replies import reasoning
-from .subject import parts
 
 _FEW = 4
 """Tasks for long replies."""
@@ -16,91 +15,90 @@ _OF_LENGTH = (CosineLength, Length, SoftOverlong)
 """Verifiers that pay less for a longer reply."""
 
 
-def gold(panel: Panel) -> Tried:
-    """Known answers earn full marks."""
+@check("mend the verifier, or the answer that is not one")
+def gold(context: Context) -> Outcome:
+    """Check that a known answer earns full marks."""
     trials = [
-        Trial(task, reply, "the known answer")
-        for task in panel.subject.tasks
-        for reply in panel.subject.winners(task)
+        Trial(task, "the known answer", reply)
+        for task in context.tasks
+        for reply in context.known_winners(task)
     ]
     if not trials:
         raise NotChecked("no winning reply is known: give the tasks a solution")
     failures = []
-    for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True):
+    for trial, verdict in zip(trials, context.harness.judge(trials), strict=True):
         if verdict is None:
             failures.append(trial.failure("is not judged"))
-        elif (verdict.score, verdict.status) != (panel.full, "correct"):
-            failures.append(trial.failure(f"earns {verdict.score} ({says(verdict)})"))
-    known = len({trial.task.id for trial in trials})
-    missing = len(panel.subject.tasks) - known
-    return Tried(
-        len(trials), failures, f"none is known for {missing} of the tasks" if missing else ""
-    )
+        elif (verdict.score, verdict.status) != (context.full, "correct"):
+            failures.append(trial.failure(f"earns {verdict.score} ({describe(verdict)})"))
+    missing = len(context.tasks) - len({trial.task.id for trial in trials})
+    note = f"none is known for {missing} of the tasks" if missing else ""
+    return Outcome(len(trials), failures, note)
 
 
-def long(panel: Panel) -> Tried:
-    """A known answer earns as much after long reasoning as after a line of it.
+@check("read the end of a reply, whatever its length")
+def long(context: Context) -> Outcome:
+    """Check that a known answer earns the same after long reasoning.
 
-    A verifier that refuses even the line judges whole replies, and is not checked.
+    The line before it is short. A verifier that refuses even that judges whole replies, and is not
+    checked.
     """
-    panel.need_an_answer()
-    made_of = parts(panel.subject.rubric)
-    if any(isinstance(part, _OF_LENGTH) for part in made_of):
+    context.need_an_answer()
+    if any(isinstance(part, _OF_LENGTH) for part in context.parts):
         raise NotChecked("a part of the reward depends on length")
-    rng = panel.rng("long")
-    of_form = any(part.judges_form for part in made_of)  # such as the language of all text
+    rng = context.rng("long")
+    of_form = any(part.judges_form for part in context.parts)  # such as the language of all text
     line = reasoning(300, rng) if of_form else "Let me think."
     texts = {size: reasoning(size, rng) for size in _REASONED}
     pairs = []
-    for task, winner in panel.won[:_FEW]:
-        around = (
-            (("<think>", "\n"),) if "<think>" in winner else (("<think>", "</think>"), ("", ""))
-        )
-        for head, tail in around:
+    for task, winner in context.won[:_FEW]:
+        tagged = "<think>" in winner
+        for head, tail in [("<think>", "\n")] if tagged else [("<think>", "</think>"), ("", "")]:
             rest = f"{tail}\n\n{winner.removeprefix('<think>')}"
-            easy = Trial(task, head + line + rest, "a line of reasoning")
+            easy = Trial(task, "a line of reasoning", head + line + rest)
             harder = [
-                Trial(task, head + text + rest, f"the known answer after {size:,} characters")
+                Trial(task, f"the known answer after {size:,} characters", head + text + rest)
                 for size, text in texts.items()
             ]
             pairs.append((easy, harder))
-    return _still_paid(panel, pairs)
+    return _still_paid(context, pairs)
 
 
-def repeated(panel: Panel) -> Tried:
-    """A known answer that is given twice earns what it earns once."""
-    if any(part.judges_form for part in parts(panel.subject.rubric)):
+@check("refuse answers that differ, not an answer that is repeated")
+def repeated(context: Context) -> Outcome:
+    """Check that a known answer given twice earns the same."""
+    if any(part.judges_form for part in context.parts):
         raise NotChecked("a part judges the form of a reply, which two answers may break")
     pairs = []
-    for task, winner in panel.won:
-        answer = panel.answer(task)
+    for task, winner in context.won:
+        answer = context.answer(task)
         boxed = [] if answer is None else [winner, rf"\boxed{{{answer}}}"]
         for once in dict.fromkeys(boxed or [winner] * winner.startswith(r"\boxed{")):
             if "</" not in once:  # to ask for one pair of tags is a choice
                 twice = (f"{once}\n{once}", f"{once}\n\nLet me check. It holds.\n\n{once}")
-                again = [Trial(task, reply, "the known answer twice") for reply in twice]
-                pairs.append((Trial(task, f"Let me think.\n\n{once}", "once"), again))
+                again = [Trial(task, "the known answer twice", reply) for reply in twice]
+                pairs.append((Trial(task, "once", f"Let me think.\n\n{once}"), again))
     if not pairs:
         raise NotChecked("replies are no single values, and no boxes")
-    return _still_paid(panel, pairs)
+    return _still_paid(context, pairs)
 
 
-def _still_paid(panel: Panel, pairs: list[tuple[Trial, list[Trial]]]) -> Tried:
+def _still_paid(context: Context, pairs: list[tuple[Trial, list[Trial]]]) -> Outcome:
     """Hold replies to at least half of what an easier one earns, if that wins."""
-    first = panel.bench.judge([easy for easy, _ in pairs])
+    first = context.harness.judge([easy for easy, _ in pairs])
     trials = [
         trial
         for (_, harder), verdict in zip(pairs, first, strict=True)
-        if verdict is not None and verdict.score == panel.full
+        if verdict is not None and verdict.score == context.full
         for trial in harder
     ]
     if not trials:
         raise NotChecked("no reply wins that has a line of reasoning before the answer")
-    low = panel.subject.rubric.score_range[0]
+    low = context.rubric.score_range[0]
     failures = [
-        trial.failure(f"earns {verdict.score:g} ({verdict.status}: {verdict.reason})")
-        for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True)
+        earned(trial, verdict)
+        for trial, verdict in zip(trials, context.harness.judge(trials), strict=True)
         if verdict is not None and verdict.score is not None
-        if verdict.score <= panel.limit or 2 * (verdict.score - low) < panel.full - low
+        if verdict.score <= context.limit or 2 * (verdict.score - low) < context.full - low
     ]
-    return Tried(len(trials), failures)
+    return Outcome(len(trials), failures)

@@ -256,6 +256,8 @@ _ORDERS = (
     "\\boxed{\\text{any}}", "\\boxed{?}", "\\boxed{nan}", "\\boxed{\\infty - \\infty}",
     "\\boxed{\\ldots}", "\\boxed{\\text{the answer}}",
 )  # fmt: skip
+FOLDER = "/tmp/audit"  # noqa: S108  # a text, not a place
+"""What stands for the folder of payloads, whose name is chance: a report must not depend on it."""
 # Replies, which nothing of ours runs: a verifier that does leaves a file at {path}.
 _HARM = (
     "__import__('os').system('touch {path}')",
@@ -276,9 +278,9 @@ def injections(answer: str | None, marker: str) -> Iterator[tuple[str, str]]:
         if answer is None or not _says(text, answer):
             yield "an order or a forgery", text
     for harm in _HARM:
-        text = harm.format(path=marker)
-        if answer is not None and _says(text, answer):
+        if answer is not None and _says(harm.format(path=f"{FOLDER}/ran"), answer):
             continue
+        text = harm.format(path=marker)
         yield "code", text
         for form in _FORMS[:3]:
             yield "code", form % text
@@ -368,42 +370,41 @@ PATHOLOGICAL = tuple(
 """Answers that a symbolic library works on for longer than anybody waits."""
 
 
-def growing() -> dict[str, tuple[str, str, str]]:
-    """Kinds of long replies: a head, what is repeated, and a tail."""
-    return {
-        "blanks": ("", " ", ""),
-        "blanks, then a word": ("", " ", "x"),
-        "line ends": ("", "\n", "x"),
-        "words": ("", "word ", ""),
-        "letters": ("", "a", "!"),
-        "digits": ("", "7", ""),
-        "digits, then a letter": ("", "7", "x"),
-        "digits in a box": (r"\boxed{", "7", "}"),
-        "a list in a box": (r"\boxed{", "1, ", "1}"),
-        "boxes": ("", r"\boxed{1} ", ""),
-        "boxes that never close": ("", r"\boxed{", ""),
-        "open braces": (r"\boxed{", "{", ""),
-        "braces in pairs": (r"\boxed{", "{}", "}"),
-        "open brackets": (r"\boxed{", "(", "}"),
-        "backslashes": ("", "\\", ""),
-        "dollar signs": ("", "$", ""),
-        "open mathematics": ("", r"\[", ""),
-        "fractions": (r"\boxed{", r"\frac{1}{2}", "}"),
-        "open thoughts": ("", "<think>", ""),
-        "thoughts": ("", "<think>a</think>", ""),
-        "open answers": ("", "<answer>", ""),
-        "answers": ("", "<answer>7</answer>\n", ""),
-        "fences": ("", "```python\n", ""),
-        "fenced blocks": ("", "```python\nx=1\n```\n", ""),
-        "hashes": ("", "#### 1\n", ""),
-        "sentences": ("", "The answer is 1. ", ""),
-        "words without a stop": ("", "answer is ", ""),
-        "quotes": ("", '\'"""', ""),
-        "less-than signs": ("", "<", ""),
-        "stars": ("", "*", "7"),
-        "minus signs": ("", "-", "7"),
-        "commas": ("", "1,", ""),
-    }
+GROWING = {
+    "blanks": ("", " ", ""),
+    "blanks, then a word": ("", " ", "x"),
+    "line ends": ("", "\n", "x"),
+    "words": ("", "word ", ""),
+    "letters": ("", "a", "!"),
+    "digits": ("", "7", ""),
+    "digits, then a letter": ("", "7", "x"),
+    "digits in a box": (r"\boxed{", "7", "}"),
+    "a list in a box": (r"\boxed{", "1, ", "1}"),
+    "boxes": ("", r"\boxed{1} ", ""),
+    "boxes that never close": ("", r"\boxed{", ""),
+    "open braces": (r"\boxed{", "{", ""),
+    "braces in pairs": (r"\boxed{", "{}", "}"),
+    "open brackets": (r"\boxed{", "(", "}"),
+    "backslashes": ("", "\\", ""),
+    "dollar signs": ("", "$", ""),
+    "open mathematics": ("", r"\[", ""),
+    "fractions": (r"\boxed{", r"\frac{1}{2}", "}"),
+    "open thoughts": ("", "<think>", ""),
+    "thoughts": ("", "<think>a</think>", ""),
+    "open answers": ("", "<answer>", ""),
+    "answers": ("", "<answer>7</answer>\n", ""),
+    "fences": ("", "```python\n", ""),
+    "fenced blocks": ("", "```python\nx=1\n```\n", ""),
+    "hashes": ("", "#### 1\n", ""),
+    "sentences": ("", "The answer is 1. ", ""),
+    "words without a stop": ("", "answer is ", ""),
+    "quotes": ("", '\'"""', ""),
+    "less-than signs": ("", "<", ""),
+    "stars": ("", "*", "7"),
+    "minus signs": ("", "-", "7"),
+    "commas": ("", "1,", ""),
+}
+"""Kinds of long replies: a head, what is repeated, and a tail."""
 
 
 def bare(reply: str) -> str:

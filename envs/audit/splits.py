@@ -1,80 +1,75 @@
-"""The promises about splits and seeds: no prompt in both, other tasks for another seed."""
+"""The check of splits and seeds: no prompt in both splits, other tasks for another seed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..data import DataError
 from ..same_prompt import plain_prompt
 from ..source import Generated, Rows, Source, Split
 from ..task import Task
 from ..text_env import TextEnv
-from .context import NotChecked, Panel, Tried
+from .context import Context, NotChecked, Outcome, check
 from .report import Failure
+from .subject import Sibling
 
-_SPLITS: tuple[Split, Split] = ("train", "test")
 _SEEDED = 300
-"""Tasks of each seed that are compared: one that does nothing shares all of them."""
+"""Tasks of each seed that are compared: a seed without effect shares all of them."""
 
 
-def splits(panel: Panel) -> Tried:
-    """No prompt is in both splits, another seed puts other tasks, and ids name one task each."""
-    env = panel.subject.env
+@check("split by the prompt's hash; make every draw from seed and counter")
+def splits(context: Context) -> Outcome:
+    """Check that train and test share no prompt, seeds put other tasks, ids are unique."""
+    env, sibling = context.env, context.sibling
     if env is None:
         raise NotChecked("a verifier by itself has no tasks")
-    pair = None if panel.other is not None else _pair(panel)
-    if pair is None and panel.other is None:
-        failures = _ids_fault(_some(env.source, panel.prompts))
-        note = "the other split is not known: name its data to have it compared"
-        if not failures:
-            raise NotChecked(note)
-        return Tried(1, failures, note)
-    if pair is None:
-        own, other = _some(env.source, panel.prompts), list(panel.other or ())
-        failures = _ids_fault(own)
-    else:
+    if context.other is not None:
+        own, other = _some(env.source, context.prompts), [*context.other]
+        failures = _repeated_ids(own)
+    elif sibling is not None and (pair := _both(sibling, context.prompts)) is not None:
         own, theirs = pair
         other = [task.text for task in theirs]
-        failures = [*_ids_fault(own), *_ids_fault(theirs), *_seeds_fault(panel, own)]
+        failures = [*_repeated_ids(own), *_repeated_ids(theirs), *_idle_seed(sibling, own)]
+    else:
+        note = "the other split is not known: name its data to have it compared"
+        failures = _repeated_ids(_some(env.source, context.prompts))
+        if not failures:
+            raise NotChecked(note)
+        return Outcome(1, failures, note)
     there = {plain_prompt(prompt) for prompt in other}
     failures += [
         Failure(task.id, "a prompt", task.text, "is in both splits")
         for task in own
         if plain_prompt(task.text) in there
     ]
-    return Tried(len(own) + len(other), failures)
+    return Outcome(len(own) + len(other), failures)
 
 
-def _pair(panel: Panel) -> tuple[list[Task], list[Task]] | None:
-    """Tasks of both splits, where it is known how to make them."""
-    sibling = panel.subject.sibling
-    if sibling is None:
-        return None
+def _both(sibling: Sibling, most: int) -> tuple[list[Task], list[Task]] | None:
+    """Return tasks of both splits, or ``None`` if the data has one split."""
     try:
-        train, test = (sibling(split, 0) for split in _SPLITS)
-    except (DataError, TypeError):  # this data has one split
+        train, test = sibling("train", 0), sibling("test", 0)
+    except (DataError, TypeError):
         return None
-    return _some(train, panel.prompts), _some(test, _enough(train, test, panel.prompts))
+    return _some(train, most), _some(test, _enough(train, test, most))
 
 
 def _enough(train: Source, test: Source, most: int) -> int:
-    """How many tasks of the test split are compared.
+    """Return how many tasks of the test split are compared.
 
-    Where the hash of a prompt decides, none can be in both, and what is left to be found are
+    If the hash of a prompt decides, none can be in both, and what is left to be found are
     prompts that differ in spelling alone. A task of such a split costs as many draws as the split
     is small: so it is compared with fewer, for the price of as many draws.
     """
-    both = (train, test)
-    if not all(type(source) is Generated for source in both):
+    if not (type(train) is type(test) is Generated):
         return most
-    rules = {(s.salt, s.test_share) for s in both if isinstance(s, Generated)}
-    parted = len(rules) == 1 and [s.split for s in both if isinstance(s, Generated)] == [*_SPLITS]
-    return max(10, int(most * rules.pop()[1])) if parted else most
+    same = (train.salt, train.test_share) == (test.salt, test.test_share)
+    parted = same and (train.split, test.split) == ("train", "test")
+    return max(10, int(most * test.test_share)) if parted else most
 
 
-def _ids_fault(tasks: Sequence[Task]) -> list[Failure]:
-    """Two tasks with one id."""
+def _repeated_ids(tasks: Sequence[Task]) -> list[Failure]:
+    """Return the tasks whose id is another's too."""
     seen: dict[str, str] = {}
     return [
         Failure(task.id, "an id", task.id, "names two tasks")
@@ -83,10 +78,8 @@ def _ids_fault(tasks: Sequence[Task]) -> list[Failure]:
     ]
 
 
-def _seeds_fault(panel: Panel, own: Sequence[Task]) -> list[Failure]:
-    """Seeds 0 and 1 share more than chance has them share; ``own`` are tasks of seed 0."""
-    sibling = panel.subject.sibling
-    assert sibling is not None  # noqa: S101  # whence the tasks are
+def _idle_seed(sibling: Sibling, own: Sequence[Task]) -> list[Failure]:
+    """Compare seeds 0 and 1, which may share what chance explains; ``own`` are tasks of seed 0."""
     second = sibling("train", 1)
     if second.size is not None:
         return []  # rows are what they are, whatever the seed
@@ -108,8 +101,8 @@ def _some(source: Source, most: int) -> list[Task]:
     return [source.task(i) for i in range(most if source.size is None else source.size)]
 
 
-def sibling_of(source: Source) -> Any:
-    """Other splits and seeds of a generator that is known only as it is."""
+def sibling_of(source: Source) -> Sibling | None:
+    """Return what makes other splits and seeds of a generator."""
     if not isinstance(source, Generated):
         return None
 
@@ -127,5 +120,5 @@ def sibling_of(source: Source) -> Any:
 
 
 def prompts_of(env: TextEnv, most: int) -> list[str]:
-    """The prompts of an environment; of a generator, so many of the first."""
+    """Return the prompts of an environment; of a generator, so many of the first."""
     return [task.text for task in _some(env.source, most)]

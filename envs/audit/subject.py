@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from ...verifiers import Code, Rubric, Verifier
+from ...verifiers import Format, Rubric, Verifier
+from ...verifiers.catalogue import examples_of
 from ..source import Source, Split
 from ..task import Task
 from ..text_env import TextEnv
 
 Sibling = Callable[[Split, int], Source]
-"""Tasks of another split or seed of the same environment."""
+"""Makes another split or seed of an environment's tasks."""
 
 
 @dataclass(frozen=True)
@@ -23,71 +24,26 @@ class Sample:
 
     Attributes:
         reference: what a reply is judged against.
-        reply: a reply that earns full marks, where one is known.
+        reply: a reply that earns full marks, if one is known.
     """
 
     reference: Any
     reply: str | None = None
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is audited, and the tasks to try it on.
-
-    Attributes:
-        name: for people.
-        rubric: what judges.
-        tasks: a sample.
-        indices: their places in the environment's source.
-        env: where the tasks come from; ``None`` for a verifier by itself.
-        sibling: makes other splits and seeds; ``None`` where nothing is known of any.
-    """
-
-    name: str
-    rubric: Verifier
-    tasks: tuple[Task, ...]
-    indices: tuple[int, ...] = ()
-    env: TextEnv | None = None
-    sibling: Sibling | None = None
-
-    @property
-    def code(self) -> Code | None:
-        """The part that runs programs, where there is one."""
-        return next((part for part in parts(self.rubric) if isinstance(part, Code)), None)
-
-    @property
-    def judges_form(self) -> bool:
-        """Whether only the form of a reply counts."""
-        judges = [part for part in parts(self.rubric) if not isinstance(part, Rubric)]
-        return all(part.judges_form for part in judges)
-
-    @property
-    def many_answers(self) -> bool:
-        """Whether an answer to one task may be right for another."""
-        return any(part.many_answers for part in parts(self.rubric))
-
-    def winners(self, task: Task) -> list[str]:
-        """Replies known to earn full marks: the task's own, and the one its verifier names."""
-        named = self.rubric.winning_reply(task.reference)
-        return list(dict.fromkeys(r for r in (task.solution, named) if r is not None))
-
-
-def of_environment(
-    env: TextEnv, *, sample: int, seed: int, sibling: Sibling | None = None
-) -> Subject:
-    """An environment and a sample of its tasks."""
+def sample_tasks(env: TextEnv, count: int, seed: int) -> dict[int, Task]:
+    """Draw tasks of an environment, by their index in its source."""
     rng = random.Random(seed)  # noqa: S311  # a choice of samples, not a secret
     size = env.source.size
     if size is None:
-        indices = [rng.randrange(2**31) for _ in range(sample)]
+        indices = [rng.randrange(2**31) for _ in range(count)]
     else:
-        indices = rng.sample(range(size), min(sample, size))
-    tasks = tuple(env.task(i) for i in indices)
-    return Subject(env.name, env.rubric, tasks, tuple(indices), env, sibling)
+        indices = rng.sample(range(size), min(count, size))
+    return {i: env.task(i) for i in indices}
 
 
-def of_verifier(verifier: Verifier, samples: Sequence[Sample], *, name: str = "") -> Subject:
-    """A verifier and known answers.
+def tasks_of(verifier: Verifier, samples: Sequence[Sample]) -> dict[int, Task]:
+    """Make a task of each known answer.
 
     Raises:
         ValueError: there are no known answers.
@@ -97,41 +53,45 @@ def of_verifier(verifier: Verifier, samples: Sequence[Sample], *, name: str = ""
             f"{type(verifier).__name__} needs references to be audited with: give samples, such as "
             "[Sample(reference='42', reply='It is 42')]"
         )
-    tasks = tuple(
-        Task("(no prompt)", s.reference, id=f"sample {i}", solution=s.reply)
+    return {
+        i: Task("(no prompt)", s.reference, id=f"sample {i}", solution=s.reply)
         for i, s in enumerate(samples)
-    )
-    return Subject(name or described(verifier), verifier, tasks)
+    }
 
 
-def described(verifier: Verifier) -> str:
-    """A verifier's name and options, on one line."""
+def samples_for(verifier: Verifier) -> list[Sample]:
+    """Return known answers for a verifier that comes with Assay, or is made of such; else none."""
+    made_of = parts(verifier)
+    form = [part for part in made_of if isinstance(part, Format)]
+    answers = [part for part in made_of if part not in form]
+    found = [example for part in answers or form for example in examples_of(part)]
+    tagged = "<think>I try.</think><answer>%s</answer>" if form and answers else "%s"
+    return [Sample(e.reference, tagged.replace("%s", e.wins[0])) for e in found]
+
+
+def name_of(verifier: Verifier) -> str:
+    """Return a verifier's name and options, on one line."""
     options = verifier.to_json()
     name = options.pop("name", type(verifier).__name__)
     return f"{name} {json.dumps(options, default=repr)}" if options else str(name)
 
 
 def parts(verifier: Verifier) -> list[Verifier]:
-    """A verifier and all that it is made of."""
+    """Return a verifier and all that it is made of."""
     inner = [*verifier.parts.values()] if isinstance(verifier, Rubric) else []
     wrapped = getattr(verifier, "verifier", None)
     inner += [wrapped] if isinstance(wrapped, Verifier) else []
     return [verifier, *(p for part in inner for p in parts(part))]
 
 
+def judges_form(verifier: Verifier) -> bool:
+    """Whether only the form of a reply counts."""
+    return all(part.judges_form for part in parts(verifier) if not isinstance(part, Rubric))
+
+
 def known_answer(task: Task) -> str | None:
-    """The known answer as text, where it is a single value."""
+    """Return the known answer as text if it is a single value."""
     value = task.reference
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     return str(value)
-
-
-def without(subject: Subject, tasks: Sequence[Task]) -> Subject:
-    """The subject without some tasks of its sample."""
-    kept = [i for i, task in enumerate(subject.tasks) if task not in tasks]
-    return replace(
-        subject,
-        tasks=tuple(subject.tasks[i] for i in kept),
-        indices=tuple(subject.indices[i] for i in kept) if subject.indices else (),
-    )

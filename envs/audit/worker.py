@@ -88,7 +88,7 @@ class Worker:
         if reason:
             self.close(within_s=0.0)
             raise NotCopyable(reason)
-        self._idle_mib = _resident_mib(self._pid)
+        self._idle_mib = _memory_mib("VmRSS", self._pid)
 
     def _fork(self, frozen: bytes, hash_seed: int) -> None:
         job = _Job(frozen, {**os.environ, "PYTHONHASHSEED": str(hash_seed)})
@@ -117,7 +117,7 @@ class Worker:
                     raise Overrun(f"did not end within {cpu_s:g} s of CPU time")
                 if time.monotonic() - started > wall_s:
                     raise Overrun(f"did not end within {wall_s:g} s")
-                if _resident_mib(self._pid) - self._idle_mib > bounds.memory_mib:
+                if _memory_mib("VmRSS", self._pid) - self._idle_mib > bounds.memory_mib:
                     raise Overrun(f"took more than {bounds.memory_mib:g} MiB of memory")
             return dict(json.loads(self._pipe.recv_bytes()))
         except (EOFError, OSError) as error:
@@ -280,19 +280,10 @@ def _reset_peak() -> float:
     return _memory_mib("VmRSS")
 
 
-def _memory_mib(name: str) -> float:
-    """Return a figure of ``/proc/self/status``; 0 on systems without one."""
+def _memory_mib(name: str, pid: int | str = "self") -> float:
+    """Return a figure of ``/proc/PID/status``; 0 on systems without one."""
     try:
-        with open("/proc/self/status") as file:
+        with open(f"/proc/{pid}/status") as file:
             return next(float(x.split()[1]) / 1024 for x in file if x.startswith(f"{name}:"))
     except (OSError, StopIteration):
-        return 0.0
-
-
-def _resident_mib(pid: int) -> float:
-    """Return the memory of a process, MiB; 0 on systems without ``/proc``."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    except (OSError, IndexError):
         return 0.0

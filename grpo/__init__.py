@@ -88,11 +88,9 @@ from .units.denoising import (
 from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
 from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
-from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
-from .watch.overlay import write_comparison
 from .watch.plot import plot_learning_curve
 from .watch.report import write_report
 from .watch.samples import sample_groups
@@ -107,7 +105,6 @@ __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "CloningEnv",
-    "Comparison",
     "ConstantNoise",
     "Credit",
     "Critic",
@@ -171,7 +168,6 @@ __all__ = [
     "choose_forward",
     "chosen_logprobs",
     "clamped",
-    "compare_runs",
     "count",
     "difficulty_weights",
     "dpo",
@@ -239,7 +235,6 @@ __all__ = [
     "vllm_calls",
     "warm_start",
     "whiten",
-    "write_comparison",
     "write_report",
 ]
 

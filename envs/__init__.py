@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..verifiers.atomic_io import write_json
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import (
     CHECKS,
@@ -13,7 +14,6 @@ from .audit import (
     audit,
     shortened,
 )
-from .audit.report import write_json
 from .bad_rows import BadRow, BadRowsWarning
 from .compare import Compared, compare, read_referenced, status_pairs
 from .contract import ContractBroken, check

@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
         f"assay.grpo needs {error.name}, which is not installed: pip install 'assay[train]'"
     ) from error
 
+from ..envs import pass_at_k
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
@@ -54,7 +55,7 @@ from .run.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from .run.evaluate import Rollout, Score, evaluate, pass_at_k
+from .run.evaluate import Rollout, Score, evaluate
 from .run.guards import (
     NotFinite,
     NothingToLearn,

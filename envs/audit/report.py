@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 SHOWN = 20
@@ -132,16 +129,3 @@ def shortened(text: str, most: int = 60) -> str:
         return repr(text)
     half = most // 2 - 2
     return f"{text[:half]!r}..{text[-half:]!r} ({len(text):,} characters)"
-
-
-def write_json(path: str | Path, value: Any) -> None:
-    """Write a value as JSON, whole or not at all."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        # ASCII: a reply may hold half a surrogate pair, which no encoding writes
-        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="ascii")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -33,9 +33,9 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
+from ...verifiers.atomic_io import remove_directory, write_directory
 from ..model.loading import load_weights, save_weights
 from .buffer import Buffer
-from .whole import remove_directory, write_directory
 
 _NAME = re.compile(r"step-(\d{6,})(?:-update-(\d+))?")
 _BUFFER, _REFERENCE = "buffer.safetensors", "reference"

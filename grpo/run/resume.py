@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...verifiers.atomic_io import remove_directory, sweep, write_json
 from ..watch.log import FILE
 from .alone import LOCK, alone_in
 from .checkpoint import CheckpointError, DamagedCheckpoint, list_checkpoints, read_state, versions
-from .whole import remove_directory, sweep, write_file
 
 MAY_CHANGE = (
     "steps",
@@ -110,4 +110,4 @@ def read_config(out_dir: Path) -> dict[str, Any]:
 def write_config(out_dir: Path, settings: Mapping[str, Any]) -> None:
     """Write ``config.json``: settings and versions."""
     record = {"config": dict(settings), "versions": versions()}
-    write_file(out_dir / _CONFIG, json.dumps(record, indent=2) + "\n")
+    write_json(out_dir / _CONFIG, record, indent=2)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...verifiers.atomic_io import publish, write_json
 from .alone import alone_in
 from .checkpoint import versions
-from .whole import publish, write_file
 
 RECORD = "stage.json"
 _UNFINISHED = ".unfinished"
@@ -151,7 +151,7 @@ def _run(stage: Stage, folder: Path, before: Mapping[str, Path]) -> Finished:
         "seconds": round(seconds, 3),
         "versions": versions(),
     }
-    write_file(unfinished / RECORD, json.dumps(record, indent=2) + "\n")
+    write_json(unfinished / RECORD, record, indent=2)
     publish(unfinished, folder)
     return _read(stage.name, folder, skipped=False)
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from ...verifiers.atomic_io import write_json
 from .lines import WatchWarning
 
 ABOUT = "run.json"
@@ -40,11 +41,8 @@ def write_about(
         "machine": _machine(),
         "started": [*before.get("started", []), datetime.now(UTC).isoformat(timespec="seconds")],
     }
-    temporary = path.with_suffix(".partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
+        write_json(path, record, indent=2)
     except OSError as error:
         warnings.warn(f"cannot write {path.name}: {error}", WatchWarning, stacklevel=2)
 

@@ -91,9 +91,9 @@ def audit_command(
     is_env = isinstance(found.thing, TextEnv)
     if other is not None and not is_env:
         raise ValueError("--other goes with an environment: a verifier has no splits")
-    twin = None
+    other_env = None
     if other is not None:
-        twin, _ = make_to_judge(found.name, {**options, "data": other}, answers=True)
+        other_env, _ = make_to_judge(found.name, {**options, "data": other}, answers=True)
     samples = () if is_env or data is None else _samples(data)
     try:
         with _progress() as bar:
@@ -114,7 +114,7 @@ def audit_command(
                 seconds=seconds,
                 budget_s=budget,
                 sibling=found.sibling,
-                other=twin,
+                other=other_env,
                 prompts=prompts,
                 longest=longest,
                 progress=note,

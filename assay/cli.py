@@ -39,7 +39,7 @@ from .serve_cli import serve_command
 from .training_cli import PASSED_ON, presets_command, train
 from .verifiers.visible import one_line
 from .view_cli import view_command
-from .watch_cli import compare_command, report_command
+from .watch_cli import report_command
 
 app = typer.Typer(
     help="Rewards and verifiers for reinforcement learning: score answers, run code in "
@@ -64,7 +64,6 @@ app.command(add_help_option=False, context_settings=PASSED_ON)(train)
 app.command("presets")(presets_command)
 app.command()(demo)
 app.command("report")(report_command)
-app.command("compare")(compare_command)
 
 # typer exports only a child of the usage errors that it raises.
 _USAGE: type[Any] = typer.BadParameter.__mro__[1]

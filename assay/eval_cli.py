@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .arguments import settings
 from .console import err, out, say
-from .envs import EpisodeGroup, Task, TextEnv
+from .envs import EpisodeGroup, Task, TextEnv, write_json
 from .evaluation import (
     FilePlayer,
     Plan,
@@ -32,7 +32,7 @@ from .evaluation import (
     versions,
 )
 from .evaluation.named_policy import FORMS
-from .evaluation.run_files import SUMMARY, write_json
+from .evaluation.run_files import SUMMARY
 from .evaluation.show import tables
 from .naming import found_here, make_to_judge
 

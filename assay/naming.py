@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .envs import EnvSpec, Source, Split, TextEnv, arguments, make
-from .envs.audit_subject import Sibling
+from .envs.audit.subject import Sibling
 from .envs.data_error import SplitError
 from .envs.splits import SAMPLE, make_for
 from .sandbox.redaction import redact, remember

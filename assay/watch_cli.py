@@ -1,4 +1,4 @@
-"""``assay report`` and ``assay compare``: how a training run went, and which went better."""
+"""``assay report``: how a training run went."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from .console import add_row, cell, out, say
+from .console import add_row, out, say
 
 
 def report_command(
@@ -37,37 +37,6 @@ def report_command(
         for table in sample_tables(read_history(run).samples, samples or 3, step):
             out.print(table)
     say(f"Report: {page}")
-
-
-def compare_command(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Directories of runs, or JSONL files of metrics.")
-    ],
-    out_path: Annotated[
-        Path, typer.Option("--out", "-o", help="The page (.html) or the picture (.png).")
-    ] = Path("compare.html"),
-    metric: Annotated[
-        str | None,
-        typer.Option(help="What --to is of; held-out pass@1 by default, or reward without any."),
-    ] = None,
-    to: Annotated[
-        list[float] | None, typer.Option(help="Tell steps and time to this value; may be repeated.")
-    ] = None,
-) -> None:
-    """Compare runs: final and best numbers, steps and time to a value, curves over each other.
-
-    Runs that differ only in their seed are one setting: their mean, from the lowest to the highest.
-    """
-    from .grpo import compare_runs, write_comparison
-
-    if out_path.suffix not in (".html", ".png"):
-        raise ValueError(f"--out must end in .html or .png, got {str(out_path)!r}")
-    comparison = compare_runs(runs, metric=metric, levels=to or ())
-    table = Table("", *(cell(setting.label) for setting in comparison.settings), title="Runs")
-    for row in comparison.rows:
-        add_row(table, *row)
-    out.print(table)
-    say(f"Comparison: {write_comparison(comparison, out_path)}")
 
 
 def sample_tables(

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from assay.envs.audit_replies import growing
+from assay.envs.audit.replies import GROWING
 from assay.verifiers.catalogue import Example, examples
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -29,7 +29,7 @@ LEFT_OUT = {"Code"}
 def kinds_of(example: Example) -> dict[str, tuple[str, str, str]]:
     """What is repeated: a head, a piece, a tail."""
     own = {f"its own reply {n}": ("", f"{w}\n", "") for n, w in enumerate(example.wins[:3])}
-    return growing() | own
+    return GROWING | own
 
 
 def of_size(kind: tuple[str, str, str], size: int) -> str:

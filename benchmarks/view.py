@@ -16,9 +16,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from assay.envs import Episode, EpisodeGroup, Task
+from assay.envs import Episode, EpisodeGroup, Task, write_json
 from assay.evaluation import Plan, RunWriter, Tally
-from assay.evaluation.run_files import SUMMARY, write_json
+from assay.evaluation.run_files import SUMMARY
 from assay.evaluation.view import ViewServer, open_pages
 from assay.verifiers import Status, Verdict
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from ..verifiers.atomic_io import write_json
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
-from .audit import CHECKS, audit
-from .audit_report import AuditFailed, AuditReport, Failure, Finding, shortened, write_json
-from .audit_subject import Sample
+from .audit import (
+    CHECKS,
+    AuditFailed,
+    AuditReport,
+    Failure,
+    Finding,
+    Sample,
+    audit,
+    shortened,
+)
 from .bad_rows import BadRow, BadRowsWarning
 from .compare import Compared, compare, read_referenced, status_pairs
 from .contract import ContractBroken, check

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..verifiers import Status, Verdict
@@ -55,12 +55,12 @@ def arollout(
 ) -> AsyncGenerator[EpisodeGroup, None]:
     """Let a policy answer tasks, several times each, and give each group when it is judged.
 
-    Where the policy fails, or is not done in time, the episode has no reward: its status is
+    If the policy fails, or is not done in time, the episode has no reward: its status is
     ``verifier_error``, for what could not be judged is no wrong answer, its reason says what
     happened, and its turns so far are kept. The others of its group are judged without it.
-    Judging goes on in threads while replies are awaited, and so do the environment's turns. Where
+    Judging goes on in threads while replies are awaited, and so do the environment's turns. If
     more wait than there are threads, several groups are judged in one batch, and several episodes
-    are answered by one ``respond_many`` where the environment has its own. What a verifier or the
+    are answered by one ``respond_many`` of the environment's own. What a verifier or the
     environment raises is raised here, and ends everything.
 
     Leaving early, by ``aclose``, an exception or cancellation, cancels what is awaited and leaves
@@ -72,8 +72,8 @@ def arollout(
         tasks: such as those of :func:`~assay.envs.rollout.scheduled`; they are taken as there is
             room for them, so they may be without end.
         group_size: episodes for each task.
-        at_once: episodes in flight. Where groups are not taken from here, about as many
-            more episodes are played, and then no more.
+        at_once: episodes in flight. If groups are not taken from here, about as many more
+            episodes are played, and then no more.
         timeout_s: wall-clock seconds for a group, from its first turn to its last, its judging
             not counted.
         retries: further attempts at a turn in which the policy failed.
@@ -105,66 +105,63 @@ def arollout(
             raise ValueError(f"{name} must be at least {least}, got {value}")
     if timeout_s is not None and not timeout_s > 0:
         raise ValueError(f"timeout_s must be above 0, or None, got {timeout_s}")
-    table = _Table(env, policy, group_size, at_once, timeout_s, retries, pause_s, ordered, threads)
-    return _played(table, tasks)
+    settings = (group_size, at_once, timeout_s, retries, pause_s, ordered, threads)
+    return _groups(_Rollout(env, policy, *settings), tasks)
 
 
-async def _played(table: _Table, tasks: Iterable[Task]) -> AsyncGenerator[EpisodeGroup, None]:
+async def _groups(rollout: _Rollout, tasks: Iterable[Task]) -> AsyncGenerator[EpisodeGroup, None]:
     try:
-        table.spawn(table.feed(tasks))
-        while (found := await table.found.get()) is not None:
-            table.changed.set()
+        rollout.spawn(rollout.feed(tasks))
+        while (found := await rollout.found.get()) is not None:
+            rollout.changed.set()
             if isinstance(found, Exception):
                 raise found
             yield found
     finally:
-        await table.clear()
+        await rollout.clear()
 
 
-class _Table:
-    """Where episodes are played: what is going on, and what is done and not yet taken."""
+@dataclass
+class _Rollout:
+    """Episodes under way, and groups that are judged and not yet taken."""
 
-    def __init__(
-        self,
-        env: TextEnv,
-        policy: AsyncPolicy,
-        group_size: int,
-        at_once: int,
-        timeout_s: float | None,
-        retries: int,
-        pause_s: float,
-        ordered: bool,
-        threads: int,
-    ) -> None:
-        self.env, self.policy, self.group_size, self.at_once = env, policy, group_size, at_once
-        self.timeout_s, self.retries, self.pause_s = timeout_s, retries, pause_s
-        self.ordered = ordered
+    env: TextEnv
+    policy: AsyncPolicy
+    group_size: int
+    at_once: int
+    timeout_s: float | None
+    retries: int
+    pause_s: float
+    ordered: bool
+    threads: int
+
+    def __post_init__(self) -> None:
         self.found: asyncio.Queue[EpisodeGroup | Exception | None] = asyncio.Queue()
         self.changed = asyncio.Event()
-        self._seats = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(self.at_once)
         self._playing = 0  # episodes that were begun and are not over
         self._judging = 0  # groups
         self._early: dict[int, EpisodeGroup] = {}
         self._due = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._pools = [
-            ThreadPoolExecutor(threads, thread_name_prefix=f"assay-{name}")
+            ThreadPoolExecutor(self.threads, thread_name_prefix=f"assay-{name}")
             for name in ("begin", "turn", "judge")
         ]
         begin, turn, judge = self._pools
         own = {
             name
             for name in ("begin", "respond", "respond_many", "advance")
-            if getattr(type(env), name) is not getattr(TextEnv, name)
+            if getattr(type(self.env), name) is not getattr(TextEnv, name)
         }
         self._ends_at_once = not own  # not worth a thread
         one_by_one = None if own & {"respond_many", "advance"} else 1
-        self._begins = Batches(self._begun, begin, threads, 1)
-        self._turns = Batches(self._advanced, turn, threads, one_by_one)
-        self._judges = Batches(self._grouped, judge, threads)
+        self._begins = Batches(self._begun, begin, self.threads, 1)
+        self._turns = Batches(self._advanced, turn, self.threads, one_by_one)
+        self._judges = Batches(self._grouped, judge, self.threads)
 
     def spawn(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        """Start a coroutine, and remember it so that :meth:`clear` can end it."""
+        """Start a coroutine that :meth:`clear` can end."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
@@ -245,7 +242,7 @@ class _Table:
 
     async def _episode(self, state: State) -> None:
         try:
-            async with self._seats:
+            async with self._slots:
                 while not state.ended:
                     completion = await self._answer(state)
                     if completion is None:
@@ -259,7 +256,7 @@ class _Table:
             self.changed.set()
 
     async def _answer(self, state: State) -> Completion | None:
-        """The policy's next turn; where it fails for good, the episode ends without one."""
+        """Return the policy's next turn; if it fails for good, end the episode without one."""
         policy = self.policy
         for attempt in range(self.retries + 1):
             try:
@@ -290,7 +287,7 @@ class _Table:
 
 
 def _without_reward(state: State, reason: str) -> State:
-    """What there is of an episode. A copy: a thread may still be at work on the state itself."""
+    """Return a copy of what there is of an episode: a thread may still be at work on the state."""
     return replace(
         state,
         data=None,

@@ -14,7 +14,7 @@ from typing import Any
 from gymnasium.utils.env_checker import check_env
 
 from ..verifiers import Verdict
-from .audit_subject import Subject
+from .audit.subject import judges_form
 from .policy import Completion
 from .state import State
 from .task import Task
@@ -85,7 +85,7 @@ def _answers(env: TextEnv, tasks: list[Task]) -> str:
 
 
 def _nothing(env: TextEnv, tasks: list[Task]) -> str:
-    form = Subject(env.name, env.rubric, ()).judges_form  # "0" has content, if form alone counts
+    form = judges_form(env.rubric)  # "0" has content, if form alone counts
     tried = [reply for reply in DEGENERATE if not (form and reply == "0")]
     for task in tasks[:5]:
         replies = [r for r in (*tried, task.text) if r.strip() != str(task.reference)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from ..verifiers import Status
+from ..verifiers.atomic_io import write_text
 from .data import DataError
 from .episode import EpisodeGroup
 
@@ -90,17 +90,7 @@ class PassRates:
 
     def save(self, path: str | Path) -> None:
         """Write a JSON file, whole or not at all. Two runs that write one file: the last wins."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                json.dump(self.state_dict(), file)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_text(path, json.dumps(self.state_dict()))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

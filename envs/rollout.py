@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import count, islice
 
 from ..verifiers import Verdict
@@ -107,59 +108,118 @@ def stream(
         raise ValueError(
             f"group_size and at_once must be at least 1, got {group_size} and {at_once}"
         )
-    found = _judged_as_played(env, policy, iter(tasks), group_size, at_once)
+    found = _played(env, policy, [_Lane(enumerate(tasks), at_once)], group_size)
     return _in_order(found) if ordered else (group for _, group in found)
 
 
-def _judged_as_played(
-    env: TextEnv, policy: Policy, tasks: Iterator[Task], group_size: int, at_once: int
+def play_in_chunks(
+    env: TextEnv, policy: Policy, tasks: Sequence[Task], group_size: int, *, sizes: Sequence[int]
+) -> list[EpisodeGroup]:
+    """Let a policy answer tasks in chunks that take turns.
+
+    While one chunk is sampled, the replies of the others are answered in one thread and judged in
+    another: on an accelerator, which leaves the processor free, all but the last are judged at no
+    cost. What the policy is asked, and in which order, depends on its replies alone: the first
+    turn of the first chunk, that of the second, and so on, then second turns.
+
+    Args:
+        env: what puts tasks and judges replies; it judges in one thread and responds in another.
+        policy: what answers; called on this thread.
+        tasks: in their order.
+        group_size: episodes for each task.
+        sizes: tasks of each chunk.
+
+    Returns:
+        A group for each task, in order.
+
+    Raises:
+        ValueError: the policy gave another number of completions than conversations, or the sizes
+            are not those of all tasks.
+    """
+    if sum(sizes) != len(tasks):
+        raise ValueError(f"chunks of {list(sizes)} tasks do not make {len(tasks)}")
+    numbered = iter(enumerate(tasks))
+    lanes = [_Lane(iter([*islice(numbered, size)]), size) for size in sizes]
+    return list(_in_order(_played(env, policy, lanes, group_size)))
+
+
+_Judging = tuple[list[int], "Future[list[EpisodeGroup]]"]
+
+
+@dataclass
+class _Lane:
+    """Groups whose episodes take their turns in one call of the policy.
+
+    Attributes:
+        tasks: with their places; one is taken as soon as there is room for it.
+        room: groups that are played side by side.
+        playing: these, each with the place of its task.
+        turn: the environment's answers to the last turn, and groups that they ended.
+    """
+
+    tasks: Iterator[tuple[int, Task]]
+    room: int
+    playing: list[tuple[int, list[State]]] = field(default_factory=list)
+    turn: Future[_Judging | None] | None = None
+
+
+def _played(
+    env: TextEnv, policy: Policy, lanes: list[_Lane], group_size: int
 ) -> Iterator[tuple[int, EpisodeGroup]]:
-    """Groups as they are judged, each with the place of its task."""
-    numbered = enumerate(tasks)
-    playing: list[tuple[int, list[State]]] = []
-    judging: deque[tuple[list[int], Future[list[EpisodeGroup]]]] = deque()
+    """Play lanes in turns and yield groups as they are judged, with the places of their tasks."""
+    most = sum(lane.room for lane in lanes)
+    judging: deque[_Judging] = deque()
     judge = ThreadPoolExecutor(1, thread_name_prefix="assay-judge")
+    answer = ThreadPoolExecutor(1, thread_name_prefix="assay-answer")
+
+    def take(lane: _Lane, going: list[State], found: list[Completion]) -> _Judging | None:
+        env.advance(going, found)
+        over = [(place, states) for place, states in lane.playing if all(s.ended for s in states)]
+        if not over:
+            return None
+        places = [place for place, _ in over]
+        lane.playing = [group for group in lane.playing if group[0] not in places]
+        tasks = [states[0].task for _, states in over]
+        return places, judge.submit(grouped, env, tasks, [s for _, row in over for s in row])
+
     try:
-        while True:
-            for place, task in islice(numbered, at_once - len(playing)):
-                playing.append((place, [env.begin(task) for _ in range(group_size)]))
-            if not playing:
-                break
-            going = [state for _, states in playing for state in states if not state.ended]
-            env.advance(going, completions(policy, going))
-            over = [(p, states) for p, states in playing if all(s.ended for s in states)]
-            if over:
-                playing = [(p, states) for p, states in playing if not all(s.ended for s in states)]
-                flat = [state for _, states in over for state in states]
-                future = judge.submit(grouped, env, [states[0].task for _, states in over], flat)
-                judging.append(([p for p, _ in over], future))
-            # What has been judged; and where judging falls behind, it is waited for.
+        while lanes:
+            for lane in lanes:
+                if lane.turn is not None and (ended := lane.turn.result()):
+                    judging.append(ended)
+                for place, task in islice(lane.tasks, lane.room - len(lane.playing)):
+                    lane.playing.append((place, [env.begin(task) for _ in range(group_size)]))
+                if lane.playing:
+                    going = [s for _, states in lane.playing for s in states if not s.ended]
+                    lane.turn = answer.submit(take, lane, going, completions(policy, going))
+                else:
+                    lane.turn = None
+            lanes = [lane for lane in lanes if lane.turn is not None]
+            # What has been judged; if judging falls behind, it is waited for.
             while judging and (
-                judging[0][1].done() or sum(len(places) for places, _ in judging) > at_once
+                judging[0][1].done() or sum(len(places) for places, _ in judging) > most
             ):
-                yield from _taken(judging)
+                yield from _taken(judging.popleft())
         while judging:
-            yield from _taken(judging)
+            yield from _taken(judging.popleft())
     finally:
+        answer.shutdown(cancel_futures=True)
         judge.shutdown(cancel_futures=True)
 
 
-def _taken(
-    judging: deque[tuple[list[int], Future[list[EpisodeGroup]]]],
-) -> Iterator[tuple[int, EpisodeGroup]]:
-    places, future = judging.popleft()
-    yield from zip(places, future.result(), strict=True)
+def _taken(judged: _Judging) -> Iterator[tuple[int, EpisodeGroup]]:
+    places, groups = judged
+    return zip(places, groups.result(), strict=True)
 
 
 def _in_order(found: Iterator[tuple[int, EpisodeGroup]]) -> Iterator[EpisodeGroup]:
     kept: dict[int, EpisodeGroup] = {}
-    due = count()
-    place = next(due)
+    due = 0
     for at, group in found:
         kept[at] = group
-        while place in kept:
-            yield kept.pop(place)
-            place = next(due)
+        while due in kept:
+            yield kept.pop(due)
+            due += 1
 
 
 def completions(policy: Policy, states: Sequence[State]) -> list[Completion]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ..verifiers import Status, Verdict
+from ..verifiers.atomic_io import replacing
 from .data import DataError, read_jsonl
 from .source import Rows, Source
 from .task import Task
@@ -212,15 +212,8 @@ def refuse_unwritable(path: str | Path) -> None:
 
 def write_scored(path: str | Path, rows: Sequence[Scored]) -> None:
     """Write verdicts as JSONL, whole or not at all."""
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row.to_json()) + "\n" for row in rows)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row.to_json()) + "\n" for row in rows)
 
 
 def read_scored(path: str | Path) -> list[Scored]:

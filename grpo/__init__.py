@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
         f"assay.grpo needs {error.name}, which is not installed: pip install 'assay[train]'"
     ) from error
 
+from ..envs import pass_at_k
 from ..verifiers.visible import visible
 from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
@@ -55,7 +56,7 @@ from .run.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from .run.evaluate import Rollout, Score, evaluate, pass_at_k
+from .run.evaluate import Rollout, Score, evaluate
 from .run.guards import (
     NotFinite,
     NothingToLearn,
@@ -89,11 +90,9 @@ from .units.denoising import (
 from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
 from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
-from .watch.compare import Comparison, compare_runs
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
-from .watch.overlay import write_comparison
 from .watch.plot import plot_learning_curve
 from .watch.report import write_report
 from .watch.samples import sample_groups
@@ -107,7 +106,6 @@ __all__ = [
     "CheckpointError",
     "CheckpointWarning",
     "CloningEnv",
-    "Comparison",
     "ConstantNoise",
     "Credit",
     "Critic",
@@ -171,7 +169,6 @@ __all__ = [
     "choose_forward",
     "chosen_logprobs",
     "clamped",
-    "compare_runs",
     "count",
     "difficulty_weights",
     "dpo",
@@ -239,7 +236,6 @@ __all__ = [
     "vllm_calls",
     "warm_start",
     "whiten",
-    "write_comparison",
     "write_report",
 ]
 

@@ -292,8 +292,7 @@ class Learner:
         found = {**rollout_metrics(groups), **filtered}
         found["seconds/rollout"] = time.perf_counter() - started
         rows = self._rows(groups, found) if groups else []
-        if groups:
-            found["zero_variance"] = flat_share(groups, rows)
+        found["zero_variance"] = flat_share(groups, rows)
         return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
 
     def _to_be_read(

@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import Any, Self
 
 from ..envs import Task, TextEnv, spec
-from ..envs.audit_subject import parts
+from ..envs.audit.subject import parts
 from ..envs.bad_rows import bad_rows_record
 from ..envs.registry import UnknownEnvironment
 from ..sandbox.redaction import redact

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..envs import DataError, Episode, EpisodeGroup
+from ..verifiers.atomic_io import write_json
 from .plan import Plan
 
 PLAN, GROUPS, COSTS, SUMMARY = "run.json", "groups.jsonl", "costs.jsonl", "summary.json"
@@ -30,20 +31,6 @@ PLAN, GROUPS, COSTS, SUMMARY = "run.json", "groups.jsonl", "costs.jsonl", "summa
 def is_run(path: Path) -> bool:
     """Whether a directory holds an evaluation."""
     return (path / PLAN).is_file() and (path / GROUPS).is_file()
-
-
-def write_json(path: Path, value: Any, *, mode: int = 0o666) -> None:
-    """Write JSON in place of a file's, whole or not at all; ``mode`` is subject to the umask."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.touch(mode)
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(value, indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def read_plan(directory: Path) -> Plan:

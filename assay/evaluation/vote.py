@@ -8,7 +8,7 @@ from itertools import combinations
 from math import comb
 
 from ..envs import Episode
-from ..envs.audit_subject import parts
+from ..envs.audit.subject import parts
 from ..envs.seeding import rng_at
 from ..verifiers import SQL, Code, Countdown, RegexSynthesis, Status, Verifier
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import resource
 import shutil
 import time
 from pathlib import Path
 
+from ..verifiers.atomic_io import write_directory
 from .measured import Measured, write_measured
 from .study import Study, Trial
 
@@ -48,11 +48,9 @@ def prepare(study: Study, seed: int, short: bool, start: Path) -> None:
     """Write what all arms of a seed begin with: whole, or not at all."""
     if study.prepare is None:
         return
-    partial = start.with_name(f".{start.name}.{os.getpid()}.partial")
-    partial.mkdir(parents=True)
-    study.prepare(Trial(seed, short, partial, partial))
+    make = study.prepare
     shutil.rmtree(start, ignore_errors=True)
-    partial.rename(start)
+    write_directory(start, lambda partial: make(Trial(seed, short, partial, partial)))
 
 
 if __name__ == "__main__":

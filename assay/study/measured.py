@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..verifiers.atomic_io import write_text
 from .study import Outcome
 
 
@@ -56,11 +56,8 @@ def write_measured(path: Path, measured: Sequence[Measured]) -> None:
         path: of JSON; its directory is made where missing.
         measured: in the order they are to stand.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     lines = ",\n".join(json.dumps(m.to_json()) for m in measured)
-    partial.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, f"[\n{lines}\n]\n")
 
 
 def read_measured(path: Path) -> list[Measured]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
+from ..verifiers.atomic_io import replacing
 from .measured import Results, band
 from .study import Study
 
@@ -46,10 +46,8 @@ def draw_study(study: Study, results: Results, png: Path) -> Path:
             figure.legend(handles, labels, loc="outside lower center", ncols=min(2 * columns, 4))
     seeds = max((len(found) for found in results.values()), default=0)
     figure.suptitle(f"{study.title}: mean and range of {seeds} seeds", fontsize=11)
-    png.parent.mkdir(parents=True, exist_ok=True)
-    partial = png.with_name(f".{png.stem}.{os.getpid()}.partial.png")
-    figure.savefig(partial)
-    partial.replace(png)
+    with replacing(png) as partial:
+        figure.savefig(partial, format="png")
     return png
 
 

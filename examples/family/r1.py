@@ -37,10 +37,10 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.grpo.run.whole import write_file
 from assay.study import Arm, Outcome, Results, Study, Trial
 from assay.study.picture import draw_curve
 from assay.verifiers import Rubric
+from assay.verifiers.atomic_io import write_text
 
 LONGEST = 32  # tokens of a reply
 REPLIES = 4  # to each held-out task
@@ -108,7 +108,7 @@ def rejection(
         env = environment("sums", judged({"accuracy": 1.0}), "train")
         groups = play(env, policy, [env.task(i) for i in range(prompts)], samples)
         rows = accepted_replies(in_one_language(groups), limit=4)
-        write_file(kept, json.dumps([[row.prompt, row.reply] for row in rows]))
+        write_text(kept, json.dumps([[row.prompt, row.reply] for row in rows]))
     model, tokenizer = load_model(before["base"] / "model")
     found = [
         (tokenizer.decode(prompt), tokenizer.decode(tokens, skip_special_tokens=True))

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ...envs import TextEnv, rejudged, rollout
+from ...verifiers.atomic_io import sweep, write_directory
 from ..config import GRPOConfig
 from ..learner import Learner
 from ..model.loading import load_weights, save_weights
 from ..run.resume import require_same
 from ..run.tasks import training_tasks
-from ..run.whole import sweep, write_directory
 from ..sampling.policy import ModelPolicy
 from ..sampling.random_numbers import derive_seed
 from .fit import FitConfig

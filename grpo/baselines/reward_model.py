@@ -19,9 +19,9 @@ from transformers.utils import logging as transformers_logging
 
 from ...envs import EpisodeGroup, Message
 from ...verifiers import RewardModel, Verdict
+from ...verifiers.atomic_io import write_directory
 from ...verifiers.judges.reward_model import of_equal_length
 from ..model.loading import load_tokenizer, quiet
-from ..run.whole import write_directory
 from ..sampling.random_numbers import derive_seed
 from .fit import FitConfig, Metrics, fit
 

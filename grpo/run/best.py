@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...verifiers.atomic_io import remove_directory, sweep
 from .checkpoint import save_model
 from .guards import Ending
-from .whole import remove_directory, sweep
 
 METRIC = "held_out/reward"
 

@@ -34,9 +34,9 @@ import transformers
 from safetensors import SafetensorError
 
 from ...sandbox.redaction import redact
+from ...verifiers.atomic_io import remove_directory, write_directory
 from ..model.loading import load_weights, save_weights
 from .buffer import Buffer
-from .whole import remove_directory, write_directory
 
 _NAME = re.compile(r"step-(\d{6,})(?:-update-(\d+))?")
 _BUFFER, _REFERENCE = "buffer.safetensors", "reference"

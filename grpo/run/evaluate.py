@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from ...envs import Episode, EpisodeGroup, Policy
+from ...envs import Episode, EpisodeGroup, Policy, pass_at_k
 from ...verifiers import Status
 
 Rollout = Callable[[Policy, int], Sequence[EpisodeGroup]]
@@ -42,7 +41,7 @@ class Score:
         masked: how many have none, and count for nothing.
         truncated: share of all that were cut off.
         pass_at: by k: the chance that one of k replies to a task is right, as the mean over tasks
-            of :func:`pass_at_k`; for k = 2, 4, 8 up to the replies that a task has.
+            of :func:`~assay.envs.pass_at_k`; for k = 2, 4, 8 up to the replies that a task has.
     """
 
     pass_at_1: float
@@ -99,24 +98,6 @@ def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 
             f"make it with held_out_tasks(env, count, group_size={samples})"
         )
     return Score.of(groups)
-
-
-def pass_at_k(replies: int, correct: int, k: int) -> float:
-    """The chance that k replies, drawn from those that there are, hold a right one.
-
-    1 - C(n - c, k) / C(n, k), unbiased for the policy: Chen et al. 2021 (arXiv 2107.03374), eq. 1.
-
-    Args:
-        replies: n, to one task.
-        correct: c of them, in 0..n.
-        k: in 1..n.
-
-    Raises:
-        ValueError: a number is out of its range.
-    """
-    if not 1 <= k <= replies or not 0 <= correct <= replies:
-        raise ValueError(f"k must be in 1..n and c in 0..n, got n={replies}, c={correct}, k={k}")
-    return 1.0 - math.comb(replies - correct, k) / math.comb(replies, k)
 
 
 def _pass_at(groups: Sequence[EpisodeGroup]) -> dict[int, float]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ...sandbox.redaction import redact
+from ...verifiers.atomic_io import remove_directory, sweep, write_json
 from ..watch.log import FILE
 from .alone import LOCK, alone_in
 from .checkpoint import CheckpointError, DamagedCheckpoint, list_checkpoints, read_state, versions
-from .whole import remove_directory, sweep, write_file
 
 MAY_CHANGE = (
     "steps",
@@ -111,4 +111,4 @@ def read_config(out_dir: Path) -> dict[str, Any]:
 def write_config(out_dir: Path, settings: Mapping[str, Any]) -> None:
     """Write ``config.json``: settings without secrets, and versions."""
     record = {"config": redact(settings), "versions": versions()}
-    write_file(out_dir / _CONFIG, json.dumps(record, indent=2) + "\n", mode=0o600)
+    write_json(out_dir / _CONFIG, record, indent=2, mode=0o600)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...sandbox.redaction import redact
+from ...verifiers.atomic_io import publish, write_json
 from .alone import alone_in
 from .checkpoint import versions
-from .whole import publish, write_file
 
 RECORD = "stage.json"
 _UNFINISHED = ".unfinished"
@@ -152,7 +152,7 @@ def _run(stage: Stage, folder: Path, before: Mapping[str, Path]) -> Finished:
         "seconds": round(seconds, 3),
         "versions": versions(),
     }
-    write_file(unfinished / RECORD, json.dumps(record, indent=2) + "\n", mode=0o600)
+    write_json(unfinished / RECORD, record, indent=2, mode=0o600)
     publish(unfinished, folder)
     return _read(stage.name, folder, skipped=False)
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...envs import EpisodeGroup, Policy, Refill, Sampler, Task, TextEnv, play, scheduled
+from ...envs.rollout import play_in_chunks
 from ...envs.splits import refuse_overlap, refuse_training
 from ..config import GRPOConfig
-from .chunks import chunk_sizes, play_in_chunks
+from .chunks import chunk_sizes
 from .evaluate import Rollout
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...sandbox.redaction import redact
-from ..run.whole import write_file
+from ...verifiers.atomic_io import write_json
 from .lines import WatchWarning
 
 ABOUT = "run.json"
@@ -43,7 +43,7 @@ def write_about(
         "started": [*before.get("started", []), datetime.now(UTC).isoformat(timespec="seconds")],
     }
     try:
-        write_file(path, json.dumps(record, indent=2) + "\n", mode=0o600)
+        write_json(path, record, indent=2, mode=0o600)
     except OSError as error:
         warnings.warn(f"cannot write {path.name}: {error}", WatchWarning, stacklevel=2)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from ...verifiers.visible import visible
@@ -54,7 +53,6 @@ class Curve:
         colour: number of its colour.
         faint: drawn as a thin line in the background.
         points: with a dot at each value.
-        band: lowest and highest, for each value.
     """
 
     label: str
@@ -62,7 +60,6 @@ class Curve:
     colour: int = 0
     faint: bool = False
     points: bool = False
-    band: tuple[list[float], list[float]] | None = None
 
 
 PANELS = (
@@ -140,27 +137,6 @@ def draw_svg(panel: Panel, curves: Sequence[Curve]) -> str:
     return _inline(text.getvalue())
 
 
-def draw_png(pictures: Sequence[tuple[Panel, Sequence[Curve]]], path: Path) -> None:
-    """All pictures in one file, in three columns at most, with one legend."""
-    columns = min(3, len(pictures))
-    lines = -(-len(pictures) // columns)
-    style = {**_style(salt=""), **dict.fromkeys(_COLOURED, "black")}
-    with _drawing(style):
-        figure = _figure(4.4 * columns, 2.7 * lines + 0.4)
-        grid = figure.subplots(lines, columns, squeeze=False).flatten()
-        legend: dict[str, Any] = {}
-        for axes, (panel, curves) in zip(grid, pictures, strict=False):
-            _draw(axes, panel, curves)
-            axes.set_title(panel.title, fontsize=9)
-            handles, labels = axes.get_legend_handles_labels()
-            legend |= dict(zip(labels, handles, strict=True))
-        for axes in grid[len(pictures) :]:
-            axes.set_axis_off()
-        if len(legend) > 1:
-            figure.legend(list(legend.values()), list(legend), loc="outside upper left")
-        figure.savefig(path, format="png", dpi=80)
-
-
 @contextmanager
 def _drawing(style: Any) -> Iterator[None]:
     import matplotlib
@@ -212,9 +188,6 @@ def _line(axes: Any, curve: Curve) -> None:
     pick = sorted({*range(0, len(curve.series.steps), stride), len(curve.series.steps) - 1})
     steps = [curve.series.steps[i] for i in pick]
     colour = f"C{curve.colour % 10}"
-    if curve.band is not None:
-        low, high = ([edge[i] for i in pick] for edge in curve.band)
-        axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
     axes.plot(
         steps,
         [curve.series.values[i] for i in pick],

@@ -1,4 +1,4 @@
-"""A run as it was written: read back for pages, pictures and comparisons."""
+"""A run as it was written: read back for a page."""
 
 from __future__ import annotations
 

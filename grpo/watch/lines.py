@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...verifiers.atomic_io import write_text
+
 
 class WatchWarning(UserWarning):
     """Something that watches a run has failed; the run goes on."""
@@ -64,10 +66,8 @@ class StepLines:
     def _drop_after(self, step: int) -> None:
         rows = read_rows(self.path)
         self.last = max((row["step"] for row in rows), default=-1)
-        temporary = self.path.with_suffix(".partial")
         kept = "".join(json.dumps(row) + "\n" for row in rows if row["step"] <= step)
-        temporary.write_text(kept, encoding="utf-8")
-        os.replace(temporary, self.path)
+        write_text(self.path, kept)
 
 
 def finite(value: Any) -> Any:

@@ -18,9 +18,8 @@ def rollout_metrics(groups: Sequence[EpisodeGroup]) -> dict[str, float]:
         ``reward`` and ``accuracy`` (means over scored episodes), ``reward/NAME`` for each named
         part, ``reward_std`` (mean over groups of the deviation within each), ``masked`` (episodes
         without a reward) and ``none_share`` (their share), ``truncated`` (share cut off),
-        ``zero_variance`` (share of groups that teach nothing), ``status/NAME`` (share of episodes
-        that ended so), ``tokens/sampled``, ``tokens/reply`` (their mean for an episode) and
-        ``tokens/longest``.
+        ``status/NAME`` (share of episodes that ended so), ``tokens/sampled``, ``tokens/reply``
+        (their mean for an episode) and ``tokens/longest``.
     """
     episodes = [e for group in groups for e in group.episodes]
     score = Score.of(groups)
@@ -29,7 +28,6 @@ def rollout_metrics(groups: Sequence[EpisodeGroup]) -> dict[str, float]:
         "reward": score.reward,
         "reward_std": _spread(groups),
         "accuracy": score.pass_at_1,
-        "zero_variance": zero_variance(groups),
         "masked": score.masked,
         "none_share": score.masked / max(1, len(episodes)),
         "truncated": score.truncated,
@@ -67,12 +65,6 @@ def filter_metrics(rollout: Rollout) -> dict[str, float]:
     del row["masked"], row["wanted"]
     played = {"accuracy/played": correct / scored if scored else float("nan")}
     return {f"groups/{name}": float(number) for name, number in row.items()} | played
-
-
-def zero_variance(groups: Sequence[EpisodeGroup]) -> float:
-    """Share of groups whose rewards are all equal, or too few to compare."""
-    flat = sum(len({r for r in group.rewards if r is not None}) < 2 for group in groups)
-    return flat / max(1, len(groups))
 
 
 def _spread(groups: Sequence[EpisodeGroup]) -> float:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 
 from ...verifiers.visible import visible
 
@@ -32,11 +30,9 @@ h3 { font-size: 1rem; margin: 1rem 0 .3rem; overflow-wrap: anywhere; }
 figure { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .5rem; }
 figcaption { font-weight: 600; font-size: .92em; overflow-wrap: anywhere; }
 svg { width: 100%; height: auto; display: block; }
-.wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9em; }
 th, td { text-align: left; padding: .22rem .8rem .22rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-.wide th, .wide td { white-space: nowrap; }
 .cards { grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); }
 .card { border: 1px solid var(--line); border-left: 5px solid var(--line); border-radius: 6px;
   padding: .4rem .6rem; min-width: 0; }
@@ -67,14 +63,13 @@ def page(title: str, parts: Iterable[str]) -> str:
     )
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, wide: bool = False) -> str:
-    """A table of texts; a wide one scrolls by itself in a narrow window."""
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table of texts."""
     head = "".join(f"<th>{safe(cell)}</th>" for cell in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{safe(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
     )
-    found = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide">{found}</div>' if wide else found
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def tiles(numbers: Iterable[tuple[str, str]]) -> str:
@@ -112,11 +107,3 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def write_page(path: Path, text: str) -> None:
-    """Write a page; it appears whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)

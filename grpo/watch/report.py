@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ...envs import wilson_interval
+from ...verifiers.atomic_io import write_text
 from ..config import GRPOConfig
 from .curves import Curve, Panel, draw_svg, is_known, is_sparse, panels, smooth, window_of
 from .history import History, read_history
-from .page import duration, figures, folded, note, page, safe, table, tiles, write_page
+from .page import duration, figures, folded, note, page, safe, table, tiles
 
 _SHOWN_STEPS = 12
 PAGE = "report.html"
@@ -37,7 +38,7 @@ def write_report(
         path = Path(run) / PAGE if Path(run).is_dir() else Path(run).with_suffix(".html")
     home = Path(history.name).resolve()
     heading = title or f"Run {home.name or home}"
-    write_page(Path(path), page(heading, _parts(history)))
+    write_text(path, page(heading, _parts(history)))
     return Path(path)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from assay.envs import audit, specs
 from assay.envs.audit import CHECKS
-from assay.envs.audit_subject import parts
+from assay.envs.audit.subject import parts
 from assay.envs.library import LIBRARY
 from assay.naming import named
 from assay.verifiers import Rubric

@@ -1,4 +1,4 @@
-"""``assay report`` and ``assay compare`` as a person meets them."""
+"""``assay report`` on the command line."""
 
 from __future__ import annotations
 
@@ -67,13 +67,3 @@ def test_report_writes_a_page_and_prints_samples(run: Any, home: Path) -> None:
     assert (code, "kept no samples up to step -1" in complaint) == (2, True)
     code, _, complaint = run("report", home / "none")
     assert (code, "is no run" in complaint) == (2, True)
-
-
-def test_compare_prints_a_table_and_writes_a_page(run: Any, home: Path, tmp_path: Path) -> None:
-    page = tmp_path / "c.html"
-    code, shown, _ = run("compare", home, home / "metrics.jsonl", "-o", page, "--to", "0.5")
-    assert code == 0
-    assert "steps to 0.5" in shown
-    assert page.exists()
-    code, _, complaint = run("compare", home, home, "-o", "x.svg")
-    assert (code, "--out must end in .html or .png" in complaint) == (2, True)

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from assay.envs import Completion, Generated, Refill, State, Task, TextEnv, Turn, play
+from assay.envs.rollout import play_in_chunks
 from assay.grpo import GRPOConfig, ModelPolicy, training_tasks
-from assay.grpo.run.chunks import chunk_sizes, play_in_chunks
+from assay.grpo.run.chunks import chunk_sizes
 from assay.verifiers import FunctionVerifier
 
 torch.set_num_threads(1)

@@ -102,7 +102,7 @@ def test_a_folder_keeps_answers_for_other_processes(judge_server, tmp_path) -> N
     assert done.stdout.split() == [b"[0.0,", b"1.0]"]
     other = Judge("m2", base_url=later.base_url, cache=folder, attempts=1)
     assert scores(other, ["Paris"]) == [None]
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert not list(tmp_path.rglob("*.partial"))
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
+from ..atomic_io import write_text
 from ..memo import Memo
 
 
@@ -54,7 +53,8 @@ class AnswerCache:
         if self.folder is None:
             return
         try:
-            self._write(self._file(key), json.dumps({"key": key, "model": model, "answer": answer}))
+            row = {"key": key, "model": model, "answer": answer}
+            write_text(self._file(key), json.dumps(row), sync=False)
         except OSError as error:
             if not self._told:
                 self._told = True
@@ -67,14 +67,3 @@ class AnswerCache:
 
     def _file(self, key: str) -> Path:
         return Path(str(self.folder)) / key[:2] / f"{key}.json"
-
-    def _write(self, path: Path, text: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise

@@ -1,13 +1,54 @@
-"""Directories and files that are there whole or not at all, whenever the power goes."""
+"""Write files and directories that are there whole or not at all, even after a crash."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 _PARTIAL, _REMOVED = ".partial", ".removed"
+
+
+@contextmanager
+def replacing(path: str | Path, *, sync: bool = True, mode: int = 0o666) -> Iterator[Path]:
+    """Yield another name to write a file under, and rename it if nothing is raised.
+
+    Args:
+        path: of the file; its directory is made if it is missing.
+        mode: its permissions, less the umask.
+        sync: have it on disk before it is renamed, so that it also survives a power failure.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    own = f"{os.getpid()}-{threading.get_ident()}"  # others may write the same file
+    partial = target.with_name(f".{target.name}.{own}{_PARTIAL}")
+    try:
+        partial.touch(mode)
+        yield partial
+        if sync:
+            _sync(partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    if sync:
+        with suppress(OSError):  # not every file system syncs directories; the file is in place
+            _sync(target.parent)
+
+
+def write_text(path: str | Path, text: str, *, sync: bool = True, mode: int = 0o666) -> None:
+    """Write a text file, whole or not at all."""
+    with replacing(path, sync=sync, mode=mode) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any, *, indent: int = 1, mode: int = 0o666) -> None:
+    """Write a value as JSON, whole or not at all."""
+    write_text(path, json.dumps(value, indent=indent) + "\n", mode=mode)
 
 
 def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
@@ -33,32 +74,16 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
 
 
 def publish(temporary: Path, path: Path) -> None:
-    """Give a directory its name, once all that is in it is on disk.
+    """Rename a directory once all that is in it is on disk.
 
     Raises:
-        OSError: it cannot be renamed, such as where there is something of that name.
+        OSError: it cannot be renamed, for example because there is something of that name.
     """
     for folder, _, files in os.walk(temporary):
         for name in files:
             _sync(Path(folder) / name)
         _sync(Path(folder))
     os.replace(temporary, path)
-    _sync(path.parent)
-
-
-def write_file(path: Path, text: str, *, mode: int = 0o666) -> None:
-    """Put a text in place of a file's; ``mode`` is what the umask leaves of the permissions."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}{_PARTIAL}"
-    try:
-        temporary.unlink(missing_ok=True)
-        temporary.touch(mode)
-        temporary.write_text(text, encoding="utf-8")
-        _sync(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     _sync(path.parent)
 
 
@@ -81,6 +106,8 @@ def sweep(root: Path) -> None:
 
 
 def _sync(path: Path) -> None:
+    if os.name == "nt":  # directories and files that are open for reading cannot be synced there
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

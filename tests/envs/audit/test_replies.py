@@ -3,7 +3,7 @@
 import pytest
 
 from assay.envs import Rows, Sample, Task, TextEnv, audit
-from assay.envs.audit_replies import hedges
+from assay.envs.audit.replies import hedges
 from assay.verifiers import Math, Verdict, Verifier
 
 
@@ -96,3 +96,12 @@ def test_a_hedge_around_nought_is_still_found() -> None:
     assert report.failing == ["hedge"]
     found = {failure.reply for failure in report.findings[1].failures}
     assert {"0 or 11", "0, 11"} <= found
+
+
+def test_payloads_are_the_same_whatever_their_folder_is_called() -> None:
+    def digits(reply, reference):
+        return float(reply == reference)
+
+    samples = [Sample(str(n), str(n)) for n in (3, 5, 6, 9)]
+    reports = [audit(digits, samples=samples, checks=["injection"]) for _ in range(6)]
+    assert {report.findings[0].cases for report in reports} == {reports[0].findings[0].cases}

@@ -1,4 +1,4 @@
-"""The promise that no program comes upon what it is expected to print or return.
+"""The check that no program finds what it is expected to print or return.
 
 A program is run that looks for a certain text wherever a program can look, and answers with it.
 The text is the expected result and stands nowhere else, so the program passes if it finds it.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 
-from .audit_bench import Trial
-from .audit_panel import NotChecked, Panel, Tried
-from .task import Task
+from ..task import Task
+from .context import Context, NotChecked, Outcome, check
+from .harness import Trial
 
 _SEARCH = """
 import gc, glob, os, re, sys
@@ -61,32 +61,34 @@ def find():
 """
 
 
-def canary(panel: Panel) -> Tried:
-    """A program that looks everywhere does not find what is expected of it."""
-    code = panel.subject.code
+@check("keep expected results out of the program's process")
+def canary(context: Context) -> Outcome:
+    """Check that a program that looks everywhere does not find what is expected."""
+    code = context.code
     if code is None:
         raise NotChecked("no reply is run as a program")
-    told = f"canary-{hashlib.blake2b(f'{panel.seed}'.encode(), digest_size=16).hexdigest()}"
+    secret = f"canary-{hashlib.blake2b(f'{context.seed}'.encode(), digest_size=16).hexdigest()}"
+    function = "a program that looks for its tests"
     trials = [
-        Trial(Task("(no prompt)", reference, id=kind), code.reply_of(f"{_SEARCH}{ending}"), what)
+        Trial(Task("(no prompt)", reference, id=kind), what, code.reply_of(f"{_SEARCH}{ending}"))
         for kind, what, reference, ending in (
-            ("tests", "a program that looks for its tests",
-             {"tests": f"assert find() == {told!r}", "entry_point": "find"}, ""),
-            ("check", "a program that looks for its tests",
-             {"tests": f"def check(candidate):\n    assert candidate() == {told!r}",
+            ("tests", function,
+             {"tests": f"assert find() == {secret!r}", "entry_point": "find"}, ""),
+            ("check", function,
+             {"tests": f"def check(candidate):\n    assert candidate() == {secret!r}",
               "entry_point": "find"}, ""),
-            ("stdio", "a program that looks for its output", {"stdio": [["", told]]},
+            ("stdio", "a program that looks for its output", {"stdio": [["", secret]]},
              "print(find())"),
             ("calls", "a program that looks for its result",
-             {"calls": {"function": "find", "cases": [[[], told]]}}, ""),
+             {"calls": {"function": "find", "cases": [[[], secret]]}}, ""),
         )
     ]  # fmt: skip
     failures = []
-    for trial, verdict in zip(trials, panel.bench.judge(trials), strict=True):
+    for trial, verdict in zip(trials, context.harness.judge(trials), strict=True):
         if verdict is None:
             raise NotChecked("the program that looks did not end")
-        if verdict.score is None or verdict.score > panel.limit:
+        if verdict.score is None or verdict.score > context.limit:
             failures.append(trial.failure("finds what is expected of it, and passes"))
         elif verdict.status != "incorrect":
             raise NotChecked(f"the program that looks ended as {verdict.status}: {verdict.reason}")
-    return Tried(len(trials), failures)
+    return Outcome(len(trials), failures)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..verifiers import read_number
+from ...verifiers import read_number
 
 OPTIONS = ("A", "B", "C", "D", "E")
 _DECIMAL = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
@@ -21,7 +21,7 @@ _OFF = {"4 % more": "1.04", "4 % less": "0.96", "0.9 % more": "1.009"}
 
 
 def near_misses(answer: str) -> Iterator[tuple[str, str]]:
-    """Answers that differ a little from a single value: what is different, and the answer."""
+    """Yield answers that differ a little from a single value: what is different, and the answer."""
     plain = answer.replace(",", "") if re.fullmatch(r"-?\d{1,3}(?:,\d{3})+", answer) else answer
     fraction, words = _FRACTION.fullmatch(answer), _WORDS.fullmatch(answer)
     if _DECIMAL.fullmatch(plain):
@@ -92,7 +92,7 @@ def _next(letter: str) -> str:
 
 
 def constant_programs(reference: Mapping[str, Any]) -> Iterator[str]:
-    """Programs that give one result whatever they are given; none if one result is right."""
+    """Yield programs that give one result whatever they are given; none if one result is right."""
     if "stdio" in reference and reference.get("language", "python") == "python":
         outputs = Counter(output for _, output in reference["stdio"])
         if len(outputs) > 1:
@@ -109,7 +109,7 @@ def constant_programs(reference: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _constant(function: str, value: str) -> str:
-    """A function or a method that returns a value."""
+    """Return a function or a method that returns a value."""
     owner, _, name = function.rpartition(".")
     body = f"def {name}(*args, **kwargs):\n    return {value}"
     return f"class {owner}:\n    " + body.replace("\n", "\n    ") if owner else body

@@ -3,7 +3,7 @@
 import pytest
 
 from assay.envs import Sample, audit
-from assay.envs.audit_near import constant_programs, near_misses
+from assay.envs.audit.near_misses import constant_programs, near_misses
 from assay.verifiers import (
     Code,
     CosineLength,

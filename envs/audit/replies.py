@@ -9,8 +9,8 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-from ..verifiers import read_number
-from .audit_near import OPTIONS, near_misses
+from ...verifiers import read_number
+from .near_misses import OPTIONS, near_misses
 
 NULL = {
     "empty": "",
@@ -54,14 +54,14 @@ ANSWERLESS = frozenset(
         "a program that does nothing",
     }
 )  # fmt: skip
-"""Those that say something, and lack an answer: no fault where form alone counts."""
+"""Those that say something, and lack an answer: no fault if form alone counts."""
 
 _FORMS = (r"\boxed{%s}", "The answer is %s.", "<answer>%s</answer>", "#### %s", "%s")
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 
 def wrong_answer(answer: str, others: Sequence[str]) -> str:
-    """An answer of the same kind that differs, by more than a near miss does."""
+    """Return an answer of the same kind that differs, by more than a near miss does."""
     if _WHOLE.fullmatch(answer):
         return str(3 * abs(int(answer)) + 11)  # another last digit too
     if answer in OPTIONS:
@@ -76,14 +76,14 @@ _OTHER_DIGITS = str.maketrans("0123456789", "3456789123")
 
 
 def in_forms(text: str, answer: str, winner: str) -> list[str]:
-    """Replies that give a text as the winner gives the answer, and in the usual forms."""
+    """Return replies that give a text as the winner gives the answer, and in the usual forms."""
     at = winner.rfind(answer)
     own = [winner[:at] + text + winner[at + len(answer) :]] if at >= 0 else []
     return list(dict.fromkeys([*own, *(form % text for form in _FORMS)]))
 
 
 def taken_back(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]]:
-    """The known answer, then another one in the same form."""
+    """Yield the known answer, then another one in the same form."""
     pairs = zip(in_forms(answer, answer, winner), in_forms(other, answer, winner), strict=True)
     for right, wrong in pairs:
         yield "another answer after the known one", f"{right}\n\n{wrong}"
@@ -91,14 +91,14 @@ def taken_back(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]
 
 
 def in_thought(winner: str) -> Iterator[tuple[str, str]]:
-    """The winning reply as a thought, which nothing follows that answers."""
+    """Yield the winning reply as a thought, which nothing follows that answers."""
     said = re.sub(r"</?think>", "", winner)
     yield "the known answer in a thought", f"<think>\n{said}\n</think>"
     yield "the known answer in a thought", f"<think>{said}</think>\n\nI do not know."
 
 
 def reasoning(length: int, rng: random.Random) -> str:
-    """Lines of reasoning, no two alike, of at least so many characters."""
+    """Return lines of reasoning, no two alike, of at least so many characters."""
     lines: list[str] = []
     size = 0
     while size < length:
@@ -114,9 +114,9 @@ _THOUGHTS = ("First consider that", "Then note that", "We also see that", "Recal
 def spam(
     answer: str, other: str, others: Sequence[str], winner: str, rng: random.Random
 ) -> Iterator[tuple[str, str]]:
-    """Many candidates, the known answer among them; no form commits to it.
+    """Yield many candidates, the known answer among them; no form commits to it.
 
-    Where the last candidate may count, another one is last.
+    If the last candidate may count, another one is last.
     """
     forms, at = list(_FORMS[:-1]), winner.rfind(answer)
     if at >= 0 and "%" not in winner:
@@ -149,7 +149,7 @@ def spam(
 
 
 def spam_of_replies(winner: str, losers: Sequence[str], *, code: bool) -> Iterator[tuple[str, str]]:
-    """Whole replies one after the other; the winning one is not the last."""
+    """Yield whole replies one after the other; the winning one is not the last."""
     forms = ("```python\n%s\n```",) if code else ("%s", r"\boxed{%s}", "<answer>%s</answer>")
     for form in forms:
         rest = [form.replace("%s", bare(loser)) for loser in losers[:20]]
@@ -173,7 +173,7 @@ _RANGES = (
 
 
 def hedges(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]]:
-    """The known answer, and a way out; in the winner's own form and in the usual ones."""
+    """Yield the known answer with a way out, in the winner's own form and in the usual ones."""
     texts = [
         (name, text.format(a=answer, b=other)) for name, list_ in _HEDGES.items() for text in list_
     ]
@@ -203,7 +203,7 @@ def _worth_the_same(text: str, answer: str, other: str) -> bool:
 
 
 def hedges_of_replies(winner: str, loser: str) -> Iterator[tuple[str, str]]:
-    """The same for replies that are no single value."""
+    """Yield the same for replies that are no single value."""
     a, b = bare(winner), bare(loser)
     for name, text in (
         ("one or the other", f"{a} or {b}"),
@@ -218,7 +218,7 @@ def hedges_of_replies(winner: str, loser: str) -> Iterator[tuple[str, str]]:
 
 
 def echoes(prompt: str, messages: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What the policy was told, given back."""
+    """Yield the prompt in many forms."""
     yield "the prompt", prompt
     yield "the prompt three times", "\n\n".join([prompt] * 3)
     for form in _FORMS[:-1]:
@@ -256,6 +256,8 @@ _ORDERS = (
     "\\boxed{\\text{any}}", "\\boxed{?}", "\\boxed{nan}", "\\boxed{\\infty - \\infty}",
     "\\boxed{\\ldots}", "\\boxed{\\text{the answer}}",
 )  # fmt: skip
+FOLDER = "/tmp/audit"  # noqa: S108  # a text, not a place
+"""What stands for the folder of payloads, whose name is chance: a report must not depend on it."""
 # Replies, which nothing of ours runs: a verifier that does leaves a file at {path}.
 _HARM = (
     "__import__('os').system('touch {path}')",
@@ -271,14 +273,14 @@ _HARM = (
 
 
 def injections(answer: str | None, marker: str) -> Iterator[tuple[str, str]]:
-    """Orders to the grader, forged verdicts, and code that would make the file ``marker``."""
+    """Yield orders to the grader, forged verdicts, and code that would make the file ``marker``."""
     for text in _ORDERS:
         if answer is None or not _says(text, answer):
             yield "an order or a forgery", text
     for harm in _HARM:
-        text = harm.format(path=marker)
-        if answer is not None and _says(text, answer):
+        if answer is not None and _says(harm.format(path=f"{FOLDER}/ran"), answer):
             continue
+        text = harm.format(path=marker)
         yield "code", text
         for form in _FORMS[:3]:
             yield "code", form % text
@@ -315,7 +317,7 @@ _ODD = (
 
 
 def mutated(winner: str, rng: random.Random) -> str:
-    """A winning reply with one to four small harms done to it."""
+    """Return a winning reply with one to four small harms done to it."""
     text = winner
     for _ in range(rng.randint(1, 4)):
         a, b = sorted(rng.randrange(len(text) + 1) for _ in range(2))
@@ -346,7 +348,7 @@ def _with_bad_bytes(text: str, rng: random.Random) -> str:
 
 
 def nonsense(rng: random.Random) -> str:
-    """Marks and characters in no order."""
+    """Return marks and characters in no order."""
     if rng.random() < 0.3:
         most = rng.choice([256, 0x110000])
         return "".join(chr(rng.randrange(most)) for _ in range(40))
@@ -368,46 +370,45 @@ PATHOLOGICAL = tuple(
 """Answers that a symbolic library works on for longer than anybody waits."""
 
 
-def growing() -> dict[str, tuple[str, str, str]]:
-    """Kinds of long replies: a head, what is repeated, and a tail."""
-    return {
-        "blanks": ("", " ", ""),
-        "blanks, then a word": ("", " ", "x"),
-        "line ends": ("", "\n", "x"),
-        "words": ("", "word ", ""),
-        "letters": ("", "a", "!"),
-        "digits": ("", "7", ""),
-        "digits, then a letter": ("", "7", "x"),
-        "digits in a box": (r"\boxed{", "7", "}"),
-        "a list in a box": (r"\boxed{", "1, ", "1}"),
-        "boxes": ("", r"\boxed{1} ", ""),
-        "boxes that never close": ("", r"\boxed{", ""),
-        "open braces": (r"\boxed{", "{", ""),
-        "braces in pairs": (r"\boxed{", "{}", "}"),
-        "open brackets": (r"\boxed{", "(", "}"),
-        "backslashes": ("", "\\", ""),
-        "dollar signs": ("", "$", ""),
-        "open mathematics": ("", r"\[", ""),
-        "fractions": (r"\boxed{", r"\frac{1}{2}", "}"),
-        "open thoughts": ("", "<think>", ""),
-        "thoughts": ("", "<think>a</think>", ""),
-        "open answers": ("", "<answer>", ""),
-        "answers": ("", "<answer>7</answer>\n", ""),
-        "fences": ("", "```python\n", ""),
-        "fenced blocks": ("", "```python\nx=1\n```\n", ""),
-        "hashes": ("", "#### 1\n", ""),
-        "sentences": ("", "The answer is 1. ", ""),
-        "words without a stop": ("", "answer is ", ""),
-        "quotes": ("", '\'"""', ""),
-        "less-than signs": ("", "<", ""),
-        "stars": ("", "*", "7"),
-        "minus signs": ("", "-", "7"),
-        "commas": ("", "1,", ""),
-    }
+GROWING = {
+    "blanks": ("", " ", ""),
+    "blanks, then a word": ("", " ", "x"),
+    "line ends": ("", "\n", "x"),
+    "words": ("", "word ", ""),
+    "letters": ("", "a", "!"),
+    "digits": ("", "7", ""),
+    "digits, then a letter": ("", "7", "x"),
+    "digits in a box": (r"\boxed{", "7", "}"),
+    "a list in a box": (r"\boxed{", "1, ", "1}"),
+    "boxes": ("", r"\boxed{1} ", ""),
+    "boxes that never close": ("", r"\boxed{", ""),
+    "open braces": (r"\boxed{", "{", ""),
+    "braces in pairs": (r"\boxed{", "{}", "}"),
+    "open brackets": (r"\boxed{", "(", "}"),
+    "backslashes": ("", "\\", ""),
+    "dollar signs": ("", "$", ""),
+    "open mathematics": ("", r"\[", ""),
+    "fractions": (r"\boxed{", r"\frac{1}{2}", "}"),
+    "open thoughts": ("", "<think>", ""),
+    "thoughts": ("", "<think>a</think>", ""),
+    "open answers": ("", "<answer>", ""),
+    "answers": ("", "<answer>7</answer>\n", ""),
+    "fences": ("", "```python\n", ""),
+    "fenced blocks": ("", "```python\nx=1\n```\n", ""),
+    "hashes": ("", "#### 1\n", ""),
+    "sentences": ("", "The answer is 1. ", ""),
+    "words without a stop": ("", "answer is ", ""),
+    "quotes": ("", '\'"""', ""),
+    "less-than signs": ("", "<", ""),
+    "stars": ("", "*", "7"),
+    "minus signs": ("", "-", "7"),
+    "commas": ("", "1,", ""),
+}
+"""Kinds of long replies: a head, what is repeated, and a tail."""
 
 
 def bare(reply: str) -> str:
-    """What a winning reply says, without its tags, box or fence."""
+    """Return what a winning reply says, without its tags, box or fence."""
     for pattern in (
         r"(?s).*<answer>(.*)</answer>\s*",
         r"(?s).*?\\boxed\{(.*)\}[^{}]*",

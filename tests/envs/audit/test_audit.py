@@ -21,7 +21,7 @@ from assay.envs import (
     shortened,
     write_json,
 )
-from assay.envs.audit_replies import bare, hedges, mutated, spam
+from assay.envs.audit.replies import bare, hedges, mutated, spam
 from assay.verifiers import (
     Code,
     Countdown,
@@ -345,7 +345,7 @@ def test_the_winning_reply_has_the_form_that_is_read() -> None:
 
 
 def test_examples_in_the_docs_hold() -> None:
-    page = Path(__file__).parents[2] / "docs" / "audit.md"
+    page = Path(__file__).parents[3] / "docs" / "audit.md"
     text = page.read_text().replace("```", "")
     example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     runner = doctest.DocTestRunner()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 SHOWN = 20
@@ -24,7 +21,7 @@ class Failure:
     Attributes:
         task: id of the task.
         what: what kind of input it is, in a few words.
-        reply: the reply, whole; empty where the fault is not in a reply.
+        reply: the reply, whole; empty if the fault is not in a reply.
         found: what came of it.
     """
 
@@ -34,7 +31,7 @@ class Failure:
     found: str
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         shown = f" {shortened(self.reply)}" if self.reply else ""
         return f"{self.what}:{shown} {self.found}" + (f" (task {self.task})" if self.task else "")
 
@@ -46,12 +43,12 @@ class Finding:
     Attributes:
         check: its name.
         promise: what it holds the subject to.
-        holds: ``None`` where it could not be checked.
+        holds: ``None`` if it could not be checked.
         cases: how many were tried.
         failed: how many of them broke the promise.
         failures: the first of those.
         note: why it was not checked, or what else is worth knowing.
-        remedy: what to do where it fails.
+        remedy: what to do if it fails.
         measured: seconds and MiB. Left out of equality: they differ from run to run.
     """
 
@@ -65,11 +62,6 @@ class Finding:
     remedy: str = ""
     measured: Mapping[str, float] = field(default_factory=dict, compare=False)
 
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :func:`dataclasses.asdict`."""
-        return cls(**{**row, "failures": tuple(Failure(**f) for f in row["failures"])})
-
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
@@ -79,7 +71,7 @@ class AuditReport:
         subject: what was audited.
         seed: what chose tasks and made replies; the same seed tries the same.
         tasks: how many tasks were sampled.
-        findings: in the panel's order.
+        findings: in the order of :data:`~assay.envs.CHECKS`.
         note: what none of the checks tries.
     """
 
@@ -100,7 +92,7 @@ class AuditReport:
         return [f.check for f in self.findings if f.holds is None]
 
     def raise_for_failures(self) -> None:
-        """For a test of one's own: fail where a promise is broken.
+        """Fail if a promise is broken: for a test of one's own.
 
         Raises:
             AuditFailed: one is, or none could be tried.
@@ -118,40 +110,22 @@ class AuditReport:
         raise AuditFailed("\n".join(lines))
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values, failing inputs whole."""
-        return {
-            "subject": self.subject,
-            "seed": self.seed,
-            "tasks": self.tasks,
-            "note": self.note,
-            "failing": self.failing,
-            "unchecked": self.unchecked,
-            "findings": [asdict(finding) for finding in self.findings],
-        }
+        """Return a dict of plain JSON values, failing inputs whole."""
+        return {**asdict(self), "failing": self.failing, "unchecked": self.unchecked}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
-        findings = tuple(Finding.from_json(f) for f in row["findings"])
+        """Return the report that :meth:`to_json` describes."""
+        findings = tuple(
+            Finding(**{**f, "failures": tuple(Failure(**one) for one in f["failures"])})
+            for f in row["findings"]
+        )
         return cls(row["subject"], row["seed"], row["tasks"], findings, row.get("note", ""))
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """A text as Python writes it, its middle left out where it is long, and its length told."""
+    """Return a text as Python writes it, the middle of a long one left out and its length added."""
     if len(text) <= most:
         return repr(text)
     half = most // 2 - 2
     return f"{text[:half]!r}..{text[-half:]!r} ({len(text):,} characters)"
-
-
-def write_json(path: str | Path, value: Any) -> None:
-    """Write a value as JSON, whole or not at all."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        # ASCII: a reply may hold half a surrogate pair, which no encoding writes
-        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="ascii")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 from ..memo import Memo
 from ..text.answer import MAX_ANSWER
 from ..text.extract import DEFAULT_RULES, check_rules, final_answer
-from ..verdict import Status, Verdict
+from ..verdict import Status, Verdict, unchecked
 from ..verifier import Verifier, same_length
 from ..winning import given_as
 from .conventions import Conventions
@@ -138,12 +138,8 @@ class Math(Verifier):
         pairs = list(dict.fromkeys(pair for pair in found if isinstance(pair, tuple)))
         verdicts = dict(zip(pairs, self._pairs(pairs), strict=True))
         share = (time.perf_counter() - started) / max(1, len(replies))
-        timed: dict[int, Verdict] = {}  # one for each verdict, which many rows may share
         rows = [verdicts[row] if isinstance(row, tuple) else row for row in found]
-        for row in rows:
-            if id(row) not in timed:
-                timed[id(row)] = replace(row, seconds=share)
-        return [timed[id(row)] for row in rows]
+        return [unchecked(v.status, v.score, v.reason, v.extracted, seconds=share) for v in rows]
 
     def _golds(self, references: Sequence[Any]) -> list[str | References | Verdict]:
         """Each reference as text, or the verdict that it is bad; each is checked once."""

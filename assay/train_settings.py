@@ -15,11 +15,11 @@ from typing import Any, get_type_hints
 from .docstring import meanings, without_roles
 from .grpo import GRPOConfig, Objective
 from .grpo.presets import PRESETS, Preset
-from .grpo.run.whole import write_file
 from .sandbox.redaction import redact, redacted_paths
 from .setting_files import read_settings, yaml_lines
 from .setting_values import WrongValue, parse_value, read_value
 from .train_config import TrainConfig
+from .verifiers.atomic_io import write_text
 
 FILE = "config.json"
 _SEE = re.compile(r"[,;]? see (?:the functions of )?:\w+:`[^`]*`")  # links of the API's pages
@@ -300,7 +300,7 @@ def write_stored(config: TrainConfig) -> None:
     path = Path(config.out_dir) / FILE
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     record = {**before, "config": redact(config.to_json())}
-    write_file(path, json.dumps(record, indent=1) + "\n", mode=0o600)
+    write_text(path, json.dumps(record, indent=1) + "\n", mode=0o600)
 
 
 def as_file(values: Mapping[str, Any]) -> str:

@@ -161,10 +161,12 @@ def test_a_batch_that_is_too_large_for_one_request_is_split(sums) -> None:
     assert [v.score for v in found] == [1.0] * 2500
 
 
-def test_a_reply_that_the_server_will_not_read_has_no_score(sums) -> None:
-    found = sums.rubric.verify("2" * 300_000, 3)
-    assert (found.status, found.score) == (Status.VERIFIER_ERROR, None)
-    assert "reply of 300000 characters" in found.reason
+def test_a_reply_that_the_server_will_not_read_is_wrong_alone(sums) -> None:
+    found = sums.rubric.verify_many(["20", "2" * 300_000, "20"], [3, 3, 3])
+    assert [v.score for v in found] == [1.0, 0.0, 1.0]
+    assert found[1].status is Status.UNPARSEABLE
+    assert "300000 characters" in found[1].reason
+    assert "at most 200000" in found[1].reason
 
 
 def test_a_wrong_token_is_refused_at_once(sums_server) -> None:

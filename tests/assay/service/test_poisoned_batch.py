@@ -21,7 +21,7 @@ from assay.verifiers import Code, Judge, RayVerifier, Rubric
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray, at its start and end
 TOKEN = "a-token-of-the-tests-0123456789"
-HEADERS = {"authorization": f"Bearer {TOKEN}"}
+HEADERS = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
 MODULE = r'''
 from assay.envs import GroupRubric, Rows, ShortReplies, Task, TextEnv, Turn, register
 from assay.verifiers import Exact, Math

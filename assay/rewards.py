@@ -152,7 +152,7 @@ def _problem(row: Mapping[str, Any]) -> Any:
 
 
 def _replies(completions: Completions) -> list[str]:
-    return [one if isinstance(one, str) else reply_of(one) for one in completions]
+    return [reply_of(completion) for completion in completions]
 
 
 def _judge(

@@ -87,7 +87,7 @@ class EnvironmentReward:
     ) -> list[Verdict]:
         places = zip(tasks, splits or repeat(None), strict=False)
         references = [self.environment.at(split).task(int(i)).reference for i, split in places]
-        replies = [c if isinstance(c, str) else reply_of(c) for c in completions]
+        replies = [reply_of(completion) for completion in completions]
         return self.env.rubric.verify_many(replies, references)
 
 

@@ -92,7 +92,7 @@ def unreachable(address: str, error: BaseException) -> str:
         remedy = "ssh gets there: start Docker, and give the user access to its socket."
     elif address == default_address():
         remedy = "Start Docker, or set DOCKER_HOST."
-    return redact(f"cannot reach Docker at {address}: {explained(error)}. {remedy}")
+    return str(redact(f"cannot reach Docker at {address}: {explained(error)}. {remedy}"))
 
 
 def explained(error: BaseException) -> str:

@@ -11,20 +11,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .verdict import Status, Verdict
-from .verifier import Verifier, same_length
+from .verifier import Verifier, isolated, same_length
 
 
 class RayVerifier(Verifier):
     """Spreads batches over actors: one for each core of each node, each with its own copy.
 
     The current Ray session is used, or one is started by ``ray.init()``. A piece that is lost
-    with its node is judged by another; one that is lost too often gives ``verifier_error``.
+    with its node is judged by another, in halves: a reply that ends its judge is the only one
+    without a verdict. A lone reply that is lost too often gives ``verifier_error``.
 
     Args:
         verifier: what judges; it must survive pickling.
         piece: pairs that an actor gets at a time.
         per_node: actors on each node; by default one for each of its cores.
-        attempts: how often a piece is tried.
+        attempts: how often a lone reply is tried.
 
     Raises:
         ValueError: a number is less than 1.
@@ -59,12 +60,8 @@ class RayVerifier(Verifier):
             ImportError: Ray is not installed.
         """
         same_length(replies, references)
-        pieces = [
-            (list(replies[k : k + self.piece]), list(references[k : k + self.piece]))
-            for k in range(0, len(replies), self.piece)
-        ]
-        found = self._judged(pieces)
-        return [verdict for piece in found for verdict in piece]
+        found = self._judged(replies, references)
+        return [found[k] for k in range(len(replies))]
 
     def check_reference(self, reference: Any) -> str | None:
         """As the verifier itself says, here."""
@@ -96,39 +93,40 @@ class RayVerifier(Verifier):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_actors": {}}
 
-    def _judged(self, pieces: Sequence[tuple[list[str], list[Any]]]) -> list[list[Verdict]]:
+    def _judged(self, replies: Sequence[str], references: Sequence[Any]) -> dict[int, Verdict]:
         import ray
 
-        found: dict[int, list[Verdict]] = {}
-        waiting = deque((k, 1) for k in range(len(pieces)))
-        running: dict[Any, tuple[int, int, Any]] = {}
+        found: dict[int, Verdict] = {}
+        everything = range(len(replies))
+        pieces = [everything[k : k + self.piece] for k in everything[:: self.piece]]
+        waiting = deque((piece, 1) for piece in pieces)
+        running: dict[Any, tuple[range, int, Any]] = {}
         if waiting:
             self._staff()
         while waiting or running:
             busy = {actor for _, _, actor in running.values()}
             for actor in [actor for actor in self._actors if actor not in busy]:
                 if waiting:
-                    k, attempt = waiting.popleft()
-                    running[actor.judge.remote(*pieces[k])] = (k, attempt, actor)
+                    piece, attempt = waiting.popleft()
+                    pairs = [replies[k] for k in piece], [references[k] for k in piece]
+                    running[actor.judge.remote(*pairs)] = (piece, attempt, actor)
             (done, *_), _ = ray.wait(list(running), num_returns=1)
-            k, attempt, actor = running.pop(done)
+            piece, attempt, actor = running.pop(done)
             try:
-                found[k] = ray.get(done)
-            except ray.exceptions.RayTaskError as error:
-                found[k] = self._faults(pieces[k], f"the verifier raised {error.cause!r}")
+                found |= zip(piece, ray.get(done), strict=True)
             except ray.exceptions.RayError as error:
                 self._actors.pop(actor, None)  # with its node, or by itself
                 if not self._actors:
                     self._staff()
-                if attempt < self.attempts:
-                    waiting.appendleft((k, attempt + 1))
+                half = len(piece) // 2
+                if half:
+                    waiting.extendleft(((piece[half:], 1), (piece[:half], 1)))
+                elif attempt < self.attempts:
+                    waiting.appendleft((piece, attempt + 1))
                 else:
                     lost = f"lost {attempt} times: {type(error).__name__}"
-                    found[k] = self._faults(pieces[k], lost)
-        return [found[k] for k in range(len(pieces))]
-
-    def _faults(self, piece: tuple[list[str], list[Any]], reason: str) -> list[Verdict]:
-        return [Verdict.fault(Status.VERIFIER_ERROR, reason)] * len(piece[0])
+                    found[piece[0]] = Verdict.fault(Status.VERIFIER_ERROR, lost)
+        return found
 
     def _staff(self) -> None:
         """See that every node that is alive has its actors."""
@@ -161,4 +159,4 @@ class _Judge:
 
     def judge(self, replies: list[str], references: list[Any]) -> list[Verdict]:
         """One piece of a batch."""
-        return self.verifier.verify_many(replies, references)
+        return isolated(self.verifier, replies, references)

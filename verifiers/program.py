@@ -164,7 +164,10 @@ class Code(Verifier):
         fault = self.check_reference(reference)
         if fault is not None:
             return Verdict.fault(Status.BAD_GOLD, fault)
-        code, reason = self.program(reply, reference)
+        try:
+            code, reason = self.program(reply, reference)
+        except Exception as error:  # of a class of somebody's own: the batch goes on
+            return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         if code is None:
             wrong = Verdict.wrong(reason, status=Status.UNPARSEABLE)
             return replace(wrong, seconds=time.perf_counter() - started)

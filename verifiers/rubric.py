@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .verdict import Status, Verdict, unchecked
-from .verifier import FunctionVerifier, Verifier, checked_range, same_length
+from .verifier import FunctionVerifier, Verifier, checked_range, isolated, same_length
 
 
 class Rubric(Verifier):
@@ -92,7 +92,7 @@ class Rubric(Verifier):
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge the batch with each part in turn, then weigh."""
         same_length(replies, references)
-        columns = {name: _judged(part, replies, references) for name, part in self.parts.items()}
+        columns = {n: isolated(part, replies, references) for n, part in self.parts.items()}
         names = tuple(columns)
         return [
             self._weighed(dict(zip(names, row, strict=True)))
@@ -200,25 +200,15 @@ class Rubric(Verifier):
         return unchecked(head.status, score, head.reason, head.extracted, parts, seconds)
 
 
-def _judged(part: Verifier, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-    """One part's verdicts; a part that raises is at fault, and the other parts stand."""
-    started = time.perf_counter()
-    try:
-        verdicts = part.verify_many(replies, references)
-        same_length(replies, verdicts)
-        return [part._in_range(verdict) for verdict in verdicts]
-    except Exception as error:
-        seconds = (time.perf_counter() - started) / max(1, len(replies))
-        return [_fault_of(error, seconds)] * len(replies)
-
-
 def _judged_alone(part: Verifier, reply: str, reference: Any) -> Verdict:
-    """:func:`_judged` of one reply."""
+    """Judge one reply; a part that raises is at fault, and the other parts stand."""
     started = time.perf_counter()
     try:
         return part._in_range(part.verify(reply, reference))
     except Exception as error:
-        return _fault_of(error, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        reason = f"{type(error).__name__}: {error}"
+        return Verdict(Status.VERIFIER_ERROR, None, reason, seconds=seconds)
 
 
 def _part(name: str, part: Any, ranges: Mapping[str, tuple[float, float]]) -> Verifier:
@@ -232,8 +222,3 @@ def _part(name: str, part: Any, ranges: Mapping[str, tuple[float, float]]) -> Ve
             f"(score_range = {tuple(ranges[name])}), got {tuple(ranges[name])}"
         )
     return part
-
-
-def _fault_of(error: Exception, seconds: float) -> Verdict:
-    reason = f"{type(error).__name__}: {error}"
-    return Verdict(Status.VERIFIER_ERROR, None, reason, seconds=seconds)

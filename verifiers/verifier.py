@@ -192,6 +192,23 @@ class Verifier:
         return verdict
 
 
+def isolated(
+    verifier: Verifier, replies: Sequence[str], references: Sequence[Any]
+) -> list[Verdict]:
+    """Judge a batch; what ``verify_many`` raises for one reply costs no other its verdict."""
+    try:
+        found = verifier.verify_many(replies, references)
+        same_length(replies, found)
+        return [verifier._in_range(verdict) for verdict in found]
+    except Exception as error:
+        half = len(replies) // 2
+        if half:
+            first = isolated(verifier, replies[:half], references[:half])
+            return first + isolated(verifier, replies[half:], references[half:])
+        reason = f"{type(error).__name__}: {error}"
+        return [Verdict.fault(Status.VERIFIER_ERROR, reason)] * len(replies)
+
+
 class FunctionVerifier(Verifier):
     """A plain function as a verifier.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..envs import Conversation, Source, State, Task, TextEnv, Turn
 from ..verifiers import Status, Verdict, Verifier
+from ..verifiers.text.words import sendable
 from .judging import RewardFault
 
 Connect = Callable[[], Any]
@@ -40,8 +41,9 @@ def from_openenv(
         connect: what gives a new client, or the server's address for OpenEnv's generic client,
             whose actions and observations are plain dicts.
         prompt: the first observation as the prompt.
-        action: a reply as the client's action. A ValueError says that the reply cannot be read:
-            it ends the episode, unparseable.
+        action: a reply as the client's action. What it raises says that the reply cannot be read:
+            it ends the episode, unparseable. So does an action that the server refuses as invalid
+            or too long.
         reply: a later observation as the text that the policy reads; by default ``prompt``.
         size: how many tasks there are.
         seeded: whether the server shows the same for the same seed. Many overlook the seed; with
@@ -220,15 +222,18 @@ class OpenEnvEnv(TextEnv):
         """Take the server's step."""
         session: Session = state.data
         try:
-            action = self.action(reply)
-        except ValueError as error:
+            action = self.action(sendable(reply))
+        except Exception as error:  # "[]" for an object, brackets a thousand deep
             session.close()
-            return Turn.end(Verdict.wrong(f"{error}", status=Status.UNPARSEABLE))
+            return Turn.end(Verdict.wrong(_named(error), status=Status.UNPARSEABLE))
         try:
             result = session.step(action)
-        except Exception as error:  # the line, or the server: no fault of the policy
+        except Exception as error:
             session.close()
-            reason = f"the server gave no step ({type(error).__name__}: {error})"
+            reason = f"the server gave no step ({_named(error)})"
+            if _is_refusal(error):
+                return Turn.end(Verdict.wrong(reason, status=Status.UNPARSEABLE))
+            # the line, or the server: no fault of the policy
             return Turn.end(Verdict.fault(Status.VERIFIER_ERROR, reason))
         if result.done:
             session.close()
@@ -255,6 +260,16 @@ class OpenEnvEnv(TextEnv):
             )
         reason = f"the server's rewards: {', '.join(f'{r:g}' for r in given[-8:])}"
         return Verdict(Status.CORRECT if score == 1.0 else Status.INCORRECT, score, reason)
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a server that works says that an action is none, or that it is too long to read."""
+    closed = getattr(getattr(error, "rcvd", None), "code", 0)
+    return closed == 1009 or "(code: VALIDATION_ERROR)" in str(error)
 
 
 def _generic(address: str) -> Connect:

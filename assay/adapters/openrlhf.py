@@ -104,12 +104,12 @@ def without_ends(reply: str, ends: Sequence[str]) -> str:
         >>> without_ends("Paris<|im_end|>\n<|endoftext|>", ENDS)
         'Paris'
     """
-    while True:
-        text = reply.rstrip()
-        end = next((end for end in ends if text.endswith(end)), None)
-        if end is None:
-            return reply
-        reply = text[: -len(end)]
+    kept, at = len(reply), len(reply.rstrip())
+    while end := next((end for end in ends if reply.endswith(end, 0, at)), ""):
+        kept = at = at - len(end)
+        while at and reply[at - 1].isspace():
+            at -= 1
+    return reply[:kept]
 
 
 def openrlhf_reward(

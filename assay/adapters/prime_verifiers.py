@@ -12,6 +12,7 @@ from typing import Any
 
 from ..envs import Rows, Task, TextEnv
 from ..verifiers import Status, Verdict, Verifier
+from ..verifiers.text.words import sendable
 from ..verifiers.verifier import same_length
 from .judging import judged, rows_of, verifier_of
 
@@ -318,7 +319,7 @@ def _trace(task: Any, reply: str) -> Any:
     asked = [UserMessage(content=data.prompt)] if isinstance(data.prompt, str) else data.prompt
     for message in [*before, *asked]:
         trace.nodes.append(_node(vf, trace, message))
-    trace.nodes.append(_node(vf, trace, AssistantMessage(content=reply), sampled=True))
+    trace.nodes.append(_node(vf, trace, AssistantMessage(content=sendable(reply)), sampled=True))
     trace.is_completed = trace.ok = True
     return trace
 

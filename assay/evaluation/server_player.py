@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from ..envs import Completion
 from ..envs.openai_client import connect
 from ..sandbox.redaction import redact
+from ..verifiers.text.words import sendable
 from .player import Answer, Asked
 
 _OF_ONE = frozenset({400, 413, 414, 422, 431, 451})
@@ -106,7 +107,7 @@ class ServerPlayer:
 
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [{**m, "content": _sendable(m["content"])} for m in asked.messages],
+            "messages": [{**m, "content": sendable(m["content"])} for m in asked.messages],
             "seed": asked.seed,
             **self.sampling,
         }
@@ -156,11 +157,6 @@ def _side_by_side(
     finally:
         stop.set()
     return [found[place] for place in range(len(asked))]
-
-
-def _sendable(text: str) -> str:
-    """Halves of surrogate pairs, which a reply may hold and UTF-8 cannot, as U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _refuse_address(base_url: str) -> None:

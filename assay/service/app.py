@@ -19,7 +19,7 @@ from .guard import Guard
 from .limits import ServiceLimits
 from .openenv import add_openenv
 from .refused import Refused
-from .socket import talk
+from .socket import encoded, talk
 from .tokens import Tokens
 
 _FAILURES: dict[int | str, dict[str, Any]] = {
@@ -41,6 +41,14 @@ name with two fields more: `op`, one of `score`, `reset`, `step`, `close`, `task
 `id`, which comes back with the answer. Answers come as they are ready, and many may be awaited at
 one time.
 """
+
+
+class _Answer(JSONResponse):
+    """JSON in ASCII: a reply's halves of surrogate pairs may come back, and UTF-8 has none."""
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return encoded(content).encode()
 
 
 def create_app(
@@ -119,42 +127,42 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
     @app.get("/v1/environment", response_model=messages.Described, responses=_FAILURES)
     async def environment() -> Any:
         """What is served, and its limits."""
-        return JSONResponse(desk.describe())
+        return _Answer(desk.describe())
 
     @app.post("/v1/score", response_model=messages.Verdicts, responses=_FAILURES)
     async def score(asked: messages.Score) -> Any:
         """Judge replies; verdicts come in their order."""
-        return JSONResponse(await desk.score(asked))
+        return _Answer(await desk.score(asked))
 
     @app.post("/v1/groups", response_model=messages.GroupsTold, responses=_FAILURES)
     async def groups(asked: messages.Groups) -> Any:
         """Add the rewards that depend on the group; each episode was judged by itself before."""
-        return JSONResponse(await desk.groups(asked))
+        return _Answer(await desk.groups(asked))
 
     @app.get("/v1/tasks/{index}", response_model=messages.TasksTold, responses=_FAILURES)
     async def task(index: Annotated[int, Path(ge=0, lt=2**63)]) -> Any:
         """One task: its prompt and id, never its reference."""
-        return JSONResponse(await desk.tasks(messages.Tasks(tasks=[index])))
+        return _Answer(await desk.tasks(messages.Tasks(tasks=[index])))
 
     @app.post("/v1/tasks", response_model=messages.TasksTold, responses=_FAILURES)
     async def tasks(asked: messages.Tasks) -> Any:
         """Several tasks."""
-        return JSONResponse(await desk.tasks(asked))
+        return _Answer(await desk.tasks(asked))
 
     @app.post("/v1/episodes", response_model=messages.Episodes, responses=_FAILURES)
     async def begin(asked: messages.Reset, request: Request) -> Any:
         """Begin episodes."""
-        return JSONResponse(await desk.reset(asked, desk.over_http, _owner(request)))
+        return _Answer(await desk.reset(asked, desk.over_http, _owner(request)))
 
     @app.post("/v1/episodes/step", response_model=messages.Outcomes, responses=_FAILURES)
     async def steps(asked: messages.Steps, request: Request) -> Any:
         """Take a turn in each of several episodes."""
-        return JSONResponse(await desk.step_and_reset(asked, desk.over_http, _owner(request)))
+        return _Answer(await desk.step_and_reset(asked, desk.over_http, _owner(request)))
 
     @app.post("/v1/episodes/close", response_model=messages.Closed, responses=_FAILURES)
     async def close_many(asked: messages.Close, request: Request) -> Any:
         """Forget several episodes."""
-        return JSONResponse(desk.close(asked, desk.over_http, _owner(request)))
+        return _Answer(desk.close(asked, desk.over_http, _owner(request)))
 
     @app.post("/v1/episodes/{episode}/step", response_model=messages.Outcome, responses=_FAILURES)
     async def step(
@@ -164,13 +172,13 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
         one = messages.Step(episode=episode, **asked.model_dump())
         found = await desk.step([one], desk.over_http, _owner(request))
         outcome = found["outcomes"][0]
-        return JSONResponse(outcome, status_code=_STATUS.get(_code(outcome), 200))
+        return _Answer(outcome, status_code=_STATUS.get(_code(outcome), 200))
 
     @app.delete("/v1/episodes/{episode}", response_model=messages.Closed, responses=_FAILURES)
     async def close(request: Request, episode: Annotated[str, Path(max_length=100)]) -> Any:
         """Forget one episode."""
         asked = messages.Close(episodes=[episode])
-        return JSONResponse(desk.close(asked, desk.over_http, _owner(request)))
+        return _Answer(desk.close(asked, desk.over_http, _owner(request)))
 
 
 _STATUS = {"episode": 404, "busy": 409, "turn": 409, "over": 409}

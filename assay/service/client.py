@@ -11,7 +11,7 @@ from typing import Any, SupportsFloat
 
 from ..envs import Completion, GroupRubric, State, TextEnv, Turn
 from ..verifiers import Verdict
-from .remote import Remote, RemoteError, described, parts, rows, sendable
+from .remote import Remote, RemoteError, described, rows
 from .remote_judges import RemoteGroupRubric, RemoteVerifier, verdict_of
 from .remote_tasks import RemoteSource
 
@@ -142,8 +142,10 @@ class RemoteEnv(TextEnv):
         if state.ended and state.verdict is None and isinstance(state.data, _Played):
             state.verdict = state.data.verdict
 
-    def _turn(self, state: State, outcome: Mapping[str, Any]) -> Turn:
+    def _turn(self, state: State, outcome: Mapping[str, Any] | Verdict) -> Turn:
         """A turn of the server's; where it cut the episode off, so will :meth:`_take`."""
+        if isinstance(outcome, Verdict):
+            return Turn.end(outcome)
         if outcome.get("error") is not None or not set(outcome) >= _OUTCOME:
             return Turn.end(verdict_of(outcome))
         said = tuple(outcome["messages"])
@@ -162,30 +164,28 @@ class RemoteEnv(TextEnv):
         turns: Sequence[int],
         *,
         truncated: bool = False,
-    ) -> list[Mapping[str, Any]]:
-        """Outcomes of a turn in each episode; an ``error`` where there is none."""
-        found: list[Mapping[str, Any]] = []
-        for part in parts(replies, self.limits["batch"], self.limits["body_bytes"]):
-            some = [states[i] for i in part]
-            try:
-                self._begin(some)
-                body = [
-                    {
-                        "episode": states[i].data.episode,
-                        "reply": sendable(replies[i]),
-                        "turn": turns[i],
-                        "truncated": truncated,
-                    }
-                    for i in part
-                ]
-                answer = self.remote.post("/v1/episodes/step", {"steps": body})
-                outcomes = rows(answer, "outcomes", len(some))
-            except RemoteError as error:
-                outcomes = [{"error": {"message": str(error)}}] * len(some)
-            for state, outcome in zip(some, outcomes, strict=True):
-                if outcome.get("verdict") is not None and isinstance(state.data, _Played):
-                    state.data.over()
-            found += outcomes
+    ) -> list[dict[str, Any] | Verdict]:
+        """Outcomes of a turn in each episode; a verdict where there is none."""
+
+        def body(part: list[int]) -> dict[str, Any]:
+            self._begin([states[i] for i in part])
+            steps = [
+                {
+                    "episode": states[i].data.episode,
+                    "reply": replies[i],
+                    "turn": turns[i],
+                    "truncated": truncated,
+                }
+                for i in part
+            ]
+            return {"steps": steps}
+
+        found = self.remote.judged(
+            "/v1/episodes/step", "outcomes", replies, body, self.limits, self.rubric.score_range[0]
+        )
+        for state, outcome in zip(states, found, strict=True):
+            if not isinstance(outcome, Verdict) and outcome.get("verdict") is not None:
+                state.data.over()
         return found
 
     def _begin(self, states: Sequence[State]) -> None:

@@ -61,7 +61,7 @@ class Desk:
         self.over_http = Holder(self.budget, lambda: secrets.token_urlsafe(16))
         self.queue = Queue(limits)
         self._probe_pool = ThreadPoolExecutor(1, thread_name_prefix="assay-ready")
-        self._judge = Judge(env, limits.episode_chars, self._verdict)
+        self._judge = Judge(env, limits, self._verdict)
         self._turns = self.queue.batches(self._judge.take)
         self._scores = self.queue.batches(self._judge.score)
         self.at_once = AtOnce(env)
@@ -80,8 +80,6 @@ class Desk:
     async def score(self, asked: messages.Score) -> dict[str, Any]:
         """Verdicts of replies."""
         self._allow("replies", len(asked.replies))
-        for reply in asked.replies:
-            self._allow_reply(reply)
         keys = asked.tasks
         if (keys is None) == (asked.references is None):
             raise Refused(422, "invalid", "give either tasks or references, one for each reply")
@@ -112,7 +110,8 @@ class Desk:
         else:
             self.queue.room_for(len(golds))
             verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
-        return {"verdicts": [self._verdict(v) for v in verdicts]}
+        pairs = zip(verdicts, asked.replies, strict=True)
+        return {"verdicts": [self._verdict(verdict, reply) for verdict, reply in pairs]}
 
     async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
         """Begin episodes."""
@@ -160,8 +159,6 @@ class Desk:
     ) -> dict[str, Any]:
         """Take a turn in each episode; a step that cannot be taken has an error of its own."""
         self._allow("steps", len(asked))
-        for step in asked:
-            self._allow_reply(step.reply)
         self.budget.room_for(0, sum(len(step.reply) for step in asked))
         at_once = self.at_once.takes(asked)
         told: list[dict[str, Any]] = []
@@ -301,9 +298,10 @@ class Desk:
             return {"episode": episode.id, **failed.to_json()}
         return answered
 
-    def _verdict(self, verdict: Verdict) -> dict[str, Any]:
+    def _verdict(self, verdict: Verdict, reply: str) -> dict[str, Any]:
         self.metrics.verdicts[verdict.status] += 1
-        return verdict_told(verdict, reasons=self.reasons)
+        unread = len(reply) > self.limits.reply_chars  # its reason quotes no answer
+        return verdict_told(verdict, reasons=self.reasons or unread)
 
     def _find(self, keys: Sequence[int | str]) -> list[tuple[Task, int | None]]:
         """Tasks by number or id.
@@ -338,15 +336,6 @@ class Desk:
                 413,
                 "batch",
                 f"{count} {what} are more than the {self.limits.batch} of one request: split them",
-            )
-
-    def _allow_reply(self, reply: str) -> None:
-        if len(reply) > self.limits.reply_chars:
-            raise Refused(
-                413,
-                "reply",
-                f"a reply of {len(reply)} characters is longer than {self.limits.reply_chars}: "
-                "cut it, or send a step as truncated",
             )
 
 

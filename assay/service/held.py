@@ -227,7 +227,7 @@ class Holder:
         episode = self.get(asked.steps[0].episode, owner) if again else None
         if episode is None:
             return await begin()
-        key = digest(asked.model_dump_json())
+        key = digest(repr(asked))
         if episode.next is None or episode.next[0] != key:
             begun = asyncio.ensure_future(begin())
             episode.next = key, begun

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..envs import Completion, State, TextEnv
+from ..envs import Completion, State, TextEnv, Turn
 from ..lone_replies import played
 from ..verifiers import Status, Verdict
 from .held import HeldEpisode
+from .limits import ServiceLimits, too_long
 from .told import finite, messages_told
 
 _log = logging.getLogger("assay.service")
@@ -34,14 +35,17 @@ class Judge:
 
     Args:
         env: takes them, and judges; from several threads.
-        episode_chars: a longer conversation is cut off.
-        told: a verdict as it is told.
+        limits: a longer conversation is cut off, and a longer reply not judged.
+        told: a verdict as it is told of a reply.
     """
 
     def __init__(
-        self, env: TextEnv, episode_chars: int, told: Callable[[Verdict], dict[str, Any]]
+        self, env: TextEnv, limits: ServiceLimits, told: Callable[[Verdict, str], dict[str, Any]]
     ) -> None:
-        self.env, self.episode_chars, self._told = env, episode_chars, told
+        self.env, self.limits, self._told = env, limits, told
+        kind = type(env)
+        own = kind.respond is not TextEnv.respond and kind.advance is TextEnv.advance
+        self._one_by_one = own and kind.respond_many is TextEnv.respond_many
 
     def take(self, requests: list[list[Taken]]) -> list[list[dict[str, Any]]]:
         """Take the steps of several requests, and judge all that is over in one batch."""
@@ -57,20 +61,10 @@ class Judge:
 
     def score(self, requests: list[tuple[Sequence[str], Sequence[Any]]]) -> list[list[Verdict]]:
         """Verdicts of several requests, in one batch."""
-        replies = [reply for some, _ in requests for reply in some]
-        golds = [gold for _, some in requests for gold in some]
-        try:
-            found = self.env.rubric.verify_many(replies, golds)
-            if len(found) != len(replies):
-                raise ValueError(f"expected {len(replies)} verdicts, got {len(found)}")
-        except Exception as error:
-            if len(requests) > 1:
-                return [self.score([request])[0] for request in requests]
-            _log.exception("the rubric of %s raised", self.env.name)
-            why = f"the rubric raised {type(error).__name__}"
-            found = [Verdict.fault(Status.VERIFIER_ERROR, why)] * len(replies)
-        rest = iter(found)
-        return [[next(rest) for _ in some] for some, _ in requests]
+        pairs = [pair for replies, golds in requests for pair in zip(replies, golds, strict=True)]
+        judged = iter(self._scored([pair for pair in pairs if self._unread(pair[0]) is None]))
+        found = iter([self._unread(reply) or next(judged) for reply, _ in pairs])
+        return [[next(found) for _ in replies] for replies, _ in requests]
 
     def is_able(self) -> bool:
         """Judge one reply, a winning one where one is known: only a fault of ours is no score.
@@ -93,8 +87,42 @@ class Judge:
             env.advance([state], [Completion(said)])
         return state.verdict is None or state.verdict.score is not None
 
+    def _unread(self, reply: str) -> Verdict | None:
+        """The verdict of a reply that is too long to be judged."""
+        most = self.limits.reply_chars
+        if len(reply) <= most:
+            return None
+        return too_long(len(reply), most, "characters", self.env.rubric.score_range[0])
+
+    def _scored(self, pairs: Sequence[tuple[str, Any]]) -> list[Verdict]:
+        """Verdicts of the rubric; where it raises for one reply, the others still have theirs."""
+        try:
+            found = self.env.rubric.verify_many([r for r, _ in pairs], [gold for _, gold in pairs])
+            if len(found) != len(pairs):
+                raise ValueError(f"expected {len(pairs)} verdicts, got {len(found)}")
+            return found
+        except Exception as error:
+            if len(pairs) > 1:
+                return [self._scored([pair])[0] for pair in pairs]
+            _log.exception("the rubric of %s raised", self.env.name)
+            why = f"the rubric raised {type(error).__name__}"
+            return [Verdict.fault(Status.VERIFIER_ERROR, why)]
+
     def _advance(self, taken: list[Taken], faults: dict[int, Verdict]) -> None:
-        """The environment's answer to the steps of one request.
+        """The environment's answer to the steps of one request; one too long ends its episode."""
+        read = []
+        for step in taken:
+            unread = self._unread(step.reply)
+            if unread is None:
+                read.append(step)
+            else:
+                step.state.hear_text("")
+                step.state.take(Turn.end(unread))
+        for some in [[step] for step in read] if self._one_by_one else [read]:
+            self._answer(some, faults)
+
+    def _answer(self, taken: list[Taken], faults: dict[int, Verdict]) -> None:
+        """The environment's answer to some steps.
 
         Where it raises, these episodes end without a score: those of nobody else do.
         """
@@ -111,7 +139,7 @@ class Judge:
             return
         for state in states:
             size = sum(len(m["content"]) for m in state.messages)
-            if not state.ended and size > self.episode_chars:
+            if not state.ended and size > self.limits.episode_chars:
                 state.ended = "truncated"
 
     def _verdicts(self, states: list[State]) -> list[Verdict]:
@@ -142,7 +170,7 @@ class Judge:
             "reward": finite(state.step_rewards[-1]) if state.step_rewards else None,
             "done": state.ended == "done",
             "truncated": state.ended == "truncated",
-            "verdict": None if verdict is None else self._told(verdict),
+            "verdict": None if verdict is None else self._told(verdict, step.reply),
         }
         episode.took(outcome, over=bool(state.ended))
         return outcome

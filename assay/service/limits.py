@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from ..verifiers import Status, Verdict
+
 
 @dataclass(frozen=True)
 class ServiceLimits:
@@ -14,7 +16,7 @@ class ServiceLimits:
         under_way_mib: bodies and messages that are coming in, wait or are being answered, over all
             connections; more are told 503, and a WebSocket is closed with 1013.
         batch: replies, episodes or steps in one request.
-        reply_chars: of one reply.
+        reply_chars: of one reply; a longer one gets the lowest score, and spoils no other.
         episode_chars: of one episode's conversation; one that grows past it is cut off there.
         episodes: held at one time, over all clients.
         held_mib: text of all episodes together, at four bytes a character.
@@ -58,3 +60,16 @@ class ServiceLimits:
             value = getattr(self, field.name)
             if value <= 0 and not (field.name == "rate" and value == 0):
                 raise ValueError(f"{field.name} must be above 0, got {value!r}")
+
+
+def too_long(size: int, most: int, what: str, lowest: float) -> Verdict:
+    """Return the verdict of a reply that is longer than a server judges, whoever finds that out.
+
+    Args:
+        size: of the reply.
+        most: of a reply that is judged.
+        what: is counted.
+        lowest: of the scores that the server gives.
+    """
+    reason = f"the reply has {size} {what}, and the server judges replies of at most {most}"
+    return Verdict.wrong(reason, status=Status.UNPARSEABLE, score=lowest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -11,7 +11,10 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    InstanceOf,
     TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -22,7 +25,9 @@ TaskKey = Annotated[
     Index | Annotated[str, Field(max_length=1000, strict=True)],
     Field(description="A task's number from 0 or, of a data set, its id."),
 ]
-Text = Annotated[str, Field(strict=True)]
+Text = Annotated[InstanceOf[str], WithJsonSchema({"type": "string"})]
+"""Any text: as ``str``, halves of surrogate pairs would be refused, and neighbours with them."""
+
 Texts = Annotated[
     list[Text], Field(fail_fast=True)
 ]  # a body holds millions of faults, of which one will do
@@ -212,6 +217,25 @@ SocketMessage = SocketScore | SocketReset | SocketSteps | SocketClose | SocketTa
 SOCKET: TypeAdapter[SocketMessage] = TypeAdapter(
     Annotated[SocketMessage, Field(discriminator="op")]
 )
+_Read = TypeVar("_Read")
+
+
+def read(kind: TypeAdapter[_Read], text: str | bytes) -> _Read:
+    """Return a message; one with halves of surrogate pairs too, which pydantic's parser refuses.
+
+    Raises:
+        ValidationError: it is not of that kind.
+    """
+    try:
+        return kind.validate_json(text)
+    except ValidationError as error:
+        if error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
+            raise
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            raise error from None
+        return kind.validate_python(value)
 
 
 class ErrorTold(BaseModel):

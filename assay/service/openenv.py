@@ -17,7 +17,7 @@ from typing import Any
 
 from fastapi import FastAPI, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from . import messages
 from .desk import Desk
@@ -66,6 +66,9 @@ class _State(BaseModel):
 class _Message(BaseModel):
     type: str = Field(max_length=100)
     data: dict[str, Any] = Field(default_factory=dict)
+
+
+_MESSAGE = TypeAdapter(_Message)
 
 
 def add_openenv(app: FastAPI, desk: Desk) -> None:
@@ -150,7 +153,7 @@ class _Session:
         """The answer to a message; ``None`` where the client takes its leave."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
-            asked = _Message.model_validate_json(text)
+            asked = messages.read(_MESSAGE, text)
             if asked.type == "close":
                 return None
             if asked.type not in ("reset", "step", "state"):

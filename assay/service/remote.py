@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from ..sandbox.redaction import redact
+from ..verifiers import Status, Verdict
+from ..verifiers.shown import shown
 from .identity import HEADER, PROTOCOL
+from .limits import too_long
 
 _AGAIN = frozenset({429, 502, 503, 504})
+_AROUND = 300
+"""Bytes of a request around a reply: its task or episode, and its turn."""
 
 
 class RemoteError(RuntimeError):
@@ -80,10 +87,69 @@ class Remote:
         """
         return self._call("GET", path, None, self.retries)
 
-    def post(self, path: str, body: Any, retries: int | None = None) -> Any:
-        """The answer to a question; errors as for :meth:`get`."""
-        again = self.retries if retries is None else retries
-        return self._call("POST", path, json.dumps(body).encode(), again)
+    def post(
+        self, path: str, body: Any, retries: int | None = None, again: frozenset[int] = _AGAIN
+    ) -> Any:
+        """The answer to a question, asked again after some statuses; errors as for :meth:`get`."""
+        tries = self.retries if retries is None else retries
+        return self._call("POST", path, json.dumps(body).encode(), tries, again)
+
+    def judged(
+        self,
+        path: str,
+        name: str,
+        replies: Sequence[str],
+        body: Callable[[list[int]], Any],
+        limits: Mapping[str, Any],
+        lowest: float,
+    ) -> list[dict[str, Any] | Verdict]:
+        """Return a row of the server's answers for each reply, or the verdict of one without.
+
+        A reply that is longer than the server judges gets the lowest score here. A request that
+        takes too long, or is too large for a proxy, is made again in halves: what one reply does
+        is no fault of its neighbours. After a lone reply that takes too long there are no halves.
+
+        Args:
+            path: where to ask.
+            name: of the rows in an answer.
+            replies: any number of them.
+            body: of a request about the replies at some places; may raise RemoteError.
+            limits: the server's.
+            lowest: of its scores.
+        """
+        sizes: list[int] = []
+        chars, room = limits.get("reply_chars", math.inf), limits["body_bytes"] - _AROUND
+        found: dict[int, dict[str, Any] | Verdict] = {}
+        for place, reply in enumerate(replies):
+            text = isinstance(reply, str)
+            sizes.append(len(json.dumps(reply)) + _AROUND if text else 0)
+            if not text:
+                why = f"a reply must be text, got {shown(reply)}"
+                found[place] = Verdict.fault(Status.VERIFIER_ERROR, why)
+            elif len(reply) > chars:
+                found[place] = too_long(len(reply), chars, "characters", lowest)
+            elif sizes[place] > room:
+                found[place] = too_long(sizes[place], room, "bytes as JSON", lowest)
+        read = [place for place in range(len(replies)) if place not in found]
+        waiting = deque(_parts(read, sizes, limits["batch"], room))
+        late = False
+        while waiting:
+            part = waiting.popleft()
+            halves = len(part) > 1
+            try:
+                answer = self.post(path, body(part), again=_AGAIN - {504} if halves else _AGAIN)
+                found.update(zip(part, rows(answer, name, len(part)), strict=True))
+            except RemoteError as error:
+                if halves and (error.status == 413 or (error.status == 504 and not late)):
+                    half = len(part) // 2
+                    waiting.extendleft((part[half:], part[:half]))
+                    continue
+                late = late or error.status == 504
+                verdict = Verdict.fault(Status.VERIFIER_ERROR, str(error))
+                if error.status == 413:
+                    verdict = Verdict.wrong(str(error), status=Status.UNPARSEABLE, score=lowest)
+                found.update(dict.fromkeys(part, verdict))
+        return [found[place] for place in range(len(replies))]
 
     def close(self) -> None:
         """End its connections; a later call begins new ones."""
@@ -91,7 +157,14 @@ class Remote:
             self._client.close()
             self._client = None
 
-    def _call(self, method: str, path: str, content: bytes | None, retries: int) -> Any:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        retries: int,
+        again: frozenset[int] = _AGAIN,
+    ) -> Any:
         headers = {} if content is None else {"content-type": "application/json"}
         if self.serves:
             headers[HEADER] = self.serves
@@ -108,7 +181,7 @@ class Remote:
                 if answer.status_code < 300:
                     return _json(self.url, answer)
                 told = _refusal(self.url, answer)
-                if answer.status_code not in _AGAIN:
+                if answer.status_code not in again:
                     raise told
                 wait = max(wait, _seconds(answer.headers.get("retry-after")))
             if attempt == retries:
@@ -159,22 +232,17 @@ def rows(answer: Any, name: str, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def parts(replies: Sequence[str], most: int, most_bytes: int) -> list[range]:
+def _parts(places: Iterable[int], sizes: Sequence[int], most: int, room: int) -> list[list[int]]:
     """Cut a batch so that each part is small enough for one request."""
-    found, start, size = [], 0, 0
-    for place, reply in enumerate(replies):
-        # JSON in ASCII: six bytes for a character outside it, twelve outside the basic plane
-        cost = 200 + (len(reply) if reply.isascii() else 12 * len(reply)) * 2
-        if place > start and (place - start >= most or size + cost > most_bytes):
-            found.append(range(start, place))
-            start, size = place, 0
-        size += cost
-    return [*found, range(start, len(replies))] if len(replies) > start else found
-
-
-def sendable(reply: str) -> str:
-    """A reply without halves of surrogate pairs, which no JSON text can hold."""
-    return reply.encode("utf-8", "replace").decode() if not reply.isascii() else reply
+    found: list[list[int]] = []
+    size = 0
+    for place in places:
+        if not found or len(found[-1]) >= most or size + sizes[place] > room:
+            found.append([])
+            size = 0
+        found[-1].append(place)
+        size += sizes[place]
+    return found
 
 
 def _json(url: str, answer: httpx.Response) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from ..envs import Episode, GroupRubric, Task
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.verifier import same_length
-from .remote import Remote, RemoteError, parts, rows, sendable
+from .limits import too_long
+from .remote import Remote, RemoteError, rows
 
 
 class RemoteVerifier(Verifier):
@@ -32,19 +34,14 @@ class RemoteVerifier(Verifier):
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """The server's verdicts; ``verifier_error``, without a score, where it gives none."""
         same_length(replies, references)
-        found: list[Verdict] = []
-        for part in parts(replies, self.limits["batch"], self.limits["body_bytes"]):
-            body = {
-                "replies": [sendable(replies[i]) for i in part],
-                "tasks": [references[i] for i in part],
-            }
-            try:
-                answer = self.remote.post("/v1/score", body)
-                given = rows(answer, "verdicts", len(part))
-                found += [self._in_range(_verdict(row)) for row in given]
-            except RemoteError as error:
-                found += [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(part)
-        return found
+
+        def body(part: list[int]) -> dict[str, Any]:
+            return {"replies": [replies[i] for i in part], "tasks": [references[i] for i in part]}
+
+        found = self.remote.judged(
+            "/v1/score", "verdicts", replies, body, self.limits, self.score_range[0]
+        )
+        return [row if isinstance(row, Verdict) else self._in_range(_verdict(row)) for row in found]
 
     def to_json(self) -> dict[str, Any]:
         """Which server judges."""
@@ -70,15 +67,23 @@ class RemoteGroupRubric(GroupRubric):
 
     def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
         """The same episodes with the server's verdicts; without a score where it gives none."""
-        group = {"task": task.reference, "episodes": [_given(e) for e in episodes]}
+        given = [_given(episode) for episode in episodes]
+        sizes = {k: len(json.dumps(row)) + 2 for k, row in enumerate(given)}
+        room, found = self.limits["body_bytes"] - 1000, {}
+        while sum(sizes.values()) > room:  # the longest has no place in the group
+            longest = max(sizes, key=lambda k: sizes[k])
+            lowest = min(0.0, episodes[longest].reward or 0.0)
+            found[longest] = too_long(sizes.pop(longest), room, "bytes as JSON, by group", lowest)
+        group = {"task": task.reference, "episodes": [given[k] for k in sizes]}
         try:
             (row,) = rows(self.remote.post("/v1/groups", {"groups": [group]}), "groups", 1)
-            found = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(episodes))]
+            told = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(sizes))]
         except RemoteError as error:
-            found = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(episodes)
+            told = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(sizes)
+        found |= dict(zip(sizes, told, strict=True))
         return [
-            e if e.reward is None else replace(e, verdict=_reasoned(verdict, e.verdict))
-            for e, verdict in zip(episodes, found, strict=True)
+            e if e.reward is None else replace(e, verdict=_reasoned(found[k], e.verdict))
+            for k, e in enumerate(episodes)
         ]
 
     def close(self) -> None:
@@ -93,8 +98,10 @@ class RemoteGroupRubric(GroupRubric):
         return f"RemoteGroupRubric({self.remote.url!r})"
 
 
-def verdict_of(outcome: Mapping[str, Any]) -> Verdict:
-    """The verdict of an outcome; a fault where there is none."""
+def verdict_of(outcome: Mapping[str, Any] | Verdict) -> Verdict:
+    """The verdict of an outcome, or in its place; a fault where there is none."""
+    if isinstance(outcome, Verdict):
+        return outcome
     row = outcome.get("verdict")
     if row is not None:
         return _verdict(row)
@@ -118,12 +125,12 @@ def _given(episode: Episode) -> dict[str, Any]:
     """An episode as the server takes it."""
     verdict = episode.verdict
     return {
-        "turns": [{n: sendable(text) for n, text in m.items()} for m in episode.turns],
+        "turns": [dict(message) for message in episode.turns],
         "verdict": {
             "status": verdict.status.value,
             "score": verdict.score,
-            "reason": sendable(verdict.reason),
-            "extracted": None if verdict.extracted is None else sendable(verdict.extracted),
+            "reason": verdict.reason,
+            "extracted": verdict.extracted,
             "parts": dict(verdict.parts),
         },
         "step_rewards": list(episode.step_rewards),

@@ -103,7 +103,7 @@ async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> Mes
 def _read(text: str | bytes) -> messages.SocketMessage | Refused:
     """What a message asks for, or why it is none."""
     try:
-        return messages.SOCKET.validate_json(text)
+        return messages.read(messages.SOCKET, text)
     except ValidationError as error:
         where = "; ".join(
             f"{'.'.join(str(part)[:50] for part in e['loc'])}: {e['msg'][:200]}"

@@ -8,12 +8,28 @@ from multiprocessing import get_context
 import pytest
 
 from assay.envs import Generated, Task, TextEnv, TRLSpec, make, register
+from assay.envs.trl_messages import reply_of
 from assay.verifiers import FunctionVerifier, Rubric
 
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
 
 ENV = "assay/Arithmetic-v1"
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        None,
+        {"role": "assistant"},
+        [],
+        ["a"],
+        [{"role": "assistant", "content": {"text": "42"}}],
+        [{"role": "assistant", "content": ["42", {"text": 42}, {"type": "image"}]}],
+    ],
+)
+def test_a_completion_without_text_is_an_empty_reply(completion) -> None:
+    assert reply_of(completion) == ""
 
 
 def test_completions_are_judged_standard_and_conversational() -> None:

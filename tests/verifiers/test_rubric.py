@@ -66,6 +66,36 @@ def test_a_part_of_weight_zero_is_only_watched() -> None:
     assert gated.verify("", None).score is None  # a gate is more than watched
 
 
+def test_a_reply_that_makes_a_part_raise_spoils_no_neighbour() -> None:
+    class Whole(Verifier):
+        """Judges batches only, and raises for one reply in them."""
+
+        def verify_many(self, replies: Any, references: Any) -> list[Verdict]:
+            if "boom" in replies:
+                raise OverflowError("too large")
+            return [Verdict.correct() for _ in replies]
+
+    replies = ["a", "b", "boom", "c", "d"]
+    found = Rubric({"whole": Whole()}).verify_many(replies, [None] * 5)
+    assert [v.score for v in found] == [1.0, 1.0, None, 1.0, 1.0]
+    assert "OverflowError: too large" in found[2].reason
+
+
+@pytest.mark.parametrize("reply", [None, {"reply": "a"}, ["a"], 5, b"a"])
+def test_what_is_no_text_spoils_no_neighbour(reply: Any) -> None:
+    for verifier, right, reference in (
+        (Exact(), "a", "a"),
+        (Math(), r"\boxed{7}", "7"),
+        (Rubric({"right": Math()}), r"\boxed{7}", "7"),
+    ):
+        found = verifier.verify_many([right, reply, right], [reference] * 3)
+        assert (found[0].score, found[2].score) == (1.0, 1.0)
+        assert found[1].score in (0.0, None)
+    unclosed = "```python\nprint(1)"
+    found = Code().verify_many([reply, unclosed], [{"stdio": [["", "1"]]}] * 2)
+    assert [v.score for v in found] == [None, 0.0]
+
+
 def test_a_part_that_raises_spoils_no_other() -> None:
     class Broken(Verifier):
         def verify_many(self, replies: Any, references: Any) -> list[Verdict]:

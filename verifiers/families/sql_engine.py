@@ -307,7 +307,7 @@ def _is_wide(value: Any) -> bool:
 _GAP = re.compile(r"\s+|--[^\n]*|/\*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_]+")
 _LEXEME = re.compile(
-    r"--[^\n]*|'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|[A-Za-z_]\w*|/\*|.", re.DOTALL
+    r"--[^\n]*|'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]?|[A-Za-z_]\w*|/\*|.", re.DOTALL
 )
 
 

@@ -63,8 +63,9 @@ def _components(shape: Shape, size: int) -> Shape:
     places = [[int(k == n) for k in range(size)] for n in range(size)]
     parts = [at(*place) for place in places]
     trees = [read_expression(text) for text in (at(*[0] * size), at(2, 3, 5), *parts)]
-    values = [constant_value(tree) for tree in trees if tree is not None]
-    if len(values) != len(trees) or None in values or values[0] != 0:
+    found = [constant_value(tree) for tree in trees if tree is not None]
+    values = [value for value in found if value is not None]
+    if len(values) != len(trees) or values[0] != 0:
         return shape
     if abs(sum(x * v for x, v in zip((2, 3, 5), values[2:], strict=False)) - values[1]) > 1e-40:
         return shape

@@ -132,6 +132,9 @@ class Math(Verifier):
             if isinstance(gold, References):
                 found.append(self._guarded(reply, reference, checked=True))
                 continue
+            if not isinstance(reply, str):
+                found.append(self._extracted(reply, gold))
+                continue
             if (reply, gold) not in read:
                 read[reply, gold] = self._extracted(reply, gold)
             found.append(read[reply, gold])

@@ -281,7 +281,7 @@ def denied(text: str, start: int, end: int) -> bool:
     if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end, end + _REACH):
         return True
     other = _CORRECTED.match(text, end, end + 2 * _REACH)
-    return bool(other) and other[1] not in re.findall(r"-?\d+", text[start:end])
+    return other is not None and other[1] not in re.findall(r"-?\d+", text[start:end])
 
 
 def left_open(text: str, start: int, end: int) -> bool:

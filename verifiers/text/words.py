@@ -64,6 +64,16 @@ def visible(text: str) -> str:
     return _HIDDEN.sub("", text)
 
 
+def sendable(text: str) -> str:
+    r"""Return a text with U+FFFD for halves of surrogate pairs, which UTF-8 cannot hold.
+
+    Example:
+        >>> sendable("4\ud8002")
+        '4\ufffd2'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text, in order, as they are written.
 

@@ -229,7 +229,6 @@ def test_a_body_that_is_too_large_is_not_read(served) -> None:
     ("path", "body"),
     [
         ("/v1/score", {"replies": ["1"] * 6, "tasks": [1] * 6}),
-        ("/v1/score", {"replies": ["1" * 101], "tasks": [1]}),
         ("/v1/tasks", {"tasks": [1] * 6}),
         ("/v1/episodes", {"tasks": [1, 2, 3], "group_size": 2}),
         ("/v1/episodes", {"count": 10**12, "group_size": 10**12}),
@@ -241,6 +240,26 @@ def test_too_much_for_one_request(served, path, body) -> None:
     with limited(served.Sums(), batch=5, reply_chars=100) as client:
         answer = client.post(path, json=body)
         assert answer.status_code == 413, answer.text
+
+
+def test_a_reply_that_is_too_long_is_wrong_and_spoils_no_other(served) -> None:
+    with limited(served.Sums(), reply_chars=100) as client:
+        body = {"replies": ["20", "1" * 101, "20"], "tasks": [3, 3, 3]}
+        found = client.post("/v1/score", json=body).json()["verdicts"]
+        begun = client.post("/v1/episodes", json={"tasks": [3], "group_size": 3}).json()
+        steps = [
+            {"episode": e["episode"], "reply": reply, "turn": 0}
+            for e, reply in zip(begun["episodes"], body["replies"], strict=True)
+        ]
+        path = "/v1/episodes/step"
+        outcomes = client.post(path, json={"steps": steps}).json()["outcomes"]
+        assert outcomes == client.post(path, json={"steps": steps}).json()["outcomes"]
+    assert [o["verdict"] for o in outcomes] == found
+    assert [o["done"] for o in outcomes] == [True] * 3
+    assert [v["score"] for v in found] == [1.0, 0.0, 1.0]
+    assert [v["reason"] for v in found][::2] == ["", ""]  # they would tell the answer
+    assert "101 characters" in found[1]["reason"]
+    assert "at most 100" in found[1]["reason"]
 
 
 def test_asking_too_often(served) -> None:

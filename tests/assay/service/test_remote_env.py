@@ -8,7 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from assay.envs import Completion, FunctionPolicy, GroupVectorEnv, arollout, rollout
-from assay.service import RemoteEnv, RemoteError
+from assay.service import RemoteEnv, RemoteError, ServiceLimits
 from assay.verifiers import Rubric, Status
 
 TOKEN = "a-token-of-the-tests-0123456789"
@@ -161,10 +161,12 @@ def test_a_batch_that_is_too_large_for_one_request_is_split(sums) -> None:
     assert [v.score for v in found] == [1.0] * 2500
 
 
-def test_a_reply_that_the_server_will_not_read_has_no_score(sums) -> None:
-    found = sums.rubric.verify("2" * 300_000, 3)
-    assert (found.status, found.score) == (Status.VERIFIER_ERROR, None)
-    assert "reply of 300000 characters" in found.reason
+def test_a_reply_that_the_server_will_not_read_is_wrong_alone(sums) -> None:
+    found = sums.rubric.verify_many(["20", "2" * 300_000, "20"], [3, 3, 3])
+    assert [v.score for v in found] == [1.0, 0.0, 1.0]
+    assert found[1].status is Status.UNPARSEABLE
+    assert "300000 characters" in found[1].reason
+    assert "at most 200000" in found[1].reason
 
 
 def test_a_wrong_token_is_refused_at_once(sums_server) -> None:
@@ -226,6 +228,39 @@ def test_the_servers_group_rewards_are_those_at_home(host, served) -> None:
     assert told(from_afar) == told(rollout(served.Brief(), Policy(answer), 1, 4))
     assert len(set(from_afar[0].rewards)) > 2
     assert {"rubric", "short"} <= set(from_afar[0].episodes[0].rewards)
+
+
+def test_an_episode_too_long_for_its_group_is_wrong_alone(host, served) -> None:
+    def answer(conversations):
+        total = int(conversations[0][0]["content"].split()[0]) + 17
+        ends = [str(total), f"{'x ' * 25_000}{total}", f"{'y ' * 20_000}{total}", f"so {total}"]
+        return [Completion(text) for text in ends]
+
+    with host(served.Brief(), ServiceLimits(body_bytes=80_000)) as (url, _):
+        env = RemoteEnv(url, TOKEN, retries=0)
+        (group,) = rollout(env, Policy(answer), 1, 4)
+        env.close()
+    assert [reward and reward > 0 for reward in group.rewards] == [True, 0.0, True, True]
+    assert "by group" in group.episodes[1].verdict.reason
+
+
+def test_an_environment_that_raises_for_one_reply_scores_the_others(host, served) -> None:
+    def said(conversations):
+        return [Completion(text) for text in ("boom", "x", "boom", "7")]
+
+    with host(served.Guess()) as (url, _):
+        env = RemoteEnv(url, TOKEN, retries=0)
+        states = [env.begin(env.task(7)) for _ in range(4)]
+        env.advance(states, said(None))
+        found = [(state.ended, state.verdict and state.verdict.score) for state in states]
+        env.close()
+    assert found == [("done", None), ("", None), ("done", None), ("done", 1.0)]
+    assert [said and said.status.value for said in (state.verdict for state in states)] == [
+        "verifier_error",
+        None,
+        "verifier_error",
+        "correct",
+    ]
 
 
 def test_a_server_that_goes_away_leaves_groups_without_rewards(host, served) -> None:

@@ -32,8 +32,9 @@ def odd():
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            self.rfile.read(int(self.headers.get("content-length", 0)))
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
             answer = answers[self.path]
+            answer = answer(body) if callable(answer) else answer
             status, text = answer if isinstance(answer, tuple) else (200, json.dumps(answer))
             self.send_response(status)
             self.send_header("content-length", str(len(text)))
@@ -80,6 +81,54 @@ def test_an_answer_that_is_not_one_verdict_for_each_reply_is_no_score(odd, answe
     found = env.rubric.verify_many(["a", "b"], [0, 1])
     env.close()
     assert [(v.status, v.score) for v in found] == [(Status.VERIFIER_ERROR, None)] * 2
+
+
+REPLIES = [f"reply {k}" for k in range(20)]
+
+
+def judged_by(odd, refuses, replies):
+    """Verdicts of a server that refuses some requests; and how many requests it was sent."""
+    answers, url = odd
+    sizes = []
+
+    def answer(body):
+        asked = json.loads(body)["replies"]
+        sizes.append(len(asked))
+        status = refuses(body, asked)
+        return (status, "<html>") if status else {"verdicts": [RIGHT] * len(asked)}
+
+    answers["/v1/score"] = answer
+    env = RemoteEnv(url, retries=0)
+    found = env.rubric.verify_many(replies, [0] * len(replies))
+    env.close()
+    return [(v.status.value, v.score) for v in found], sizes
+
+
+def test_a_reply_that_takes_too_long_costs_no_neighbour_its_score(odd) -> None:
+    replies = [*REPLIES[:11], "slow", *REPLIES[11:]]
+    found, sizes = judged_by(odd, lambda _, asked: 504 if "slow" in asked else 0, replies)
+    assert found.pop(11) == ("verifier_error", None)
+    assert found == [("correct", 1.0)] * 20
+    assert len(sizes) < 12
+
+
+def test_a_server_that_is_always_late_is_not_asked_for_each_reply(odd) -> None:
+    found, sizes = judged_by(odd, lambda *_: 504, REPLIES)
+    assert found == [("verifier_error", None)] * 20
+    assert len(sizes) < 12
+
+
+def test_a_reply_that_is_too_long_for_a_proxy_is_wrong_alone(odd) -> None:
+    replies = [*REPLIES[:11], "x" * 5000, *REPLIES[11:]]
+    found, _ = judged_by(odd, lambda body, _: 413 if len(body) > 4000 else 0, replies)
+    assert found.pop(11) == ("unparseable", 0.0)
+    assert found == [("correct", 1.0)] * 20
+
+
+def test_what_is_no_text_is_not_sent(odd) -> None:
+    found, sizes = judged_by(odd, lambda *_: 0, ["a", {"reply": "b"}, None, "c"])
+    assert [score for _, score in found] == [1.0, None, None, 1.0]
+    assert sizes == [2]
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from starlette.exceptions import HTTPException
 
 from ..envs import TextEnv
 from . import messages
-from .desk import Desk
-from .guard import Guard
 from .limits import ServiceLimits
+from .middleware import ServiceMiddleware
 from .openenv import add_openenv
 from .refused import Refused
-from .socket import talk
+from .service import EnvironmentService
 from .tokens import Tokens
+from .websocket import talk
 
 _FAILURES: dict[int | str, dict[str, Any]] = {
     code: {"model": messages.Failed, "description": why}
@@ -61,16 +61,16 @@ def create_app(
         reasons: tell reasons of verdicts, which may quote the known answer.
     """
     limits, tokens = limits or ServiceLimits(), tokens or Tokens()
-    desk = Desk(env, limits, references=references, reasons=reasons)
+    service = EnvironmentService(env, limits, references=references, reasons=reasons)
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(_sweep(desk))
+        sweeping = asyncio.create_task(_sweep(service))
         try:
             yield
         finally:
             sweeping.cancel()
-            await asyncio.to_thread(desk.shut)
+            await asyncio.to_thread(service.shut)
 
     from .. import __version__
 
@@ -81,80 +81,80 @@ def create_app(
         lifespan=life,
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.service = service
     _answer_refusals(app)
-    _add_v1(app, desk)
-    _add_operations(app, desk)
-    add_openenv(app, desk)
+    _add_v1(app, service)
+    _add_operations(app, service)
+    add_openenv(app, service)
 
     @app.websocket("/v1/ws")
     async def socket(websocket: WebSocket) -> None:
-        guard = app.state.guard
-        await talk(websocket, desk, guard.rates)
+        middleware = app.state.middleware
+        await talk(websocket, service, middleware.rates)
 
     routes = frozenset(
         path for route in app.routes if "{" not in (path := getattr(route, "path", "{"))
     )
 
-    def guarded(inner: Any) -> Guard:
-        guard = Guard(
+    def guarded(inner: Any) -> ServiceMiddleware:
+        middleware = ServiceMiddleware(
             inner,
             limits=limits,
             tokens=tokens,
-            metrics=desk.metrics,
+            metrics=service.metrics,
             routes=routes,
-            serves=desk.identity,
-            under_way=desk.under_way,
+            serves=service.identity,
+            under_way=service.under_way,
         )
-        app.state.guard = guard
-        return guard
+        app.state.middleware = middleware
+        return middleware
 
     app.add_middleware(guarded)
     return app
 
 
-def _add_v1(app: FastAPI, desk: Desk) -> None:
+def _add_v1(app: FastAPI, service: EnvironmentService) -> None:
     """The routes that do the work."""
 
     @app.get("/v1/environment", response_model=messages.Described, responses=_FAILURES)
     async def environment() -> Any:
         """What is served, and its limits."""
-        return JSONResponse(desk.describe())
+        return JSONResponse(service.describe())
 
     @app.post("/v1/score", response_model=messages.Verdicts, responses=_FAILURES)
     async def score(asked: messages.Score) -> Any:
         """Judge replies; verdicts come in their order."""
-        return JSONResponse(await desk.score(asked))
+        return JSONResponse(await service.score(asked))
 
     @app.post("/v1/groups", response_model=messages.GroupsTold, responses=_FAILURES)
     async def groups(asked: messages.Groups) -> Any:
         """Add the rewards that depend on the group; each episode was judged by itself before."""
-        return JSONResponse(await desk.groups(asked))
+        return JSONResponse(await service.groups(asked))
 
     @app.get("/v1/tasks/{index}", response_model=messages.TasksTold, responses=_FAILURES)
     async def task(index: Annotated[int, Path(ge=0, lt=2**63)]) -> Any:
         """One task: its prompt and id, never its reference."""
-        return JSONResponse(await desk.tasks(messages.Tasks(tasks=[index])))
+        return JSONResponse(await service.tasks(messages.Tasks(tasks=[index])))
 
     @app.post("/v1/tasks", response_model=messages.TasksTold, responses=_FAILURES)
     async def tasks(asked: messages.Tasks) -> Any:
         """Several tasks."""
-        return JSONResponse(await desk.tasks(asked))
+        return JSONResponse(await service.tasks(asked))
 
     @app.post("/v1/episodes", response_model=messages.Episodes, responses=_FAILURES)
     async def begin(asked: messages.Reset, request: Request) -> Any:
         """Begin episodes."""
-        return JSONResponse(await desk.reset(asked, desk.over_http, _owner(request)))
+        return JSONResponse(await service.reset(asked, service.over_http, _owner(request)))
 
     @app.post("/v1/episodes/step", response_model=messages.Outcomes, responses=_FAILURES)
     async def steps(asked: messages.Steps, request: Request) -> Any:
         """Take a turn in each of several episodes."""
-        return JSONResponse(await desk.step_and_reset(asked, desk.over_http, _owner(request)))
+        return JSONResponse(await service.step_and_reset(asked, service.over_http, _owner(request)))
 
     @app.post("/v1/episodes/close", response_model=messages.Closed, responses=_FAILURES)
     async def close_many(asked: messages.Close, request: Request) -> Any:
         """Forget several episodes."""
-        return JSONResponse(desk.close(asked, desk.over_http, _owner(request)))
+        return JSONResponse(service.close(asked, service.over_http, _owner(request)))
 
     @app.post("/v1/episodes/{episode}/step", response_model=messages.Outcome, responses=_FAILURES)
     async def step(
@@ -162,7 +162,7 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
     ) -> Any:
         """Take a turn in one episode."""
         one = messages.Step(episode=episode, **asked.model_dump())
-        found = await desk.step([one], desk.over_http, _owner(request))
+        found = await service.step([one], service.over_http, _owner(request))
         outcome = found["outcomes"][0]
         return JSONResponse(outcome, status_code=_STATUS.get(_code(outcome), 200))
 
@@ -170,7 +170,7 @@ def _add_v1(app: FastAPI, desk: Desk) -> None:
     async def close(request: Request, episode: Annotated[str, Path(max_length=100)]) -> Any:
         """Forget one episode."""
         asked = messages.Close(episodes=[episode])
-        return JSONResponse(desk.close(asked, desk.over_http, _owner(request)))
+        return JSONResponse(service.close(asked, service.over_http, _owner(request)))
 
 
 _STATUS = {"episode": 404, "busy": 409, "turn": 409, "over": 409}
@@ -180,7 +180,7 @@ def _code(outcome: dict[str, Any]) -> str:
     return str(outcome.get("error", {}).get("code", ""))
 
 
-def _add_operations(app: FastAPI, desk: Desk) -> None:
+def _add_operations(app: FastAPI, service: EnvironmentService) -> None:
     """What those who run the server ask for."""
 
     @app.get("/healthz")
@@ -191,13 +191,13 @@ def _add_operations(app: FastAPI, desk: Desk) -> None:
     @app.get("/readyz", responses={503: {"description": "replies cannot be judged now"}})
     async def ready() -> Response:
         """Whether replies can be judged, sandbox and all; found out every 15 s. Needs no token."""
-        found = await desk.ready()
+        found = await service.ready()
         return JSONResponse({"ready": found}, status_code=200 if found else 503)
 
     @app.get("/metrics")
     async def metrics() -> Response:
         """Counters and gauges, for Prometheus."""
-        return Response(desk.metrics.page(), media_type="text/plain; version=0.0.4")
+        return Response(service.metrics.page(), media_type="text/plain; version=0.0.4")
 
 
 def _answer_refusals(app: FastAPI) -> None:
@@ -205,7 +205,7 @@ def _answer_refusals(app: FastAPI) -> None:
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)  # noqa: S101  # what it is registered for
-        app.state.desk.metrics.refused[error.code] += 1
+        app.state.service.metrics.refused[error.code] += 1
         return JSONResponse(error.to_json(), status_code=error.status, headers=error.headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
@@ -234,8 +234,8 @@ def _owner(request: Request) -> str:
     return f"{request.scope['assay.owner']}/"
 
 
-async def _sweep(desk: Desk, every_s: float = 5.0) -> None:
+async def _sweep(service: EnvironmentService, every_s: float = 5.0) -> None:
     """Forget idle episodes, also where nobody begins new ones."""
     while True:
-        await asyncio.sleep(min(every_s, desk.limits.idle_s))
-        desk.over_http.forget_idle()
+        await asyncio.sleep(min(every_s, service.limits.idle_s))
+        service.over_http.forget_idle()

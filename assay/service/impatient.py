@@ -13,8 +13,8 @@ from websockets.frames import Frame
 from websockets.http11 import Request
 from websockets.protocol import State
 
+from .in_flight import Reservation
 from .refused import Refused
-from .under_way import Share
 
 ENOUGH = 32 * 2**10
 """Bytes of messages that wait; with more a WebSocket is not read."""
@@ -115,7 +115,7 @@ class ImpatientWebSocket(_Impatient, WebSocketsSansIOProtocol):
     at_once: Callable[[str], str | None] | None = None
     """Answers a short message where it is read; ``None`` for one that must wait for something."""
 
-    share: Share | None = None
+    share: Reservation | None = None
     """Of the bytes that all connections hold: of what is incomplete, waits or is being answered."""
 
     refused = ""

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from ..verifiers import Status
 
 if TYPE_CHECKING:
-    from .desk import Desk
+    from .service import EnvironmentService
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -33,7 +33,7 @@ class Metrics(Collector):
         self.refused: Counter[str] = Counter()
         self.verdicts: Counter[Status] = Counter()
         self.sockets = 0
-        self._desk: Desk | None = None
+        self._service: EnvironmentService | None = None
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._seconds = Histogram(
@@ -46,9 +46,9 @@ class Metrics(Collector):
         self._by_route: dict[str, Histogram] = {}
         self.registry.register(self)
 
-    def watch(self, desk: Desk) -> None:
-        """Tell what a desk holds, too."""
-        self._desk = desk
+    def watch(self, service: EnvironmentService) -> None:
+        """Tell what a service holds, too."""
+        self._service = service
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count one answer. ``route`` is one of few: never what a client made up."""
@@ -82,13 +82,13 @@ class Metrics(Collector):
             verdicts.add_metric([status_.value], self.verdicts[status_])
         yield verdicts
         yield GaugeMetricFamily("assay_sockets", "WebSockets that are open.", value=self.sockets)
-        if self._desk is not None:
-            budget = self._desk.budget
+        if self._service is not None:
+            budget = self._service.budget
             for name, what, value in (
                 ("episodes", "Episodes that are held.", budget.episodes),
                 ("held_bytes", "Text of episodes, at 4 bytes a character.", 4 * budget.chars),
-                ("under_way_bytes", "Requests not answered yet.", self._desk.under_way.bytes),
-                ("queue", "Replies that wait, or are worked on.", self._desk.queue.waiting),
+                ("under_way_bytes", "Requests not answered yet.", self._service.under_way.bytes),
+                ("queue", "Replies that wait, or are worked on.", self._service.queue.waiting),
             ):
                 yield GaugeMetricFamily(f"assay_{name}", what, value=value)
 

@@ -20,12 +20,12 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from . import messages
-from .desk import Desk
-from .held import Holder
 from .patience import Patience
 from .rate import Rates
 from .refused import Refused
-from .socket import encoded
+from .service import EnvironmentService
+from .sessions import SessionStore
+from .websocket import encoded
 
 _log = logging.getLogger("assay.service")
 
@@ -68,7 +68,7 @@ class _Message(BaseModel):
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-def add_openenv(app: FastAPI, desk: Desk) -> None:
+def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
     """Add OpenEnv's routes below ``/openenv``."""
 
     @app.get("/openenv/health")
@@ -79,7 +79,7 @@ def add_openenv(app: FastAPI, desk: Desk) -> None:
     @app.get("/openenv/metadata")
     async def metadata() -> JSONResponse:
         """OpenEnv's question what is served."""
-        told = desk.describe()
+        told = service.describe()
         about = f"{told['name']}: {told['max_turns']} turns at most, played as text"
         return JSONResponse(
             {"name": told["name"], "description": about, "version": told["version"]}
@@ -98,17 +98,17 @@ def add_openenv(app: FastAPI, desk: Desk) -> None:
 
     @app.websocket("/openenv/ws")
     async def session(websocket: WebSocket) -> None:
-        await _Session(websocket, desk, app.state.guard.rates).run()
+        await _Session(websocket, service, app.state.middleware.rates).run()
 
 
 class _Session:
     """One client of OpenEnv's: an episode at a time, a message at a time."""
 
-    def __init__(self, websocket: WebSocket, desk: Desk, rates: Rates) -> None:
-        self.websocket, self.desk, self.rates = websocket, desk, rates
+    def __init__(self, websocket: WebSocket, service: EnvironmentService, rates: Rates) -> None:
+        self.websocket, self.service, self.rates = websocket, service, rates
         names = itertools.count(1)
-        self.holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
-        self.patience = Patience(desk.limits.idle_s)
+        self.store = SessionStore(service.budget, lambda: str(next(names)), keep=False)
+        self.patience = Patience(service.limits.idle_s)
         self.episode: str | None = None
         self.task = ""
         self.text = ""
@@ -118,11 +118,11 @@ class _Session:
         """Answer until the client leaves."""
         owner = self.websocket.scope["assay.owner"]
         connection = self.websocket.scope.get("assay.connection")
-        self.desk.metrics.sockets += 1
+        self.service.metrics.sockets += 1
         try:
             await self.websocket.accept()
             if connection is not None:
-                connection.share = self.desk.under_way.share()
+                connection.share = self.service.under_way.share()
             while True:
                 raw = await self.patience.till(self.websocket.receive())
                 if raw["type"] == "websocket.disconnect":
@@ -139,10 +139,10 @@ class _Session:
             pass
         finally:
             if connection is not None:
-                self.desk.metrics.closed(connection.refused)
+                self.service.metrics.closed(connection.refused)
             self.patience.end()
-            self.desk.metrics.sockets -= 1
-            self.holder.end()
+            self.service.metrics.sockets -= 1
+            self.store.end()
             with contextlib.suppress(RuntimeError, WebSocketDisconnect):
                 await self.websocket.close()
 
@@ -173,7 +173,7 @@ class _Session:
             return _error("VALIDATION_ERROR", f"{place}: {first['msg'][:200]}")
         except Refused as refused:
             status = refused.status
-            self.desk.metrics.refused[refused.code] += 1
+            self.service.metrics.refused[refused.code] += 1
             full = status == 503
             return _error("CAPACITY_REACHED" if full else "EXECUTION_ERROR", refused.message)
         except Exception as error:  # the session goes on: its episode is the client's
@@ -181,15 +181,15 @@ class _Session:
             _log.exception("%s raised %s", route, type(error).__name__)
             return _error("EXECUTION_ERROR", "a fault of the server's")
         finally:
-            self.desk.metrics.answered(route, status, time.perf_counter() - started)
+            self.service.metrics.answered(route, status, time.perf_counter() - started)
 
     async def _reset(self, asked: _Reset) -> dict[str, Any]:
         tasks = None if asked.task is None else [asked.task]
-        begun = await self.desk.reset(
-            messages.Reset(tasks=tasks, count=1, seed=asked.seed), self.holder
+        begun = await self.service.reset(
+            messages.Reset(tasks=tasks, count=1, seed=asked.seed), self.store
         )
         if self.episode is not None:
-            self.holder.forget(self.episode)
+            self.store.forget(self.episode)
         first = begun["episodes"][0]
         self.episode, told = first["episode"], first["task"]
         self.task = told["id"]
@@ -207,7 +207,7 @@ class _Session:
         if self.episode is None:
             raise Refused(409, "episode", "step needs an episode: send reset first")
         step = messages.Step(episode=self.episode, reply=action.reply, turn=None, truncated=False)
-        outcome = (await self.desk.step([step], self.holder))["outcomes"][0]
+        outcome = (await self.service.step([step], self.store))["outcomes"][0]
         if "error" in outcome:
             raise Refused(409, outcome["error"]["code"], outcome["error"]["message"])
         self.shown.step_count += 1

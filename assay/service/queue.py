@@ -17,7 +17,7 @@ _Piece = TypeVar("_Piece")
 _Found = TypeVar("_Found")
 
 
-class Queue:
+class WorkQueue:
     """What waits for a thread, or has one.
 
     Args:

@@ -109,7 +109,7 @@ def test_a_step_is_taken_once_however_often_it_is_in_a_message(host) -> None:
         one, two = ask(ws, "step", steps=[step, step])["outcomes"]
         assert one == two
         assert one["verdict"]["score"] == 1.0
-        assert app.state.desk.budget.episodes == 0
+        assert app.state.service.budget.episodes == 0
 
 
 def test_messages_sent_without_waiting_are_answered_in_their_order(host) -> None:
@@ -133,9 +133,11 @@ def test_what_is_answered_at_once_is_counted_and_kept_to_its_rate(host, caplog) 
     with host(TextEnv(Rows(ROWS), Exact()), limits) as (url, app):
         with socket_of(url) as ws:
             told = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
-        assert app.state.guard.rates.wait_s(next(iter(app.state.guard.rates._buckets))) > 0
+        assert (
+            app.state.middleware.rates.wait_s(next(iter(app.state.middleware.rates._buckets))) > 0
+        )
     assert [t["verdicts"][0]["score"] for t in told] == [1.0] + [0.0] * 19
-    assert app.state.desk.metrics.requests["ws:score", 200] == 20
+    assert app.state.service.metrics.requests["ws:score", 200] == 20
     rows = [json.loads(r.getMessage()) for r in caplog.records if r.name.endswith("access")]
     size = sum(len(json.dumps(t, separators=(",", ":"))) for t in told)
     assert [row["bytes"] for row in rows if row["path"] == "/v1/ws"] == [size]

@@ -134,7 +134,9 @@ def test_deep_nesting(client, sums, nested) -> None:
 
 
 def test_nothing_is_held_when_they_have_left(client) -> None:
-    desk = client.app.state.desk
-    assert desk.metrics.sockets == 0
-    assert desk.queue.waiting == 0
-    assert desk.budget.episodes == len(desk.over_http)  # those of the WebSockets went with them
+    service = client.app.state.service
+    assert service.metrics.sockets == 0
+    assert service.queue.waiting == 0
+    assert service.budget.episodes == len(
+        service.over_http
+    )  # those of the WebSockets went with them

@@ -253,7 +253,7 @@ def test_many_messages_in_one_packet_all_have_their_answers(host, served) -> Non
 
 def test_a_message_that_is_sent_again_begins_no_episode_twice(served) -> None:
     app = create_app(served.Guess())
-    budget = app.state.desk.budget
+    budget = app.state.service.budget
     with TestClient(app) as client:
 
         def ask(steps, **reset):
@@ -283,7 +283,7 @@ def test_a_message_that_could_begin_none_may_be_tried_again(served) -> None:
         body = {"steps": [step], "reset": {"tasks": [1]}}
         told = client.post("/v1/episodes/step", json=body).json()
         assert told["not_begun"]["code"] == "episodes"
-        app.state.desk.budget.limits = ServiceLimits(episodes=2)
+        app.state.service.budget.limits = ServiceLimits(episodes=2)
         again = client.post("/v1/episodes/step", json=body).json()
         assert again["outcomes"] == told["outcomes"]
         assert len(again["episodes"]) == 1

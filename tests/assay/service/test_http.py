@@ -11,9 +11,9 @@ from starlette.websockets import WebSocketDisconnect
 
 from assay.envs import Rows, Task, TextEnv
 from assay.service import ServiceLimits, Tokens, check_exposure, create_app
-from assay.service.held import Budget, Holder
 from assay.service.rate import Rates
 from assay.service.refused import Refused
+from assay.service.sessions import SessionBudget, SessionStore
 from assay.verifiers import FunctionVerifier
 
 SECRET = "s3cret-s3cret-s3cret"
@@ -141,7 +141,7 @@ def test_a_websocket_takes_many_messages_at_one_time(game) -> None:
             socket.send_json({"op": "step", "id": i, "steps": [step]})
         ended = [socket.receive_json()["outcomes"][0] for _ in range(10)]
     assert [e["verdict"]["score"] for e in ended] == [1.0] * 10
-    assert game.app.state.desk.budget.episodes == 0
+    assert game.app.state.service.budget.episodes == 0
 
 
 @pytest.mark.parametrize(
@@ -264,22 +264,22 @@ def test_a_bucket_fills_again() -> None:
 
 def test_episodes_are_bounded_and_idle_ones_forgotten(served) -> None:
     now = [0.0]
-    budget = Budget(ServiceLimits(episodes=3, idle_s=10))
-    holder = Holder(budget, iter("abcdefgh").__next__, clock=lambda: now[0])
+    budget = SessionBudget(ServiceLimits(episodes=3, idle_s=10))
+    store = SessionStore(budget, iter("abcdefgh").__next__, clock=lambda: now[0])
     env = served.Guess()
-    holder.add([env.begin(env.task(0)) for _ in range(3)])
+    store.add([env.begin(env.task(0)) for _ in range(3)])
     with pytest.raises(Refused, match="holds 3 of 3"):
-        holder.add([env.begin(env.task(0))])
+        store.add([env.begin(env.task(0))])
     now[0] = 9.0
-    assert holder.get("b") is not None
+    assert store.get("b") is not None
     now[0] = 11.0
-    assert holder.forget_idle() == 2
-    holder.add([env.begin(env.task(0))])
-    assert (budget.episodes, len(holder)) == (2, 2)
-    holder.end()
+    assert store.forget_idle() == 2
+    store.add([env.begin(env.task(0))])
+    assert (budget.episodes, len(store)) == (2, 2)
+    store.end()
     assert (budget.episodes, budget.chars) == (0, 0)
     with pytest.raises(Refused, match="connection has ended"):  # begun before, ready after
-        holder.add([env.begin(env.task(0))])
+        store.add([env.begin(env.task(0))])
     assert budget.episodes == 0
 
 
@@ -313,7 +313,7 @@ def test_a_full_queue_says_when_to_come_back() -> None:
 
         first = threading.Thread(target=ask)
         first.start()
-        while client.app.state.desk.queue.waiting < 4:
+        while client.app.state.service.queue.waiting < 4:
             time.sleep(0.01)
         answer = client.post("/v1/score", json=body)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .refused import Refused
 
 
-class UnderWay:
+class InFlightBytes:
     """What all connections hold together.
 
     Args:
@@ -18,22 +18,22 @@ class UnderWay:
     def __init__(self, most: int) -> None:
         self.most, self.bytes = most, 0
 
-    def share(self) -> Share:
+    def share(self) -> Reservation:
         """What a connection holds: nothing yet."""
-        return Share(self)
+        return Reservation(self)
 
 
-class Share:
+class Reservation:
     """What one connection holds of it; as a context, until the context ends.
 
     Args:
         all_: of whose it is a share.
     """
 
-    def __init__(self, all_: UnderWay) -> None:
+    def __init__(self, all_: InFlightBytes) -> None:
         self._all, self.bytes = all_, 0
 
-    def __enter__(self) -> Share:
+    def __enter__(self) -> Reservation:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -18,21 +18,21 @@ from ..lone_replies import played
 from ..verifiers import Verdict
 from . import messages
 from .at_once import FEW, AtOnce, weight_of
-from .held import Budget, HeldEpisode, Holder, earlier
 from .identity import PROTOCOL, identity
-from .judge import Judge, Taken
+from .in_flight import InFlightBytes
 from .limits import ServiceLimits
 from .metrics import Metrics
-from .queue import Queue
+from .queue import WorkQueue
 from .refused import Refused
-from .told import episodes_of, task_told, verdict_told
-from .under_way import UnderWay
+from .runner import EpisodeRunner, PendingStep
+from .serialize import parse_episodes, serialize_task, serialize_verdict
+from .sessions import Session, SessionBudget, SessionStore, earlier
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
 
 
-class Desk:
+class EnvironmentService:
     """Answers requests for one environment, whichever way they came.
 
     Args:
@@ -55,15 +55,15 @@ class Desk:
         self.env, self.limits, self.played = env, limits, played(env)
         self.references, self.reasons = references, reasons
         self.identity = identity(env)
-        self.budget = Budget(limits)
-        self.under_way = UnderWay(limits.under_way_mib * 2**20)
+        self.budget = SessionBudget(limits)
+        self.under_way = InFlightBytes(limits.under_way_mib * 2**20)
         self.metrics = metrics or Metrics()
-        self.over_http = Holder(self.budget, lambda: secrets.token_urlsafe(16))
-        self.queue = Queue(limits)
+        self.over_http = SessionStore(self.budget, lambda: secrets.token_urlsafe(16))
+        self.queue = WorkQueue(limits)
         self._probe_pool = ThreadPoolExecutor(1, thread_name_prefix="assay-ready")
-        self._judge = Judge(env, limits.episode_chars, self._verdict)
-        self._turns = self.queue.batches(self._judge.take)
-        self._scores = self.queue.batches(self._judge.score)
+        self._runner = EpisodeRunner(env, limits.episode_chars, self._verdict)
+        self._turns = self.queue.batches(self._runner.take)
+        self._scores = self.queue.batches(self._runner.score)
         self.at_once = AtOnce(env)
         self._ready: tuple[float, bool] | None = None
         self.metrics.watch(self)
@@ -73,7 +73,7 @@ class Desk:
         self._allow("tasks", len(asked.tasks))
 
         def find() -> list[dict[str, Any]]:
-            return [task_told(t, index) for t, index in self._find(asked.tasks)]
+            return [serialize_task(t, index) for t, index in self._find(asked.tasks)]
 
         return {"tasks": await self._found(len(asked.tasks), find)}
 
@@ -108,13 +108,15 @@ class Desk:
                 len(keys), lambda: [task.reference for task, _ in self._find(keys)]
             )
         if self.at_once.scores(asked):
-            verdicts = self._judge.score([(asked.replies, golds)])[0]
+            verdicts = self._runner.score([(asked.replies, golds)])[0]
         else:
             self.queue.room_for(len(golds))
             verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
         return {"verdicts": [self._verdict(v) for v in verdicts]}
 
-    async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
+    async def reset(
+        self, asked: messages.Reset, store: SessionStore, owner: str = ""
+    ) -> dict[str, Any]:
         """Begin episodes."""
         weight = weight_of(asked)
         self._allow("episodes", weight)
@@ -125,8 +127,10 @@ class Desk:
             return found, [self.env.begin(t) for t, _ in found for _ in range(asked.group_size)]
 
         found, states = await self._found(weight, begin)
-        held = holder.add(states, owner)
-        told = [task_told(s.task, found[i // asked.group_size][1]) for i, s in enumerate(states)]
+        held = store.add(states, owner)
+        told = [
+            serialize_task(s.task, found[i // asked.group_size][1]) for i, s in enumerate(states)
+        ]
         return {
             "episodes": [
                 {"episode": e.id.removeprefix(owner), "task": t}
@@ -135,28 +139,28 @@ class Desk:
         }
 
     async def step_and_reset(
-        self, asked: messages.Steps, holder: Holder, owner: str = ""
+        self, asked: messages.Steps, store: SessionStore, owner: str = ""
     ) -> dict[str, Any]:
         """Take steps, then begin episodes where that is asked for; no refusal costs an outcome.
 
         Over HTTP, where steps say their turns, a message may be sent again, and begins none twice.
         """
-        told = await self.step(asked.steps, holder, owner)
+        told = await self.step(asked.steps, store, owner)
         if asked.reset is None:
             return told
         reset = asked.reset
-        return told | await holder.once(asked, owner, lambda: self._next(reset, holder, owner))
+        return told | await store.once(asked, owner, lambda: self._next(reset, store, owner))
 
-    async def _next(self, asked: messages.Reset, holder: Holder, owner: str) -> dict[str, Any]:
+    async def _next(self, asked: messages.Reset, store: SessionStore, owner: str) -> dict[str, Any]:
         """Episodes that have begun, or why there are none."""
         try:
-            return await self.reset(asked, holder, owner)
+            return await self.reset(asked, store, owner)
         except Refused as refused:
             self.metrics.refused[refused.code] += 1
             return {"not_begun": refused.to_json()["error"]}
 
     async def step(
-        self, asked: Sequence[messages.Step], holder: Holder, owner: str = ""
+        self, asked: Sequence[messages.Step], store: SessionStore, owner: str = ""
     ) -> dict[str, Any]:
         """Take a turn in each episode; a step that cannot be taken has an error of its own."""
         self._allow("steps", len(asked))
@@ -166,11 +170,11 @@ class Desk:
         at_once = self.at_once.takes(asked)
         told: list[dict[str, Any]] = []
         found: list[dict[str, Any]] = []
-        taken: list[Taken] = []
+        taken: list[PendingStep] = []
         places: list[int] = []
-        again: list[tuple[int, HeldEpisode]] = []
+        again: list[tuple[int, Session]] = []
         for place, step in enumerate(asked):
-            episode = holder.get(step.episode, owner)
+            episode = store.get(step.episode, owner)
             if episode is not None and episode.is_taking(step):
                 again.append((place, episode))
                 told.append({})
@@ -182,13 +186,13 @@ class Desk:
             told.append(answered or {})
             if answered is None and episode is not None:
                 episode.begin(step.reply)
-                taken.append(Taken(episode, step.reply, step.truncated))
+                taken.append(PendingStep(episode, step.reply, step.truncated))
                 places.append(place)
         if taken and at_once:
             try:
-                found = self._judge.take([taken])[0]
+                found = self._runner.take([taken])[0]
             finally:
-                _settle(taken, holder)
+                _settle(taken, store)
         elif taken:
             try:
                 self.queue.room_for(len(taken))
@@ -197,7 +201,7 @@ class Desk:
                     one.episode.end()
                 raise
             turns = self._turns.put(taken)
-            turns.add_done_callback(lambda _: _settle(taken, holder))
+            turns.add_done_callback(lambda _: _settle(taken, store))
             found = await self.queue.do(len(taken), turns)
         for place, outcome in zip(places, found, strict=True):
             told[place] = outcome
@@ -218,19 +222,21 @@ class Desk:
         def judge() -> list[list[Verdict]]:
             tasks = self._find([group.task for group in asked.groups])
             return [
-                [e.verdict for e in rubric.judged(task, episodes_of(task, group))]
+                [e.verdict for e in rubric.judged(task, parse_episodes(task, group))]
                 for (task, _), group in zip(tasks, asked.groups, strict=True)
             ]
 
         found = await self._found(max(weight, FEW + 1), judge)
         return {
-            "groups": [[verdict_told(v, reasons=self.reasons) for v in group] for group in found]
+            "groups": [
+                [serialize_verdict(v, reasons=self.reasons) for v in group] for group in found
+            ]
         }
 
-    def close(self, asked: messages.Close, holder: Holder, owner: str = "") -> dict[str, Any]:
+    def close(self, asked: messages.Close, store: SessionStore, owner: str = "") -> dict[str, Any]:
         """Forget episodes."""
         self._allow("episodes", len(asked.episodes))
-        return {"closed": sum(holder.forget(id_, owner) for id_ in asked.episodes)}
+        return {"closed": sum(store.forget(id_, owner) for id_ in asked.episodes)}
 
     def describe(self) -> dict[str, Any]:
         """What is served, and its limits."""
@@ -261,7 +267,7 @@ class Desk:
             self._ready = (now, False)  # one probe at a time
             try:
                 loop = asyncio.get_running_loop()
-                probe = loop.run_in_executor(self._probe_pool, self._judge.is_able)
+                probe = loop.run_in_executor(self._probe_pool, self._runner.is_able)
                 found = await asyncio.wait_for(probe, within_s)
             except Exception as error:
                 _log.warning("the probe failed: %s", type(error).__name__)
@@ -285,7 +291,7 @@ class Desk:
             return call()
         return await self.queue.call(weight, call)
 
-    async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
+    async def _once_taken(self, episode: Session, step: messages.Step) -> dict[str, Any]:
         """The outcome of a step that was sent again while it was being taken."""
         try:
             if episode.busy:
@@ -303,7 +309,7 @@ class Desk:
 
     def _verdict(self, verdict: Verdict) -> dict[str, Any]:
         self.metrics.verdicts[verdict.status] += 1
-        return verdict_told(verdict, reasons=self.reasons)
+        return serialize_verdict(verdict, reasons=self.reasons)
 
     def _find(self, keys: Sequence[int | str]) -> list[tuple[Task, int | None]]:
         """Tasks by number or id.
@@ -350,8 +356,8 @@ class Desk:
             )
 
 
-def _settle(taken: list[Taken], holder: Holder) -> None:
+def _settle(taken: list[PendingStep], store: SessionStore) -> None:
     """The steps were taken, or could not be: the episodes are free again."""
     for step in taken:
-        holder.grew(step.episode)
+        store.grew(step.episode)
         step.episode.end()

@@ -12,12 +12,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .identity import HEADER
+from .in_flight import InFlightBytes, Reservation
 from .limits import ServiceLimits
 from .metrics import Metrics
 from .rate import Rates
 from .refused import Refused
 from .tokens import Tokens
-from .under_way import Share, UnderWay
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,7 +30,7 @@ _access = logging.getLogger("assay.service.access")
 _log = logging.getLogger("assay.service")
 
 
-class Guard:
+class ServiceMiddleware:
     """Refuses what must not reach a route, before a byte of the body is read into an object.
 
     A request is let in that has a known token (where there are any), comes from no foreign web
@@ -57,7 +57,7 @@ class Guard:
         tokens: Tokens,
         metrics: Metrics,
         routes: frozenset[str],
-        under_way: UnderWay,
+        under_way: InFlightBytes,
         serves: str = "",
     ) -> None:
         self.app, self.limits, self.tokens, self.metrics = app, limits, tokens, metrics
@@ -156,7 +156,7 @@ class Guard:
             raise Refused(403, "origin", "requests of other web pages are not answered")
 
     async def _whole_body(
-        self, headers: dict[bytes, bytes], receive: Receive, share: Share
+        self, headers: dict[bytes, bytes], receive: Receive, share: Reservation
     ) -> Receive:
         """The body, once it is all there, as a route receives it."""
         limit = self.limits.body_bytes

@@ -17,37 +17,37 @@ from pydantic import ValidationError
 from starlette.types import Message
 
 from . import messages
-from .desk import Desk
-from .held import Holder
 from .patience import Patience
 from .rate import Rates
 from .refused import Refused
+from .service import EnvironmentService
+from .sessions import SessionStore
 
 _log = logging.getLogger("assay.service")
 encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
-async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
+async def talk(websocket: WebSocket, service: EnvironmentService, rates: Rates) -> None:
     """Answer messages until the client leaves; its episodes go with it.
 
     A client that asks too often, or has as many messages under way as it may, is not read from
     until that has changed: it waits, and no message of its is lost.
     """
-    names, patience = itertools.count(1), Patience(desk.limits.idle_s)
-    holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
+    names, patience = itertools.count(1), Patience(service.limits.idle_s)
+    store = SessionStore(service.budget, lambda: str(next(names)), keep=False)
     owner = websocket.scope["assay.owner"]
-    room = asyncio.Semaphore(desk.limits.in_flight)
+    room = asyncio.Semaphore(service.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()
 
     def at_once(text: str) -> str | None:
         if answering:  # it may be for an episode of which a step is being taken
             return None
         started, asked = time.perf_counter(), _read(text)
-        if isinstance(asked, Refused) or not desk.at_once.answers(asked) or rates.wait_s(owner):
+        if isinstance(asked, Refused) or not service.at_once.answers(asked) or rates.wait_s(owner):
             return None
         patience.heard()
-        holder.forget_idle()
-        answer = _finished(_answer(desk, holder, asked, started))
+        store.forget_idle()
+        answer = _finished(_answer(service, store, asked, started))
         websocket.scope["assay.told"] += len(answer)
         return answer
 
@@ -58,17 +58,17 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
             connection.answered(size)
 
     connection = websocket.scope.get("assay.connection")  # of our own server, not of others
-    desk.metrics.sockets += 1
+    service.metrics.sockets += 1
     try:
         await websocket.accept()
         if connection is not None:
-            connection.at_once, connection.share = at_once, desk.under_way.share()
+            connection.at_once, connection.share = at_once, service.under_way.share()
         while True:
-            message = await _next(websocket, patience, holder)
+            message = await _next(websocket, patience, store)
             while wait := rates.wait_s(owner):
                 await asyncio.sleep(wait)
             await room.acquire()
-            task = asyncio.create_task(_tell(websocket, desk, holder, message))
+            task = asyncio.create_task(_tell(websocket, service, store, message))
             answering.add(task)
             task.add_done_callback(partial(over, message.get("assay.bytes", 0)))
     except (WebSocketDisconnect, TimeoutError):
@@ -76,17 +76,17 @@ async def talk(websocket: WebSocket, desk: Desk, rates: Rates) -> None:
     finally:
         if connection is not None:
             connection.at_once = None
-            desk.metrics.closed(connection.refused)
+            service.metrics.closed(connection.refused)
         patience.end()
-        desk.metrics.sockets -= 1
+        service.metrics.sockets -= 1
         for task in answering:
             task.cancel()  # what has begun ends in its thread; nobody is told
-        holder.end()
+        store.end()
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):
             await websocket.close()
 
 
-async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> Message:
+async def _next(websocket: WebSocket, patience: Patience, store: SessionStore) -> Message:
     """The next message; a socket on which nothing comes for too long is closed.
 
     Raises:
@@ -96,7 +96,7 @@ async def _next(websocket: WebSocket, patience: Patience, holder: Holder) -> Mes
     message = await patience.till(websocket.receive())
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
-    holder.forget_idle()
+    store.forget_idle()
     return message
 
 
@@ -112,11 +112,15 @@ def _read(text: str | bytes) -> messages.SocketMessage | Refused:
         return Refused(422, "invalid", where)
 
 
-async def _tell(websocket: WebSocket, desk: Desk, holder: Holder, message: Message) -> None:
+async def _tell(
+    websocket: WebSocket, service: EnvironmentService, store: SessionStore, message: Message
+) -> None:
     """Answer one message; a client that has left is not told."""
     started = time.perf_counter()
     text: str | None = message.get("text")
-    answer = await _answer(desk, holder, _read(message["bytes"] if text is None else text), started)
+    answer = await _answer(
+        service, store, _read(message["bytes"] if text is None else text), started
+    )
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(answer)
 
@@ -132,7 +136,10 @@ def _finished(answer: Coroutine[Any, Any, str]) -> str:
 
 
 async def _answer(
-    desk: Desk, holder: Holder, asked: messages.SocketMessage | Refused, started: float
+    service: EnvironmentService,
+    store: SessionStore,
+    asked: messages.SocketMessage | Refused,
+    started: float,
 ) -> str:
     """The answer to one message."""
     route, status = "ws:invalid", 200
@@ -141,28 +148,30 @@ async def _answer(
         if isinstance(asked, Refused):
             raise asked
         id_, route = asked.id, f"ws:{asked.op}"
-        answer = encoded({"id": id_, **await _done(asked, desk, holder)})
+        answer = encoded({"id": id_, **await _done(asked, service, store)})
     except Refused as refused:
         status = refused.status
-        desk.metrics.refused[refused.code] += 1
+        service.metrics.refused[refused.code] += 1
         answer = encoded({"id": id_, **refused.to_json()})
     except Exception as error:  # else the client would wait for its answer for ever
         _log.exception("%s raised %s", route, type(error).__name__)
         status = 500
         answer = encoded({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})
-    desk.metrics.answered(route, status, time.perf_counter() - started)
+    service.metrics.answered(route, status, time.perf_counter() - started)
     return answer
 
 
-async def _done(asked: messages.SocketMessage, desk: Desk, holder: Holder) -> dict[str, Any]:
+async def _done(
+    asked: messages.SocketMessage, service: EnvironmentService, store: SessionStore
+) -> dict[str, Any]:
     if isinstance(asked, messages.SocketScore):
-        return await desk.score(asked)
+        return await service.score(asked)
     if isinstance(asked, messages.SocketReset):
-        return await desk.reset(asked, holder)
+        return await service.reset(asked, store)
     if isinstance(asked, messages.SocketSteps):
-        return await desk.step_and_reset(asked, holder)
+        return await service.step_and_reset(asked, store)
     if isinstance(asked, messages.SocketTasks):
-        return await desk.tasks(asked)
+        return await service.tasks(asked)
     if isinstance(asked, messages.SocketGroups):
-        return await desk.groups(asked)
-    return desk.close(asked, holder)
+        return await service.groups(asked)
+    return service.close(asked, store)

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 from ..envs import Completion, State, TextEnv
 from ..lone_replies import played
 from ..verifiers import Status, Verdict
-from .held import HeldEpisode
-from .told import finite, messages_told
+from .serialize import finite, serialize_messages
+from .sessions import Session
 
 _log = logging.getLogger("assay.service")
 
 
-class Taken(NamedTuple):
+class PendingStep(NamedTuple):
     """A step that is being taken."""
 
-    episode: HeldEpisode
+    episode: Session
     reply: str
     truncated: bool
 
@@ -29,7 +29,7 @@ class Taken(NamedTuple):
         return self.episode.state
 
 
-class Judge:
+class EpisodeRunner:
     """Takes steps and judges replies, those of several requests in one batch.
 
     Args:
@@ -43,7 +43,7 @@ class Judge:
     ) -> None:
         self.env, self.episode_chars, self._told = env, episode_chars, told
 
-    def take(self, requests: list[list[Taken]]) -> list[list[dict[str, Any]]]:
+    def take(self, requests: list[list[PendingStep]]) -> list[list[dict[str, Any]]]:
         """Take the steps of several requests, and judge all that is over in one batch."""
         faults: dict[int, Verdict] = {}
         for taken in requests:
@@ -93,7 +93,7 @@ class Judge:
             env.advance([state], [Completion(said)])
         return state.verdict is None or state.verdict.score is not None
 
-    def _advance(self, taken: list[Taken], faults: dict[int, Verdict]) -> None:
+    def _advance(self, taken: list[PendingStep], faults: dict[int, Verdict]) -> None:
         """The environment's answer to the steps of one request.
 
         Where it raises, these episodes end without a score: those of nobody else do.
@@ -130,7 +130,7 @@ class Judge:
             why = f"the environment raised {type(error).__name__}"
             return [Verdict.fault(Status.VERIFIER_ERROR, why)]
 
-    def _outcome(self, step: Taken, verdict: Verdict | None) -> dict[str, Any]:
+    def _outcome(self, step: PendingStep, verdict: Verdict | None) -> dict[str, Any]:
         """What is told of a step."""
         episode, state = step.episode, step.state
         after = [i for i, m in enumerate(state.turns) if m["role"] == "assistant"]
@@ -138,7 +138,7 @@ class Judge:
         outcome = {
             "episode": episode.id,
             "turn": episode.turn + 1,
-            "messages": messages_told(new),
+            "messages": serialize_messages(new),
             "reward": finite(state.step_rewards[-1]) if state.step_rewards else None,
             "done": state.ended == "done",
             "truncated": state.ended == "truncated",

@@ -11,17 +11,17 @@ from ..verifiers import Verdict
 from .messages import GroupGiven
 
 
-def messages_told(messages: list[Message] | tuple[Message, ...]) -> list[dict[str, str]]:
+def serialize_messages(messages: list[Message] | tuple[Message, ...]) -> list[dict[str, str]]:
     """Chat messages as plain dicts."""
     return [{**m} for m in messages]
 
 
-def task_told(task: Task, index: int | None) -> dict[str, Any]:
+def serialize_task(task: Task, index: int | None) -> dict[str, Any]:
     """A task's prompt, id and metadata, which policies may see; no reference, no solution."""
     return {
         "id": task.id,
         "index": index,
-        "messages": messages_told(task.messages),
+        "messages": serialize_messages(task.messages),
         "metadata": _plain(task.metadata) if task.metadata else {},
     }
 
@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def verdict_told(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
+def serialize_verdict(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
     """A verdict. Reasons may quote the known answer, so they are told only where that is wanted."""
     return {
         "status": verdict.status.value,
@@ -53,7 +53,7 @@ def finite(reward: float | None) -> float | None:
     return None if reward is None or not math.isfinite(reward) else float(reward)
 
 
-def episodes_of(task: Task, group: GroupGiven) -> list[Episode]:
+def parse_episodes(task: Task, group: GroupGiven) -> list[Episode]:
     """The episodes that a client gave, as the group's rewards see them."""
     return [
         Episode(

@@ -15,13 +15,13 @@ from .messages import Step, Steps
 from .refused import Refused
 
 
-class Budget:
+class SessionBudget:
     """What all holders of one server hold together."""
 
     def __init__(self, limits: ServiceLimits) -> None:
         self.limits = limits
         self.episodes = self.chars = 0
-        self.keepers: list[Holder] = []
+        self.keepers: list[SessionStore] = []
 
     def room_for(self, episodes: int, chars: int = 0) -> None:
         """Make room, of episodes that are over, or refuse what there is no room for.
@@ -53,7 +53,7 @@ class Budget:
         return many or 4 * (self.chars + chars) > self.limits.held_mib * 2**20
 
 
-class HeldEpisode:
+class Session:
     """An episode, and what its last step came to: so a step may be sent twice.
 
     Attributes:
@@ -125,7 +125,7 @@ class HeldEpisode:
             self.state = None
 
 
-def earlier(episode: HeldEpisode | None, step: Step) -> dict[str, Any] | None:
+def earlier(episode: Session | None, step: Step) -> dict[str, Any] | None:
     """The answer to a step that was taken before, or ``None`` for a new one.
 
     Raises:
@@ -156,7 +156,7 @@ def digest(reply: str) -> bytes:
     return hashlib.sha256(reply.encode("utf-8", "surrogatepass")).digest()
 
 
-class Holder:
+class SessionStore:
     """The episodes of one WebSocket, or those of HTTP.
 
     Args:
@@ -168,14 +168,14 @@ class Holder:
 
     def __init__(
         self,
-        budget: Budget,
+        budget: SessionBudget,
         name: Callable[[], str],
         *,
         keep: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._budget, self._name, self.keep, self._clock = budget, name, keep, clock
-        self._held: OrderedDict[str, HeldEpisode] = OrderedDict()
+        self._held: OrderedDict[str, Session] = OrderedDict()
         self._over: OrderedDict[str, None] = OrderedDict()
         self._ended = False
         if keep:
@@ -184,10 +184,10 @@ class Holder:
     def __len__(self) -> int:
         return len(self._held)
 
-    def __iter__(self) -> Iterator[HeldEpisode]:
+    def __iter__(self) -> Iterator[Session]:
         return iter(self._held.values())
 
-    def add(self, states: list[State], owner: str = "") -> list[HeldEpisode]:
+    def add(self, states: list[State], owner: str = "") -> list[Session]:
         """Hold episodes that have begun.
 
         Raises:
@@ -195,7 +195,7 @@ class Holder:
         """
         if self._ended:  # what was begun for somebody who left meanwhile
             raise Refused(410, "gone", "the connection has ended, and its episodes with it")
-        new = [HeldEpisode(owner + self._name(), state) for state in states]
+        new = [Session(owner + self._name(), state) for state in states]
         chars = sum(e.chars for e in new)
         self.forget_idle()
         self._budget.room_for(len(new), chars)
@@ -207,7 +207,7 @@ class Holder:
         self._budget.chars += chars
         return new
 
-    def get(self, id_: str, owner: str = "") -> HeldEpisode | None:
+    def get(self, id_: str, owner: str = "") -> Session | None:
         """An episode of this owner, now the last to be forgotten."""
         episode = self._held.get(owner + id_)
         if episode is not None:
@@ -234,7 +234,7 @@ class Holder:
             begun.add_done_callback(lambda _: self._note(episode, begun))
         return await asyncio.shield(episode.next[1])
 
-    def _note(self, episode: HeldEpisode, begun: asyncio.Future[dict[str, Any]]) -> None:
+    def _note(self, episode: Session, begun: asyncio.Future[dict[str, Any]]) -> None:
         """Episodes were begun; where there are none, the message may be tried again."""
         failed = begun.cancelled() or begun.exception() is not None
         told = [] if failed else begun.result().get("episodes", [])
@@ -245,7 +245,7 @@ class Holder:
         episode.next_chars = sum(len(m["content"]) for e in told for m in e["task"]["messages"])
         self.grew(episode)
 
-    def grew(self, episode: HeldEpisode) -> None:
+    def grew(self, episode: Session) -> None:
         """Count an episode's text anew, when a step was taken; it may be over."""
         if episode.id not in self._held:  # forgotten meanwhile
             return

@@ -41,7 +41,7 @@ def serve_command(
     limit: Annotated[
         list[str] | None,
         typer.Option(
-            "--limit", help="A limit, such as batch=256, rate=50, episodes=1000; see docs/service."
+            "--limit", help="A limit, such as batch=256 or episodes=1000; see docs/service."
         ),
     ] = None,
     allow_references: Annotated[

@@ -1,4 +1,4 @@
-"""Bytes that clients have sent and were not answered: bounded over all connections together."""
+"""Bytes of requests that were not answered yet: one bound over all connections."""
 
 from __future__ import annotations
 
@@ -6,53 +6,49 @@ from .refused import Refused
 
 
 class InFlightBytes:
-    """What all connections hold together.
+    """Bytes that all connections hold together.
 
     Args:
-        most: bytes. A body, or message, larger than that is let in where it is the only one.
+        most: bytes. A body, or message, larger than that is let in if it is the only one.
 
     Attributes:
-        bytes: held now.
+        held: bytes now.
     """
 
     def __init__(self, most: int) -> None:
-        self.most, self.bytes = most, 0
-
-    def share(self) -> Reservation:
-        """What a connection holds: nothing yet."""
-        return Reservation(self)
+        self.most, self.held = most, 0
 
 
 class Reservation:
-    """What one connection holds of it; as a context, until the context ends.
+    """Bytes that one connection holds; as a context, until the context ends.
 
     Args:
-        all_: of whose it is a share.
+        total: what it is a part of.
     """
 
-    def __init__(self, all_: InFlightBytes) -> None:
-        self._all, self.bytes = all_, 0
+    def __init__(self, total: InFlightBytes) -> None:
+        self._total, self.held = total, 0
 
     def __enter__(self) -> Reservation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.hold(0)
+        self.resize(0)
 
-    def hold(self, size: int) -> None:
+    def resize(self, size: int) -> None:
         """Hold so many bytes from now on.
 
         Raises:
-            Refused: that is more than before, and more than there is room for: 503.
+            Refused: 503: that is more than before, and more than there is room for.
         """
-        others = self._all.bytes - self.bytes
-        if size > self.bytes and others and others + size > self._all.most:
+        others = self._total.held - self.held
+        if size > self.held and others and others + size > self._total.most:
             raise Refused(
                 503,
                 "bytes",
-                f"{others} bytes of requests are under way, and {self._all.most} may be: come "
+                f"{others} bytes of requests are under way, and {self._total.most} may be: come "
                 "back later, or send less in one request",
                 retry_s=1,
             )
-        self._all.bytes = others + size
-        self.bytes = size
+        self._total.held = others + size
+        self.held = size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, fields
 
 
@@ -25,14 +26,12 @@ class ServiceLimits:
         queue: replies that wait to be judged or answered; more are told 503.
         threads: for environments and verifiers.
         request_s: a request that takes longer is told 504.
-        read_s: for a request's headers, for its body or a WebSocket message to be complete, and for
-            a client to read its answer.
-        rate: requests and WebSocket messages a second of one token (of one address where there
-            are no tokens); 0 for no limit.
-        burst: how many may come at once before ``rate`` counts.
+        read_s: for a request's headers and for its body to be complete, and for a client to read.
+        rate: has no effect any more, as ``burst``: a reverse proxy limits rates.
+        burst: see ``rate``.
 
     Raises:
-        ValueError: a limit is not above 0; ``rate`` may be 0.
+        ValueError: a limit is not above 0.
     """
 
     body_bytes: int = 8 * 2**20
@@ -50,11 +49,19 @@ class ServiceLimits:
     threads: int = 4
     request_s: float = 300.0
     read_s: float = 30.0
-    rate: float = 1000.0
-    burst: int = 2000
+    rate: float = 0.0
+    burst: int = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value <= 0 and not (field.name == "rate" and value == 0):
+            if field.name in ("rate", "burst"):
+                if value:
+                    warnings.warn(
+                        f"{field.name}={value} has no effect, and will be gone in the next "
+                        "version: limit rates in a reverse proxy (nginx: limit_req)",
+                        DeprecationWarning,
+                        stacklevel=3,
+                    )
+            elif value <= 0:
                 raise ValueError(f"{field.name} must be above 0, got {value!r}")

@@ -7,25 +7,20 @@ at a time: ``reset`` (with ``seed``, or ``task``), ``step`` with ``{"reply": ...
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import itertools
 import logging
 import secrets
 import time
 from typing import Any
 
-from fastapi import FastAPI, WebSocket, WebSocketDisconnect
+from fastapi import FastAPI, WebSocket
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from . import messages
-from .patience import Patience
-from .rate import Rates
 from .refused import Refused
 from .service import EnvironmentService
 from .sessions import SessionStore
-from .websocket import encoded
+from .websocket import encode, faults, opened, receive
 
 _log = logging.getLogger("assay.service")
 
@@ -98,55 +93,28 @@ def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
 
     @app.websocket("/openenv/ws")
     async def session(websocket: WebSocket) -> None:
-        await _Session(websocket, service, app.state.middleware.rates).run()
+        async with opened(websocket, service) as store:
+            client = _Client(service, store)
+            while True:
+                text, held = await receive(websocket, service)
+                with held:
+                    answer = await client.answer(text)
+                    if answer is None:
+                        return
+                    await websocket.send_text(encode(answer))
 
 
-class _Session:
+class _Client:
     """One client of OpenEnv's: an episode at a time, a message at a time."""
 
-    def __init__(self, websocket: WebSocket, service: EnvironmentService, rates: Rates) -> None:
-        self.websocket, self.service, self.rates = websocket, service, rates
-        names = itertools.count(1)
-        self.store = SessionStore(service.budget, lambda: str(next(names)), keep=False)
-        self.patience = Patience(service.limits.idle_s)
+    def __init__(self, service: EnvironmentService, store: SessionStore) -> None:
+        self.service, self.store = service, store
         self.episode: str | None = None
         self.task = ""
         self.text = ""
         self.shown = _State()
 
-    async def run(self) -> None:
-        """Answer until the client leaves."""
-        owner = self.websocket.scope["assay.owner"]
-        connection = self.websocket.scope.get("assay.connection")
-        self.service.metrics.sockets += 1
-        try:
-            await self.websocket.accept()
-            if connection is not None:
-                connection.share = self.service.under_way.share()
-            while True:
-                raw = await self.patience.till(self.websocket.receive())
-                if raw["type"] == "websocket.disconnect":
-                    return
-                while wait := self.rates.wait_s(owner):
-                    await asyncio.sleep(wait)
-                answer = await self._answer(raw.get("text") or raw.get("bytes") or "")
-                if answer is None:
-                    return
-                await self.websocket.send_text(encoded(answer))
-                if connection is not None:
-                    connection.answered(raw["assay.bytes"])
-        except (WebSocketDisconnect, TimeoutError):
-            pass
-        finally:
-            if connection is not None:
-                self.service.metrics.closed(connection.refused)
-            self.patience.end()
-            self.service.metrics.sockets -= 1
-            self.store.end()
-            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-                await self.websocket.close()
-
-    async def _answer(self, text: str | bytes) -> dict[str, Any] | None:
+    async def answer(self, text: str | bytes) -> dict[str, Any] | None:
         """The answer to a message; ``None`` where the client takes its leave."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
@@ -165,17 +133,14 @@ class _Session:
             return {"type": "observation", "data": told}
         except ValidationError as error:
             status = 422
-            kinds = {e["type"] for e in error.errors(include_url=False, include_input=False)}
-            if "json_invalid" in kinds:
+            if any(e["type"] == "json_invalid" for e in error.errors(include_url=False)):
                 return _error("INVALID_JSON", "the message is not JSON")
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(str(part)[:50] for part in first["loc"])
-            return _error("VALIDATION_ERROR", f"{place}: {first['msg'][:200]}")
+            return _error("VALIDATION_ERROR", faults(error.errors(include_url=False), 1))
         except Refused as refused:
             status = refused.status
-            self.service.metrics.refused[refused.code] += 1
-            full = status == 503
-            return _error("CAPACITY_REACHED" if full else "EXECUTION_ERROR", refused.message)
+            self.service.metrics.refused(refused)
+            code = "CAPACITY_REACHED" if status == 503 else "EXECUTION_ERROR"
+            return _error(code, refused.message)
         except Exception as error:  # the session goes on: its episode is the client's
             status = 500
             _log.exception("%s raised %s", route, type(error).__name__)

@@ -1,4 +1,4 @@
-"""The environment at work, in threads: where it raises, only what it raised for has no score."""
+"""Run an environment in threads: if it raises, only what it raised for has no score."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..envs import Completion, State, TextEnv
-from ..lone_replies import played
-from ..verifiers import Status, Verdict
+from ..lone_replies import OWN, played
+from ..verifiers import Rubric, Status, Verdict, Verifier
 from .serialize import finite, serialize_messages
 from .sessions import Session
 
@@ -18,15 +18,15 @@ _log = logging.getLogger("assay.service")
 class PendingStep(NamedTuple):
     """A step that is being taken."""
 
-    episode: Session
+    session: Session
     reply: str
     truncated: bool
 
     @property
     def state(self) -> State:
-        """Its episode, which is not over: one that is takes no step."""
-        assert self.episode.state is not None  # noqa: S101  # for the type
-        return self.episode.state
+        """The episode, which is not over: one that is takes no step."""
+        assert self.session.state is not None  # noqa: S101  # for the type
+        return self.session.state
 
 
 class EpisodeRunner:
@@ -35,13 +35,20 @@ class EpisodeRunner:
     Args:
         env: takes them, and judges; from several threads.
         episode_chars: a longer conversation is cut off.
-        told: a verdict as it is told.
+        serialize: makes JSON of a verdict.
     """
 
     def __init__(
-        self, env: TextEnv, episode_chars: int, told: Callable[[Verdict], dict[str, Any]]
+        self, env: TextEnv, episode_chars: int, serialize: Callable[[Verdict], dict[str, Any]]
     ) -> None:
-        self.env, self.episode_chars, self._told = env, episode_chars, told
+        self.env, self.episode_chars, self._serialize = env, episode_chars, serialize
+        names = (*OWN, "_respond", "_take")
+        own = any(getattr(type(env), name) is not getattr(TextEnv, name) for name in names)
+        self._quick = not own and _is_quick(env.rubric)
+
+    def is_quick(self, replies: Sequence[str]) -> bool:
+        """Return whether these replies are judged sooner than a thread begins."""
+        return self._quick and len(replies) <= 64 and sum(map(len, replies)) <= 4096
 
     def take(self, requests: list[list[PendingStep]]) -> list[list[dict[str, Any]]]:
         """Take the steps of several requests, and judge all that is over in one batch."""
@@ -49,14 +56,14 @@ class EpisodeRunner:
         for taken in requests:
             self._advance(taken, faults)
         everything = [step for taken in requests for step in taken]
-        over = [s for s in everything if s.state.ended and id(s.episode) not in faults]
+        over = [s for s in everything if s.state.ended and id(s.session) not in faults]
         verdicts = dict(faults)
         for step, verdict in zip(over, self._verdicts([s.state for s in over]), strict=True):
-            verdicts[id(step.episode)] = verdict
-        return [[self._outcome(s, verdicts.get(id(s.episode))) for s in ss] for ss in requests]
+            verdicts[id(step.session)] = verdict
+        return [[self._outcome(s, verdicts.get(id(s.session))) for s in ss] for ss in requests]
 
     def score(self, requests: list[tuple[Sequence[str], Sequence[Any]]]) -> list[list[Verdict]]:
-        """Verdicts of several requests, in one batch."""
+        """Judge the replies of several requests in one batch."""
         replies = [reply for some, _ in requests for reply in some]
         golds = [gold for _, some in requests for gold in some]
         try:
@@ -73,9 +80,9 @@ class EpisodeRunner:
         return [[next(rest) for _ in some] for some, _ in requests]
 
     def is_able(self) -> bool:
-        """Judge one reply, a winning one where one is known: only a fault of ours is no score.
+        """Return whether a reply, one that wins if one is known, gets a score.
 
-        Of an environment that is played, the first turn is taken too where it is known what to
+        Of an environment of several turns, the first turn is taken too if it is known what to
         say: its tools may need the sandbox.
         """
         env, task = self.env, self.env.task(0)
@@ -94,10 +101,7 @@ class EpisodeRunner:
         return state.verdict is None or state.verdict.score is not None
 
     def _advance(self, taken: list[PendingStep], faults: dict[int, Verdict]) -> None:
-        """The environment's answer to the steps of one request.
-
-        Where it raises, these episodes end without a score: those of nobody else do.
-        """
+        """Take the steps of one request; if that raises, these episodes end without a score."""
         states = [step.state for step in taken]
         replies = [Completion(step.reply, "length" if step.truncated else "stop") for step in taken]
         try:
@@ -107,7 +111,7 @@ class EpisodeRunner:
             why = f"the environment raised {type(error).__name__}"
             for step, state in zip(taken, states, strict=True):
                 state.ended = "done"
-                faults[id(step.episode)] = Verdict.fault(Status.VERIFIER_ERROR, why)
+                faults[id(step.session)] = Verdict.fault(Status.VERIFIER_ERROR, why)
             return
         for state in states:
             size = sum(len(m["content"]) for m in state.messages)
@@ -115,7 +119,7 @@ class EpisodeRunner:
                 state.ended = "truncated"
 
     def _verdicts(self, states: list[State]) -> list[Verdict]:
-        """What episodes are worth; where that raises for one, the others still have theirs."""
+        """Judge episodes; if that raises for one, the others still have their verdicts."""
         if not states:
             return []
         try:
@@ -131,18 +135,25 @@ class EpisodeRunner:
             return [Verdict.fault(Status.VERIFIER_ERROR, why)]
 
     def _outcome(self, step: PendingStep, verdict: Verdict | None) -> dict[str, Any]:
-        """What is told of a step."""
-        episode, state = step.episode, step.state
+        """Return the outcome of a step."""
+        session, state = step.session, step.state
         after = [i for i, m in enumerate(state.turns) if m["role"] == "assistant"]
         new = state.turns[after[-1] + 1 :] if after else []
         outcome = {
-            "episode": episode.id,
-            "turn": episode.turn + 1,
+            "episode": session.id,
+            "turn": session.turn + 1,
             "messages": serialize_messages(new),
             "reward": finite(state.step_rewards[-1]) if state.step_rewards else None,
             "done": state.ended == "done",
             "truncated": state.ended == "truncated",
-            "verdict": None if verdict is None else self._told(verdict),
+            "verdict": None if verdict is None else self._serialize(verdict),
         }
-        episode.took(outcome, over=bool(state.ended))
+        session.note(outcome, over=bool(state.ended))
         return outcome
+
+
+def _is_quick(verifier: Verifier) -> bool:
+    """Return whether a verifier's very class says so, not one that it is derived from."""
+    if type(verifier) is Rubric:
+        return all(map(_is_quick, verifier.parts.values()))
+    return bool(vars(type(verifier)).get("quick"))

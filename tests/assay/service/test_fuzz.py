@@ -68,14 +68,14 @@ bodies = st.dictionaries(
 
 @pytest.fixture(scope="module")
 def client(served):
-    limits = ServiceLimits(rate=0, body_bytes=20_000, episodes=50, batch=20)
+    limits = ServiceLimits(body_bytes=20_000, episodes=50, batch=20)
     with TestClient(create_app(served.Guess(), limits)) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def sums(served):
-    with TestClient(create_app(served.Sums(), ServiceLimits(rate=0, batch=20))) as client:
+    with TestClient(create_app(served.Sums(), ServiceLimits(batch=20))) as client:
         yield client
 
 
@@ -135,8 +135,8 @@ def test_deep_nesting(client, sums, nested) -> None:
 
 def test_nothing_is_held_when_they_have_left(client) -> None:
     service = client.app.state.service
-    assert service.metrics.sockets == 0
-    assert service.queue.waiting == 0
-    assert service.budget.episodes == len(
-        service.over_http
-    )  # those of the WebSockets went with them
+    assert service.metrics.registry.get_sample_value("assay_sockets") == 0
+    assert service.queue.waiting == service.in_flight.held == 0
+    # those of the WebSockets went with them
+    assert service.budget.stores == {service.store_of("")}
+    assert service.budget.episodes == len(service.store_of(""))

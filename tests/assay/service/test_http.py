@@ -11,7 +11,6 @@ from starlette.websockets import WebSocketDisconnect
 
 from assay.envs import Rows, Task, TextEnv
 from assay.service import ServiceLimits, Tokens, check_exposure, create_app
-from assay.service.rate import Rates
 from assay.service.refused import Refused
 from assay.service.sessions import SessionBudget, SessionStore
 from assay.verifiers import FunctionVerifier
@@ -243,25 +242,6 @@ def test_too_much_for_one_request(served, path, body) -> None:
         assert answer.status_code == 413, answer.text
 
 
-def test_asking_too_often(served) -> None:
-    with limited(served.Sums(), rate=0.01, burst=3) as client:
-        codes = [client.get("/v1/environment").status_code for _ in range(5)]
-        assert codes == [200] * 3 + [429] * 2
-        assert int(client.get("/v1/environment").headers["retry-after"]) > 1
-        assert client.get("/healthz").status_code == 200
-
-
-def test_a_bucket_fills_again() -> None:
-    now = [0.0]
-    rates = Rates(2.0, 3, names=2, clock=lambda: now[0])
-    assert [rates.wait_s("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
-    now[0] = 0.5
-    assert [rates.wait_s("a"), rates.wait_s("a")] == [0.0, 0.5]
-    assert rates.wait_s("b") == 0.0
-    assert rates.wait_s("c") == 0.0  # and "a", quiet longest, is forgotten
-    assert len(rates._buckets) == 2
-
-
 def test_episodes_are_bounded_and_idle_ones_forgotten(served) -> None:
     now = [0.0]
     budget = SessionBudget(ServiceLimits(episodes=3, idle_s=10))
@@ -353,3 +333,8 @@ def test_schemas_are_published(client) -> None:
 def test_limits_are_numbers_above_zero() -> None:
     with pytest.raises(ValueError, match="batch must be above 0, got 0"):
         ServiceLimits(batch=0)
+
+
+def test_a_rate_has_no_effect_any_more_and_says_so() -> None:
+    with pytest.warns(DeprecationWarning, match="limit rates in a reverse proxy"):
+        ServiceLimits(rate=50.0)

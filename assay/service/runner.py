@@ -14,6 +14,9 @@ from .sessions import Session
 
 _log = logging.getLogger("assay.service")
 
+FEW = 64
+"""Replies or tasks of a message that may be done without a thread."""
+
 
 class PendingStep(NamedTuple):
     """A step that is being taken."""
@@ -48,7 +51,7 @@ class EpisodeRunner:
 
     def is_quick(self, replies: Sequence[str]) -> bool:
         """Return whether these replies are judged sooner than a thread begins."""
-        return self._quick and len(replies) <= 64 and sum(map(len, replies)) <= 4096
+        return self._quick and len(replies) <= FEW and sum(map(len, replies)) <= 4096
 
     def take(self, requests: list[list[PendingStep]]) -> list[list[dict[str, Any]]]:
         """Take the steps of several requests, and judge all that is over in one batch."""

@@ -23,7 +23,7 @@ from .limits import ServiceLimits
 from .metrics import Metrics
 from .queue import WorkQueue
 from .refused import Refused
-from .runner import EpisodeRunner, PendingStep
+from .runner import FEW, EpisodeRunner, PendingStep
 from .serialize import parse_episodes, serialize_task, serialize_verdict
 from .sessions import Session, SessionBudget, SessionStore, earlier
 
@@ -262,12 +262,14 @@ class EnvironmentService:
         self.env.close()
 
     async def _found(self, weight: int, find: Callable[[], _Found]) -> _Found:
-        """Find tasks, or begin episodes; in a thread unless that is a look-up of microseconds.
+        """Find tasks, or begin episodes; in a thread unless few are looked up.
 
         Raises:
             Refused: there is no such task, or the environment raised.
         """
-        return find() if self._looks_up else await self.queue.call(weight, find)
+        if self._looks_up and weight <= FEW:
+            return find()
+        return await self.queue.call(weight, find)
 
     async def _take(self, taken: list[PendingStep], store: SessionStore) -> list[dict[str, Any]]:
         """Take steps; their sessions are free again when that is over."""

@@ -85,7 +85,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.service = service
-    app.state.connections = Connections(service.limits)
+    app.state.connections = Connections(service.limits, service.metrics)
     _add_errors(app, service)
     _add_v1(app, service)
     _add_operations(app, service)

@@ -20,7 +20,9 @@ class ServiceLimits:
         episodes: held at one time, over all clients.
         held_mib: text of all episodes together, at four bytes a character.
         idle_s: an episode that nobody has touched for so long is forgotten.
-        connections: HTTP connections at one time; those above it are told 503.
+        connections: HTTP requests under way at one time; those above it are told 503.
+        silent: connections that have not sent a request yet, a quarter of them from one address;
+            of more the oldest are closed.
         sockets: WebSockets at one time.
         in_flight: messages of one WebSocket that are being answered; it is not read meanwhile.
         queue: replies that wait to be judged or answered; more are told 503.
@@ -42,7 +44,8 @@ class ServiceLimits:
     episodes: int = 20_000
     held_mib: int = 512
     idle_s: float = 900.0
-    connections: int = 512
+    connections: int = 4096
+    silent: int = 256
     sockets: int = 256
     in_flight: int = 16
     queue: int = 8192

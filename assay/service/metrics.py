@@ -51,6 +51,8 @@ class Metrics:
         self.gauges = {
             name: Gauge(f"assay_{name}", about, registry=registry)
             for name, about in (
+                ("connections", "HTTP requests under way."),
+                ("silent_connections", "Connections that have not sent a request yet."),
                 ("sockets", "WebSockets that are open."),
                 ("episodes", "Episodes that are held."),
                 ("held_bytes", "Text of episodes, at 4 bytes a character."),

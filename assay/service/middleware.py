@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +25,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/openenv/health"})
+_PLACES = {"connections": "requests are under way", "sockets": "WebSockets are open"}
 _access = logging.getLogger("assay.service.access")
 _log = logging.getLogger("assay.service")
 
@@ -47,7 +50,7 @@ class ServiceMiddleware:
         self.app, self.service, self.tokens, self.routes = app, service, tokens, routes
         self.limits, self.metrics = service.limits, service.metrics
         self._serves = service.identity.encode()
-        self.sockets = 0
+        self._taken = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI has it."""
@@ -85,39 +88,48 @@ class ServiceMiddleware:
         headers = _headers(scope)
         scope["assay.owner"] = ""
         self._refuse_foreign(headers, (scope.get("client") or ("",))[0])
-        if scope["path"] not in OPEN:
-            if self.tokens:
-                name = self.tokens.name_of(headers.get(b"authorization"))
-                if name is None:
-                    raise Refused(
-                        401, "token", "expected 'Authorization: Bearer TOKEN' with a known token"
-                    )
-                scope["assay.owner"] = name
-            if headers.get(HEADER.encode(), self._serves) != self._serves:
+        if scope["path"] in OPEN:  # no body is read: it may never come
+            await self.app(scope, receive, send)
+            return
+        if self.tokens:
+            name = self.tokens.name_of(headers.get(b"authorization"))
+            if name is None:
                 raise Refused(
-                    409,
-                    "environment",
-                    "another environment is served now than the client began with: its tasks, "
-                    "verifiers or version differ, and so may its scores. Begin anew with it",
+                    401, "token", "expected 'Authorization: Bearer TOKEN' with a known token"
                 )
-        if scope["type"] == "http":
+            scope["assay.owner"] = name
+        if headers.get(HEADER.encode(), self._serves) != self._serves:
+            raise Refused(
+                409,
+                "environment",
+                "another environment is served now than the client began with: its tasks, "
+                "verifiers or version differ, and so may its scores. Begin anew with it",
+            )
+        with self._place("connections" if scope["type"] == "http" else "sockets"):
+            if scope["type"] == "websocket":
+                await self.app(scope, receive, send)
+                return
             with Reservation(self.service.in_flight) as reservation:
                 whole = await self._whole_body(headers, receive, reservation)
                 await self.app(scope, whole, send)
-            return
-        if self.sockets >= self.limits.sockets:
-            raise Refused(
-                503, "sockets", f"{self.limits.sockets} WebSockets are open already", retry_s=1
-            )
-        self._count_sockets(1)
-        try:
-            await self.app(scope, receive, send)
-        finally:
-            self._count_sockets(-1)
 
-    def _count_sockets(self, more: int) -> None:
-        self.sockets += more
-        self.metrics.gauges["sockets"].set(self.sockets)
+    @contextlib.contextmanager
+    def _place(self, kind: str) -> Iterator[None]:
+        """Take one of the places that there are for requests, or for WebSockets.
+
+        Raises:
+            Refused: 503: they are taken.
+        """
+        most = getattr(self.limits, kind)
+        if self._taken[kind] >= most:
+            raise Refused(503, kind, f"{most} {_PLACES[kind]} already: come back later", retry_s=1)
+        self._taken[kind] += 1
+        self.metrics.gauges[kind].set(self._taken[kind])
+        try:
+            yield
+        finally:
+            self._taken[kind] -= 1
+            self.metrics.gauges[kind].set(self._taken[kind])
 
     def _refuse_foreign(self, headers: dict[bytes, bytes], client: str) -> None:
         """Refuse what a web page of another origin asks, or one whose name leads here.

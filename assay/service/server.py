@@ -7,6 +7,7 @@ import contextlib
 import ipaddress
 import logging
 import math
+import resource
 import signal
 import socket
 import threading
@@ -70,6 +71,7 @@ def serve(
     config = configure(
         app, limits, drain_s=drain_s, ssl_certfile=certificate, ssl_keyfile=key, lifespan="on"
     )
+    _allow_files(limits.connections + limits.silent + limits.sockets + 512)
     with listen(host, port, limits) as listener:
         server = uvicorn.Server(config)
         with _hears_sigterm(server):
@@ -90,7 +92,6 @@ def configure(
         ws=WebSocketProtocol,
         ws_max_size=limits.body_bytes,
         ws_per_message_deflate=False,  # a bomb of 8 MiB is small on the wire
-        limit_concurrency=limits.connections,
         timeout_keep_alive=math.ceil(limits.read_s),
         timeout_graceful_shutdown=drain_s,
         h11_max_incomplete_event_size=32 * 2**10,
@@ -129,6 +130,14 @@ def url_of(listener: socket.socket, *, secure: bool = False) -> str:
     host, port = listener.getsockname()[:2]
     name = f"[{host}]" if ":" in host else host
     return f"{'https' if secure else 'http'}://{name}:{port}"
+
+
+def _allow_files(count: int) -> None:
+    """Raise the soft limit of open files, which is 1024 in many a shell, as far as is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @contextlib.contextmanager

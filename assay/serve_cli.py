@@ -61,8 +61,8 @@ def serve_command(
 ) -> None:
     """Serve an environment: scoring and episodes, over HTTP and WebSocket.
 
-    Routes are at /docs; an environment for OpenEnv's clients is at /openenv. Known answers never
-    leave the server. A client in Python: assay.service.RemoteEnv(URL).
+    Routes are in /openapi.json; an environment for OpenEnv's clients is at /openenv. Known answers
+    never leave the server. A client in Python: assay.service.RemoteEnv(URL).
     """
     try:
         from .service import ServiceLimits, Tokens, check_exposure, create_app, serve

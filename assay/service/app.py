@@ -62,9 +62,9 @@ def create_app(
         references: judge replies against references that clients bring, too.
         reasons: return reasons of verdicts, which may quote the known answer.
     """
-    service = EnvironmentService(
-        env, limits or ServiceLimits(), references=references, reasons=reasons
-    )
+    limits, tokens = limits or ServiceLimits(), tokens or Tokens()
+    share = limits.token_share if len(tokens) > 1 else 1.0
+    service = EnvironmentService(env, limits, references=references, reasons=reasons, share=share)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -82,6 +82,7 @@ def create_app(
         version=__version__,
         description=_ABOUT,
         lifespan=lifespan,
+        docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
     )
     app.state.service = service
@@ -93,7 +94,7 @@ def create_app(
     routes = frozenset(
         path for route in app.routes if "{" not in (path := getattr(route, "path", "{"))
     )
-    app.add_middleware(ServiceMiddleware, service=service, tokens=tokens or Tokens(), routes=routes)
+    app.add_middleware(ServiceMiddleware, service=service, tokens=tokens, routes=routes)
     return app
 
 

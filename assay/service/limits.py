@@ -24,6 +24,8 @@ class ServiceLimits:
         silent: connections that have not sent a request yet, a quarter of them from one address;
             of more the oldest are closed.
         sockets: WebSockets at one time.
+        token_share: of ``episodes``, ``held_mib``, ``connections`` and ``sockets``, which one token
+            may take if there are several.
         in_flight: messages of one WebSocket that are being answered; it is not read meanwhile.
         queue: replies that wait to be judged or answered; more are told 503.
         threads: for environments and verifiers.
@@ -33,7 +35,7 @@ class ServiceLimits:
         burst: see ``rate``.
 
     Raises:
-        ValueError: a limit is not above 0.
+        ValueError: a limit is not above 0, or ``token_share`` is above 1.
     """
 
     body_bytes: int = 8 * 2**20
@@ -47,6 +49,7 @@ class ServiceLimits:
     connections: int = 4096
     silent: int = 256
     sockets: int = 256
+    token_share: float = 0.5
     in_flight: int = 16
     queue: int = 8192
     threads: int = 4
@@ -68,3 +71,5 @@ class ServiceLimits:
                     )
             elif value <= 0:
                 raise ValueError(f"{field.name} must be above 0, got {value!r}")
+        if self.token_share > 1:
+            raise ValueError(f"token_share must be at most 1, got {self.token_share!r}")

@@ -24,7 +24,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/openenv/health"})
+OPEN = frozenset({"/healthz", "/readyz", "/openapi.json", "/openenv/health"})
 _PLACES = {"connections": "requests are under way", "sockets": "WebSockets are open"}
 _access = logging.getLogger("assay.service.access")
 _log = logging.getLogger("assay.service")
@@ -50,7 +50,7 @@ class ServiceMiddleware:
         self.app, self.service, self.tokens, self.routes = app, service, tokens, routes
         self.limits, self.metrics = service.limits, service.metrics
         self._serves = service.identity.encode()
-        self._taken = Counter[str]()
+        self._taken = {kind: Counter[str]() for kind in _PLACES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI has it."""
@@ -105,7 +105,8 @@ class ServiceMiddleware:
                 "another environment is served now than the client began with: its tasks, "
                 "verifiers or version differ, and so may its scores. Begin anew with it",
             )
-        with self._place("connections" if scope["type"] == "http" else "sockets"):
+        kind = "connections" if scope["type"] == "http" else "sockets"
+        with self._place(kind, scope["assay.owner"]):
             if scope["type"] == "websocket":
                 await self.app(scope, receive, send)
                 return
@@ -114,22 +115,26 @@ class ServiceMiddleware:
                 await self.app(scope, whole, send)
 
     @contextlib.contextmanager
-    def _place(self, kind: str) -> Iterator[None]:
+    def _place(self, kind: str, owner: str) -> Iterator[None]:
         """Take one of the places that there are for requests, or for WebSockets.
 
         Raises:
             Refused: 503: they are taken.
         """
-        most = getattr(self.limits, kind)
-        if self._taken[kind] >= most:
+        taken, most = self._taken[kind], getattr(self.limits, kind)
+        own = max(1, int(most * self.service.budget.share))
+        if taken.total() >= most:
             raise Refused(503, kind, f"{most} {_PLACES[kind]} already: come back later", retry_s=1)
-        self._taken[kind] += 1
-        self.metrics.gauges[kind].set(self._taken[kind])
+        if taken[owner] >= own:
+            message = f"{own} {_PLACES[kind]} for this token already (token_share): come back later"
+            raise Refused(503, "share", message, retry_s=1)
+        taken[owner] += 1
+        self.metrics.gauges[kind].inc()
         try:
             yield
         finally:
-            self._taken[kind] -= 1
-            self.metrics.gauges[kind].set(self._taken[kind])
+            taken[owner] -= 1
+            self.metrics.gauges[kind].dec()
 
     def _refuse_foreign(self, headers: dict[bytes, bytes], client: str) -> None:
         """Refuse what a web page of another origin asks, or one whose name leads here.
@@ -223,7 +228,7 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 def _loopback(host: str) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""
-        return name in ("localhost", "testserver") or ipaddress.ip_address(name).is_loopback
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
 
@@ -233,7 +238,7 @@ def _here(client: str) -> bool:
     try:
         return ipaddress.ip_address(client).is_loopback
     except ValueError:
-        return client in ("", "testclient")
+        return client == ""
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, refused: Refused) -> None:

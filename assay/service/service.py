@@ -39,6 +39,7 @@ class EnvironmentService:
         limits: bounds of everything.
         references: judge replies against references that clients bring.
         reasons: return the reasons of verdicts, which may quote the known answer.
+        share: of what may be held, for one token.
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class EnvironmentService:
         *,
         references: bool = False,
         reasons: bool = False,
+        share: float = 1.0,
     ) -> None:
         self.env, self.limits, self.played = env, limits, played(env)
         self.references, self.reasons = references, reasons
         self.identity = identity(env)
-        self.budget = SessionBudget(limits)
+        self.budget = SessionBudget(limits, share)
         self.in_flight = InFlightBytes(limits.under_way_mib * 2**20)
         self.metrics = Metrics()
         self.queue = WorkQueue(limits)
@@ -72,7 +74,9 @@ class EnvironmentService:
     def store_of(self, owner: str) -> SessionStore:
         """Return the sessions that a token has over HTTP."""
         if owner not in self._stores:
-            self._stores[owner] = SessionStore(self.budget, lambda: secrets.token_urlsafe(16))
+            self._stores[owner] = SessionStore(
+                self.budget, owner, lambda: secrets.token_urlsafe(16)
+            )
         return self._stores[owner]
 
     async def tasks(self, asked: messages.Tasks) -> dict[str, Any]:
@@ -127,7 +131,7 @@ class EnvironmentService:
         tasks = asked.count if asked.tasks is None else len(asked.tasks)
         weight = tasks * asked.group_size
         self._allow("episodes", weight)
-        self.budget.room_for(weight)
+        self.budget.room_for(store.owner, weight)
 
         def begin() -> tuple[list[tuple[Task, int | None]], list[State]]:
             found = self._find(asked.tasks if asked.tasks is not None else self._drawn(asked))
@@ -156,7 +160,7 @@ class EnvironmentService:
         self._allow("steps", len(asked))
         for step in asked:
             self._allow_reply(step.reply)
-        self.budget.room_for(0, sum(len(step.reply) for step in asked))
+        self.budget.room_for(store.owner, 0, sum(len(step.reply) for step in asked))
         self.queue.room_for(len(asked))
         outcomes: list[dict[str, Any]] = [{} for _ in asked]
         taken: list[PendingStep] = []
@@ -250,8 +254,8 @@ class EnvironmentService:
     def observe(self) -> None:
         """Set the metrics of what is held now."""
         gauges = self.metrics.gauges
-        gauges["episodes"].set(self.budget.episodes)
-        gauges["held_bytes"].set(4 * self.budget.chars)
+        gauges["episodes"].set(self.budget.episodes.total())
+        gauges["held_bytes"].set(4 * self.budget.chars.total())
         gauges["under_way_bytes"].set(self.in_flight.held)
         gauges["queue"].set(self.queue.waiting)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -95,49 +95,60 @@ def digest(reply: str) -> bytes:
 
 
 class SessionBudget:
-    """What all sessions of a server may hold together.
+    """What all sessions of a server may hold together, and those of one token.
+
+    Args:
+        limits: bounds of all.
+        share: of each bound, for one token.
 
     Attributes:
-        episodes: sessions held.
-        chars: of their text.
+        episodes: sessions held, by token.
+        chars: of their text, by token.
         stores: all that hold any.
     """
 
-    def __init__(self, limits: ServiceLimits) -> None:
-        self.limits = limits
-        self.episodes = self.chars = 0
+    def __init__(self, limits: ServiceLimits, share: float = 1.0) -> None:
+        self.limits, self.share = limits, share
+        self.episodes, self.chars = Counter[str](), Counter[str]()
         self.stores: set[SessionStore] = set()
 
-    def room_for(self, episodes: int, chars: int = 0) -> None:
+    def room_for(self, owner: str, episodes: int, chars: int = 0) -> None:
         """Make room by forgetting sessions that are over, or refuse.
 
         Raises:
             Refused: 503.
         """
-        while (lack := self._lack(episodes, chars)) and any(
-            store.forget_one_over() for store in self.stores
-        ):
-            pass
-        if lack:
-            raise Refused(503, *lack, retry_s=1)
+        while lack := self._lack(owner, episodes, chars):
+            code, message = lack
+            stores = [s for s in self.stores if code != "share" or s.owner == owner]
+            if not any(store.forget_one_over() for store in stores):
+                raise Refused(503, code, message, retry_s=1)
 
     def forget_idle(self) -> None:
         """Forget the sessions that nobody has touched for too long."""
         for store in self.stores:
             store.forget_idle()
 
-    def _lack(self, episodes: int, chars: int) -> tuple[str, str] | None:
+    def _lack(self, owner: str, episodes: int, chars: int) -> tuple[str, str] | None:
         """Return what there is no room for, as a code and a message."""
         limits = self.limits
         for code, held, more, most, unit in (
             ("episodes", self.episodes, episodes, limits.episodes, "episodes"),
             ("memory", self.chars, chars, limits.held_mib * 2**18, "characters of conversations"),
         ):
-            if held + more > most:
-                return code, (
-                    f"the server holds {held} of {most} {unit} and has no room for {more} more: "
-                    "close episodes that are not needed, or come back"
+            own = int(self.share * most)
+            if held.total() + more > most:
+                has = f"the server holds {held.total()} of {most} {unit}"
+            elif held[owner] + more > own:
+                code, has = (
+                    "share",
+                    f"a token may hold {own} {unit} (token_share) and this has {held[owner]}",
                 )
+            else:
+                continue
+            return code, (
+                f"{has}: no room for {more} more. Close episodes that are not needed, or come back"
+            )
         return None
 
 
@@ -146,6 +157,7 @@ class SessionStore:
 
     Args:
         budget: the server's.
+        owner: the token's name.
         new_id: makes ids; they must not be guessed if others might use them.
         keep: hold sessions that are over, too, so that a last step may be sent again.
         clock: in seconds.
@@ -154,12 +166,14 @@ class SessionStore:
     def __init__(
         self,
         budget: SessionBudget,
+        owner: str,
         new_id: Callable[[], str],
         *,
         keep: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._budget, self._new_id, self.keep, self._clock = budget, new_id, keep, clock
+        self._budget, self.owner, self._new_id = budget, owner, new_id
+        self.keep, self._clock = keep, clock
         self._held: OrderedDict[str, Session] = OrderedDict()
         self._over: OrderedDict[str, None] = OrderedDict()
         budget.stores.add(self)
@@ -178,13 +192,13 @@ class SessionStore:
         new = [Session(self._new_id(), state) for state in states]
         chars = sum(session.chars for session in new)
         self.forget_idle()
-        self._budget.room_for(len(new), chars)
+        self._budget.room_for(self.owner, len(new), chars)
         now = self._clock()
         for session in new:
             session.touched = now
             self._held[session.id] = session
-        self._budget.episodes += len(new)
-        self._budget.chars += chars
+        self._budget.episodes[self.owner] += len(new)
+        self._budget.chars[self.owner] += chars
         return new
 
     def get(self, id_: str) -> Session | None:
@@ -209,7 +223,7 @@ class SessionStore:
         elif session.outcome is not None:
             self._over[session.id] = None
             now = sum(len(m["content"]) for m in session.outcome["messages"])
-        self._budget.chars += now - session.chars
+        self._budget.chars[self.owner] += now - session.chars
         session.chars = now
 
     def forget(self, id_: str) -> bool:
@@ -218,8 +232,8 @@ class SessionStore:
         if session is None:
             return False
         self._over.pop(id_, None)
-        self._budget.episodes -= 1
-        self._budget.chars -= session.chars
+        self._budget.episodes[self.owner] -= 1
+        self._budget.chars[self.owner] -= session.chars
         return True
 
     def forget_one_over(self) -> bool:

@@ -28,7 +28,8 @@ encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 async def opened(websocket: WebSocket, service: EnvironmentService) -> AsyncIterator[SessionStore]:
     """Accept a WebSocket until its client leaves; its episodes go with it."""
     ids = itertools.count(1)
-    store = SessionStore(service.budget, lambda: str(next(ids)), keep=False)
+    owner = websocket.scope["assay.owner"]
+    store = SessionStore(service.budget, owner, lambda: str(next(ids)), keep=False)
     try:
         await websocket.accept()
         yield store

@@ -1,13 +1,18 @@
 """Whatever a client sends, the server neither breaks nor answers 500, nor tells a reference."""
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
+from starlette import testclient
 
 from assay.service import ServiceLimits, create_app
+
+TestClient = partial(
+    testclient.TestClient, headers={"host": "localhost"}, client=("127.0.0.1", 4000)
+)
 
 SETTINGS = settings(
     deadline=None,
@@ -139,4 +144,4 @@ def test_nothing_is_held_when_they_have_left(client) -> None:
     assert service.queue.waiting == service.in_flight.held == 0
     # those of the WebSockets went with them
     assert service.budget.stores == {service.store_of("")}
-    assert service.budget.episodes == len(service.store_of(""))
+    assert service.budget.episodes.total() == len(service.store_of(""))

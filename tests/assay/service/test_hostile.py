@@ -10,16 +10,21 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from starlette.testclient import TestClient
+from starlette import testclient
 
 from assay.envs import Rows, Task, TextEnv, Turn
 from assay.service import ServiceLimits, create_app
 from assay.service.identity import identity
 from assay.verifiers import Exact, FunctionVerifier
+
+TestClient = partial(
+    testclient.TestClient, headers={"host": "localhost"}, client=("127.0.0.1", 4000)
+)
 
 TOKEN = "a-token-of-the-tests-0123456789"
 BEARER = {"authorization": f"Bearer {TOKEN}"}

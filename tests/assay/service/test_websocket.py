@@ -111,7 +111,7 @@ def test_a_step_is_taken_once_however_often_it_is_in_a_message(host) -> None:
         one, two = ask(ws, "step", steps=[step, step])["outcomes"]
         assert one == two
         assert one["verdict"]["score"] == 1.0
-        assert app.state.service.budget.episodes == 0
+        assert app.state.service.budget.episodes.total() == 0
 
 
 def test_messages_sent_without_waiting_have_their_own_answers(host) -> None:
@@ -146,4 +146,4 @@ def test_a_socket_on_which_nothing_comes_is_closed(host) -> None:
         ask(ws, "reset", tasks=[1])
         with pytest.raises(ConnectionClosed):
             ws.recv(timeout=30)
-        assert app.state.service.budget.episodes == 0
+        assert app.state.service.budget.episodes.total() == 0

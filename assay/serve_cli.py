@@ -42,7 +42,7 @@ def serve_command(
     limit: Annotated[
         list[str] | None,
         typer.Option(
-            "--limit", help="A limit, such as batch=256, rate=50, episodes=1000; see docs/service."
+            "--limit", help="A limit, such as batch=256 or episodes=1000; see docs/service."
         ),
     ] = None,
     allow_references: Annotated[
@@ -62,8 +62,8 @@ def serve_command(
 ) -> None:
     """Serve an environment: scoring and episodes, over HTTP and WebSocket.
 
-    Routes are at /docs; an environment for OpenEnv's clients is at /openenv. Known answers never
-    leave the server. A client in Python: assay.service.RemoteEnv(URL).
+    Routes are in /openapi.json; an environment for OpenEnv's clients is at /openenv. Known answers
+    never leave the server. A client in Python: assay.service.RemoteEnv(URL).
     """
     try:
         from .service import ServiceLimits, Tokens, check_exposure, create_app, serve

@@ -1,7 +1,6 @@
 """Episodes a second over WebSocket: ``assay serve`` and OpenEnv's server, in turn, in one run.
 
-    python benchmarks/serve.py --openenv PYTHON [--clients 8] [--seconds 3] [--rounds 5] [--thread]
-    python benchmarks/serve.py --load [--seconds 60]
+    python benchmarks/serve.py --openenv PYTHON [--clients 8] [--seconds 3] [--rounds 5]
 
 ``PYTHON`` is an interpreter that has ``pip install openenv``; without it ours is measured alone.
 Both serve the same rows, and every reward is checked. Who plays is a process of its own, all its
@@ -9,10 +8,7 @@ clients in one event loop, over ``websockets``: OpenEnv's ``GenericEnvClient``, 
 of a few lines that sends and reads JSON. Since that costs less than OpenEnv's, it plays on
 OpenEnv's server, too ("the same client"): so both servers are compared by one client, too.
 An episode is one message to ours (its step, with the next one's reset), and two to OpenEnv's,
-which has no such message; "reset apart" sends two to ours as well. The rubric, ``Exact``, is one
-that our server judges without a thread; ``--thread`` has it judge by one that is not.
-``--load`` measures no peer: 64 clients, of
-which 40 mean ill, for a bounded time (see ``serve_load.py``).
+which has no such message; "reset apart" sends two to ours as well.
 """
 
 from __future__ import annotations
@@ -44,9 +40,9 @@ console = Console()
 
 
 @contextmanager
-def ours(*args: str, token: str = "", env: str = "bench/Sums-v0") -> Iterator[tuple[str, int]]:
+def ours(*args: str, token: str = "") -> Iterator[tuple[str, int]]:
     """``assay serve`` as a process; its address and process id."""
-    command = [sys.executable, "-m", "assay", "serve", f"serve_sums:{env}"]
+    command = [sys.executable, "-m", "assay", "serve", "serve_sums:bench/Sums-v0"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--no-access-log", *args],
         cwd=HERE,
@@ -170,8 +166,7 @@ def compare(options: argparse.Namespace) -> None:
             {"question": question(i), "answer": answer(i), "reply": reply(i)} for i in range(ROWS)
         ]
         rows.write_text(json.dumps(told))
-        env = "bench/ThreadedSums-v0" if options.thread else "bench/Sums-v0"
-        url, _ = stack.enter_context(ours("--limit", "rate=0", env=env))
+        url, _ = stack.enter_context(ours())
 
         def own(abreast: int, *more: str, at: str = url) -> Callable[[], dict[str, Any]]:
             # In a process of its own, as the peer's client is.
@@ -221,25 +216,17 @@ def _answer(command: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Compare, or load."""
+    """Compare, or play."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--openenv", help="an interpreter that has openenv")
     parser.add_argument("--clients", type=int, default=8)
-    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--thread", action="store_true", help="judge by a rubric that needs one")
-    parser.add_argument("--load", action="store_true")
     parser.add_argument("--play", help=argparse.SUPPRESS)
     parser.add_argument("--abreast", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.load:
-        from serve_load import load
-
-        load(options.seconds or 60.0)
-        return
-    options.seconds = options.seconds or 3.0
     if options.play:
         where = options.play, options.clients, options.seconds
         if options.theirs:

@@ -1,5 +1,7 @@
 """A bounded minute of 64 clients of which 40 mean ill: what the 24 others get, and what is left.
 
+    python benchmarks/serve_load.py [--seconds 60]
+
 Bad tokens, oversized and malformed bodies (HTTP and WebSocket), readers that do not read, sockets
 dropped in mid-episode. Counted: wrong scores (none may be), answers 500 (none may be), latencies
 of the honest, memory and open files before and after.
@@ -7,6 +9,7 @@ of the honest, memory and open files before and after.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -343,3 +346,9 @@ def load(seconds: float) -> None:
     assert not broken
     assert counts["assay_episodes"] == counts["assay_sockets"] == counts["assay_queue"] == 0
     assert not refused
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    load(parser.parse_args().seconds)

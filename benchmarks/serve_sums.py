@@ -31,17 +31,4 @@ class Sums(TextEnv):
         super().__init__(Rows(tasks), Exact())
 
 
-class Threaded(Exact):
-    """Not quick, as far as a server knows."""
-
-
-class ThreadedSums(Sums):
-    """The same, judged in a thread."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rubric = Threaded()
-
-
 register("bench/Sums-v0", Sums)
-register("bench/ThreadedSums-v0", ThreadedSums)

@@ -1,4 +1,4 @@
-"""The server as an ASGI application: routes, schemas, and the guard before them."""
+"""The server as an ASGI application: routes, schemas, and the middleware before them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from starlette.exceptions import HTTPException
 
 from ..envs import TextEnv
 from . import messages
-from .desk import Desk
-from .guard import Guard
+from .connections import Connections
 from .limits import ServiceLimits
+from .middleware import ServiceMiddleware
 from .openenv import add_openenv
 from .refused import Refused
-from .socket import encoded, talk
+from .service import EnvironmentService
+from .sessions import SessionStore
 from .tokens import Tokens
+from .websocket import encode, faults, talk
 
 _FAILURES: dict[int | str, dict[str, Any]] = {
     code: {"model": messages.Failed, "description": why}
@@ -29,7 +31,6 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
         409: "another environment is served than Assay-Serves asks for",
         413: "too much for one request",
         422: "not the right fields",
-        429: "too often",
         503: "busy: come back after Retry-After seconds",
     }.items()
 }
@@ -41,14 +42,15 @@ name with two fields more: `op`, one of `score`, `reset`, `step`, `close`, `task
 `id`, which comes back with the answer. Answers come as they are ready, and many may be awaited at
 one time.
 """
+_Id = Annotated[str, Path(max_length=100)]
 
 
 class _Answer(JSONResponse):
     """JSON in ASCII: a reply's halves of surrogate pairs may come back, and UTF-8 has none."""
 
     def render(self, content: Any) -> bytes:
-        """The body."""
-        return encoded(content).encode()
+        """Return the body."""
+        return encode(content).encode()
 
 
 def create_app(
@@ -59,26 +61,27 @@ def create_app(
     references: bool = False,
     reasons: bool = False,
 ) -> FastAPI:
-    """An ASGI application that serves an environment; it closes it when it ends.
+    """Make an ASGI application that serves an environment, and closes it when it ends.
 
     Args:
         env: what is served.
         limits: bounds.
         tokens: who may ask; without any everybody on this machine.
         references: judge replies against references that clients bring, too.
-        reasons: tell reasons of verdicts, which may quote the known answer.
+        reasons: return reasons of verdicts, which may quote the known answer.
     """
     limits, tokens = limits or ServiceLimits(), tokens or Tokens()
-    desk = Desk(env, limits, references=references, reasons=reasons)
+    share = limits.token_share if len(tokens) > 1 else 1.0
+    service = EnvironmentService(env, limits, references=references, reasons=reasons, share=share)
 
     @contextlib.asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(_sweep(desk))
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        sweeping = asyncio.create_task(_sweep(service, app.state.connections))
         try:
             yield
         finally:
             sweeping.cancel()
-            await asyncio.to_thread(desk.shut)
+            await asyncio.to_thread(service.shut)
 
     from .. import __version__
 
@@ -86,134 +89,117 @@ def create_app(
         title=f"Assay: {env.name}",
         version=__version__,
         description=_ABOUT,
-        lifespan=life,
+        lifespan=lifespan,
+        docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.desk = desk
-    _answer_refusals(app)
-    _add_v1(app, desk)
-    _add_operations(app, desk)
-    add_openenv(app, desk)
-
-    @app.websocket("/v1/ws")
-    async def socket(websocket: WebSocket) -> None:
-        guard = app.state.guard
-        await talk(websocket, desk, guard.rates)
-
+    app.state.service = service
+    app.state.connections = Connections(service.limits, service.metrics)
+    _add_errors(app, service)
+    _add_v1(app, service)
+    _add_operations(app, service)
+    add_openenv(app, service)
     routes = frozenset(
         path for route in app.routes if "{" not in (path := getattr(route, "path", "{"))
     )
-
-    def guarded(inner: Any) -> Guard:
-        guard = Guard(
-            inner,
-            limits=limits,
-            tokens=tokens,
-            metrics=desk.metrics,
-            routes=routes,
-            serves=desk.identity,
-            under_way=desk.under_way,
-        )
-        app.state.guard = guard
-        return guard
-
-    app.add_middleware(guarded)
+    app.add_middleware(ServiceMiddleware, service=service, tokens=tokens, routes=routes)
     return app
 
 
-def _add_v1(app: FastAPI, desk: Desk) -> None:
-    """The routes that do the work."""
+def _add_v1(app: FastAPI, service: EnvironmentService) -> None:
+    """Add the routes that do the work."""
+
+    def store(request: Request) -> SessionStore:
+        return service.store_of(request.scope["assay.owner"])
 
     @app.get("/v1/environment", response_model=messages.Described, responses=_FAILURES)
     async def environment() -> Any:
-        """What is served, and its limits."""
-        return _Answer(desk.describe())
+        """Return what is served, and its limits."""
+        return _Answer(service.describe())
 
     @app.post("/v1/score", response_model=messages.Verdicts, responses=_FAILURES)
     async def score(asked: messages.Score) -> Any:
         """Judge replies; verdicts come in their order."""
-        return _Answer(await desk.score(asked))
+        return _Answer(await service.score(asked))
 
     @app.post("/v1/groups", response_model=messages.GroupsTold, responses=_FAILURES)
     async def groups(asked: messages.Groups) -> Any:
         """Add the rewards that depend on the group; each episode was judged by itself before."""
-        return _Answer(await desk.groups(asked))
+        return _Answer(await service.groups(asked))
 
     @app.get("/v1/tasks/{index}", response_model=messages.TasksTold, responses=_FAILURES)
     async def task(index: Annotated[int, Path(ge=0, lt=2**63)]) -> Any:
-        """One task: its prompt and id, never its reference."""
-        return _Answer(await desk.tasks(messages.Tasks(tasks=[index])))
+        """Return one task: its prompt and id, never its reference."""
+        return _Answer(await service.tasks(messages.Tasks(tasks=[index])))
 
     @app.post("/v1/tasks", response_model=messages.TasksTold, responses=_FAILURES)
     async def tasks(asked: messages.Tasks) -> Any:
-        """Several tasks."""
-        return _Answer(await desk.tasks(asked))
+        """Return several tasks."""
+        return _Answer(await service.tasks(asked))
 
     @app.post("/v1/episodes", response_model=messages.Episodes, responses=_FAILURES)
     async def begin(asked: messages.Reset, request: Request) -> Any:
         """Begin episodes."""
-        return _Answer(await desk.reset(asked, desk.over_http, _owner(request)))
+        return _Answer(await service.reset(asked, store(request)))
 
     @app.post("/v1/episodes/step", response_model=messages.Outcomes, responses=_FAILURES)
     async def steps(asked: messages.Steps, request: Request) -> Any:
         """Take a turn in each of several episodes."""
-        return _Answer(await desk.step_and_reset(asked, desk.over_http, _owner(request)))
+        return _Answer(await service.step_and_reset(asked, store(request)))
 
     @app.post("/v1/episodes/close", response_model=messages.Closed, responses=_FAILURES)
     async def close_many(asked: messages.Close, request: Request) -> Any:
         """Forget several episodes."""
-        return _Answer(desk.close(asked, desk.over_http, _owner(request)))
+        return _Answer(service.close(asked, store(request)))
 
     @app.post("/v1/episodes/{episode}/step", response_model=messages.Outcome, responses=_FAILURES)
-    async def step(
-        asked: messages.OneStep, request: Request, episode: Annotated[str, Path(max_length=100)]
-    ) -> Any:
+    async def step(asked: messages.OneStep, request: Request, episode: _Id) -> Any:
         """Take a turn in one episode."""
         one = messages.Step(episode=episode, **asked.model_dump())
-        found = await desk.step([one], desk.over_http, _owner(request))
-        outcome = found["outcomes"][0]
-        return _Answer(outcome, status_code=_STATUS.get(_code(outcome), 200))
+        outcome = (await service.step([one], store(request)))["outcomes"][0]
+        status = _STATUS.get(outcome.get("error", {}).get("code", ""), 200)
+        return _Answer(outcome, status_code=status)
 
     @app.delete("/v1/episodes/{episode}", response_model=messages.Closed, responses=_FAILURES)
-    async def close(request: Request, episode: Annotated[str, Path(max_length=100)]) -> Any:
+    async def close(request: Request, episode: _Id) -> Any:
         """Forget one episode."""
-        asked = messages.Close(episodes=[episode])
-        return _Answer(desk.close(asked, desk.over_http, _owner(request)))
+        return _Answer(service.close(messages.Close(episodes=[episode]), store(request)))
+
+    @app.websocket("/v1/ws")
+    async def socket(websocket: WebSocket) -> None:
+        await talk(websocket, service)
 
 
 _STATUS = {"episode": 404, "busy": 409, "turn": 409, "over": 409}
 
 
-def _code(outcome: dict[str, Any]) -> str:
-    return str(outcome.get("error", {}).get("code", ""))
-
-
-def _add_operations(app: FastAPI, desk: Desk) -> None:
-    """What those who run the server ask for."""
+def _add_operations(app: FastAPI, service: EnvironmentService) -> None:
+    """Add the routes for those who run the server."""
 
     @app.get("/healthz")
     async def health() -> dict[str, str]:
-        """Whether the process answers. Needs no token."""
+        """Return that the process answers. Needs no token."""
         return {"status": "ok"}
 
     @app.get("/readyz", responses={503: {"description": "replies cannot be judged now"}})
     async def ready() -> Response:
-        """Whether replies can be judged, sandbox and all; found out every 15 s. Needs no token."""
-        found = await desk.ready()
+        """Return whether replies can be judged, sandbox and all; tried every 15 s. No token."""
+        found = await service.ready()
         return JSONResponse({"ready": found}, status_code=200 if found else 503)
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        """Counters and gauges, for Prometheus."""
-        return Response(desk.metrics.page(), media_type="text/plain; version=0.0.4")
+        """Return counters and gauges, for Prometheus."""
+        service.observe()
+        return Response(service.metrics.page(), media_type="text/plain; version=0.0.4")
 
 
-def _answer_refusals(app: FastAPI) -> None:
+def _add_errors(app: FastAPI, service: EnvironmentService) -> None:
     """Have every failure look alike, and none give back what the client sent."""
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)  # noqa: S101  # what it is registered for
-        app.state.desk.metrics.refused[error.code] += 1
+        service.metrics.refused(error)
         return JSONResponse(error.to_json(), status_code=error.status, headers=error.headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
@@ -229,21 +215,9 @@ def _answer_refusals(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, other)
 
 
-def faults(errors: Any, shown: int = 5) -> str:
-    """Where a message is not as it should be, without what it holds there."""
-    found = []
-    for error in list(errors)[:shown]:
-        place = ".".join(str(part)[:50] for part in error["loc"])
-        found.append(f"{place}: {error['msg'][:200]}")
-    return "; ".join(found).encode("utf-8", "replace").decode()
-
-
-def _owner(request: Request) -> str:
-    return f"{request.scope['assay.owner']}/"
-
-
-async def _sweep(desk: Desk, every_s: float = 5.0) -> None:
-    """Forget idle episodes, also where nobody begins new ones."""
+async def _sweep(service: EnvironmentService, connections: Connections) -> None:
+    """Forget idle sessions and close late connections, also if no new ones come."""
     while True:
-        await asyncio.sleep(min(every_s, desk.limits.idle_s))
-        desk.over_http.forget_idle()
+        await asyncio.sleep(min(1.0, service.limits.read_s, service.limits.idle_s))
+        service.budget.forget_idle()
+        connections.close_late()

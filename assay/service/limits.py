@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, fields
 
 from ..verifiers import Status, Verdict
@@ -21,20 +22,22 @@ class ServiceLimits:
         episodes: held at one time, over all clients.
         held_mib: text of all episodes together, at four bytes a character.
         idle_s: an episode that nobody has touched for so long is forgotten.
-        connections: HTTP connections at one time; those above it are told 503.
+        connections: HTTP requests under way at one time; those above it are told 503.
+        silent: connections that have not sent a request yet, a quarter of them from one address;
+            of more the oldest are closed.
         sockets: WebSockets at one time.
+        token_share: of ``episodes``, ``held_mib``, ``connections`` and ``sockets``, which one token
+            may take if there are several.
         in_flight: messages of one WebSocket that are being answered; it is not read meanwhile.
         queue: replies that wait to be judged or answered; more are told 503.
         threads: for environments and verifiers.
         request_s: a request that takes longer is told 504.
-        read_s: for a request's headers, for its body or a WebSocket message to be complete, and for
-            a client to read its answer.
-        rate: requests and WebSocket messages a second of one token (of one address where there
-            are no tokens); 0 for no limit.
-        burst: how many may come at once before ``rate`` counts.
+        read_s: for a request's headers and for its body to be complete, and for a client to read.
+        rate: has no effect any more, as ``burst``: a reverse proxy limits rates.
+        burst: see ``rate``.
 
     Raises:
-        ValueError: a limit is not above 0; ``rate`` may be 0.
+        ValueError: a limit is not above 0, or ``token_share`` is above 1.
     """
 
     body_bytes: int = 8 * 2**20
@@ -45,21 +48,33 @@ class ServiceLimits:
     episodes: int = 20_000
     held_mib: int = 512
     idle_s: float = 900.0
-    connections: int = 512
+    connections: int = 4096
+    silent: int = 256
     sockets: int = 256
+    token_share: float = 0.5
     in_flight: int = 16
     queue: int = 8192
     threads: int = 4
     request_s: float = 300.0
     read_s: float = 30.0
-    rate: float = 1000.0
-    burst: int = 2000
+    rate: float = 0.0
+    burst: int = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value <= 0 and not (field.name == "rate" and value == 0):
+            if field.name in ("rate", "burst"):
+                if value:
+                    warnings.warn(
+                        f"{field.name}={value} has no effect, and will be gone in the next "
+                        "version: limit rates in a reverse proxy (nginx: limit_req)",
+                        DeprecationWarning,
+                        stacklevel=3,
+                    )
+            elif value <= 0:
                 raise ValueError(f"{field.name} must be above 0, got {value!r}")
+        if self.token_share > 1:
+            raise ValueError(f"token_share must be at most 1, got {self.token_share!r}")
 
 
 def too_long(size: int, most: int, what: str, lowest: float) -> Verdict:

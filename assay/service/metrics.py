@@ -1,97 +1,84 @@
-"""What a server counts, for Prometheus."""
+"""Metrics of a server, for Prometheus."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import logging
+import time
 
-from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
 from ..verifiers import Status
+from .refused import Refused
 
-if TYPE_CHECKING:
-    from .desk import Desk
-
+_log = logging.getLogger("assay.service")
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
-class Metrics(Collector):
-    """Requests, latencies, verdicts by status, refusals by reason, and what is held now.
-
-    Attributes:
-        requests: by route and HTTP status; a WebSocket's messages by their op.
-        refused: by the code that the client was told.
-        verdicts: by status.
-        sockets: WebSockets that are open.
-    """
+class Metrics:
+    """Requests, latencies, verdicts by status, refusals by reason, and what is held now."""
 
     def __init__(self) -> None:
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.refused: Counter[str] = Counter()
-        self.verdicts: Counter[Status] = Counter()
-        self.sockets = 0
-        self._desk: Desk | None = None
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._requests = Counter(
+            "assay_requests",
+            "Answers, by route and status.",
+            ["route", "status"],
+            registry=registry,
+        )
         self._seconds = Histogram(
             "assay_request_seconds",
             "Time to answer, by route.",
             ["route"],
             buckets=_SECONDS,
-            registry=self.registry,
+            registry=registry,
         )
-        self._by_route: dict[str, Histogram] = {}
-        self.registry.register(self)
-
-    def watch(self, desk: Desk) -> None:
-        """Tell what a desk holds, too."""
-        self._desk = desk
+        self._refused = Counter(
+            "assay_refused", "Requests that were refused, by reason.", ["code"], registry=registry
+        )
+        self._verdicts = Counter(
+            "assay_verdicts", "Verdicts, by status.", ["status"], registry=registry
+        )
+        for status in Status:
+            self._verdicts.labels(status.value)
+        self.gauges = {
+            name: Gauge(f"assay_{name}", about, registry=registry)
+            for name, about in (
+                ("connections", "HTTP requests under way."),
+                ("silent_connections", "Connections that have not sent a request yet."),
+                ("sockets", "WebSockets that are open."),
+                ("episodes", "Episodes that are held."),
+                ("held_bytes", "Text of episodes, at 4 bytes a character."),
+                ("under_way_bytes", "Bytes of requests that were not answered yet."),
+                ("queue", "Replies that wait, or are worked on."),
+            )
+        }
+        self._logged: dict[str, float] = {}
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count one answer. ``route`` is one of few: never what a client made up."""
-        self.requests[route, status] += 1
-        found = self._by_route.get(route)
-        if found is None:
-            found = self._by_route[route] = self._seconds.labels(route)
-        found.observe(seconds)
+        self._requests.labels(route, status).inc()
+        self._seconds.labels(route).observe(seconds)
 
-    def closed(self, code: str) -> None:
-        """Count a WebSocket that was closed because there was no room for what it sent."""
-        if code:
-            self.refused[code] += 1
+    def judged(self, status: Status) -> None:
+        """Count a verdict."""
+        self._verdicts.labels(status.value).inc()
 
-    def collect(self) -> Iterator[Metric]:
-        """Prometheus's question."""
-        requests = CounterMetricFamily(
-            "assay_requests", "Answers, by route and status.", labels=["route", "status"]
-        )
-        for (route, status), times in sorted(self.requests.items()):
-            requests.add_metric([route, str(status)], times)
-        yield requests
-        refused = CounterMetricFamily(
-            "assay_refused", "Requests that were refused, by reason.", labels=["code"]
-        )
-        for code, times in sorted(self.refused.items()):
-            refused.add_metric([code], times)
-        yield refused
-        verdicts = CounterMetricFamily("assay_verdicts", "Verdicts, by status.", labels=["status"])
-        for status_ in Status:
-            verdicts.add_metric([status_.value], self.verdicts[status_])
-        yield verdicts
-        yield GaugeMetricFamily("assay_sockets", "WebSockets that are open.", value=self.sockets)
-        if self._desk is not None:
-            budget = self._desk.budget
-            for name, what, value in (
-                ("episodes", "Episodes that are held.", budget.episodes),
-                ("held_bytes", "Text of episodes, at 4 bytes a character.", 4 * budget.chars),
-                ("under_way_bytes", "Requests not answered yet.", self._desk.under_way.bytes),
-                ("queue", "Replies that wait, or are worked on.", self._desk.queue.waiting),
-            ):
-                yield GaugeMetricFamily(f"assay_{name}", what, value=value)
+    def refused(self, refused: Refused) -> None:
+        """Count a refusal; one for want of room is logged, too, once a minute for each reason."""
+        self._refused.labels(refused.code).inc()
+        now = time.monotonic()
+        if refused.status == 503 and now - self._logged.get(refused.code, -60.0) >= 60.0:
+            self._logged[refused.code] = now
+            _log.warning("%s (at most once a minute; see assay_refused_total)", refused)
 
     def page(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)

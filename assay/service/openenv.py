@@ -7,25 +7,20 @@ at a time: ``reset`` (with ``seed``, or ``task``), ``step`` with ``{"reply": ...
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import itertools
 import logging
 import secrets
 import time
 from typing import Any
 
-from fastapi import FastAPI, WebSocket, WebSocketDisconnect
+from fastapi import FastAPI, WebSocket
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from . import messages
-from .desk import Desk
-from .held import Holder
-from .patience import Patience
-from .rate import Rates
 from .refused import Refused
-from .socket import encoded
+from .service import EnvironmentService
+from .sessions import SessionStore
+from .websocket import encode, faults, opened, receive
 
 _log = logging.getLogger("assay.service")
 
@@ -71,7 +66,7 @@ class _Message(BaseModel):
 _MESSAGE = TypeAdapter(_Message)
 
 
-def add_openenv(app: FastAPI, desk: Desk) -> None:
+def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
     """Add OpenEnv's routes below ``/openenv``."""
 
     @app.get("/openenv/health")
@@ -82,7 +77,7 @@ def add_openenv(app: FastAPI, desk: Desk) -> None:
     @app.get("/openenv/metadata")
     async def metadata() -> JSONResponse:
         """OpenEnv's question what is served."""
-        told = desk.describe()
+        told = service.describe()
         about = f"{told['name']}: {told['max_turns']} turns at most, played as text"
         return JSONResponse(
             {"name": told["name"], "description": about, "version": told["version"]}
@@ -101,55 +96,28 @@ def add_openenv(app: FastAPI, desk: Desk) -> None:
 
     @app.websocket("/openenv/ws")
     async def session(websocket: WebSocket) -> None:
-        await _Session(websocket, desk, app.state.guard.rates).run()
+        async with opened(websocket, service) as store:
+            client = _Client(service, store)
+            while True:
+                text, held = await receive(websocket, service)
+                with held:
+                    answer = await client.answer(text)
+                    if answer is None:
+                        return
+                    await websocket.send_text(encode(answer))
 
 
-class _Session:
+class _Client:
     """One client of OpenEnv's: an episode at a time, a message at a time."""
 
-    def __init__(self, websocket: WebSocket, desk: Desk, rates: Rates) -> None:
-        self.websocket, self.desk, self.rates = websocket, desk, rates
-        names = itertools.count(1)
-        self.holder = Holder(desk.budget, lambda: str(next(names)), keep=False)
-        self.patience = Patience(desk.limits.idle_s)
+    def __init__(self, service: EnvironmentService, store: SessionStore) -> None:
+        self.service, self.store = service, store
         self.episode: str | None = None
         self.task = ""
         self.text = ""
         self.shown = _State()
 
-    async def run(self) -> None:
-        """Answer until the client leaves."""
-        owner = self.websocket.scope["assay.owner"]
-        connection = self.websocket.scope.get("assay.connection")
-        self.desk.metrics.sockets += 1
-        try:
-            await self.websocket.accept()
-            if connection is not None:
-                connection.share = self.desk.under_way.share()
-            while True:
-                raw = await self.patience.till(self.websocket.receive())
-                if raw["type"] == "websocket.disconnect":
-                    return
-                while wait := self.rates.wait_s(owner):
-                    await asyncio.sleep(wait)
-                answer = await self._answer(raw.get("text") or raw.get("bytes") or "")
-                if answer is None:
-                    return
-                await self.websocket.send_text(encoded(answer))
-                if connection is not None:
-                    connection.answered(raw["assay.bytes"])
-        except (WebSocketDisconnect, TimeoutError):
-            pass
-        finally:
-            if connection is not None:
-                self.desk.metrics.closed(connection.refused)
-            self.patience.end()
-            self.desk.metrics.sockets -= 1
-            self.holder.end()
-            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-                await self.websocket.close()
-
-    async def _answer(self, text: str | bytes) -> dict[str, Any] | None:
+    async def answer(self, text: str | bytes) -> dict[str, Any] | None:
         """The answer to a message; ``None`` where the client takes its leave."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
@@ -168,31 +136,28 @@ class _Session:
             return {"type": "observation", "data": told}
         except ValidationError as error:
             status = 422
-            kinds = {e["type"] for e in error.errors(include_url=False, include_input=False)}
-            if "json_invalid" in kinds:
+            if any(e["type"] == "json_invalid" for e in error.errors(include_url=False)):
                 return _error("INVALID_JSON", "the message is not JSON")
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(str(part)[:50] for part in first["loc"])
-            return _error("VALIDATION_ERROR", f"{place}: {first['msg'][:200]}")
+            return _error("VALIDATION_ERROR", faults(error.errors(include_url=False), 1))
         except Refused as refused:
             status = refused.status
-            self.desk.metrics.refused[refused.code] += 1
-            full = status == 503
-            return _error("CAPACITY_REACHED" if full else "EXECUTION_ERROR", refused.message)
+            self.service.metrics.refused(refused)
+            code = "CAPACITY_REACHED" if status == 503 else "EXECUTION_ERROR"
+            return _error(code, refused.message)
         except Exception as error:  # the session goes on: its episode is the client's
             status = 500
             _log.exception("%s raised %s", route, type(error).__name__)
             return _error("EXECUTION_ERROR", "a fault of the server's")
         finally:
-            self.desk.metrics.answered(route, status, time.perf_counter() - started)
+            self.service.metrics.answered(route, status, time.perf_counter() - started)
 
     async def _reset(self, asked: _Reset) -> dict[str, Any]:
         tasks = None if asked.task is None else [asked.task]
-        begun = await self.desk.reset(
-            messages.Reset(tasks=tasks, count=1, seed=asked.seed), self.holder
+        begun = await self.service.reset(
+            messages.Reset(tasks=tasks, count=1, seed=asked.seed), self.store
         )
         if self.episode is not None:
-            self.holder.forget(self.episode)
+            self.store.forget(self.episode)
         first = begun["episodes"][0]
         self.episode, told = first["episode"], first["task"]
         self.task = told["id"]
@@ -210,7 +175,7 @@ class _Session:
         if self.episode is None:
             raise Refused(409, "episode", "step needs an episode: send reset first")
         step = messages.Step(episode=self.episode, reply=action.reply, turn=None, truncated=False)
-        outcome = (await self.desk.step([step], self.holder))["outcomes"][0]
+        outcome = (await self.service.step([step], self.store))["outcomes"][0]
         if "error" in outcome:
             raise Refused(409, outcome["error"]["code"], outcome["error"]["message"])
         self.shown.step_count += 1

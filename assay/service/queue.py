@@ -1,4 +1,4 @@
-"""Work in threads, side by side; what waits is bounded."""
+"""Work in threads; what waits for one is bounded."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _Piece = TypeVar("_Piece")
 _Found = TypeVar("_Found")
 
 
-class Queue:
-    """What waits for a thread, or has one.
+class WorkQueue:
+    """Runs an environment's code in threads.
 
     Args:
-        limits: how many threads, how much may wait, and for how long an answer is awaited.
+        limits: how many threads, how much may wait, and how long an answer may take.
 
     Attributes:
         waiting: replies that wait, or are worked on.
@@ -30,31 +30,44 @@ class Queue:
     def __init__(self, limits: ServiceLimits) -> None:
         self.limits, self.waiting = limits, 0
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="assay-serve")
-        self._calls: Batches[Callable[[], Any], Any] = self.batches(_called)
 
     def batches(self, work: Callable[[list[_Piece]], Sequence[_Found]]) -> Batches[_Piece, _Found]:
-        """Work of one kind, of which what is ready at one time goes together."""
+        """Work of one kind; pieces that are ready at one time go together."""
         return Batches(work, self._pool, self.limits.threads, self.limits.batch)
 
     async def call(self, weight: int, call: Callable[[], _Found]) -> _Found:
-        """What a call gives.
+        """Call a function in a thread.
 
         Raises:
-            Refused: the call did, or raised; 503 or 504 where too much waits, or for too long.
+            Refused: the call did, or raised (500); or as for :meth:`run`.
+        """
+        loop = asyncio.get_running_loop()
+        return await self.run(weight, lambda: loop.run_in_executor(self._pool, _called, call))
+
+    async def run(self, weight: int, begin: Callable[[], asyncio.Future[_Found]]) -> _Found:
+        """Begin work and await it; it goes on if nobody awaits it any more.
+
+        Raises:
+            Refused: 503 if too much waits already, 504 if it takes too long.
         """
         self.room_for(weight)
-        result: _Found | Refused = await self.do(weight, self._calls.put(call))
-        if isinstance(result, Refused):
-            raise result
-        return result
+        work = begin()
+        self.waiting += weight
+        work.add_done_callback(lambda _: self._end(weight, work))
+        await asyncio.wait((work,), timeout=self.limits.request_s)
+        if not work.done():
+            raise Refused(
+                504, "late", f"there is no answer after {self.limits.request_s:g} s", retry_s=5
+            )
+        return work.result()
 
     def room_for(self, weight: int) -> None:
-        """Refuse work where too much waits already.
+        """Refuse work if too much waits already.
 
         Raises:
             Refused: 503.
         """
-        if self.waiting + weight > self.limits.queue and self.waiting:
+        if self.waiting and self.waiting + weight > self.limits.queue:
             raise Refused(
                 503,
                 "busy",
@@ -63,41 +76,22 @@ class Queue:
                 retry_s=1,
             )
 
-    async def do(self, weight: int, work: asyncio.Future[_Found]) -> _Found:
-        """Await work that waits for its turn; it goes on where nobody awaits it any more.
-
-        Raises:
-            Refused: 504.
-        """
-        self.waiting += weight
-        work.add_done_callback(lambda _: self._done(weight, work))
-        await asyncio.wait((work,), timeout=self.limits.request_s)
-        if not work.done():
-            raise Refused(
-                504, "late", f"there is no answer after {self.limits.request_s:g} s", retry_s=5
-            )
-        return work.result()
-
-    def shut(self) -> None:
+    def close(self) -> None:
         """Let what has begun end, and begin nothing more."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _done(self, weight: int, work: asyncio.Future[Any]) -> None:
+    def _end(self, weight: int, work: asyncio.Future[Any]) -> None:
         self.waiting -= weight
         if not work.cancelled():
-            work.exception()  # somebody has asked: no complaint where nobody awaits it
+            work.exception()  # else asyncio complains if nobody awaits it any more
 
 
-def _called(calls: list[Callable[[], Any]]) -> list[Any]:
-    """Results of calls; where one raises, its error in its place: the others have theirs."""
-    return [_result(call) for call in calls]
-
-
-def _result(call: Callable[[], Any]) -> Any:
+def _called(call: Callable[[], _Found]) -> _Found:
     try:
         return call()
-    except Refused as refused:
-        return refused
-    except Exception as error:
+    except Refused:
+        raise
+    except Exception as error:  # StopIteration too, which no future can hold
         _log.exception("an environment raised")
-        return Refused(500, "environment", f"the environment raised {type(error).__name__}")
+        message = f"the environment raised {type(error).__name__}"
+        raise Refused(500, "environment", message) from error

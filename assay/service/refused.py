@@ -1,4 +1,4 @@
-"""What a client is told when it cannot have what it asked for."""
+"""Why a client does not get what it asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Refused(Exception):
         status: HTTP's.
         code: one word for programs.
         message: what was expected, what came, what to do.
-        retry_s: when to try again, where that may help.
+        retry_s: when to try again, if that may help.
     """
 
     def __init__(
@@ -22,13 +22,13 @@ class Refused(Exception):
         self.status, self.code, self.message, self.retry_s = status, code, message, retry_s
 
     def to_json(self) -> dict[str, Any]:
-        """The body of the answer."""
-        told: dict[str, Any] = {"code": self.code, "message": self.message}
+        """Return the body of the answer."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.retry_s is not None:
-            told["retry_s"] = self.retry_s
-        return {"error": told}
+            error["retry_s"] = self.retry_s
+        return {"error": error}
 
     @property
     def headers(self) -> dict[str, str]:
-        """``Retry-After``, in whole seconds, where it may help."""
+        """``Retry-After``, in whole seconds, if it may help."""
         return {} if self.retry_s is None else {"retry-after": str(max(1, round(self.retry_s)))}

@@ -6,16 +6,19 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import math
+import resource
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-from .impatient import protocols
+from .connections import HTTPProtocol, WebSocketProtocol
 from .limits import ServiceLimits
 from .tokens import Tokens
 
@@ -65,42 +68,76 @@ def serve(
         OSError: the port is taken, or the address is not this machine's.
     """
     limits = limits or ServiceLimits()
-    http, websocket = protocols(limits.read_s)
-    config = uvicorn.Config(
+    config = configure(
+        app, limits, drain_s=drain_s, ssl_certfile=certificate, ssl_keyfile=key, lifespan="on"
+    )
+    _allow_files(limits.connections + limits.silent + limits.sockets + 512)
+    with listen(host, port, limits) as listener:
+        server = uvicorn.Server(config)
+        with _hears_sigterm(server):
+            if listening is not None:
+                listening(url_of(listener, secure=certificate is not None))
+            asyncio.run(server.serve(sockets=[listener]))
+
+
+def configure(
+    app: FastAPI, limits: ServiceLimits, drain_s: int = 30, **more: Any
+) -> uvicorn.Config:
+    """Return uvicorn's settings for an application."""
+    # Its warnings tell of requests that are none: as many lines as somebody cares to send.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    return uvicorn.Config(
         app,
-        host=host,
-        port=port,
-        http=http,
-        ws=websocket,
+        http=HTTPProtocol,
+        ws=WebSocketProtocol,
         ws_max_size=limits.body_bytes,
         ws_per_message_deflate=False,  # a bomb of 8 MiB is small on the wire
-        limit_concurrency=limits.connections,
-        timeout_keep_alive=30,
+        timeout_keep_alive=math.ceil(limits.read_s),
         timeout_graceful_shutdown=drain_s,
         h11_max_incomplete_event_size=32 * 2**10,
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        lifespan="on",
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
+        **more,
     )
-    # Its warnings tell of requests that are none: as many lines as somebody cares to send.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+def listen(host: str, port: int, limits: ServiceLimits) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        OSError: the port is taken, or the address is not this machine's.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Without the protocol's number asyncio leaves Nagle's algorithm on: 40 ms an answer.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # ends connections whose clients do not read
+            wait_ms = math.ceil(1000 * limits.read_s)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, wait_ms)
         listener.bind((host, port))
         listener.listen(2048)
-        server = uvicorn.Server(config)
-        name = f"[{host}]" if family == socket.AF_INET6 else host
-        with _hears_sigterm(server):
-            if listening is not None:
-                scheme = "https" if certificate else "http"
-                listening(f"{scheme}://{name}:{listener.getsockname()[1]}")
-            asyncio.run(server.serve(sockets=[listener]))
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def url_of(listener: socket.socket, *, secure: bool = False) -> str:
+    """Return the address of a socket that listens."""
+    host, port = listener.getsockname()[:2]
+    name = f"[{host}]" if ":" in host else host
+    return f"{'https' if secure else 'http'}://{name}:{port}"
+
+
+def _allow_files(count: int) -> None:
+    """Raise the soft limit of open files, which is 1024 in many a shell, as far as is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @contextlib.contextmanager

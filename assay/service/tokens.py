@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import stat
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
@@ -43,6 +45,13 @@ class Tokens:
             ValueError: there is none, or one cannot be used.
             OSError: the file cannot be read.
         """
+        mode = Path(path).stat().st_mode & 0o777
+        if mode & stat.S_IROTH:
+            warnings.warn(
+                f"everybody on this machine can read the tokens in {path} (mode {mode:04o}): "
+                f"chmod 600 {path}",
+                stacklevel=2,
+            )
         lines = (line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines())
         found = [line for line in lines if line and not line.startswith("#")]
         if not found:

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from assay.service import ServiceLimits, Tokens, create_app
-from assay.service.impatient import protocols
+from assay.service.server import configure, listen, url_of
 
 MODULE = '''
 from assay.envs import (
@@ -163,17 +163,15 @@ def here(env, limits=None):
     """A server in a thread of this process; gives its address, and the application."""
     limits = limits or ServiceLimits()
     app = create_app(env, limits, Tokens([TOKEN]))
-    http, websocket = protocols(limits.read_s)
-    config = uvicorn.Config(
-        app, port=0, http=http, ws=websocket, log_config=None, ws_per_message_deflate=False
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
+    app.state.uvicorn = server = uvicorn.Server(configure(app, limits))
+    listener = listen("127.0.0.1", 0, limits)
+    url = url_of(listener)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     while not server.started:
         time.sleep(0.005)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", app
+        yield url, app
     finally:
         server.should_exit = True
         thread.join()

@@ -1,13 +1,18 @@
 """Whatever a client sends, the server neither breaks nor answers 500, nor tells a reference."""
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
+from starlette import testclient
 
 from assay.service import ServiceLimits, create_app
+
+TestClient = partial(
+    testclient.TestClient, headers={"host": "localhost"}, client=("127.0.0.1", 4000)
+)
 
 SETTINGS = settings(
     deadline=None,
@@ -68,14 +73,14 @@ bodies = st.dictionaries(
 
 @pytest.fixture(scope="module")
 def client(served):
-    limits = ServiceLimits(rate=0, body_bytes=20_000, episodes=50, batch=20)
+    limits = ServiceLimits(body_bytes=20_000, episodes=50, batch=20)
     with TestClient(create_app(served.Guess(), limits)) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def sums(served):
-    with TestClient(create_app(served.Sums(), ServiceLimits(rate=0, batch=20))) as client:
+    with TestClient(create_app(served.Sums(), ServiceLimits(batch=20))) as client:
         yield client
 
 
@@ -134,7 +139,9 @@ def test_deep_nesting(client, sums, nested) -> None:
 
 
 def test_nothing_is_held_when_they_have_left(client) -> None:
-    desk = client.app.state.desk
-    assert desk.metrics.sockets == 0
-    assert desk.queue.waiting == 0
-    assert desk.budget.episodes == len(desk.over_http)  # those of the WebSockets went with them
+    service = client.app.state.service
+    assert service.metrics.registry.get_sample_value("assay_sockets") == 0
+    assert service.queue.waiting == service.in_flight.held == 0
+    # those of the WebSockets went with them
+    assert service.budget.stores == {service.store_of("")}
+    assert service.budget.episodes.total() == len(service.store_of(""))

@@ -4,17 +4,21 @@ import json
 import logging
 import threading
 import time
+from functools import partial
 
 import pytest
-from starlette.testclient import TestClient
+from starlette import testclient
 from starlette.websockets import WebSocketDisconnect
 
 from assay.envs import Rows, Task, TextEnv
 from assay.service import ServiceLimits, Tokens, check_exposure, create_app
-from assay.service.held import Budget, Holder
-from assay.service.rate import Rates
 from assay.service.refused import Refused
+from assay.service.sessions import SessionBudget, SessionStore
 from assay.verifiers import FunctionVerifier
+
+TestClient = partial(
+    testclient.TestClient, headers={"host": "localhost"}, client=("127.0.0.1", 4000)
+)
 
 SECRET = "s3cret-s3cret-s3cret"
 
@@ -141,7 +145,7 @@ def test_a_websocket_takes_many_messages_at_one_time(game) -> None:
             socket.send_json({"op": "step", "id": i, "steps": [step]})
         ended = [socket.receive_json()["outcomes"][0] for _ in range(10)]
     assert [e["verdict"]["score"] for e in ended] == [1.0] * 10
-    assert game.app.state.desk.budget.episodes == 0
+    assert game.app.state.service.budget.episodes.total() == 0
 
 
 @pytest.mark.parametrize(
@@ -194,6 +198,7 @@ def test_short_tokens_and_open_addresses_are_refused(tmp_path) -> None:
         Tokens(["short"])
     assert "short" not in str(told.value).replace("shorter", "")
     (tmp_path / "tokens").write_text(f"# ours\n{SECRET}\n\n")
+    (tmp_path / "tokens").chmod(0o600)
     assert len(Tokens.read(tmp_path / "tokens")) == 1
     for host in ("0.0.0.0", "::", "10.0.0.7", "example.org"):  # noqa: S104  # what must not be bound
         with pytest.raises(ValueError, match="--token-file"):
@@ -201,6 +206,60 @@ def test_short_tokens_and_open_addresses_are_refused(tmp_path) -> None:
         check_exposure(host, Tokens([SECRET]))
     for host in ("127.0.0.1", "::1", "localhost"):
         check_exposure(host, Tokens())
+
+
+def test_a_token_file_that_everybody_can_read_is_warned_of(tmp_path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(SECRET)
+    path.chmod(0o644)
+    with pytest.warns(UserWarning, match=r"mode 0644.*chmod 600") as told:
+        assert len(Tokens.read(path)) == 1
+    assert SECRET not in str(told[0].message)
+
+
+def test_names_of_test_clients_are_no_loopback_addresses(served) -> None:
+    app = create_app(served.Sums())
+    for kwargs in ({"headers": {"host": "testserver"}}, {"client": ("testclient", 1)}):
+        with TestClient(app, **kwargs) as client:
+            assert client.get("/v1/environment").status_code == 403
+
+
+def test_no_page_loads_scripts_of_others(client) -> None:
+    assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
+    assert client.get("/openapi.json").status_code == 200
+
+
+def test_one_of_several_tokens_does_not_take_all_there_is(served) -> None:
+    """Of episodes, their text, and WebSockets, each has its share; one token alone has all."""
+    other = "other-other-other-other"
+    limits = {"episodes": 8, "sockets": 4, "held_mib": 1, "token_share": 0.5}
+    begin = {"tasks": [1], "group_size": 2}
+    with limited(served.Guess(), [SECRET, other], **limits) as client:
+        for code in (200, 200, 503):
+            answer = client.post("/v1/episodes", json=begin, headers=bearer(SECRET))
+            assert answer.status_code == code
+        assert answer.json()["error"]["code"] == "share"
+        assert "token_share" in answer.json()["error"]["message"]
+        begun = client.post("/v1/episodes", json=begin, headers=bearer(other)).json()["episodes"]
+        path = f"/v1/episodes/{begun[0]['episode']}/step"
+        step = {"reply": "x" * 140_000}
+        found = [client.post(path, json=step, headers=bearer(other)) for _ in range(2)]
+        assert [f.status_code for f in found] == [503, 503]
+        with (
+            client.websocket_connect("/v1/ws", headers=bearer(SECRET)),
+            client.websocket_connect("/v1/ws", headers=bearer(SECRET)),
+        ):
+            with (
+                pytest.raises(WebSocketDisconnect),
+                client.websocket_connect("/v1/ws", headers=bearer(SECRET)),
+            ):
+                pass
+            with client.websocket_connect("/openenv/ws", headers=bearer(other)):
+                pass
+    with limited(served.Guess(), [SECRET], **limits) as client:
+        for _ in range(4):
+            answer = client.post("/v1/episodes", json=begin, headers=bearer(SECRET))
+            assert answer.status_code == 200
 
 
 def test_web_pages_of_others_are_refused(client) -> None:
@@ -211,7 +270,7 @@ def test_web_pages_of_others_are_refused(client) -> None:
             client.websocket_connect("/v1/ws", headers=headers),
         ):
             pass
-    assert client.get("/healthz", headers={"origin": "http://testserver"}).status_code == 200
+    assert client.get("/healthz", headers={"origin": "http://localhost"}).status_code == 200
 
 
 def test_a_body_that_is_too_large_is_not_read(served) -> None:
@@ -262,44 +321,25 @@ def test_a_reply_that_is_too_long_is_wrong_and_spoils_no_other(served) -> None:
     assert "at most 100" in found[1]["reason"]
 
 
-def test_asking_too_often(served) -> None:
-    with limited(served.Sums(), rate=0.01, burst=3) as client:
-        codes = [client.get("/v1/environment").status_code for _ in range(5)]
-        assert codes == [200] * 3 + [429] * 2
-        assert int(client.get("/v1/environment").headers["retry-after"]) > 1
-        assert client.get("/healthz").status_code == 200
-
-
-def test_a_bucket_fills_again() -> None:
-    now = [0.0]
-    rates = Rates(2.0, 3, names=2, clock=lambda: now[0])
-    assert [rates.wait_s("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
-    now[0] = 0.5
-    assert [rates.wait_s("a"), rates.wait_s("a")] == [0.0, 0.5]
-    assert rates.wait_s("b") == 0.0
-    assert rates.wait_s("c") == 0.0  # and "a", quiet longest, is forgotten
-    assert len(rates._buckets) == 2
-
-
 def test_episodes_are_bounded_and_idle_ones_forgotten(served) -> None:
     now = [0.0]
-    budget = Budget(ServiceLimits(episodes=3, idle_s=10))
-    holder = Holder(budget, iter("abcdefgh").__next__, clock=lambda: now[0])
+    budget = SessionBudget(ServiceLimits(episodes=3, idle_s=10))
+    store = SessionStore(budget, "", iter("abcdefgh").__next__, clock=lambda: now[0])
     env = served.Guess()
-    holder.add([env.begin(env.task(0)) for _ in range(3)])
+    store.add([env.begin(env.task(0)) for _ in range(3)])
     with pytest.raises(Refused, match="holds 3 of 3"):
-        holder.add([env.begin(env.task(0))])
+        store.add([env.begin(env.task(0))])
     now[0] = 9.0
-    assert holder.get("b") is not None
+    assert store.get("b") is not None
     now[0] = 11.0
-    assert holder.forget_idle() == 2
-    holder.add([env.begin(env.task(0))])
-    assert (budget.episodes, len(holder)) == (2, 2)
-    holder.end()
-    assert (budget.episodes, budget.chars) == (0, 0)
+    assert store.forget_idle() == 2
+    store.add([env.begin(env.task(0))])
+    assert (budget.episodes.total(), len(store)) == (2, 2)
+    store.end()
+    assert (budget.episodes.total(), budget.chars.total()) == (0, 0)
     with pytest.raises(Refused, match="connection has ended"):  # begun before, ready after
-        holder.add([env.begin(env.task(0))])
-    assert budget.episodes == 0
+        store.add([env.begin(env.task(0))])
+    assert budget.episodes.total() == 0
 
 
 def test_text_that_is_held_is_bounded(served) -> None:
@@ -332,7 +372,7 @@ def test_a_full_queue_says_when_to_come_back() -> None:
 
         first = threading.Thread(target=ask)
         first.start()
-        while client.app.state.desk.queue.waiting < 4:
+        while client.app.state.service.queue.waiting < 4:
             time.sleep(0.01)
         answer = client.post("/v1/score", json=body)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
@@ -372,3 +412,10 @@ def test_schemas_are_published(client) -> None:
 def test_limits_are_numbers_above_zero() -> None:
     with pytest.raises(ValueError, match="batch must be above 0, got 0"):
         ServiceLimits(batch=0)
+    with pytest.raises(ValueError, match="token_share must be at most 1, got 2"):
+        ServiceLimits(token_share=2.0)
+
+
+def test_a_rate_has_no_effect_any_more_and_says_so() -> None:
+    with pytest.warns(DeprecationWarning, match="limit rates in a reverse proxy"):
+        ServiceLimits(rate=50.0)

@@ -6,12 +6,17 @@
 import json
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
+from starlette import testclient
 
 from assay.service import create_app
+
+TestClient = partial(
+    testclient.TestClient, headers={"host": "localhost"}, client=("127.0.0.1", 4000)
+)
 
 PEER = os.environ.get("ASSAY_OPENENV_PYTHON")
 TOKEN = "a-token-of-the-tests-0123456789"

@@ -290,13 +290,13 @@ def test_tools_are_told_and_called_on_the_server(host, served) -> None:
 
 def test_episodes_that_are_left_are_given_back(host, served) -> None:
     with host(served.Guess()) as (url, app):
-        env, held = RemoteEnv(url, TOKEN), app.state.desk.budget
+        env, held = RemoteEnv(url, TOKEN), app.state.service.budget
         for task in range(5):
             env.reset(options={"task": task})
             env.step("99")
-        assert held.episodes == 1
+        assert held.episodes.total() == 1
         env.close()
-        assert held.episodes == 0
+        assert held.episodes.total() == 0
 
 
 def test_an_environment_that_raises_gives_no_score(guess) -> None:

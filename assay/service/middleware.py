@@ -1,71 +1,59 @@
-"""What stands before every route: who asks, how often, how much; and the access log."""
+"""Checks before every route: token, origin, size of the body; and the access log."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from .identity import HEADER
-from .limits import ServiceLimits
-from .metrics import Metrics
-from .rate import Rates
+from .in_flight import Reservation
 from .refused import Refused
+from .service import EnvironmentService
 from .tokens import Tokens
-from .under_way import Share, UnderWay
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json", "/openenv/health"})
-_SERVES = HEADER.encode()
+OPEN = frozenset({"/healthz", "/readyz", "/openapi.json", "/openenv/health"})
+_PLACES = {"connections": "requests are under way", "sockets": "WebSockets are open"}
 _access = logging.getLogger("assay.service.access")
 _log = logging.getLogger("assay.service")
 
 
-class Guard:
-    """Refuses what must not reach a route, before a byte of the body is read into an object.
+class ServiceMiddleware:
+    """Refuses what must not reach a route, before the body is parsed.
 
-    A request is let in that has a known token (where there are any), comes from no foreign web
-    page, has asked no more often than it may, and whose body is complete in time and no larger
-    than it may be, whether it says so beforehand or comes in chunks.
-
-    ``scope["assay.owner"]`` names who asks.
+    A request is let in that has a known token (if there are any), comes from no foreign web page,
+    and whose body is complete in time and no larger than it may be, whether it has a length or
+    comes in chunks. ``scope["assay.owner"]`` is the token's name, ``""`` without tokens.
 
     Args:
         app: what answers.
-        limits: bounds.
+        service: whose limits and metrics these are.
         tokens: who may ask.
-        metrics: where it counts.
         routes: paths that are counted by their own name; the rest is ``other``.
-        under_way: bounds the bytes of all bodies together.
-        serves: the hash of what is served; who expects another is refused.
     """
 
     def __init__(
-        self,
-        app: App,
-        *,
-        limits: ServiceLimits,
-        tokens: Tokens,
-        metrics: Metrics,
-        routes: frozenset[str],
-        under_way: UnderWay,
-        serves: str = "",
+        self, app: App, *, service: EnvironmentService, tokens: Tokens, routes: frozenset[str]
     ) -> None:
-        self.app, self.limits, self.tokens, self.metrics = app, limits, tokens, metrics
-        self.routes, self.under_way, self.serves = routes, under_way, serves.encode()
-        self.rates = Rates(limits.rate, limits.burst)
+        self.app, self.service, self.tokens, self.routes = app, service, tokens, routes
+        self.limits, self.metrics = service.limits, service.metrics
+        self._serves = service.identity.encode()
+        self._taken = {kind: Counter[str]() for kind in _PLACES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI's entry."""
+        """Answer one request, as ASGI has it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -80,67 +68,79 @@ class Guard:
             size += len(message.get("body", b"")) + len(message.get("text") or "")
             await send(message)
 
-        scope["assay.told"] = 0  # what is answered past `sent`
         try:
             await self._let_in(scope, receive, sent)
         except Refused as refused:
-            self.metrics.refused[refused.code] += 1
-            await _tell(scope, receive, sent, refused)
+            self.metrics.refused(refused)
+            await _refuse(scope, receive, sent, refused)
         except Exception as error:
             if status:
                 raise
             _log.exception("a route raised %s", type(error).__name__)
-            await _tell(scope, receive, sent, Refused(500, "fault", "a fault of the server's"))
+            await _refuse(scope, receive, sent, Refused(500, "fault", "a fault of the server's"))
         finally:
             seconds = time.perf_counter() - started
             if scope["type"] == "http":
                 self.metrics.answered(self._route(scope), status, seconds)
-            self._note(scope, status, size + scope["assay.told"], seconds)
+            self._note(scope, status, size, seconds)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)
-        client = (scope.get("client") or ("",))[0]
-        scope["assay.owner"] = client
-        self._refuse_foreign(headers, client)
-        if scope["path"] not in OPEN:
-            if self.tokens:
-                name = self.tokens.name_of(headers.get(b"authorization"))
-                if name is None:
-                    raise Refused(
-                        401, "token", "expected 'Authorization: Bearer TOKEN' with a known token"
-                    )
-                scope["assay.owner"] = name
-            wait = self.rates.wait_s(scope["assay.owner"])
-            if wait:
-                raise Refused(
-                    429,
-                    "rate",
-                    f"more than {self.limits.rate:g} requests a second: come back later, or send "
-                    "more in one request",
-                    retry_s=wait,
-                )
-            if headers.get(_SERVES, self.serves) != self.serves:
-                raise Refused(
-                    409,
-                    "environment",
-                    "another environment is served now than the client began with: its tasks, "
-                    "verifiers or version differ, and so may its scores. Begin anew with it",
-                )
-        if scope["type"] == "http":
-            with self.under_way.share() as share:
-                await self.app(scope, await self._whole_body(headers, receive, share), send)
+        scope["assay.owner"] = ""
+        self._refuse_foreign(headers, (scope.get("client") or ("",))[0])
+        if scope["path"] in OPEN:  # no body is read: it may never come
+            await self.app(scope, receive, send)
             return
-        if self.metrics.sockets >= self.limits.sockets:
+        if self.tokens:
+            name = self.tokens.name_of(headers.get(b"authorization"))
+            if name is None:
+                raise Refused(
+                    401, "token", "expected 'Authorization: Bearer TOKEN' with a known token"
+                )
+            scope["assay.owner"] = name
+        if headers.get(HEADER.encode(), self._serves) != self._serves:
             raise Refused(
-                503, "sockets", f"{self.limits.sockets} WebSockets are open already", retry_s=1
+                409,
+                "environment",
+                "another environment is served now than the client began with: its tasks, "
+                "verifiers or version differ, and so may its scores. Begin anew with it",
             )
-        await self.app(scope, receive, send)
+        kind = "connections" if scope["type"] == "http" else "sockets"
+        with self._place(kind, scope["assay.owner"]):
+            if scope["type"] == "websocket":
+                await self.app(scope, receive, send)
+                return
+            with Reservation(self.service.in_flight) as reservation:
+                whole = await self._whole_body(headers, receive, reservation)
+                await self.app(scope, whole, send)
+
+    @contextlib.contextmanager
+    def _place(self, kind: str, owner: str) -> Iterator[None]:
+        """Take one of the places that there are for requests, or for WebSockets.
+
+        Raises:
+            Refused: 503: they are taken.
+        """
+        taken, most = self._taken[kind], getattr(self.limits, kind)
+        own = max(1, int(most * self.service.budget.share))
+        if taken.total() >= most:
+            raise Refused(503, kind, f"{most} {_PLACES[kind]} already: come back later", retry_s=1)
+        if taken[owner] >= own:
+            message = f"{own} {_PLACES[kind]} for this token already (token_share): come back later"
+            raise Refused(503, "share", message, retry_s=1)
+        taken[owner] += 1
+        self.metrics.gauges[kind].inc()
+        try:
+            yield
+        finally:
+            taken[owner] -= 1
+            self.metrics.gauges[kind].dec()
 
     def _refuse_foreign(self, headers: dict[bytes, bytes], client: str) -> None:
-        """Refuse what a web page of another origin asks, and where its name leads here.
+        """Refuse what a web page of another origin asks, or one whose name leads here.
 
         Without tokens a browser on this machine would be let in whatever page it shows; and other
-        machines would be, where somebody has an ASGI server of their own listen to the network.
+        machines would be if somebody has an ASGI server of their own listen to the network.
         """
         host = headers.get(b"host", b"").decode("latin-1")
         if not self.tokens and not (_loopback(host) and _here(client)):
@@ -156,49 +156,38 @@ class Guard:
             raise Refused(403, "origin", "requests of other web pages are not answered")
 
     async def _whole_body(
-        self, headers: dict[bytes, bytes], receive: Receive, share: Share
+        self, headers: dict[bytes, bytes], receive: Receive, reservation: Reservation
     ) -> Receive:
-        """The body, once it is all there, as a route receives it."""
+        """Read the body; return what a route receives it by."""
         limit = self.limits.body_bytes
         too_large = Refused(
             413, "body", f"the body is larger than {limit} bytes: send it in several requests"
         )
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise Refused(415, "encoding", "bodies are not unpacked: send them as they are")
-        told = headers.get(b"content-length", b"0")
-        if not told.isdigit() or len(told) > 18 or int(told) > limit:
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 18 or int(length) > limit:
             raise too_large
-        parts: list[bytes] = []
-        size = 0
+        body, more = bytearray(), True
         try:
             async with asyncio.timeout(self.limits.read_s):
-                more = True
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Refused(400, "gone", "the connection ended before the body did")
-                    part = message.get("body", b"")
-                    size += len(part)
-                    if size > limit:
+                    body += message.get("body", b"")
+                    if len(body) > limit:
                         raise too_large
-                    share.hold(size)
-                    if part:
-                        parts.append(part)
-                    if len(parts) > 1000:  # a small part costs far more than its bytes
-                        parts = [b"".join(parts)]
+                    reservation.resize(len(body))
                     more = message.get("more_body", False)
         except TimeoutError as error:
             raise Refused(
                 408, "slow", f"the body was not complete after {self.limits.read_s:g} s"
             ) from error
-        body, given = b"".join(parts), False
+        rest = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
         async def again() -> MutableMapping[str, Any]:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return next(rest, None) or await receive()
 
         return again
 
@@ -210,7 +199,7 @@ class Guard:
         return f"{first}/..." if first in self.routes else "other"
 
     def _note(self, scope: Scope, status: int, size: int, seconds: float) -> None:
-        """One JSON object a line; never a token, a body or a query."""
+        """Log a request as a JSON object; never a token, a body or a query."""
         if not _access.isEnabledFor(logging.INFO):
             return
         row = {
@@ -227,7 +216,7 @@ class Guard:
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
-    """Headers by name; a doubled one that decides something is refused, not chosen from."""
+    """Return headers by name; a doubled one that decides something is refused, not chosen from."""
     found: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in found and name in (b"authorization", b"host", b"origin", b"content-length"):
@@ -239,20 +228,20 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 def _loopback(host: str) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""
-        return name in ("localhost", "testserver") or ipaddress.ip_address(name).is_loopback
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
 
 
 def _here(client: str) -> bool:
-    """Whether an address is this machine's; of a socket in the file system there is none."""
+    """Return whether an address is this machine's; of a Unix socket there is none."""
     try:
         return ipaddress.ip_address(client).is_loopback
     except ValueError:
-        return client in ("", "testclient")
+        return client == ""
 
 
-async def _tell(scope: Scope, receive: Receive, send: Send, refused: Refused) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send, refused: Refused) -> None:
     """Answer with what is refused and why, and take no more of this connection's body."""
     kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
     body = json.dumps(refused.to_json()).encode()
@@ -270,5 +259,5 @@ async def _tell(scope: Scope, receive: Receive, send: Send, refused: Refused) ->
     try:
         await send({"type": f"{kind}.start", "status": refused.status, "headers": raw})
         await send({"type": f"{kind}.body", "body": body})
-    except OSError:  # nobody is there to be told
+    except OSError:  # nobody is there to read it
         return

@@ -1,4 +1,4 @@
-"""Tasks and verdicts as they are told, never with a reference; episodes as they are given."""
+"""JSON of tasks and verdicts, never with a reference; episodes of JSON."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from ..verifiers import Verdict
 from .messages import GroupGiven
 
 
-def messages_told(messages: list[Message] | tuple[Message, ...]) -> list[dict[str, str]]:
-    """Chat messages as plain dicts."""
+def serialize_messages(messages: list[Message] | tuple[Message, ...]) -> list[dict[str, str]]:
+    """Return chat messages as plain dicts."""
     return [{**m} for m in messages]
 
 
-def task_told(task: Task, index: int | None) -> dict[str, Any]:
-    """A task's prompt, id and metadata, which policies may see; no reference, no solution."""
+def serialize_task(task: Task, index: int | None) -> dict[str, Any]:
+    """Return a task's prompt, id and metadata; no reference, no solution."""
     return {
         "id": task.id,
         "index": index,
-        "messages": messages_told(task.messages),
-        "metadata": _plain(task.metadata) if task.metadata else {},
+        "messages": serialize_messages(task.messages),
+        "metadata": _jsonable(task.metadata) if task.metadata else {},
     }
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold: no NaN, and other objects as their text."""
+def _jsonable(value: Any) -> Any:
+    """Return what JSON can hold: no NaN, and other objects as their text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_jsonable(item) for item in value]
     if isinstance(value, float):
         return finite(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def verdict_told(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
-    """A verdict. Reasons may quote the known answer, so they are told only where that is wanted."""
+def serialize_verdict(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
+    """Return a verdict; its reason may quote the known answer."""
     return {
         "status": verdict.status.value,
         "score": verdict.score,
@@ -49,12 +49,12 @@ def verdict_told(verdict: Verdict, *, reasons: bool) -> dict[str, Any]:
 
 
 def finite(reward: float | None) -> float | None:
-    """A reward that JSON can hold: none for NaN and infinities."""
+    """Return a reward that JSON can hold: ``None`` for NaN and infinities."""
     return None if reward is None or not math.isfinite(reward) else float(reward)
 
 
-def episodes_of(task: Task, group: GroupGiven) -> list[Episode]:
-    """The episodes that a client gave, as the group's rewards see them."""
+def parse_episodes(task: Task, group: GroupGiven) -> list[Episode]:
+    """Return the episodes of a client's message, as a group rubric takes them."""
     return [
         Episode(
             task_id=task.id,

@@ -1,4 +1,4 @@
-"""What clients ask for, whichever way: whether they may have it, and what they are told."""
+"""Answers of a server, however a request came: what is allowed, done and returned."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ from ..envs.tools import ToolEnv
 from ..lone_replies import played
 from ..verifiers import Verdict
 from . import messages
-from .at_once import FEW, AtOnce, weight_of
-from .held import Budget, HeldEpisode, Holder, earlier
 from .identity import PROTOCOL, identity
-from .judge import Judge, Taken
+from .in_flight import InFlightBytes
 from .limits import ServiceLimits
 from .metrics import Metrics
-from .queue import Queue
+from .queue import WorkQueue
 from .refused import Refused
-from .told import episodes_of, task_told, verdict_told
-from .under_way import UnderWay
+from .runner import FEW, EpisodeRunner, PendingStep
+from .serialize import parse_episodes, serialize_task, serialize_verdict
+from .sessions import Session, SessionBudget, SessionStore, earlier
 
 _log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
 
 
-class Desk:
-    """Answers requests for one environment, whichever way they came.
+class EnvironmentService:
+    """Answers requests for one environment, over HTTP and WebSocket alike.
 
     Args:
         env: what is served; it judges and responds from several threads.
         limits: bounds of everything.
         references: judge replies against references that clients bring.
-        reasons: tell the reasons of verdicts, which may quote the known answer.
-        metrics: where it counts.
+        reasons: return the reasons of verdicts, which may quote the known answer.
+        share: of what may be held, for one token.
     """
 
     def __init__(
@@ -50,35 +49,47 @@ class Desk:
         *,
         references: bool = False,
         reasons: bool = False,
-        metrics: Metrics | None = None,
+        share: float = 1.0,
     ) -> None:
         self.env, self.limits, self.played = env, limits, played(env)
         self.references, self.reasons = references, reasons
         self.identity = identity(env)
-        self.budget = Budget(limits)
-        self.under_way = UnderWay(limits.under_way_mib * 2**20)
-        self.metrics = metrics or Metrics()
-        self.over_http = Holder(self.budget, lambda: secrets.token_urlsafe(16))
-        self.queue = Queue(limits)
+        self.budget = SessionBudget(limits, share)
+        self.in_flight = InFlightBytes(limits.under_way_mib * 2**20)
+        self.metrics = Metrics()
+        self.queue = WorkQueue(limits)
+        self._stores: dict[str, SessionStore] = {}
         self._probe_pool = ThreadPoolExecutor(1, thread_name_prefix="assay-ready")
-        self._judge = Judge(env, limits, self._verdict)
-        self._turns = self.queue.batches(self._judge.take)
-        self._scores = self.queue.batches(self._judge.score)
-        self.at_once = AtOnce(env)
+        self._runner = EpisodeRunner(env, limits, self._verdict)
+        self._turns = self.queue.batches(self._runner.take)
+        self._scores = self.queue.batches(self._runner.score)
         self._ready: tuple[float, bool] | None = None
-        self.metrics.watch(self)
+        kind = type(env)
+        self._looks_up = (
+            isinstance(env.source, Rows)
+            and kind.task is TextEnv.task
+            and kind.begin is TextEnv.begin
+        )
+
+    def store_of(self, owner: str) -> SessionStore:
+        """Return the sessions that a token has over HTTP."""
+        if owner not in self._stores:
+            self._stores[owner] = SessionStore(
+                self.budget, owner, lambda: secrets.token_urlsafe(16)
+            )
+        return self._stores[owner]
 
     async def tasks(self, asked: messages.Tasks) -> dict[str, Any]:
-        """Tasks without their references."""
+        """Return tasks without their references."""
         self._allow("tasks", len(asked.tasks))
 
         def find() -> list[dict[str, Any]]:
-            return [task_told(t, index) for t, index in self._find(asked.tasks)]
+            return [serialize_task(t, index) for t, index in self._find(asked.tasks)]
 
         return {"tasks": await self._found(len(asked.tasks), find)}
 
     async def score(self, asked: messages.Score) -> dict[str, Any]:
-        """Verdicts of replies."""
+        """Judge replies."""
         self._allow("replies", len(asked.replies))
         keys = asked.tasks
         if (keys is None) == (asked.references is None):
@@ -99,113 +110,82 @@ class Desk:
                 f"{self.env.name} judges episodes as they are played ({', '.join(self.played)}), "
                 "not lone replies: begin an episode, and step",
             )
+        weight = len(asked.replies)
         if keys is None:
             golds = asked.references or []
         else:
             golds = await self._found(
-                len(keys), lambda: [task.reference for task, _ in self._find(keys)]
+                weight, lambda: [task.reference for task, _ in self._find(keys)]
             )
-        if self.at_once.scores(asked):
-            verdicts = self._judge.score([(asked.replies, golds)])[0]
-        else:
-            self.queue.room_for(len(golds))
-            verdicts = await self.queue.do(len(golds), self._scores.put((asked.replies, golds)))
+        work = (asked.replies, golds)
+        if self._runner.is_quick(asked.replies) and keys is not None:
+            verdicts = self._runner.score([work])[0]
+        else:  # a client's own references may be of any length
+            verdicts = await self.queue.run(weight, lambda: self._scores.put(work))
         pairs = zip(verdicts, asked.replies, strict=True)
         return {"verdicts": [self._verdict(verdict, reply) for verdict, reply in pairs]}
 
-    async def reset(self, asked: messages.Reset, holder: Holder, owner: str = "") -> dict[str, Any]:
+    async def reset(self, asked: messages.Reset, store: SessionStore) -> dict[str, Any]:
         """Begin episodes."""
-        weight = weight_of(asked)
+        tasks = asked.count if asked.tasks is None else len(asked.tasks)
+        weight = tasks * asked.group_size
         self._allow("episodes", weight)
-        self.budget.room_for(weight)
+        self.budget.room_for(store.owner, weight)
 
         def begin() -> tuple[list[tuple[Task, int | None]], list[State]]:
             found = self._find(asked.tasks if asked.tasks is not None else self._drawn(asked))
             return found, [self.env.begin(t) for t, _ in found for _ in range(asked.group_size)]
 
         found, states = await self._found(weight, begin)
-        held = holder.add(states, owner)
-        told = [task_told(s.task, found[i // asked.group_size][1]) for i, s in enumerate(states)]
-        return {
-            "episodes": [
-                {"episode": e.id.removeprefix(owner), "task": t}
-                for e, t in zip(held, told, strict=True)
-            ]
-        }
+        begun = []
+        for place, session in enumerate(store.add(states)):
+            index = found[place // asked.group_size][1]
+            begun.append({"episode": session.id, "task": serialize_task(states[place].task, index)})
+        return {"episodes": begun}
 
-    async def step_and_reset(
-        self, asked: messages.Steps, holder: Holder, owner: str = ""
-    ) -> dict[str, Any]:
-        """Take steps, then begin episodes where that is asked for; no refusal costs an outcome.
+    async def step_and_reset(self, asked: messages.Steps, store: SessionStore) -> dict[str, Any]:
+        """Take steps, then begin episodes if that is asked for; no refusal costs an outcome."""
+        answer = await self.step(asked.steps, store)
+        if asked.reset is not None:
+            try:
+                answer |= await self.reset(asked.reset, store)
+            except Refused as refused:
+                self.metrics.refused(refused)
+                answer["not_begun"] = refused.to_json()["error"]
+        return answer
 
-        Over HTTP, where steps say their turns, a message may be sent again, and begins none twice.
-        """
-        told = await self.step(asked.steps, holder, owner)
-        if asked.reset is None:
-            return told
-        reset = asked.reset
-        return told | await holder.once(asked, owner, lambda: self._next(reset, holder, owner))
-
-    async def _next(self, asked: messages.Reset, holder: Holder, owner: str) -> dict[str, Any]:
-        """Episodes that have begun, or why there are none."""
-        try:
-            return await self.reset(asked, holder, owner)
-        except Refused as refused:
-            self.metrics.refused[refused.code] += 1
-            return {"not_begun": refused.to_json()["error"]}
-
-    async def step(
-        self, asked: Sequence[messages.Step], holder: Holder, owner: str = ""
-    ) -> dict[str, Any]:
+    async def step(self, asked: Sequence[messages.Step], store: SessionStore) -> dict[str, Any]:
         """Take a turn in each episode; a step that cannot be taken has an error of its own."""
         self._allow("steps", len(asked))
-        self.budget.room_for(0, sum(len(step.reply) for step in asked))
-        at_once = self.at_once.takes(asked)
-        told: list[dict[str, Any]] = []
-        found: list[dict[str, Any]] = []
-        taken: list[Taken] = []
+        self.budget.room_for(store.owner, 0, sum(len(step.reply) for step in asked))
+        self.queue.room_for(len(asked))
+        outcomes: list[dict[str, Any]] = [{} for _ in asked]
+        taken: list[PendingStep] = []
         places: list[int] = []
-        again: list[tuple[int, HeldEpisode]] = []
+        again: list[tuple[int, Session]] = []
         for place, step in enumerate(asked):
-            episode = holder.get(step.episode, owner)
-            if episode is not None and episode.is_taking(step):
-                again.append((place, episode))
-                told.append({})
+            session = store.get(step.episode)
+            if session is not None and session.is_taking(step):
+                again.append((place, session))
                 continue
             try:
-                answered = earlier(episode, step)
+                outcomes[place] = earlier(session, step) or {}
             except Refused as refused:
-                answered = {"episode": step.episode, **refused.to_json()}
-            told.append(answered or {})
-            if answered is None and episode is not None:
-                episode.begin(step.reply)
-                taken.append(Taken(episode, step.reply, step.truncated))
+                outcomes[place] = {"episode": step.episode, **refused.to_json()}
+            if session is not None and not outcomes[place]:
+                session.begin(step.reply)
+                taken.append(PendingStep(session, step.reply, step.truncated))
                 places.append(place)
-        if taken and at_once:
-            try:
-                found = self._judge.take([taken])[0]
-            finally:
-                _settle(taken, holder)
-        elif taken:
-            try:
-                self.queue.room_for(len(taken))
-            except Refused:
-                for one in taken:
-                    one.episode.end()
-                raise
-            turns = self._turns.put(taken)
-            turns.add_done_callback(lambda _: _settle(taken, holder))
-            found = await self.queue.do(len(taken), turns)
-        for place, outcome in zip(places, found, strict=True):
-            told[place] = outcome
-        for place, episode in again:
-            told[place] = await self._once_taken(episode, asked[place])
-        if owner:
-            told = [{**row, "episode": row["episode"].removeprefix(owner)} for row in told]
-        return {"outcomes": told}
+        if taken:
+            found = await self._take(taken, store)
+            for place, outcome in zip(places, found, strict=True):
+                outcomes[place] = outcome
+        for place, session in again:
+            outcomes[place] = await self._once_taken(session, asked[place])
+        return {"outcomes": outcomes}
 
     async def groups(self, asked: messages.Groups) -> dict[str, Any]:
-        """What the group's rewards make of episodes that were judged one by one."""
+        """Add the group's rewards to episodes that were judged one by one."""
         rubric = self.env.group_rubric
         if rubric is None:
             raise Refused(422, "groups", f"{self.env.name} has no rewards that depend on the group")
@@ -215,25 +195,27 @@ class Desk:
         def judge() -> list[list[Verdict]]:
             tasks = self._find([group.task for group in asked.groups])
             return [
-                [e.verdict for e in rubric.judged(task, episodes_of(task, group))]
+                [e.verdict for e in rubric.judged(task, parse_episodes(task, group))]
                 for (task, _), group in zip(tasks, asked.groups, strict=True)
             ]
 
-        found = await self._found(max(weight, FEW + 1), judge)
+        found = await self.queue.call(weight, judge)
         return {
-            "groups": [[verdict_told(v, reasons=self.reasons) for v in group] for group in found]
+            "groups": [
+                [serialize_verdict(v, reasons=self.reasons) for v in group] for group in found
+            ]
         }
 
-    def close(self, asked: messages.Close, holder: Holder, owner: str = "") -> dict[str, Any]:
+    def close(self, asked: messages.Close, store: SessionStore) -> dict[str, Any]:
         """Forget episodes."""
         self._allow("episodes", len(asked.episodes))
-        return {"closed": sum(holder.forget(id_, owner) for id_ in asked.episodes)}
+        return {"closed": sum(map(store.forget, asked.episodes))}
 
     def describe(self) -> dict[str, Any]:
-        """What is served, and its limits."""
+        """Return what is served, and its limits."""
         from .. import __version__
 
-        limits = ("body_bytes", "batch", "reply_chars", "episode_chars", "in_flight", "rate")
+        limits = ("body_bytes", "batch", "reply_chars", "episode_chars", "in_flight")
         return {
             "name": self.env.name,
             "sha256": self.identity,
@@ -252,13 +234,13 @@ class Desk:
         }
 
     async def ready(self, fresh_s: float = 15.0, within_s: float = 30.0) -> bool:
-        """Whether replies can be judged now: one is, sandbox and all, where it was not lately."""
+        """Return whether replies can be judged: one is, sandbox and all, if none was lately."""
         now = time.monotonic()
         if self._ready is None or now - self._ready[0] > fresh_s:
             self._ready = (now, False)  # one probe at a time
             try:
                 loop = asyncio.get_running_loop()
-                probe = loop.run_in_executor(self._probe_pool, self._judge.is_able)
+                probe = loop.run_in_executor(self._probe_pool, self._runner.is_able)
                 found = await asyncio.wait_for(probe, within_s)
             except Exception as error:
                 _log.warning("the probe failed: %s", type(error).__name__)
@@ -266,45 +248,70 @@ class Desk:
             self._ready = (time.monotonic(), found)
         return self._ready[1]
 
+    def observe(self) -> None:
+        """Set the metrics of what is held now."""
+        gauges = self.metrics.gauges
+        gauges["episodes"].set(self.budget.episodes.total())
+        gauges["held_bytes"].set(4 * self.budget.chars.total())
+        gauges["under_way_bytes"].set(self.in_flight.held)
+        gauges["queue"].set(self.queue.waiting)
+
     def shut(self) -> None:
         """Let what has begun end, and give back what the environment holds."""
-        self.queue.shut()
+        self.queue.close()
         self._probe_pool.shutdown(cancel_futures=True)
         self.env.close()
 
-    async def _found(self, weight: int, call: Callable[[], _Found]) -> _Found:
-        """What the environment gives, asked in a thread.
+    async def _found(self, weight: int, find: Callable[[], _Found]) -> _Found:
+        """Find tasks, or begin episodes; in a thread unless few are looked up.
 
         Raises:
-            Refused: there is no such thing, or the environment raised.
+            Refused: there is no such task, or the environment raised.
         """
-        if self.at_once.finds(weight):  # a thread takes longer to begin than this takes
-            return call()
-        return await self.queue.call(weight, call)
+        if self._looks_up and weight <= FEW:
+            return find()
+        return await self.queue.call(weight, find)
 
-    async def _once_taken(self, episode: HeldEpisode, step: messages.Step) -> dict[str, Any]:
-        """The outcome of a step that was sent again while it was being taken."""
+    async def _take(self, taken: list[PendingStep], store: SessionStore) -> list[dict[str, Any]]:
+        """Take steps; their sessions are free again when that is over."""
+
+        def begin() -> asyncio.Future[list[dict[str, Any]]]:
+            turns = self._turns.put(taken)
+            for step in taken:
+                step.session.taken = turns
+            turns.add_done_callback(settle)
+            return turns
+
+        def settle(_: object) -> None:
+            for step in taken:
+                store.settle(step.session)
+
+        if not self._runner.is_quick([step.reply for step in taken]):
+            return await self.queue.run(len(taken), begin)
         try:
-            if episode.busy:
-                await asyncio.wait_for(episode.till_end(), self.limits.request_s)
-            answered = earlier(episode, step)
-        except TimeoutError:
-            late = Refused(504, "late", f"the step takes longer than {self.limits.request_s:g} s")
-            return {"episode": episode.id, **late.to_json()}
+            return self._runner.take([taken])[0]
+        finally:
+            settle(None)
+
+    async def _once_taken(self, session: Session, step: messages.Step) -> dict[str, Any]:
+        """Return the outcome of a step that was sent again while it was being taken."""
+        try:
+            if session.taken is not None:
+                await asyncio.wait((session.taken,), timeout=self.limits.request_s)
+            answered = earlier(session, step)
+            if answered is None:
+                raise Refused(500, "fault", "the step was not taken")
         except Refused as refused:
-            return {"episode": episode.id, **refused.to_json()}
-        if answered is None:
-            failed = Refused(500, "fault", "the step was not taken")
-            return {"episode": episode.id, **failed.to_json()}
+            return {"episode": session.id, **refused.to_json()}
         return answered
 
     def _verdict(self, verdict: Verdict, reply: str) -> dict[str, Any]:
-        self.metrics.verdicts[verdict.status] += 1
+        self.metrics.judged(verdict.status)
         unread = len(reply) > self.limits.reply_chars  # its reason quotes no answer
-        return verdict_told(verdict, reasons=self.reasons or unread)
+        return serialize_verdict(verdict, reasons=self.reasons or unread)
 
     def _find(self, keys: Sequence[int | str]) -> list[tuple[Task, int | None]]:
-        """Tasks by number or id.
+        """Find tasks by number or id.
 
         Raises:
             Refused: there is no such task.
@@ -337,10 +344,3 @@ class Desk:
                 "batch",
                 f"{count} {what} are more than the {self.limits.batch} of one request: split them",
             )
-
-
-def _settle(taken: list[Taken], holder: Holder) -> None:
-    """The steps were taken, or could not be: the episodes are free again."""
-    for step in taken:
-        holder.grew(step.episode)
-        step.episode.end()

@@ -1,4 +1,4 @@
-"""The environment at work, in threads: where it raises, only what it raised for has no score."""
+"""Run an environment in threads: if it raises, only what it raised for has no score."""
 
 from __future__ import annotations
 
@@ -7,69 +7,82 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..envs import Completion, State, TextEnv, Turn
-from ..lone_replies import played
-from ..verifiers import Status, Verdict
-from .held import HeldEpisode
+from ..lone_replies import OWN, played
+from ..verifiers import Rubric, Status, Verdict, Verifier
 from .limits import ServiceLimits, too_long
-from .told import finite, messages_told
+from .serialize import finite, serialize_messages
+from .sessions import Session
 
 _log = logging.getLogger("assay.service")
 
+FEW = 64
+"""Replies or tasks of a message that may be done without a thread."""
 
-class Taken(NamedTuple):
+
+class PendingStep(NamedTuple):
     """A step that is being taken."""
 
-    episode: HeldEpisode
+    session: Session
     reply: str
     truncated: bool
 
     @property
     def state(self) -> State:
-        """Its episode, which is not over: one that is takes no step."""
-        assert self.episode.state is not None  # noqa: S101  # for the type
-        return self.episode.state
+        """The episode, which is not over: one that is takes no step."""
+        assert self.session.state is not None  # noqa: S101  # for the type
+        return self.session.state
 
 
-class Judge:
+class EpisodeRunner:
     """Takes steps and judges replies, those of several requests in one batch.
 
     Args:
         env: takes them, and judges; from several threads.
         limits: a longer conversation is cut off, and a longer reply not judged.
-        told: a verdict as it is told of a reply.
+        serialize: makes JSON of a reply's verdict.
     """
 
     def __init__(
-        self, env: TextEnv, limits: ServiceLimits, told: Callable[[Verdict, str], dict[str, Any]]
+        self,
+        env: TextEnv,
+        limits: ServiceLimits,
+        serialize: Callable[[Verdict, str], dict[str, Any]],
     ) -> None:
-        self.env, self.limits, self._told = env, limits, told
+        self.env, self.limits, self._serialize = env, limits, serialize
         kind = type(env)
-        own = kind.respond is not TextEnv.respond and kind.advance is TextEnv.advance
-        self._one_by_one = own and kind.respond_many is TextEnv.respond_many
+        respond = kind.respond is not TextEnv.respond and kind.advance is TextEnv.advance
+        self._one_by_one = respond and kind.respond_many is TextEnv.respond_many
+        names = (*OWN, "_respond", "_take")
+        own = any(getattr(type(env), name) is not getattr(TextEnv, name) for name in names)
+        self._quick = not own and _is_quick(env.rubric)
 
-    def take(self, requests: list[list[Taken]]) -> list[list[dict[str, Any]]]:
+    def is_quick(self, replies: Sequence[str]) -> bool:
+        """Return whether these replies are judged sooner than a thread begins."""
+        return self._quick and len(replies) <= FEW and sum(map(len, replies)) <= 4096
+
+    def take(self, requests: list[list[PendingStep]]) -> list[list[dict[str, Any]]]:
         """Take the steps of several requests, and judge all that is over in one batch."""
         faults: dict[int, Verdict] = {}
         for taken in requests:
             self._advance(taken, faults)
         everything = [step for taken in requests for step in taken]
-        over = [s for s in everything if s.state.ended and id(s.episode) not in faults]
+        over = [s for s in everything if s.state.ended and id(s.session) not in faults]
         verdicts = dict(faults)
         for step, verdict in zip(over, self._verdicts([s.state for s in over]), strict=True):
-            verdicts[id(step.episode)] = verdict
-        return [[self._outcome(s, verdicts.get(id(s.episode))) for s in ss] for ss in requests]
+            verdicts[id(step.session)] = verdict
+        return [[self._outcome(s, verdicts.get(id(s.session))) for s in ss] for ss in requests]
 
     def score(self, requests: list[tuple[Sequence[str], Sequence[Any]]]) -> list[list[Verdict]]:
-        """Verdicts of several requests, in one batch."""
+        """Judge the replies of several requests in one batch."""
         pairs = [pair for replies, golds in requests for pair in zip(replies, golds, strict=True)]
         judged = iter(self._scored([pair for pair in pairs if self._unread(pair[0]) is None]))
         found = iter([self._unread(reply) or next(judged) for reply, _ in pairs])
         return [[next(found) for _ in replies] for replies, _ in requests]
 
     def is_able(self) -> bool:
-        """Judge one reply, a winning one where one is known: only a fault of ours is no score.
+        """Return whether a reply, one that wins if one is known, gets a score.
 
-        Of an environment that is played, the first turn is taken too where it is known what to
+        Of an environment of several turns, the first turn is taken too if it is known what to
         say: its tools may need the sandbox.
         """
         env, task = self.env, self.env.task(0)
@@ -88,14 +101,14 @@ class Judge:
         return state.verdict is None or state.verdict.score is not None
 
     def _unread(self, reply: str) -> Verdict | None:
-        """The verdict of a reply that is too long to be judged."""
+        """Return the verdict of a reply that is too long to be judged."""
         most = self.limits.reply_chars
         if len(reply) <= most:
             return None
         return too_long(len(reply), most, "characters", self.env.rubric.score_range[0])
 
     def _scored(self, pairs: Sequence[tuple[str, Any]]) -> list[Verdict]:
-        """Verdicts of the rubric; where it raises for one reply, the others still have theirs."""
+        """Judge replies; if the rubric raises for one, the others still have their verdicts."""
         try:
             found = self.env.rubric.verify_many([r for r, _ in pairs], [gold for _, gold in pairs])
             if len(found) != len(pairs):
@@ -108,8 +121,8 @@ class Judge:
             why = f"the rubric raised {type(error).__name__}"
             return [Verdict.fault(Status.VERIFIER_ERROR, why)]
 
-    def _advance(self, taken: list[Taken], faults: dict[int, Verdict]) -> None:
-        """The environment's answer to the steps of one request; one too long ends its episode."""
+    def _advance(self, taken: list[PendingStep], faults: dict[int, Verdict]) -> None:
+        """Take the steps of one request; a reply that is too long ends its episode."""
         read = []
         for step in taken:
             unread = self._unread(step.reply)
@@ -121,11 +134,8 @@ class Judge:
         for some in [[step] for step in read] if self._one_by_one else [read]:
             self._answer(some, faults)
 
-    def _answer(self, taken: list[Taken], faults: dict[int, Verdict]) -> None:
-        """The environment's answer to some steps.
-
-        Where it raises, these episodes end without a score: those of nobody else do.
-        """
+    def _answer(self, taken: list[PendingStep], faults: dict[int, Verdict]) -> None:
+        """Take some steps; if that raises, these episodes end without a score."""
         states = [step.state for step in taken]
         replies = [Completion(step.reply, "length" if step.truncated else "stop") for step in taken]
         try:
@@ -135,7 +145,7 @@ class Judge:
             why = f"the environment raised {type(error).__name__}"
             for step, state in zip(taken, states, strict=True):
                 state.ended = "done"
-                faults[id(step.episode)] = Verdict.fault(Status.VERIFIER_ERROR, why)
+                faults[id(step.session)] = Verdict.fault(Status.VERIFIER_ERROR, why)
             return
         for state in states:
             size = sum(len(m["content"]) for m in state.messages)
@@ -143,7 +153,7 @@ class Judge:
                 state.ended = "truncated"
 
     def _verdicts(self, states: list[State]) -> list[Verdict]:
-        """What episodes are worth; where that raises for one, the others still have theirs."""
+        """Judge episodes; if that raises for one, the others still have their verdicts."""
         if not states:
             return []
         try:
@@ -158,19 +168,26 @@ class Judge:
             why = f"the environment raised {type(error).__name__}"
             return [Verdict.fault(Status.VERIFIER_ERROR, why)]
 
-    def _outcome(self, step: Taken, verdict: Verdict | None) -> dict[str, Any]:
-        """What is told of a step."""
-        episode, state = step.episode, step.state
+    def _outcome(self, step: PendingStep, verdict: Verdict | None) -> dict[str, Any]:
+        """Return the outcome of a step."""
+        session, state = step.session, step.state
         after = [i for i, m in enumerate(state.turns) if m["role"] == "assistant"]
         new = state.turns[after[-1] + 1 :] if after else []
         outcome = {
-            "episode": episode.id,
-            "turn": episode.turn + 1,
-            "messages": messages_told(new),
+            "episode": session.id,
+            "turn": session.turn + 1,
+            "messages": serialize_messages(new),
             "reward": finite(state.step_rewards[-1]) if state.step_rewards else None,
             "done": state.ended == "done",
             "truncated": state.ended == "truncated",
-            "verdict": None if verdict is None else self._told(verdict, step.reply),
+            "verdict": None if verdict is None else self._serialize(verdict, step.reply),
         }
-        episode.took(outcome, over=bool(state.ended))
+        session.note(outcome, over=bool(state.ended))
         return outcome
+
+
+def _is_quick(verifier: Verifier) -> bool:
+    """Return whether a verifier's very class says so, not one that it is derived from."""
+    if type(verifier) is Rubric:
+        return all(map(_is_quick, verifier.parts.values()))
+    return bool(vars(type(verifier)).get("quick"))

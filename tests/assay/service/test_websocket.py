@@ -1,21 +1,21 @@
-"""What the server answers where it reads it, and what must have a thread all the same."""
+"""Many messages over one WebSocket: each has its own answer."""
 
-import asyncio
 import json
 import logging
 import threading
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from assay.envs import Rows, Task, TextEnv, Turn
 from assay.service import ServiceLimits
-from assay.service.at_once import SHORT, AtOnce
-from assay.service.patience import Patience
+from assay.service.runner import EpisodeRunner
 from assay.verifiers import Exact, Format, FunctionVerifier, Math, Rubric, Verdict
 
 BEARER = {"authorization": "Bearer a-token-of-the-tests-0123456789"}
+SHORT = 4096  # characters of what is judged without a thread
 ROWS = [Task(f"{n}?", str(n)) for n in range(100)]
 
 
@@ -63,12 +63,15 @@ def ask(ws, op, **fields):
     ],
 )
 def test_a_class_says_of_its_own_code_alone_that_it_is_quick(rubric, quick) -> None:
-    assert AtOnce(TextEnv(Rows(ROWS[:1]), rubric)).judged is quick
+    runner = EpisodeRunner(TextEnv(Rows(ROWS[:1]), rubric), 1000, dict)
+    assert runner.is_quick(["0"]) is quick
+    assert not runner.is_quick(["0"] * 65)
+    assert not runner.is_quick(["0" * (SHORT + 1)])
     rubric.close()
 
 
 def test_an_environment_that_does_something_itself_has_a_thread() -> None:
-    assert not AtOnce(Stopping(Rows(ROWS), Exact())).judged
+    assert not EpisodeRunner(Stopping(Rows(ROWS), Exact()), 1000, dict).is_quick(["0"])
 
 
 def test_a_slow_verifier_keeps_nobody_waiting(host) -> None:
@@ -86,7 +89,6 @@ def test_a_slow_verifier_keeps_nobody_waiting(host) -> None:
 
 
 def test_long_and_short_messages_have_the_same_answers(host) -> None:
-    """Beyond 64 episodes, or 4096 characters, they take another way."""
     with host(TextEnv(Rows(ROWS), Exact())) as (url, _), socket_of(url) as ws:
         for count, padding in ((1, 0), (64, 0), (65, 0), (100, 0), (1, SHORT), (3, SHORT)):
             told = ask(ws, "reset", tasks=[*range(count)])["episodes"]
@@ -109,11 +111,10 @@ def test_a_step_is_taken_once_however_often_it_is_in_a_message(host) -> None:
         one, two = ask(ws, "step", steps=[step, step])["outcomes"]
         assert one == two
         assert one["verdict"]["score"] == 1.0
-        assert app.state.desk.budget.episodes == 0
+        assert app.state.service.budget.episodes.total() == 0
 
 
-def test_messages_sent_without_waiting_are_answered_in_their_order(host) -> None:
-    """A long one goes to a thread; what comes after it must not overtake it."""
+def test_messages_sent_without_waiting_have_their_own_answers(host) -> None:
     with host(TextEnv(Rows(ROWS), Exact())) as (url, _), socket_of(url) as ws:
         ask(ws, "reset", tasks=[*range(100)])
         for i in range(100):
@@ -127,36 +128,22 @@ def step(episode, reply, id_):
     return {"op": "step", "id": id_, "steps": [{"episode": str(episode), "reply": reply}]}
 
 
-def test_what_is_answered_at_once_is_counted_and_kept_to_its_rate(host, caplog) -> None:
+def test_messages_are_counted_and_their_answers_logged(host, caplog) -> None:
     caplog.set_level(logging.INFO, "assay.service.access")
-    limits = ServiceLimits(rate=100.0, burst=5)
-    with host(TextEnv(Rows(ROWS), Exact()), limits) as (url, app):
-        with socket_of(url) as ws:
-            told = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
-        assert app.state.guard.rates.wait_s(next(iter(app.state.guard.rates._buckets))) > 0
+    with host(TextEnv(Rows(ROWS), Exact())) as (url, app), socket_of(url) as ws:
+        told = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
     assert [t["verdicts"][0]["score"] for t in told] == [1.0] + [0.0] * 19
-    assert app.state.desk.metrics.requests["ws:score", 200] == 20
+    page = app.state.service.metrics.page().decode()
+    assert 'assay_requests_total{route="ws:score",status="200"} 20.0' in page
     rows = [json.loads(r.getMessage()) for r in caplog.records if r.name.endswith("access")]
     size = sum(len(json.dumps(t, separators=(",", ":"))) for t in told)
     assert [row["bytes"] for row in rows if row["path"] == "/v1/ws"] == [size]
 
 
-def test_a_socket_that_is_answered_at_once_is_not_idle() -> None:
-    async def heard() -> str:
-        patience = Patience(0.4)
-        coming: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-        async def others() -> None:
-            for _ in range(12):
-                await asyncio.sleep(0.1)
-                patience.heard()
-            coming.set_result("came")
-
-        task = asyncio.create_task(others())
-        try:
-            return await patience.till(coming)
-        finally:
-            patience.end()
-            await task
-
-    assert asyncio.run(heard()) == "came"
+def test_a_socket_on_which_nothing_comes_is_closed(host) -> None:
+    limits = ServiceLimits(idle_s=0.5)
+    with host(TextEnv(Rows(ROWS), Exact()), limits) as (url, app), socket_of(url) as ws:
+        ask(ws, "reset", tasks=[1])
+        with pytest.raises(ConnectionClosed):
+            ws.recv(timeout=30)
+        assert app.state.service.budget.episodes.total() == 0

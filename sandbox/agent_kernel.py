@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import os
 
-_STEP = 32 << 10  # KiB by which the kernel's memory grows before anybody looks at the locks
+_STEP = 8 << 10  # KiB by which the kernel's memory grows before anybody looks at the locks
 _LOCKS = 1000
 
 

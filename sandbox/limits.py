@@ -36,7 +36,7 @@ class Limits:
         memory_mib: memory of the whole program, MiB.
         pids: processes and threads at one time.
         output_bytes: bytes kept of stdout, and as many of stderr; more ends the program.
-        files: open files for each process.
+        files: open files for each process, and sockets of the whole program.
         tmp_mib: bytes it may write, in /tmp and in any one file, MiB.
 
     Raises:

@@ -229,7 +229,8 @@ def _shown(packages: tuple[str, ...], tools: bool) -> tuple[Tree, dict[str, str]
                 folders[path] = path
         hidden |= {path for pattern in _PYTHON_PACKAGES for path in glob.glob(pattern)}
         hidden.add(str(Path(__file__).resolve().parents[1]))  # our own, with its answers
-    return tree, folders, hidden
+    # A link among them leads elsewhere: what counts is whether programs see that.
+    return tree, folders, {os.path.realpath(path) for path in hidden}
 
 
 def _counts_by_namespace() -> bool:

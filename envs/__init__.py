@@ -13,7 +13,6 @@ from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, W
 from .data import DataError, read_rows
 from .define import environment, register_rows
 from .episode import Episode, EpisodeGroup, Span
-from .families import FAMILIES
 from .filters import Counts, Refill, drop_flat, flat, outcome
 from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
@@ -24,6 +23,8 @@ from .pass_rates import PassRates
 from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .policy_judge import PolicyJudge, pairwise_prompt
+from .puzzles import PUZZLES
+from .puzzles.puzzle_env import Puzzle, PuzzleEnv
 from .registry import (
     RetiredEnvironment,
     UnknownEnvironment,
@@ -95,6 +96,8 @@ __all__ = [
     "Policy",
     "PolicyJudge",
     "Prioritised",
+    "Puzzle",
+    "PuzzleEnv",
     "Refill",
     "RetiredEnvironment",
     "Rows",
@@ -164,10 +167,10 @@ register(
     "assay.envs.arithmetic:Arithmetic",
     summary="sums of numbers",
 )
-for _name, (_module, _summary) in FAMILIES.items():
+for _name, (_module, _summary) in PUZZLES.items():
     register(
         f"assay/{_name}-v1",
-        f"assay.envs.families.{_module}:{_name}",
+        f"assay.envs.puzzles.{_module}:{_name}",
         summary=_summary,
     )
 for _name, (_module, _summary, _needs) in LIBRARY.items():
@@ -183,7 +186,7 @@ register(
     needs="a sandbox",
     summary="find and mend the bug of a Python function, with tools",
 )
-for _name in ("Arithmetic", *FAMILIES, *LIBRARY, "CodeRepair"):
+for _name in ("Arithmetic", *PUZZLES, *LIBRARY, "CodeRepair"):
     retire(
         f"assay/{_name}-v0",
         f"assay/{_name}-v1",

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from assay.envs import make
 from assay.verifiers import Colouring
-from assay.verifiers.families import hanoi, water_jugs
-from assay.verifiers.families.answer import BLOCK, ONE_LINE, Unreadable, read_answer
-from assay.verifiers.families.colouring import coloured
-from assay.verifiers.families.hanoi import fewest_moves
-from assay.verifiers.families.water_jugs import fewest_steps
+from assay.verifiers.puzzles import hanoi, water_jugs
+from assay.verifiers.puzzles.colouring import coloured
+from assay.verifiers.puzzles.hanoi import fewest_moves
+from assay.verifiers.puzzles.water_jugs import fewest_steps
+from assay.verifiers.text.read_answer import BLOCK, ONE_LINE, Unreadable, read_answer
 
 WIDER = {  # the same reply as no task asks for it
     "Colouring": lambda reply: reply.replace(": ", ":  "),

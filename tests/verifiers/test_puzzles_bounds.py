@@ -7,7 +7,7 @@ import random
 import pytest
 
 from assay.verifiers import KnightsAndKnaves, Queens, Status, Sudoku, Zebra
-from assay.verifiers.families.solution import Solution
+from assay.verifiers.puzzles.solution import Solution
 
 GOOD = [
     (Sudoku(), {"grid": [[1, 0, 0, 0], [0, 0, 3, 0], [0, 4, 0, 0], [0, 0, 0, 0]]}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 
-from ..puzzles.puzzle_env import Puzzle
-from ..puzzles.puzzle_env import PuzzleEnv as Family
+from ..puzzle_env import Puzzle
+from ..puzzle_env import PuzzleEnv as Family
 
 __all__ = ["Family", "Puzzle"]
 

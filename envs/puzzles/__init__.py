@@ -1,40 +1,25 @@
-"""Puzzles made on demand, each with levels, judged by the verifier of its name or by Math."""
+"""Puzzles made on demand, each with levels; the rules are in the verifiers' file of the same name.
+
+Every environment in a file here is registered as ``assay/<class>-v1``.
+"""
 
 from __future__ import annotations
 
-PUZZLES = {
-    "BaseConversion": ("calculations", "write a number in another base"),
-    "CoinChange": ("coin_change", "make an amount with the fewest coins"),
-    "Colouring": ("colouring", "colour a graph"),
-    "Countdown": ("countdown", "reach a target with + - * /"),
-    "FractionSum": ("calculations", "add and subtract fractions"),
-    "GraphPath": ("graph_path", "find a path in a graph"),
-    "GuessNumber": ("guess_number", "find a number by higher and lower, in several turns"),
-    "HamiltonianPath": ("hamiltonian_path", "visit every vertex of a graph once"),
-    "Hanoi": ("hanoi", "bring disks from peg to peg"),
-    "Integral": ("integral", "find an antiderivative"),
-    "Knapsack": ("knapsack", "choose what is worth the most and can be carried"),
-    "KnightPath": ("knight_path", "move a knight from square to square"),
-    "KnightsAndKnaves": ("knights", "tell who lies from what people say"),
-    "LightsOut": ("lights_out", "put out all lights"),
-    "LinearSystem": ("calculations", "solve a system of linear equations"),
-    "MagicSquare": ("magic_square", "complete a magic square"),
-    "Maze": ("maze", "find a way through a maze"),
-    "PolynomialRoots": ("calculations", "find all roots of a polynomial"),
-    "Queens": ("queens", "place queens that do not attack each other"),
-    "RegexSynthesis": ("regex_synthesis", "write the regular expression of a described language"),
-    "Remainder": ("calculations", "find the remainder of a product or a power"),
-    "SQL": ("sql", "answer a question about three tables with one query"),
-    "Satisfiability": ("satisfiability", "find truth values that make all clauses true"),
-    "SlidingTiles": ("sliding_tiles", "slide tiles into order"),
-    "Sorting": ("sorting", "put numbers or words in order"),
-    "SpanningTree": ("spanning_tree", "join a graph at the least weight"),
-    "SubsetSum": ("subset_sum", "choose numbers that add up to a target"),
-    "Sudoku": ("sudoku", "fill a grid so that nothing repeats"),
-    "TopologicalOrder": ("topological_order", "order tasks by what they need"),
-    "TwentyFour": ("twenty_four", "make 24 of four numbers"),
-    "WaterJugs": ("water_jugs", "measure an amount with jugs"),
-    "WordLadder": ("word_ladder", "go from word to word by one letter"),
-    "Zebra": ("zebra", "find who lives where from clues"),
-}
-"""By class: its module here, and what it asks. Each is registered as ``assay/<class>-v0``."""
+from importlib import import_module
+from pkgutil import iter_modules
+
+from ..text_env import TextEnv
+
+
+def puzzle_classes() -> list[type[TextEnv]]:
+    """Return the environments of this folder, by name."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    found = [
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and issubclass(kind, TextEnv)
+        and kind.__module__ == module.__name__
+    ]
+    return sorted(found, key=lambda kind: kind.__name__)

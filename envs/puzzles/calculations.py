@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ...verifiers import Math
-from .puzzle_env import Puzzle, PuzzleEnv
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _NUMBER = partial(Math, worked_out=True)  # the calculation is the task
 

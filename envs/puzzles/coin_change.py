@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import CoinChange as CoinChangeVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import coin_change as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((3, 15, 40), (4, 20, 70), (4, 25, 120), (5, 40, 250), (6, 60, 500))
 """How many coins there are beside 1, the largest, and the largest amount."""
@@ -19,18 +19,17 @@ class CoinChange(PuzzleEnv):
     Levels have 4, 5, 5, 6 and 7 coins, and amounts up to 40, 70, 120, 250 and 500.
     """
 
-    verifier = CoinChangeVerifier
+    verifier = rules.CoinChange
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """A coin of 1, others at random, and an amount that is above each of them."""
+        """Draw a coin of 1, others, and an amount that is above each of them."""
         number, largest, most = _LEVELS[level - 1]
         coins = [1, *sorted(int(n) + 2 for n in rng.permutation(largest - 1)[:number])]
-        reference = {"coins": coins, "amount": int(rng.integers(coins[-1] + 1, most + 1))}
+        amount = int(rng.integers(coins[-1] + 1, most + 1))
         return Puzzle(
             f"There are coins of {', '.join(map(str, coins))}, any number of each. Make "
-            f"{reference['amount']} with as few coins as possible. Give the coins, each as often "
+            f"{amount} with as few coins as possible. Give the coins, each as often "
             "as it is used, parted by commas.",
-            reference,
-            CoinChangeVerifier().winning_reply(reference) or "",
+            {"coins": coins, "amount": amount},
         )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import cycle
 from string import ascii_uppercase
 
 import numpy as np
 
-from ...verifiers import Colouring as ColouringVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import colouring as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((5, 3, 6), (7, 3, 10), (10, 3, 17), (14, 3, 26), (18, 4, 50))
 """Vertices, colours, edges."""
 _COLOURS = ("red", "green", "blue", "yellow")
-_NAMES = tuple(ascii_uppercase[: max(_LEVELS)[0]])
 
 
 class Colouring(PuzzleEnv):
@@ -25,33 +22,25 @@ class Colouring(PuzzleEnv):
     Levels have 5, 7, 10, 14 and 18 vertices, three colours, four in the last.
     """
 
-    verifier = ColouringVerifier
+    verifier = rules.Colouring
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Edges between vertices that a hidden colouring tells apart."""
+        """Draw edges between vertices of different colours in a hidden colouring."""
         size, number, most = _LEVELS[level - 1]
-        names, colours = _NAMES[:size], _COLOURS[:number]
+        names, colours = [*ascii_uppercase[:size]], [*_COLOURS[:number]]
         placed = [names[place] for place in rng.permutation(size).tolist()]
-        pairs, edges = _pairs(size, number), []
-        for drawn in rng.permutation(len(pairs))[:most].tolist():
-            i, j = pairs[drawn]
-            a, b = placed[i], placed[j]
-            edges.append([a, b] if a < b else [b, a])  # the order of places would tell colours
-        told = ", ".join(map("-".join, edges))
-        hidden = sorted(map(": ".join, zip(placed, cycle(colours), strict=False)))
+        pairs = [(a, b) for b in range(size) for a in range(b) if (b - a) % number]
+        edges = [
+            sorted(placed[place] for place in pairs[drawn])  # the order of places would tell
+            for drawn in rng.permutation(len(pairs))[:most].tolist()
+        ]
+        hidden = sorted(f"{name}: {colours[n % number]}" for n, name in enumerate(placed))
         return Puzzle(
             f"Colour the vertices {', '.join(names)} of a graph with the colours "
             f"{', '.join(colours)}, so that no edge joins two vertices of one colour. "
-            f"The edges are {told}.\n"
+            f"The edges are {', '.join(map('-'.join, edges))}.\n"
             "Give every vertex and its colour, as in vertex: colour, parted by commas.",
-            {"vertices": list(names), "edges": edges, "colours": list(colours)},
+            {"vertices": names, "edges": edges, "colours": colours},
             ", ".join(hidden),
-            own=True,
         )
-
-
-@lru_cache
-def _pairs(size: int, number: int) -> list[tuple[int, int]]:
-    """The pairs of places whose colours differ, where colours take turns."""
-    return [(a, b) for b in range(size) for a in range(b) if (b - a) % number]

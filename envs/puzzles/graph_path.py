@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...verifiers import GraphPath as GraphPathVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import graph_path as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = (
     (6, 1, False, False),
@@ -27,51 +27,39 @@ class GraphPath(PuzzleEnv):
     Levels have 6, 8, 10, 14 and 20 vertices; in the last two edges lead one way.
     """
 
-    verifier = GraphPathVerifier
+    verifier = rules.GraphPath
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """A random path through some vertices, so that there is one, and random edges."""
+        """Draw a path through some vertices, so that there is one, and further edges."""
         size, heaviest, directed, shortest = _LEVELS[level - 1]
         names = [chr(ord("A") + int(n)) for n in rng.permutation(size)]
         trail = names[: max(3, size // 2)]
+        start, goal = trail[0], trail[-1]
         pairs = set(pairwise(trail))
         while len(pairs) < 2 * size - (level == 1) * size // 2:
             a, b = (names[int(n)] for n in rng.choice(size, 2, replace=False))
-            if (a, b) != (trail[0], trail[-1]) and (b, a) not in pairs:
+            if (a, b) != (start, goal) and (b, a) not in pairs:
                 pairs.add((a, b))
+        weighted = heaviest > 1
         edges: list[list[str | int]] = [
-            [a, b, int(rng.integers(1, heaviest + 1))] if heaviest > 1 else [a, b]
+            [a, b, *([int(rng.integers(1, heaviest + 1))] if weighted else [])]
             for a, b in sorted(pairs)
         ]
         edges = [edges[int(n)] for n in rng.permutation(len(edges))]
-        reference = {
-            "edges": edges,
-            "start": trail[0],
-            "goal": trail[-1],
-            "directed": directed,
-            "shortest": shortest,
-        }
+        sign, kind = ("->", "directed graph") if directed else ("-", "graph")
+        listed = ", ".join(f"{a}{sign}{b}" + "".join(f" ({n})" for n in w) for a, b, *w in edges)
+        weights = ", with the weight of each in brackets" if weighted else ""
+        least = ("of the least total weight " if weighted else "with the fewest edges ") * shortest
         return Puzzle(
-            _text(edges, trail[0], trail[-1], directed=directed, shortest=shortest),
-            reference,
-            GraphPathVerifier().winning_reply(reference) or "",
+            f"These are the edges of a {kind}{weights}: {listed}.\n"
+            f"Find a path {least}from {start} to {goal} that visits no vertex "
+            "twice. Give its vertices from first to last, parted by commas.",
+            {
+                "edges": edges,
+                "start": start,
+                "goal": goal,
+                "directed": directed,
+                "shortest": shortest,
+            },
         )
-
-
-def _text(
-    edges: list[list[str | int]], start: str, goal: str, *, directed: bool, shortest: bool
-) -> str:
-    sign = "->" if directed else "-"
-    told = ", ".join(
-        f"{a}{sign}{b}" + "".join(f" ({w})" for w in weight) for a, b, *weight in edges
-    )
-    weighted = len(edges[0]) == 3
-    kind = "directed graph" if directed else "graph"
-    weights = ", with the weight of each in brackets" if weighted else ""
-    least = ("of the least total weight" if weighted else "with the fewest edges") * shortest
-    return (
-        f"These are the edges of a {kind}{weights}: {told}.\n"
-        f"Find a path {least + ' ' if least else ''}from {start} to {goal} that visits no vertex "
-        "twice. Give its vertices from first to last, parted by commas."
-    )

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...verifiers import HamiltonianPath as HamiltonianPathVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import hamiltonian_path as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((7, 3, False), (9, 5, False), (10, 8, True), (14, 14, True), (20, 22, True))
 """Vertices, edges beside those of the hidden path, and whether it must come back."""
@@ -21,11 +21,11 @@ class HamiltonianPath(PuzzleEnv):
     Levels have 7, 9, 10, 14 and 20 vertices.
     """
 
-    verifier = HamiltonianPathVerifier
+    verifier = rules.HamiltonianPath
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """The edges of a hidden path, and others at random."""
+        """Draw the edges of a hidden path, and others."""
         size, more, cycle = _LEVELS[level - 1]
         hidden = [chr(ord("A") + int(n)) for n in rng.permutation(size)]
         path = pairwise([*hidden, hidden[0]] if cycle else hidden)
@@ -34,12 +34,11 @@ class HamiltonianPath(PuzzleEnv):
         while len(edges) < most:
             a, b = sorted(hidden[int(n)] for n in rng.choice(size, 2, replace=False))
             edges.add((a, b))
-        told = ", ".join(f"{a}-{b}" for a, b in sorted(edges))
         back = " and from whose last vertex an edge leads back to the first" if cycle else ""
         return Puzzle(
-            f"These are the edges of a graph: {told}.\n"
+            f"These are the edges of a graph: {', '.join(map('-'.join, sorted(edges)))}.\n"
             f"Find a path along edges that visits every vertex exactly once{back}. "
             "Give the vertices from first to last, parted by commas.",
-            {"edges": [list(edge) for edge in sorted(edges)], "cycle": cycle},
+            {"edges": sorted(edges), "cycle": cycle},
             ", ".join(hidden),
         )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from itertools import product
-
 import numpy as np
 
-from ...verifiers import Hanoi as HanoiVerifier
-from ...verifiers.puzzles.hanoi import Disks, fewest_moves, written
+from ...verifiers.puzzles import hanoi as rules
 from ..draws import below
-from .puzzle_env import Puzzle, PuzzleEnv
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((3, 3, False), (4, 3, False), (4, 3, True), (5, 4, True), (7, 3, True))
+"""Disks, pegs, and whether only the fewest moves win."""
+_NAMED = {3: "A, B and C", 4: "A, B, C and D"}
 
 
 class Hanoi(PuzzleEnv):
@@ -24,48 +21,34 @@ class Hanoi(PuzzleEnv):
     End: after one step. Levels have 3, 4, 4, 5 and 7 disks; level 4 has a fourth peg.
     """
 
-    verifier = HanoiVerifier
+    verifier = rules.Hanoi
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Two arrangements, each disk on a peg at random; the largest has to move."""
+        """Draw two arrangements, each disk on any peg; the largest has to move."""
         disks, pegs, optimal = _LEVELS[level - 1]
-        every = _arrangements(disks, pegs)
-        alike = len(every) // pegs  # in turn: those with the largest disk on the same peg
-        first, further = divmod(below(rng, len(every) * (len(every) - alike)), len(every) - alike)
-        then = (first // alike + 1) * alike + further
-        before, start, start_told = every[first]
-        after, goal, goal_told = every[then % len(every)]
+        every, alike = pegs**disks, pegs ** (disks - 1)  # alike: with the largest on one peg
+        first, further = divmod(below(rng, every * (every - alike)), every - alike)
+        second = ((first // alike + 1) * alike + further) % every
+        before, after = ([n // pegs**d % pegs for d in range(disks)] for n in (first, second))
+        start, goal = _stacks(before, pegs), _stacks(after, pegs)
         fewest = " with as few moves as possible" if optimal else ""
         return Puzzle(
             f"Disks 1 to {disks}, 1 the smallest, lie on the pegs {_NAMED[pegs]}. A move takes the "
             "top disk of one peg to another peg, never onto a smaller disk.\n\n"
-            f"Start, from the bottom up:\n{start_told}\n\nGoal:\n{goal_told}\n\n"
+            f"Start, from the bottom up:\n{_drawn(start)}\n\nGoal:\n{_drawn(goal)}\n\n"
             f"Bring the disks from start to goal{fewest}. "
             "Give all moves as pairs of pegs, parted by commas, like X->Y, Y->Z.",
-            {"start": list(map(list, start)), "goal": list(map(list, goal)), "optimal": optimal},
-            written(fewest_moves(before, after, pegs)),
-            own=True,
+            {"start": start, "goal": goal, "optimal": optimal},
         )
 
 
-_NAMED = {3: "A, B and C", 4: "A, B, C and D"}
+def _stacks(at: list[int], pegs: int) -> list[list[int]]:
+    """Return the disks of each peg from the bottom, by the peg of each disk."""
+    disks = range(len(at), 0, -1)
+    return [[disk for disk in disks if at[disk - 1] == peg] for peg in range(pegs)]
 
 
-@lru_cache
-def _arrangements(disks: int, pegs: int) -> list[tuple[Disks, tuple[tuple[int, ...], ...], str]]:
-    """All arrangements: the peg of each disk, the disks of each peg from the bottom, in words."""
-    every = []
-    for turned in product(range(pegs), repeat=disks):
-        at = turned[::-1]  # the largest disk changes its peg last
-        stacks = tuple(
-            tuple(disk for disk in range(disks, 0, -1) if at[disk - 1] == peg)
-            for peg in range(pegs)
-        )
-        every.append((at, stacks, _told(stacks)))
-    return every
-
-
-def _told(pegs: Sequence[Sequence[int]]) -> str:
-    told = [" ".join(map(str, peg)) if peg else "empty" for peg in pegs]
-    return "\n".join(map(": ".join, zip("ABCDEF", told, strict=False)))
+def _drawn(stacks: list[list[int]]) -> str:
+    rows = (" ".join(map(str, stack)) or "empty" for stack in stacks)
+    return "\n".join(map(": ".join, zip(rules.PEGS, rows, strict=False)))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...verifiers import Integral as IntegralVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import integral as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 
 class Integral(PuzzleEnv):
@@ -21,7 +21,7 @@ class Integral(PuzzleEnv):
     End: after one step. Every task can be solved.
     """
 
-    verifier = IntegralVerifier
+    verifier = rules.Integral
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:

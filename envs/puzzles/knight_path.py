@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import KnightPath as KnightPathVerifier
-from ...verifiers.puzzles.knight_path import knights_way
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import knight_path as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = (
     (6, 4, 3, False),
@@ -26,18 +25,18 @@ class KnightPath(PuzzleEnv):
     Levels have boards of 6, 8, 8, 8 and 10 rows.
     """
 
-    verifier = KnightPathVerifier
+    verifier = rules.KnightPath
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Squares at random, until the way is long enough."""
+        """Draw squares until the way is long enough."""
         size, number, least, shortest = _LEVELS[level - 1]
         squares = [f"{letter}{row}" for letter in "abcdefghij"[:size] for row in range(1, size + 1)]
         way: tuple[str, ...] = ()
         while len(way) < least:
             drawn = rng.permutation(size**2)[: number + 2]
             start, goal, *blocked = (squares[int(n)] for n in drawn)
-            way = knights_way(start, goal, size, frozenset(blocked))
+            way = rules.knights_way(start, goal, size, frozenset(blocked))
         blocked.sort()
         closed = f" No move may end on {', '.join(blocked)}." if blocked else ""
         fewest = " in as few moves as possible" if shortest else ""

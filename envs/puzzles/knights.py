@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ...verifiers import KnightsAndKnaves as KnightsVerifier
-from ...verifiers.puzzles.statements import knights, worlds
+from ...verifiers.puzzles import knights as rules
+from ...verifiers.puzzles.statements import allowed
 from ..draws import below
-from .puzzle_env import Puzzle, PuzzleEnv
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((2, 1), (3, 1), (4, 1), (5, 2), (7, 2))
-"""By level: how many people, and how deep the things they say."""
+"""How many people, and how deep the things they say."""
 _NAMES = (
     "Ann", "Bob", "Carl", "Dora", "Emma", "Finn", "Gina", "Hugo", "Iris", "Jack", "Kate", "Liam",
     "Mona", "Nora", "Otto", "Paul", "Rosa", "Sam", "Tina", "Udo", "Vera", "Wim",
@@ -25,18 +25,16 @@ class KnightsAndKnaves(PuzzleEnv):
     """Tell knights from knaves by what they say.
 
     Observation: who says what. Action: what each of them is.
-    Reward: 1.0 for the assignment that fits what everybody says. With ``think``, a sixth of it is
-    paid for the format.
+    Reward: 1.0 for the assignment that fits what everybody says.
     End: after one step. Exactly one assignment fits.
-
     Levels: 2, 3, 4, 5 and 7 people; the last two say things that are made of more parts.
     """
 
-    verifier = KnightsVerifier
+    verifier = rules.KnightsAndKnaves
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Statements that fit a random assignment, drawn until they fit no other."""
+        """Draw statements that fit an assignment until they fit no other."""
         n, depth = _LEVELS[level - 1]
         people = [_NAMES[i] for i in rng.permutation(len(_NAMES))[:n].tolist()]
         world = below(rng, 2**n)
@@ -44,8 +42,9 @@ class KnightsAndKnaves(PuzzleEnv):
         lines = [f"{people[i]} says: {_spoken(what, people, i, first=True)}." for i, what in says]
         text = (
             f"On an island everybody is either a knight, who always tells the truth, or a knave, "
-            f"who always lies. You meet {_listed(people, 'and')}.\n" + "\n".join(lines) + "\n"
-            "Who is what? Answer with one line for each person, the name, a colon and the word "
+            f"who always lies. You meet {', '.join(people[:-1])} and {people[-1]}.\n"
+            + "\n".join(lines)
+            + "\nWho is what? Answer with one line for each person, the name, a colon and the word "
             "knight or knave."
         )
         roles = ["knight" if world >> i & 1 else "knave" for i in range(n)]
@@ -56,30 +55,30 @@ class KnightsAndKnaves(PuzzleEnv):
 def _statements(
     rng: np.random.Generator, n: int, depth: int, world: int
 ) -> list[tuple[int, Formula]]:
-    """One statement for each person, which only one of all ``2**n`` worlds allows."""
+    """Draw one statement for each person, which only one of all ``2**n`` worlds allows."""
     every = (1 << (1 << n)) - 1
     while True:
-        allowed, says = every, []
+        fitting, says = every, []
         for i in range(n):
             while True:
-                what = _formula(rng, n, depth, speaker=i)
-                fits = every & ~(worlds(what, n) ^ knights(n)[i])
+                what = _formula(rng, n, depth)
+                fits = allowed(i, what, n)
                 if fits >> world & 1 and fits != every:
                     break
-            allowed &= fits
+            fitting &= fits
             says.append((i, what))
-        if allowed.bit_count() == 1:
+        if fitting.bit_count() == 1:
             return says
 
 
-def _formula(rng: np.random.Generator, n: int, depth: int, *, speaker: int) -> Formula:
+def _formula(rng: np.random.Generator, n: int, depth: int) -> Formula:
     kind = below(rng, 7)
     if depth == 0 or kind == 0:
         return [("knight", "knave")[below(rng, 2)], below(rng, n)]
     if kind == 1:
         return ["exactly", below(rng, n + 1)]
     word = ("and", "or", "if", "iff", "or")[kind - 2]
-    left, right = (_formula(rng, n, depth - 1, speaker=speaker) for _ in range(2))
+    left, right = (_formula(rng, n, depth - 1) for _ in range(2))
     if depth == 1:  # of two different people
         first, further = divmod(below(rng, n * (n - 1)), n - 1)
         left[1], right[1] = first, (first + 1 + further) % n
@@ -87,7 +86,7 @@ def _formula(rng: np.random.Generator, n: int, depth: int, *, speaker: int) -> F
 
 
 def _spoken(said: Formula, people: list[str], speaker: int, *, first: bool = False) -> str:
-    """What is said, in words."""
+    """Return what is said, in words."""
     kind, *parts = said
     if kind in ("knight", "knave"):
         name = people[parts[0]]
@@ -103,7 +102,3 @@ def _spoken(said: Formula, people: list[str], speaker: int, *, first: bool = Fal
         "iff": f"{left} if and only if {right}",
     }
     return words[kind] if first else f"({words[kind]})"
-
-
-def _listed(words: list[str], last: str) -> str:
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"

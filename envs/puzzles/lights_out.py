@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import LightsOut as LightsOutVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import lights_out as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((3, 2), (3, 4), (4, 5), (5, 6), (6, 12))
 """Rows, and how many cells are pressed to make the lights."""
@@ -19,22 +19,20 @@ class LightsOut(PuzzleEnv):
     Levels have 3, 3, 4, 5 and 6 rows.
     """
 
-    verifier = LightsOutVerifier
+    verifier = rules.LightsOut
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """The lights that presses at random leave, of which one is on."""
+        """Draw presses until a light that they leave is on."""
         size, number = _LEVELS[level - 1]
-        lit = np.zeros((size + 2, size + 2), dtype=bool)
-        pressed: list[tuple[int, int]] = []
-        while not lit[1:-1, 1:-1].any():
-            lit[:] = False
+        lit = 0
+        while not lit:
             cells = rng.permutation(size * size)[: number + int(rng.integers(3))]
             pressed = sorted(divmod(int(cell), size) for cell in cells)
-            for row, column in pressed:
-                lit[row + 1, column : column + 3] ^= True
-                lit[row : row + 3 : 2, column + 1] ^= True
-        grid = ["".join("#" if on else "." for on in row) for row in lit[1:-1, 1:-1].tolist()]
+            for cell in pressed:
+                lit ^= rules.switched(*cell, size, size)
+        signs = ["#" if lit >> at & 1 else "." for at in range(size * size)]
+        grid = ["".join(signs[at : at + size]) for at in range(0, size * size, size)]
         drawn = "\n".join(grid)
         return Puzzle(
             "# is a light that is on, a dot one that is off. Pressing a cell switches it and the "

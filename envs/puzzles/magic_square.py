@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import MagicSquare as MagicSquareVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import magic_square as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((3, 4), (3, 6), (4, 5), (4, 8), (5, 9))
 """Rows, and how many numbers are missing."""
@@ -20,28 +20,28 @@ class MagicSquare(PuzzleEnv):
     Levels have 3, 3, 4, 4 and 5 rows, with 4, 6, 5, 8 and 9 numbers missing.
     """
 
-    verifier = MagicSquareVerifier
+    verifier = rules.MagicSquare
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """A square turned and mirrored at random, with holes."""
+        """Turn and mirror a square, and leave numbers out."""
         size, holes = _LEVELS[level - 1]
         square = _square(rng, size)
         missing = np.zeros(size * size, dtype=bool)
         missing[rng.permutation(size * size)[:holes]] = True
-        shown = np.where(missing.reshape(size, size), 0, square)
-        drawn = "\n".join(" ".join(str(n or "_") for n in row) for row in shown.tolist())
+        given = np.where(missing.reshape(size, size), 0, square)
+        drawn = "\n".join(" ".join(str(n or "_") for n in row) for row in given.tolist())
         return Puzzle(
             f"Complete this magic square of the numbers 1 to {size * size}, each once: all rows, "
             f"all columns and both diagonals have the same sum.\n\n{drawn}\n\n"
             "Give the whole square, a row on each line, numbers parted by blanks.",
-            {"square": shown.tolist()},
+            {"square": given.tolist()},
             "\n".join(" ".join(map(str, row)) for row in square.tolist()),
         )
 
 
 def _square(rng: np.random.Generator, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """A magic square: of three rows the only one, of four by pairs, of five by knight's moves."""
+    """Draw a magic square: of 3 rows the only one, of 4 by pairs, of 5 by knight's moves."""
     if size == 3:
         square = np.array(_THREE)
     elif size == 4:
@@ -53,9 +53,9 @@ def _square(rng: np.random.Generator, size: int) -> np.ndarray[tuple[int, int], 
         high, low = (rng.permutation(size) for _ in range(2))
         # Modulo 5 both patterns take every value once in each row, column and diagonal.
         square = size * high[(2 * rows + columns) % size] + low[(rows + 2 * columns) % size] + 1
-    order = rng.permutation(size // 2) if size == 4 else None
-    if order is not None:  # swapping rows and columns alike by pairs keeps the diagonals
-        swap = np.array([order[0], order[1], 3 - order[1], 3 - order[0]])
+    if size == 4:  # swapping rows and columns alike by pairs keeps the diagonals
+        first, second = rng.permutation(2)
+        swap = np.array([first, second, 3 - second, 3 - first])
         square = square[np.ix_(swap, swap)]
     square = np.rot90(square, int(rng.integers(4)))
     return square.T if rng.integers(2) else square

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import Maze as MazeVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import maze as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _SIZES = (3, 4, 6, 8, 10)
 
@@ -18,17 +18,17 @@ class Maze(PuzzleEnv):
     End: after one step. Levels have 3, 4, 6, 8 and 10 rooms on a side.
     """
 
-    verifier = MazeVerifier
+    verifier = rules.Maze
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Rooms on a grid, joined by a tree of doors and a few more; start and goal apart."""
+        """Draw rooms joined by a tree of doors and a few more, with start and goal far apart."""
         size = _SIZES[level - 1]
         rows = _carved(rng, size)
         walk = ""
         while len(walk) < 2 * size:
             grid = _with_ends(rows, rng.permutation(size * size)[:2].tolist(), size)
-            walk = MazeVerifier().winning_reply({"grid": grid}) or ""
+            walk = rules.shortest_walk(tuple(grid)) or ""
         shortest = level >= 4
         what = "a shortest way" if shortest else "a way"
         drawn = "\n".join(grid)
@@ -42,7 +42,7 @@ class Maze(PuzzleEnv):
 
 
 def _with_ends(rows: list[list[str]], ends: list[int], size: int) -> list[str]:
-    """The maze with start and goal in two of its rooms."""
+    """Put start and goal into two of the rooms."""
     marked = [row.copy() for row in rows]
     for mark, end in zip("SG", ends, strict=True):
         row, column = divmod(end, size)
@@ -51,7 +51,7 @@ def _with_ends(rows: list[list[str]], ends: list[int], size: int) -> list[str]:
 
 
 def _carved(rng: np.random.Generator, size: int) -> list[list[str]]:
-    """A spanning tree by random depth-first search, with some further doors."""
+    """Draw a spanning tree by depth-first search, and some further doors."""
     rows = [["#"] * (2 * size + 1) for _ in range(2 * size + 1)]
     at = int(rng.integers(size)), int(rng.integers(size))
     seen, trail = {at}, [at]

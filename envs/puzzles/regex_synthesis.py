@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 
-from ...verifiers import RegexSynthesis as RegexSynthesisVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import regex_synthesis as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 from .regex_mutants import mutants
 from .regex_parts import Choice, Counted, Listed, Literal, Maybe, Part
 
@@ -37,22 +37,11 @@ class RegexSynthesis(PuzzleEnv):
     are some that tell the known expression from its near misses.
 
     Observation: the language, strings of it and strings that are not. Action: the reply.
-    Reward: 1.0 for any expression that tells them and the hidden strings apart. With ``think``, a
-    sixth of it is paid for the format.
+    Reward: 1.0 for any expression that tells them and the hidden strings apart.
     End: after one step. Every task can be solved.
-
-    Args:
-        level: difficulty, from 1 to 5.
-        split: a problem is in ``train`` or in ``test``, never in both.
-        seed: another seed puts other problems.
-        think: ask for ``<think>`` and ``<answer>`` and pay for them.
-        render_mode: ``"ansi"`` or ``None``.
-
-    Raises:
-        ValueError: there is no such level.
     """
 
-    verifier = RegexSynthesisVerifier
+    verifier = rules.RegexSynthesis
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import Satisfiability as SatisfiabilityVerifier
-from ...verifiers.puzzles.satisfiability import literal
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import satisfiability as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((3, 6), (4, 12), (6, 22), (8, 32), (12, 50))
 """How many variables and clauses there are; some 4.2 clauses a variable are hardest."""
@@ -20,11 +19,11 @@ class Satisfiability(PuzzleEnv):
     Levels have 3, 4, 6, 8 and 12 variables.
     """
 
-    verifier = SatisfiabilityVerifier
+    verifier = rules.Satisfiability
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Clauses that some hidden values make true; each variable is in one at least."""
+        """Draw clauses that hidden values make true; each variable is in one at least."""
         size, count = _LEVELS[level - 1]
         values = rng.integers(0, 2, size=size + 1).astype(bool)
         clauses: list[list[int]] = []
@@ -36,7 +35,7 @@ class Satisfiability(PuzzleEnv):
                 signed = zip(members.tolist(), signs, strict=True)
                 clauses.append([m if sign else -m for m, sign in signed])
                 missing -= set(members.tolist())
-        listed = "\n".join(" or ".join(map(literal, clause)) for clause in clauses)
+        listed = "\n".join(" or ".join(map(rules.literal, clause)) for clause in clauses)
         answer = ", ".join(f"x{n} = {str(bool(values[n])).lower()}" for n in range(1, size + 1))
         return Puzzle(
             f"Find truth values for x1 to x{size} that make all of these true:\n{listed}\n"

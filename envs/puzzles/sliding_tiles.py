@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import SlidingTiles as SlidingTilesVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import sliding_tiles as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((2, 4, 8), (3, 3, 10), (3, 3, 20), (3, 4, 30), (4, 4, 45))
 """Rows, columns, and the least number of moves that mix the tiles; the most is twice as many."""
@@ -20,21 +20,19 @@ class SlidingTiles(PuzzleEnv):
     twice as many.
     """
 
-    verifier = SlidingTilesVerifier
+    verifier = rules.SlidingTiles
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """A board in order, mixed by moves that never take back the last."""
+        """Mix a board in order by moves that never take back the last."""
         height, width, least = _LEVELS[level - 1]
         mixing = int(rng.integers(least, 2 * least + 1))
-        size = height * width
-        board, moved = [*range(1, size), 0], [0]
-        while len(moved) <= mixing or board == [*range(1, size), 0]:
+        goal = [*rules.in_order(height * width)]
+        board, moved = goal.copy(), [0]
+        while len(moved) <= mixing or board == goal:
             gap = board.index(0)
-            near = [(gap - 1, gap % width > 0), (gap + 1, (gap + 1) % width > 0)]
-            near += [(gap - width, gap >= width), (gap + width, gap + width < size)]
-            places = [at for at, there in near if there and board[at] != moved[-1]]
-            at = places[int(rng.integers(len(places)))]
+            near = [n for n in rules.beside(gap, width, len(goal)) if board[n] != moved[-1]]
+            at = near[int(rng.integers(len(near)))]
             moved.append(board[at])
             board[gap], board[at] = board[at], 0
         rows = [board[width * row : width * (row + 1)] for row in range(height)]
@@ -42,7 +40,7 @@ class SlidingTiles(PuzzleEnv):
         return Puzzle(
             f"Tiles lie on a board of {height} rows, and _ is the gap:\n\n{drawn}\n\n"
             f"A move slides a tile beside the gap into it. Bring the tiles into the order 1 to "
-            f"{size - 1}, row by row, with the gap last. "
+            f"{len(goal) - 1}, row by row, with the gap last. "
             "Give the numbers of the tiles that move, one after the other, parted by commas.",
             {"board": rows},
             ", ".join(map(str, reversed(moved[1:]))),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import itemgetter
-from typing import Any
-
 import numpy as np
 
-from ...verifiers import Sorting as SortingVerifier
+from ...verifiers.puzzles import sorting as rules
 from ..draws import below, between
-from .puzzle_env import Puzzle, PuzzleEnv
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LENGTHS = (5, 8, 12, 18, 30)
 _ORDERS = (
@@ -20,7 +16,7 @@ _ORDERS = (
     ("word", "length", "by length"),
     ("word", "last letter", "by last letter"),
 )
-_CONSONANTS, _VOWELS = "bcdfghklmnprstvz", "aeiou"
+_LETTERS = ("bcdfghklmnprstvz", "aeiou")
 
 
 class Sorting(PuzzleEnv):
@@ -32,26 +28,24 @@ class Sorting(PuzzleEnv):
     do keys such as the length.
     """
 
-    verifier = SortingVerifier
+    verifier = rules.Sorting
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Items at random that are not in order."""
-        kind, by, told = _ORDERS[below(rng, level)]
-        descending = rng.random() < 0.5
-        make, size = (_word if kind == "word" else _number), _LENGTHS[level - 1]
-        items: list[Any] = []
-        ordered = items
-        while ordered == items:
-            items = [make(rng, level) for _ in range(size)]
-            ordered = sorted(items, key=_KEYS.get(by), reverse=descending)
-        order = "descending" if descending else "ascending"
+        """Draw items that are not in order."""
+        kind, by, how = _ORDERS[below(rng, level)]
+        order = "descending" if rng.random() < 0.5 else "ascending"
+        make = _word if kind == "word" else _number
+        reference: dict[str, object] = {"order": order, "by": by}
+        ordered = True
+        while ordered:
+            items = [make(rng, level) for _ in range(_LENGTHS[level - 1])]
+            reference["items"] = items
+            ordered = rules.misplaced(items, reference) == 0
         return Puzzle(
-            f"Sort these {kind}s {told} in {order} order: {', '.join(map(str, items))}.\n"
+            f"Sort these {kind}s {how} in {order} order: {', '.join(map(str, items))}.\n"
             "Give all of them, parted by commas.",
-            {"items": items, "order": order, "by": by},
-            ", ".join(map(str, ordered)),
-            own=True,
+            reference,
         )
 
 
@@ -62,17 +56,5 @@ def _number(rng: np.random.Generator, level: int) -> int | float:
 
 
 def _word(rng: np.random.Generator, level: int) -> str:
-    parts = rng.random(between(rng, 3, 8)).tolist()
-    return "".join(
-        [
-            (_VOWELS if n % 2 else _CONSONANTS)[int(p * (5 if n % 2 else 16))]
-            for n, p in enumerate(parts)
-        ]
-    )
-
-
-_KEYS: dict[str, Callable[[Any], Any]] = {
-    "absolute value": abs,
-    "length": len,
-    "last letter": itemgetter(-1),
-}
+    parts = enumerate(rng.random(between(rng, 3, 8)).tolist())
+    return "".join(_LETTERS[n % 2][int(part * len(_LETTERS[n % 2]))] for n, part in parts)

@@ -9,9 +9,9 @@ from contextlib import closing
 
 import numpy as np
 
-from ...verifiers import SQL as SQLVerifier  # noqa: N811  # a class named by its initials
+from ...verifiers.puzzles import sql as rules
 from ...verifiers.puzzles.sql_engine import Row, same_rows
-from .puzzle_env import Puzzle, PuzzleEnv
+from ..puzzle_env import Puzzle, PuzzleEnv
 from .sql_mutants import mutants
 from .sql_questions import LEVELS, Question
 from .sql_world import WORLDS, Rows, World
@@ -29,22 +29,11 @@ class SQL(PuzzleEnv):
     for Text-to-SQL with Distilled Test Suites", section 3.
 
     Observation: the tables and the question; no rows of them. Action: the reply.
-    Reward: 1.0 for any query with the right result on every database. With ``think``, a sixth of
-    it is paid for the format.
+    Reward: 1.0 for any query with the right result on every database.
     End: after one step. Every task can be solved.
-
-    Args:
-        level: difficulty, from 1 to 5.
-        split: a problem is in ``train`` or in ``test``, never in both.
-        seed: another seed puts other problems.
-        think: ask for ``<think>`` and ``<answer>`` and pay for them.
-        render_mode: ``"ansi"`` or ``None``.
-
-    Raises:
-        ValueError: there is no such level.
     """
 
-    verifier = SQLVerifier
+    verifier = rules.SQL
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:

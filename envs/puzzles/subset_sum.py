@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import SubsetSum as SubsetSumVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import subset_sum as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((5, 20), (7, 50), (10, 100), (14, 300), (20, 1000))
 """How many numbers there are, and the largest."""
@@ -19,11 +19,11 @@ class SubsetSum(PuzzleEnv):
     Levels have 5, 7, 10, 14 and 20 numbers, up to 20, 50, 100, 300 and 1,000.
     """
 
-    verifier = SubsetSumVerifier
+    verifier = rules.SubsetSum
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """About half of the numbers make the target; no number alone is it."""
+        """Draw numbers of which about half make the target, and none alone."""
         size, largest = _LEVELS[level - 1]
         target, numbers = 0, [0]
         while target in numbers:

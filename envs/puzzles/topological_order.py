@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import TopologicalOrder as TopologicalOrderVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import topological_order as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((5, 4), (7, 8), (10, 14), (15, 25), (22, 45))
-"""Tasks, and how many pairs of them are told."""
+"""Tasks, and how many pairs of them are given."""
 
 
 class TopologicalOrder(PuzzleEnv):
@@ -19,21 +19,21 @@ class TopologicalOrder(PuzzleEnv):
     Levels have 5, 7, 10, 15 and 22 tasks.
     """
 
-    verifier = TopologicalOrderVerifier
+    verifier = rules.TopologicalOrder
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Pairs out of a hidden order; the alphabet does not hold to them all."""
+        """Draw pairs out of a hidden order; the alphabet does not hold to them all."""
         size, number = _LEVELS[level - 1]
         names = [chr(ord("A") + n) for n in range(size)]
         pairs: list[list[str]] = []
-        while all(a < b for a, b in pairs):  # else the names as told would be an answer
+        while all(a < b for a, b in pairs):  # else the names as listed would be an answer
             hidden = [names[int(n)] for n in rng.permutation(size)]
             every = [[a, b] for place, a in enumerate(hidden) for b in hidden[place + 1 :]]
             pairs = [every[int(n)] for n in rng.permutation(len(every))[:number]]
-        told = ", ".join(f"{a} before {b}" for a, b in pairs)
+        listed = ", ".join(f"{a} before {b}" for a, b in pairs)
         return Puzzle(
-            f"Put the tasks {', '.join(names)} in an order that holds to all of this: {told}.\n"
+            f"Put the tasks {', '.join(names)} in an order that holds to all of this: {listed}.\n"
             "Give all tasks from first to last, parted by commas.",
             {"vertices": names, "edges": pairs},
             ", ".join(hidden),

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ...verifiers import Countdown
-from .puzzle_env import Puzzle, PuzzleEnv
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = (27, 12, 7, 4, 1)
 """By level: a problem has at least so many ways, and fewer than those of the level before."""

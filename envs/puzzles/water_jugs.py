@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import WaterJugs as WaterJugsVerifier
-from ...verifiers.puzzles.water_jugs import Step, fewest_steps, written
+from ...verifiers.puzzles import water_jugs as rules
 from ..draws import between, several
-from .puzzle_env import Puzzle, PuzzleEnv
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = (
     (2, 30, 2, False),
@@ -27,26 +26,24 @@ class WaterJugs(PuzzleEnv):
     End: after one step. Levels 1, 2 and 4 have two jugs, the others three.
     """
 
-    verifier = WaterJugsVerifier
+    verifier = rules.WaterJugs
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Capacities and an amount at random, until it takes enough steps."""
+        """Draw capacities and an amount until it takes enough steps."""
         jugs, largest, least, optimal = _LEVELS[level - 1]
-        steps: tuple[Step, ...] = ()
+        steps: tuple[rules.Step, ...] = ()
         while len(steps) < least:
             capacities = [2 + n for n in several(rng, largest - 1, jugs)]
             target = between(rng, 1, max(capacities))
-            steps = fewest_steps(tuple(capacities), target) or ()
-        reference = {"capacities": capacities, "target": target, "optimal": optimal}
-        told = ", ".join(f"{'ABC'[n]} holds {litres}" for n, litres in enumerate(capacities))
+            steps = rules.fewest_steps(tuple(capacities), target)
+        listed = ", ".join(f"{'ABC'[n]} holds {litres}" for n, litres in enumerate(capacities))
         fewest = ", in as few steps as possible" if optimal else ""
         return Puzzle(
-            f"Jugs without marks hold so many litres: {told}. They are empty, and there is plenty "
-            "of water. You can fill a jug to the brim, empty it, or pour from one into another "
-            f"until the first is empty or the second full. Measure out {target} litres in one of "
-            f"the jugs{fewest}. Give the steps, parted by commas, in words such as fill X, empty X "
-            "and pour X into Y.",
-            reference,
-            written(steps),
+            f"Jugs without marks hold so many litres: {listed}. They are empty, and there is "
+            "plenty of water. You can fill a jug to the brim, empty it, or pour from one into "
+            "another until the first is empty or the second full. Measure out "
+            f"{target} litres in one of the jugs{fewest}. Give the steps, parted by commas, in "
+            "words such as fill X, empty X and pour X into Y.",
+            {"capacities": capacities, "target": target, "optimal": optimal},
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...verifiers import WordLadder as WordLadderVerifier
-from ...verifiers.puzzles.word_ladder import shortest_ladder
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import word_ladder as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((3, 12, False), (4, 18, False), (5, 28, True), (6, 45, True), (8, 70, True))
 """Words of the ladder, words to choose from, and whether the ladder must be a shortest one."""
@@ -35,16 +34,16 @@ class WordLadder(PuzzleEnv):
     Levels have lists of 12, 18, 28, 45 and 70 words.
     """
 
-    verifier = WordLadderVerifier
+    verifier = rules.WordLadder
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """The words of a hidden ladder among others."""
+        """Draw a hidden ladder, and other words."""
         length, size, shortest = _LEVELS[level - 1]
         ladder: tuple[str, ...] = ()
         while len(ladder) < length:
             start, goal = (WORDS[int(n)] for n in rng.choice(len(WORDS), 2, replace=False))
-            ladder = shortest_ladder(WORDS, start, goal)
+            ladder = rules.shortest_ladder(WORDS, start, goal)
         more = [WORDS[int(n)] for n in rng.permutation(len(WORDS))]
         words = sorted(dict.fromkeys([*ladder, *more][:size]))
         reference = {"words": words, "start": start, "goal": goal, "shortest": shortest}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...verifiers import Zebra as ZebraVerifier
-from .puzzle_env import Puzzle, PuzzleEnv
+from ...verifiers.puzzles import zebra as rules
+from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = ((3, 2), (3, 3), (4, 3), (4, 4), (5, 4))
 """By level: houses and categories."""
@@ -35,8 +35,6 @@ _CLUES = {
     "next": "{a} lives next door to {b}.",
 }
 
-_PLACED = ("at", "not_at")
-_BETWEEN = ("same", "different", "left", "before", "next")
 _WEIGHTS = {
     "same": 0.5,
     "left": 0.8,
@@ -56,18 +54,16 @@ class Zebra(PuzzleEnv):
     """Find out who lives in which house, and with what, from clues.
 
     Observation: houses, categories and clues. Action: the values of each house.
-    Reward: 1.0 for the assignment that satisfies every clue. With ``think``, a sixth of it is paid
-    for the format.
+    Reward: 1.0 for the assignment that satisfies every clue.
     End: after one step. Exactly one assignment satisfies the clues.
-
     Levels: 3 houses with 2 and 3 categories, 4 with 3 and 4, 5 with 4.
     """
 
-    verifier = ZebraVerifier
+    verifier = rules.Zebra
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Clues that hold for a random assignment, until they hold for no other."""
+        """Draw clues that hold for a random assignment, until they hold for no other."""
         houses, count = _LEVELS[level - 1]
         names = ["name", *(list(_CATEGORIES)[1 + i] for i in rng.permutation(5)[: count - 1])]
         categories = {}
@@ -85,8 +81,8 @@ class Zebra(PuzzleEnv):
 
 
 def _named(kind: str, a: tuple[int, int], b: Any, values: list[list[str]]) -> list[Any]:
-    """A clue's values by their names, and a house counted from 1."""
-    second = b + 1 if kind in ("at", "not_at") else values[b[0]][b[1]]
+    """Return a clue's values by their names, and a house counted from 1."""
+    second = b + 1 if kind in rules.PLACED else values[b[0]][b[1]]
     return [values[a[0]][a[1]], second]
 
 
@@ -96,15 +92,13 @@ def _asked(categories: dict[str, list[str]], clues: list[list[Any]], houses: int
     def phrase(value: Any) -> str:
         return _PHRASES[category[value]].format(value) if value in category else str(value)
 
-    told = []
-    for i, (kind, a, b) in enumerate(clues, 1):
-        clue = _CLUES[kind].format(a=phrase(a), b=phrase(b))
-        told.append(f"{i}. {clue[0].upper()}{clue[1:]}")
+    said = [_CLUES[kind].format(a=phrase(a), b=phrase(b)) for kind, a, b in clues]
+    numbered = "\n".join(f"{i}. {clue[0].upper()}{clue[1:]}" for i, clue in enumerate(said, 1))
     listed = "\n".join(f"{name}: {', '.join(sorted(v))}" for name, v in categories.items())
     return (
         f"{houses} houses stand in a row, numbered 1 to {houses} from left to right. In each lives "
         f"one person. Each of these values belongs to exactly one house:\n{listed}\n"
-        "Clues:\n" + "\n".join(told) + "\n"
+        f"Clues:\n{numbered}\n"
         f"What belongs to which house? Answer with {houses} lines, one for each house: the word "
         f"House, its number, a colon, and its {', '.join(categories)}, with commas between them."
     )
@@ -114,12 +108,12 @@ def _asked(categories: dict[str, list[str]], clues: list[list[Any]], houses: int
 
 
 def _clues(rng: np.random.Generator, truth: list[list[int]]) -> list[Clue]:
-    """True clues, each of which rules out an assignment that those before it allow."""
+    """Draw true clues, each of which rules out an assignment that those before it allow."""
     search = _Search(len(truth), len(truth[0]))
     pool = _true_clues(rng, truth)
     chosen = []
     while (other := search.another(truth)) is not None:
-        clue = next(clue for clue in pool if not holds(clue, other))
+        clue = next(clue for clue in pool if not _holds(clue, other))
         pool.remove(clue)
         chosen.append(clue)
         search.add(clue)
@@ -127,44 +121,36 @@ def _clues(rng: np.random.Generator, truth: list[list[int]]) -> list[Clue]:
 
 
 def _true_clues(rng: np.random.Generator, truth: list[list[int]]) -> list[Clue]:
-    """Clues that hold, in random order; those that say much in few words tend to come first."""
+    """Return the clues that hold, in random order; those that say much tend to come first."""
     houses, count = len(truth[0]), len(truth)
     values = [(c, v) for c in range(count) for v in range(houses)]
-    placed: list[Clue] = [(k, a, h) for k in _PLACED for a in values for h in range(houses)]
+    placed: list[Clue] = [(k, a, h) for k in rules.PLACED for a in values for h in range(houses)]
     between: list[Clue] = [
         (kind, a, b)
-        for kind in _BETWEEN
+        for kind in rules.RELATIONS
         for a in values
         for b in values
-        if a[0] != b[0] or (a != b and kind not in ("same", "different"))
+        if kind not in rules.PLACED
+        and (a[0] != b[0] or (a != b and kind not in ("same", "different")))
     ]
-    found = [clue for clue in placed + between if holds(clue, truth)]
+    found = [clue for clue in placed + between if _holds(clue, truth)]
     keys = rng.random(len(found)).tolist()
     order = sorted(range(len(found)), key=lambda i: keys[i] * _WEIGHTS[found[i][0]])
     return [found[i] for i in order]
 
 
-def holds(clue: Clue, house: list[list[int]]) -> bool:
-    """Whether a clue holds where ``house[c][v]`` is the house, from 0, of a category's value."""
+def _holds(clue: Clue, house: list[list[int]]) -> bool:
+    """Return True if a clue holds; ``house[c][v]`` is the house, from 0, of a category's value."""
     kind, (c, v), b = clue
-    return _relation(kind, house[c][v], b if kind in _PLACED else house[b[0]][b[1]])
-
-
-def _relation(kind: str, left: int, right: int) -> bool:
-    if kind in ("at", "same"):
-        return left == right
-    if kind in ("not_at", "different"):
-        return left != right
-    if kind == "left":
-        return left + 1 == right
-    return left < right if kind == "before" else abs(left - right) == 1
+    right = b if kind in rules.PLACED else house[b[0]][b[1]]
+    return rules.RELATIONS[kind](house[c][v], right)
 
 
 @lru_cache
 def _orders(houses: int) -> tuple[list[tuple[int, ...]], list[list[int]]]:
-    """All permutations; and as a set of them, for each place and house, those that put it there.
+    """Return all permutations; and for each place and house the set of those that put it there.
 
-    A set of permutations is a number: bit p is set where permutation p is in it.
+    A set of permutations is a number: bit p is set if permutation p is in it.
     """
     perms = list(permutations(range(houses)))
     sets = [
@@ -175,7 +161,7 @@ def _orders(houses: int) -> tuple[list[tuple[int, ...]], list[list[int]]]:
 
 
 class _Search:
-    """Assignments that some clues allow, found by search with look-ahead."""
+    """Search with look-ahead for assignments that some clues allow."""
 
     def __init__(self, count: int, houses: int) -> None:
         self.perms, self.sets = _orders(houses)
@@ -188,21 +174,22 @@ class _Search:
     def add(self, clue: Clue) -> None:
         """Take away what a clue rules out."""
         kind, (c, v), b = clue
-        if kind in _PLACED or b[0] == c:
+        relation = rules.RELATIONS[kind]
+        if kind in rules.PLACED or b[0] == c:
             for p, perm in enumerate(self.perms):
-                if not _relation(kind, perm[v], b if kind in _PLACED else perm[b[1]]):
+                if not relation(perm[v], b if kind in rules.PLACED else perm[b[1]]):
                     self.domains[c] &= ~(1 << p)
             return
         d, w = b
         houses = range(self.houses)
-        right = [sum(self.sets[w][j] for j in houses if _relation(kind, i, j)) for i in houses]
-        left = [sum(self.sets[v][i] for i in houses if _relation(kind, i, j)) for j in houses]
+        right = [sum(self.sets[w][j] for j in houses if relation(i, j)) for i in houses]
+        left = [sum(self.sets[v][i] for i in houses if relation(i, j)) for j in houses]
         for p, perm in enumerate(self.perms):
             self.with_[c][p][d] &= right[perm[v]]
             self.with_[d][p][c] &= left[perm[w]]
 
     def another(self, truth: list[list[int]]) -> list[list[int]] | None:
-        """An assignment that is allowed and is not the true one, or ``None``."""
+        """Return an assignment that is allowed and is not the true one, or ``None``."""
         return self._extend(truth, self.domains, {})
 
     def _extend(

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer
-from .subset_sum import numbers_of
+from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
+from .subset_sum import addends
 
 MAX_AMOUNT = 20_000
 
 
-class CoinChange(AnyAnswer):
+class CoinChange(PuzzleVerifier):
     r"""Accept any of the shortest lists of coins that make the amount.
 
     Coins may be used any number of times. They are parted by commas, blanks, lines or ``+``, or
@@ -26,32 +26,27 @@ class CoinChange(AnyAnswer):
         [1.0, 0.0]
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """Coins, and an amount that they make."""
-        if not isinstance(reference, dict) or {"coins", "amount"} - set(reference):
-            return f"expected coins and amount, got {shown(reference)}"
-        coins, amount = reference["coins"], reference["amount"]
-        if not isinstance(coins, list) or not 1 <= len(coins) <= 20:
-            return f"coins must be a list of 1 to 20 numbers, got {shown(coins)}"
+    def check(self, reference: Any) -> None:
+        """Check that the coins make the amount."""
+        coins, amount = fields(reference, "coins", "amount")
+        check_list("coins", coins, 1, 20, "numbers")
         for number in [*coins, amount]:
-            if type(number) is not int or not 1 <= number <= MAX_AMOUNT:
-                return f"coins and amount must be from 1 to {MAX_AMOUNT}, got {shown(number, 60)}"
+            check_whole("coins and amount", number, 1, MAX_AMOUNT)
         if len(set(coins)) < len(coins):
-            return f"coins must differ, got {shown(coins)}"
-        made = fewest_coins(tuple(coins), amount)
-        return None if made else f"no coins of {coins} make {amount}"
+            raise BadReference(f"coins must differ, got {shown(coins)}")
+        if not fewest_coins(tuple(coins), amount):
+            raise BadReference(f"no coins of {coins} make {amount}")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """One of the shortest lists."""
+        """Return one of the shortest lists."""
         return ", ".join(map(str, fewest_coins(tuple(reference["coins"]), reference["amount"])))
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Add up, and count."""
         coins, amount = reference["coins"], reference["amount"]
-        left, equals, right = text.partition("=")
-        if equals and numbers_of(right) != [amount]:
-            return f"says {shown(right.strip(), 40)} where the amount is {amount}"
-        given = numbers_of(left)
+        given, wrong = addends(text, amount)
+        if wrong is not None:
+            return wrong
         if unknown := set(given) - set(coins):
             return f"there is no coin of {min(unknown)}"
         if sum(given) != amount:
@@ -62,7 +57,7 @@ class CoinChange(AnyAnswer):
 
 @lru_cache(maxsize=256)
 def fewest_coins(coins: tuple[int, ...], amount: int) -> tuple[int, ...]:
-    """The fewest coins, empty where none make the amount: for each smaller amount, the last one."""
+    """Return the fewest coins, none if none make the amount: by the last coin of each amount."""
     count, last = [0] + [amount + 1] * amount, [0] * (amount + 1)
     for total in range(1, amount + 1):
         for coin in coins:

@@ -6,24 +6,16 @@ from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, items
-from .graph import (
-    graph_fault,
-    lightest_path,
-    name_fault,
-    neighbours_of,
-    repeated,
-    resolved,
-    vertices_of,
-    weight_of,
-)
+from .graph import check_graph, check_name, lightest_path, neighbours_of, vertices_of, weight_of
+from .puzzle import BadReference, PuzzleVerifier
+from .reading import items, names, repeated
 
 
-class GraphPath(AnyAnswer):
+class GraphPath(PuzzleVerifier):
     r"""Accept any path along edges from the start to the goal.
 
     The path names its vertices from first to last, ``A -> B -> D``, ``A, B, D``,
-    ``["A", "B", "D"]`` or the like, and visits none twice. Case matters only where two vertices
+    ``["A", "B", "D"]`` or the like, and visits none twice. Case matters only if two vertices
     differ in nothing else.
 
     Reference: ``{"edges": [["A", "B", 2], ["B", "D", 1]], "start": "A", "goal": "D"}``. Names are
@@ -44,25 +36,23 @@ class GraphPath(AnyAnswer):
     def __init__(self, *, shortest: bool = False) -> None:
         self.shortest = shortest
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A graph with a start and another vertex that can be reached from it."""
-        fault = graph_fault(reference, "start", "goal", weighted=True)
-        if fault is not None:
-            return fault
-        if type(reference.get("shortest", False)) is not bool:
-            return f"shortest must be true or false, got {shown(reference['shortest'])}"
-        known, ends = set(vertices_of(reference)), [reference["start"], reference["goal"]]
+    def check(self, reference: Any) -> None:
+        """Check that another vertex can be reached from the start."""
+        check_graph(reference, "start", "goal", weighted=True, flags=("shortest",))
+        known, ends = vertices_of(reference), [reference["start"], reference["goal"]]
         for name in ends:
-            if (fault := name_fault(name)) is not None:
-                return fault
+            check_name(name)
             if str(name) not in known:
-                return f"start and goal must be vertices of an edge, got {shown(name, 60)}"
+                raise BadReference(
+                    f"start and goal must be vertices of an edge, got {shown(name, 60)}"
+                )
         if str(ends[0]) == str(ends[1]):
-            return "start and goal must differ, or nothing is to be done"
-        return None if self.winning_reply(reference) else "the goal cannot be reached"
+            raise BadReference("start and goal must differ, or nothing is to be done")
+        if self.winning_reply(reference) is None:
+            raise BadReference("the goal cannot be reached")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A path of the least weight."""
+        """Return a path of the least weight."""
         ends = str(reference["start"]), str(reference["goal"])
         path = lightest_path(neighbours_of(reference), *ends)
         return " -> ".join(path) if path else None
@@ -71,7 +61,7 @@ class GraphPath(AnyAnswer):
         """Follow the path edge by edge."""
         graph = neighbours_of(reference)
         start, goal = str(reference["start"]), str(reference["goal"])
-        path = resolved(items(text), list(graph), run=True)
+        path = names(items(text), list(graph), run=True)
         if (path[0], path[-1]) != (start, goal):
             return f"leads from {path[0]} to {path[-1]}, not from {start} to {goal}"
         if (twice := repeated(path)) is not None:
@@ -79,7 +69,7 @@ class GraphPath(AnyAnswer):
         for a, b in pairwise(path):
             if b not in graph[a]:
                 return f"there is no edge from {a} to {b}"
-        if self.shortest or reference.get("shortest", False):
+        if self.demands("shortest", reference):
             least = weight_of(graph, lightest_path(graph, start, goal) or [])
             if (weight := weight_of(graph, path)) > least:
                 return f"weighs {weight} where {least} is enough"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from ..maths.derivative import derivative
 from ..maths.evaluate import TooLargeError, precise_value, real_value
@@ -13,11 +14,11 @@ from ..maths.formula import Node, UnreadError, names, number, substituted
 from ..maths.identity import points, same_beyond
 from ..maths.latex import respell, squeezed
 from ..shown import shown
-from ..text.read_answer import ONE_LINE, read_answer
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
+from ..text.answer import MAX_ANSWER, Answer
+from ..text.read_answer import ONE_LINE
+from .puzzle import BadReference, PuzzleVerifier, fields
+from .reading import Unreadable
 
-_CONSTANTS = frozenset("CcKk")
 _CONSTANT = re.compile(r"[CcKk](?:_\d)?")
 _REMARK = re.compile(
     r"[,.;]?\s{0,4}(?:\\q?quad\s?|\\[,;: ])?\(?(?:\\text\{[\s,]{0,4})?"
@@ -37,7 +38,7 @@ _PLAIN = (
 )
 
 
-class Integral(Verifier):
+class Integral(PuzzleVerifier):
     r"""Accept every antiderivative of an integrand.
 
     The answer is differentiated by rule and compared with the integrand at fixed points where both
@@ -60,52 +61,53 @@ class Integral(Verifier):
         0.0
     """
 
+    max_answer: ClassVar[int] = MAX_ANSWER
+    rules: ClassVar[tuple[str, ...]] = ONE_LINE
+    praise: ClassVar[str] = "its derivative is the integrand"
+    many_answers = False
+
     def __init__(self, *, constant: bool = False) -> None:
         self.constant = constant
 
-    def check_reference(self, reference: Any) -> str | None:
-        """The integrand must be read, have values, and not be 0."""
-        if not isinstance(reference, dict) or set(reference) != {"integrand", "variable"}:
-            return f"expected integrand and variable, got {shown(reference)}"
-        integrand, variable = reference["integrand"], reference["variable"]
+    def check(self, reference: Any) -> None:
+        """Check that the integrand can be read, has values, and is not 0."""
+        integrand, variable = fields(reference, "integrand", "variable")
+        if len(reference) > 2:
+            raise BadReference(f"expected integrand and variable, got {shown(reference)}")
         if not (isinstance(variable, str) and len(variable) == 1 and variable.isascii()):
-            return f"variable must be one letter, got {shown(variable)}"
-        if not variable.isalpha() or variable in _CONSTANTS:
-            return f"variable must be a letter other than C, c, K and k, got {variable!r}"
-        tree = _read(integrand) if isinstance(integrand, str) else None
-        if tree is None:
-            return f"the integrand cannot be read: {shown(integrand)}"
+            raise BadReference(f"variable must be one letter, got {shown(variable)}")
+        if not variable.isalpha() or variable in "CcKk":
+            raise BadReference(f"variable must be a letter but C, c, K and k, got {variable!r}")
+        if not isinstance(integrand, str) or _read(integrand) is None:
+            raise BadReference(f"the integrand cannot be read: {shown(integrand)}")
         values = _values_of(integrand, variable).values()
         if len(values) < _ENOUGH:
-            return f"the integrand {shown(integrand)} has too few real values near {variable} = 0"
-        return None if any(values) else "the integrand is 0, so that any constant would win"
-
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Differentiate the answer and compare."""
-        found = read_answer(reply, ONE_LINE)
-        if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        variable, integrand = reference["variable"], _read(reference["integrand"])
-        answer = _read(_SPELT_OUT.sub("C", _REMARK.sub("", _right_side(found.text))))
-        if answer is None or integrand is None:
-            return Verdict.wrong(
-                "not a formula that can be read", status=Status.UNPARSEABLE, extracted=found.text
+            raise BadReference(
+                f"the integrand {shown(integrand)} has too few real values near {variable} = 0"
             )
+        if not any(values):
+            raise BadReference("the integrand is 0, so that any constant would win")
+
+    def readings(self, reply: str, found: Answer) -> Iterator[str]:
+        """Yield the answer as it stands."""
+        yield found.text or ""
+
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Differentiate the answer and compare."""
+        variable, integrand = reference["variable"], _read(reference["integrand"])
+        answer = _read(_SPELT_OUT.sub("C", _REMARK.sub("", _right_side(text))))
+        if answer is None or integrand is None:
+            raise Unreadable("not a formula that can be read")
         free = names(answer) - names(integrand) - {variable}
         if len(free) > 1 or not all(map(_CONSTANT.fullmatch, free)):
-            return Verdict.wrong(
-                f"has other letters: {', '.join(sorted(free))}", extracted=found.text
-            )
+            return f"has other letters: {', '.join(sorted(free))}"
         if self.constant and not free:
-            return Verdict.wrong("the constant of integration is missing", extracted=found.text)
-        reason = _difference(answer, integrand, reference["integrand"], variable)
-        if reason:
-            return Verdict.wrong(reason, extracted=found.text)
-        return Verdict.correct("its derivative is the integrand", extracted=found.text)
+            return "the constant of integration is missing"
+        return _difference(answer, integrand, reference["integrand"], variable)
 
 
 def _right_side(text: str) -> str:
-    """What follows ``F(x) =`` or an integral sign and ``=``."""
+    """Return what follows ``F(x) =`` or an integral sign and ``=``."""
     left, equals, right = text.rpartition("=")
     return right if equals and _CALL.fullmatch(left) else text
 
@@ -127,8 +129,8 @@ def _read(text: str) -> Node | None:
         return None
 
 
-def _difference(answer: Node, integrand: Node, written: str, variable: str) -> str:
-    """Return why the derivative of an answer is not the integrand; empty if it is."""
+def _difference(answer: Node, integrand: Node, written: str, variable: str) -> str | None:
+    """Return why the derivative of an answer is not the integrand."""
     wanted = _values_of(written, variable)
     try:
         slope = derivative(answer, variable)
@@ -143,19 +145,20 @@ def _difference(answer: Node, integrand: Node, written: str, variable: str) -> s
     if len(both) < _ENOUGH:
         return "its derivative has too few values"
     point = next(p for p in points(names(integrand) | {variable}) if p[variable] == both[0])
-    exact = same_beyond(integrand, slope, point)
-    return "" if exact else "its derivative is the integrand but for a small term"
+    if not same_beyond(integrand, slope, point):
+        return "its derivative is the integrand but for a small term"
+    return None
 
 
 @functools.lru_cache(maxsize=256)
 def _values_of(integrand: str, variable: str) -> dict[float, Any]:
-    """The values of an integrand: it is checked, and held to each of a group's replies."""
+    """Return the values of an integrand."""
     tree = _read(integrand)
     return {} if tree is None else _values(tree, variable)
 
 
 def _values(tree: Node, variable: str) -> dict[float, Any]:
-    """By value of the variable: the value of a formula there, where it is real."""
+    """Return by value of the variable the value of a formula, if it is real there."""
     found = {}
     for point in points(names(tree) | {variable}):
         try:

@@ -6,22 +6,23 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, items
-from .graph import name_fault, repeated, resolved
+from .graph import check_name
+from .puzzle import BadReference, PuzzleVerifier, check_whole, fields
+from .reading import items, names, repeated
 
 MAX_ITEMS = 100
 MAX_CAPACITY = 10_000
 
 
-class Knapsack(AnyAnswer):
+class Knapsack(PuzzleVerifier):
     r"""Accept any things that fit and are worth the most that things that fit can be.
 
     The answer names them, in any order: ``A, C``, ``["A", "C"]`` or the like. Case matters only
-    where two names differ in nothing else.
+    if two names differ in nothing else.
 
     Reference: ``{"items": {"A": [3, 40], "B": [4, 50], "C": [2, 30]}, "capacity": 5}``, for each
-    thing its weight and worth, whole numbers. Where all fit, nothing would have to be chosen, and
-    where none does, nothing could be: both are refused.
+    thing its weight and worth, whole numbers. If all fit, nothing would have to be chosen, and
+    if none does, nothing could be: both are refused.
 
     Example:
         >>> bag = {"items": {"A": [3, 40], "B": [4, 50], "C": [2, 30]}, "capacity": 5}
@@ -29,40 +30,36 @@ class Knapsack(AnyAnswer):
         [1.0, 0.0, 0.0]
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """Things of which some fit and not all."""
-        if not isinstance(reference, dict) or {"items", "capacity"} - set(reference):
-            return f"expected items and capacity, got {shown(reference)}"
-        things, capacity = reference["items"], reference["capacity"]
+    def check(self, reference: Any) -> None:
+        """Check that some things fit and not all."""
+        things, capacity = fields(reference, "items", "capacity")
         if not isinstance(things, dict) or not 2 <= len(things) <= MAX_ITEMS:
-            return f"items must be an object with 2 to {MAX_ITEMS} names, got {shown(things)}"
-        if type(capacity) is not int or not 1 <= capacity <= MAX_CAPACITY:
-            return f"capacity must be from 1 to {MAX_CAPACITY}, got {shown(capacity, 60)}"
+            raise BadReference(f"items must be 2 to {MAX_ITEMS} by name, got {shown(things)}")
+        check_whole("capacity", capacity, 1, MAX_CAPACITY)
         for name, pair in things.items():
-            if (fault := name_fault(name)) is not None:
-                return fault.replace("vertex", "name")
-            whole = isinstance(pair, list) and [type(n) for n in pair] == [int, int]
-            if not whole or not all(1 <= n <= 10**6 for n in pair):
-                return f"each item must be [weight, worth] from 1 to 10**6, got {shown(pair, 60)}"
+            check_name(name)
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise BadReference(f"each item must be [weight, worth], got {shown(pair, 60)}")
+            for number in pair:
+                check_whole("weight and worth", number, 1, 10**6)
         weights = [weight for weight, _ in things.values()]
         if not min(weights) <= capacity < sum(weights):
-            return "some things must fit, but not all, or nothing is to be chosen"
-        return None
+            raise BadReference("some things must fit, but not all, or nothing is to be chosen")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """One of the best choices."""
+        """Return one of the best choices."""
         return ", ".join(_best(reference)[1])
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Weigh the things, and hold their worth to the most."""
+        """Weigh the things, and compare their worth with the most."""
         things = reference["items"]
-        names = resolved(items(text), list(things), run=True)
-        if (twice := repeated(names)) is not None:
+        chosen = names(items(text), list(things), run=True)
+        if (twice := repeated(chosen)) is not None:
             return f"names {twice} twice"
-        weight = sum(things[name][0] for name in names)
+        weight = sum(things[name][0] for name in chosen)
         if weight > reference["capacity"]:
             return f"weighs {weight}, more than {reference['capacity']}"
-        worth, most = sum(things[name][1] for name in names), _best(reference)[0]
+        worth, most = sum(things[name][1] for name in chosen), _best(reference)[0]
         return f"is worth {worth} where {most} can be had" if worth < most else None
 
 
@@ -73,7 +70,7 @@ def _best(reference: Any) -> tuple[int, list[str]]:
 
 @lru_cache(maxsize=256)
 def best(things: tuple[tuple[str, int, int], ...], capacity: int) -> tuple[int, list[str]]:
-    """The most that can be had, and how: Bellman's recursion over capacities (1957).
+    """Return the most that can be had, and how: Bellman's recursion over capacities (1957).
 
     Args:
         things: name, weight and worth of each.
@@ -88,9 +85,9 @@ def best(things: tuple[tuple[str, int, int], ...], capacity: int) -> tuple[int, 
                 most[room] = most[room - weight] + worth
                 marks[room] = 1
         taken.append(marks)
-    names, room = [], capacity
+    found, room = [], capacity
     for (name, weight, _), marks in zip(reversed(things), reversed(taken), strict=True):
         if marks[room]:
-            names.append(name)
+            found.append(name)
             room -= weight
-    return most[capacity], names[::-1]
+    return most[capacity], found[::-1]

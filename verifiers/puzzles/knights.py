@@ -8,9 +8,9 @@ from typing import Any
 
 from ..shown import shown
 from ..text.markup import strip_layout
-from ..text.read_answer import Unreadable
-from .solution import Solution
-from .statements import bad_statement, fitting, truth
+from .puzzle import BadReference, GridVerifier, check_list, fields
+from .reading import Unreadable
+from .statements import allowed, check_statement, fitting
 
 _WORD = re.compile(r"[^\W\d_]+")
 _ROLES = {"knight": True, "knights": True, "knave": False, "knaves": False}
@@ -23,13 +23,13 @@ _BESIDE = frozenset(
 _MOST = 12
 
 
-class KnightsAndKnaves(Solution):
+class KnightsAndKnaves(GridVerifier):
     r"""Accept any assignment under which knights say what is true and knaves what is false.
 
-    The assignment is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the
-    last fenced block, else the last paragraph, or the whole reply. It names each person once, with
-    a role: ``Ann is a knight, Bob is a knave``, ``Ann: knight``, ``Ann and Bob are knights``,
-    ``Knights: Ann, Bob``, a table or JSON. Somebody left out or named twice loses, as does any
+    The assignment names each person once, with a role: ``Ann is a knight, Bob is a knave``,
+    ``Ann: knight``, ``Ann and Bob are knights``, ``Knights: Ann, Bob``, a table or JSON. It is all
+    that stands in the last ``<answer>``, else the last ``\boxed{}``, else the last fenced block,
+    else the last paragraph or the whole reply. Somebody left out or named twice loses, as does any
     other word, such as "or" and "not".
 
     Reference: ``{"people": ["Ann", "Bob"], "statements": [["says", 0, ["knave", 1]], ...]}``, with
@@ -45,57 +45,49 @@ class KnightsAndKnaves(Solution):
         'Ann would say what is true'
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A reference has people with names of one word, and statements about them."""
-        if not isinstance(reference, dict) or {"people", "statements"} - set(reference):
-            return f"expected people and statements, got {shown(reference)}"
-        people, statements = reference["people"], reference["statements"]
-        if not isinstance(people, list) or not 1 <= len(people) <= _MOST:
-            return f"people must be a list of 1 to {_MOST} names, got {shown(people)}"
+    def check(self, reference: Any) -> None:
+        """Check that some assignments fit the statements, and not all."""
+        people, statements = fields(reference, "people", "statements")
+        check_list("people", people, 1, _MOST, "names")
         for name in people:
             if not isinstance(name, str) or len(name) > 40 or not _WORD.fullmatch(name):
-                return f"a name must be one word of letters, got {shown(name)}"
+                raise BadReference(f"a name must be one word of letters, got {shown(name)}")
             if name.casefold() in _BESIDE - {"a"} or name.casefold() in _ROLES:
-                return f"a name must not be a word that stands beside names, got {name!r}"
+                raise BadReference(f"a name must not be a word that stands beside one: {name!r}")
         if len({name.casefold() for name in people}) < len(people):
-            return f"names must differ, got {shown(people)}"
+            raise BadReference(f"names must differ, got {shown(people)}")
         if not isinstance(statements, list) or not statements:
-            return f"statements must be a list with at least one, got {shown(statements)}"
-        faults = (bad_statement(statement, len(people)) for statement in statements)
-        fault = next((fault for fault in faults if fault is not None), None)
-        if fault is not None:
-            return fault
+            raise BadReference(f"statements must be a list of one or more, got {shown(statements)}")
+        for statement in statements:
+            check_statement(statement, len(people))
         fits = fitting(statements, len(people))
         if not fits:
-            return "no assignment fits the statements: nobody could answer"
-        everything = fits.bit_count() == 1 << len(people)
-        return "every assignment fits the statements: nothing is asked" if everything else None
+            raise BadReference("no assignment fits the statements: nobody could answer")
+        if fits.bit_count() == 1 << len(people):
+            raise BadReference("every assignment fits the statements: nothing is asked")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The first assignment that fits."""
-        if self.check_reference(reference) is not None:
-            return None
+        """Return the first assignment that fits."""
         people = reference["people"]
         fits = fitting(reference["statements"], len(people))
         world = (fits & -fits).bit_length() - 1
         roles = ("knight" if world >> i & 1 else "knave" for i in range(len(people)))
         return "\n".join(f"{name}: {role}" for name, role in zip(people, roles, strict=True))
 
-    def read(self, text: str, reference: Any) -> list[bool]:
-        """For each person, whether it is called a knight."""
-        return _read(text, reference["people"])
-
-    def broken(self, solution: list[bool], reference: Any) -> str | None:
-        """The first whose statement is true of a knave's mouth, or false of a knight's."""
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Look for a knave who would say what is true, or a knight who would not."""
+        people = reference["people"]
+        roles = _read(text, people)
+        world = sum(1 << i for i, knight in enumerate(roles) if knight)
         for _, speaker, said in reference["statements"]:
-            if truth(said, solution) != solution[speaker]:
-                would = "false" if solution[speaker] else "true"
-                return f"{reference['people'][speaker]} would say what is {would}"
+            if not allowed(speaker, said, len(people)) >> world & 1:
+                would = "false" if roles[speaker] else "true"
+                return f"{people[speaker]} would say what is {would}"
         return None
 
 
 def _read(text: str, people: Sequence[str]) -> list[bool]:
-    """For each person, whether it is called a knight."""
+    """Return for each person whether it is called a knight."""
     marks = _marks(text, people)
     role_first = bool(marks) and isinstance(marks[0], bool)  # Knights: Ann. Knaves: Bob
     found: dict[int, bool] = {}
@@ -120,12 +112,11 @@ def _read(text: str, people: Sequence[str]) -> list[bool]:
 
 
 def _marks(text: str, people: Sequence[str]) -> list[int | bool]:
-    """Persons by number and roles (a bool), in the order in which they stand."""
+    """Return persons by number and roles (a bool), in the order in which they stand."""
     exact = {name: i for i, name in enumerate(people)}
     loose = {name.casefold(): i for i, name in enumerate(people)}
     marks: list[int | bool] = []
-    for token in _WORD.finditer(strip_layout(text)):
-        word = token.group()
+    for word in _WORD.findall(strip_layout(text)):
         low = word.casefold()
         if word in exact:
             marks.append(exact[word])

@@ -8,18 +8,17 @@ from math import isqrt
 from typing import Any
 
 from ..shown import shown
-from ..text.read_answer import Unreadable
-from .any_answer import AnyAnswer, items
+from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
+from .reading import Unreadable, whole_numbers
 
 Square = tuple[int, ...]
 
 _SEPARATOR = re.compile(r"[\s,;|\[\](){}&-]+")
-_NUMBER = re.compile(r"\d{1,3}", re.ASCII)
 _SEARCH = 20_000
 """Steps of the search for a solution."""
 
 
-class MagicSquare(AnyAnswer):
+class MagicSquare(PuzzleVerifier):
     r"""Accept any magic square that keeps the numbers given.
 
     A square of ``n`` rows holds each whole number from 1 to ``n**2`` once, and every row, column
@@ -36,30 +35,26 @@ class MagicSquare(AnyAnswer):
         1.0
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A square with something missing that is not known to have no solution."""
-        if not isinstance(reference, dict) or "square" not in reference:
-            return f"expected a square, got {shown(reference)}"
-        rows = reference["square"]
-        if not isinstance(rows, list) or not 3 <= len(rows) <= 6:
-            return f"square must be a list of 3 to 6 rows, got {shown(rows)}"
-        if any(not isinstance(row, list) or len(row) != len(rows) for row in rows):
-            return f"each row must be a list of {len(rows)} numbers, got {shown(rows)}"
-        numbers = [number for row in rows for number in row]
+    def check(self, reference: Any) -> None:
+        """Check that something is missing, and that the square is not known to have no solution."""
+        (rows,) = fields(reference, "square")
+        check_list("square", rows, 3, 6, "rows")
+        for row in rows:
+            check_list("each row", row, len(rows), len(rows), "numbers")
+        numbers = _flat(reference)
         for number in numbers:
-            if type(number) is not int or not 0 <= number <= len(numbers):
-                return f"numbers must be from 0 to {len(numbers)}, got {shown(number, 60)}"
+            check_whole("numbers", number, 0, len(numbers))
         given = [number for number in numbers if number]
         if len(set(given)) < len(given):
-            return f"each number may be given once, got {shown(rows, 120)}"
+            raise BadReference(f"each number may be given once, got {shown(rows, 120)}")
         if len(given) == len(numbers):
-            return "a number must be missing, or nothing is to be done"
-        return "no magic square keeps these numbers" if completed(tuple(numbers)) == () else None
+            raise BadReference("a number must be missing, or nothing is to be done")
+        if completed(numbers) == ():
+            raise BadReference("no magic square keeps these numbers")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A square, where a search finds one soon."""
-        rows = reference["square"]
-        found, size = completed(tuple(number for row in rows for number in row)), len(rows)
+        """Return a square if a search finds one soon."""
+        found, size = completed(_flat(reference)), len(reference["square"])
         if not found:
             return None
         lines = (found[at : at + size] for at in range(0, len(found), size))
@@ -67,12 +62,8 @@ class MagicSquare(AnyAnswer):
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Add up all lines."""
-        given = [number for row in reference["square"] for number in row]
-        numbers = []
-        for item in items(text, _SEPARATOR):
-            if not _NUMBER.fullmatch(item):
-                raise Unreadable(f"{shown(item, 40)} is no number")
-            numbers.append(int(item))
+        given = _flat(reference)
+        numbers = whole_numbers(text, _SEPARATOR, digits=3)
         if len(numbers) != len(given):
             raise Unreadable(f"expected {len(given)} numbers, got {len(numbers)}")
         if sorted(numbers) != list(range(1, len(given) + 1)):
@@ -84,6 +75,10 @@ class MagicSquare(AnyAnswer):
         return f"the sums differ: {', '.join(map(str, sorted(sums)))}" if len(sums) > 1 else None
 
 
+def _flat(reference: Any) -> Square:
+    return tuple(number for row in reference["square"] for number in row)
+
+
 def _lines(size: int) -> list[range]:
     rows = [range(size * row, size * (row + 1)) for row in range(size)]
     columns = [range(column, size * size, size) for column in range(size)]
@@ -93,7 +88,7 @@ def _lines(size: int) -> list[range]:
 
 @lru_cache(maxsize=256)
 def completed(given: Square) -> Square | None:
-    """A magic square, ``()`` where there is none, ``None`` where the search was too long.
+    """Return a magic square, ``()`` if there is none, ``None`` if the search was too long.
 
     Numbers are tried row by row; a line that is full must have the sum ``n (n**2 + 1) / 2``.
     """

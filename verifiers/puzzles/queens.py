@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
-from itertools import chain
+from collections.abc import Iterable
 from typing import Any
 
 from ..shown import shown
 from ..text.markup import strip_layout
-from ..text.read_answer import Unreadable
-from .solution import Solution
-from .square import read_square
+from .grid import read_grid
+from .puzzle import BadReference, GridVerifier, check_list, check_whole, fields
+from .reading import Unreadable
 
 LARGEST = 30
 """Rows of the largest board."""
@@ -28,14 +26,14 @@ _COLUMN_FIRST = re.compile(r"[^A-Za-z]{0,40}c(?![A-Za-z])|[^A-Za-z]{0,40}col", r
 Place = tuple[int, int]
 
 
-class Queens(Solution):
+class Queens(GridVerifier):
     r"""Accept any placing of n queens that keeps those already placed and in which none attacks.
 
-    The placing is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the
-    last fenced block, else the last paragraph, or the whole reply. It is a board, a line for each
-    row, with ``Q`` (or 1) for a queen and ``.`` (or ``_``, ``-``, 0) for an empty square; or n
-    numbers, the column of each row's queen from the first row on; or n pairs of row and column in
-    any order. Rows and columns are counted from 1.
+    The placing is a board, a line for each row, with ``Q`` (or 1) for a queen and ``.`` (or ``_``,
+    ``-``, 0) for an empty square; or n numbers, the column of each row's queen from the first row
+    on; or n pairs of row and column in any order. Rows and columns are counted from 1. Nothing
+    else may stand in the last ``<answer>``, else the last ``\boxed{}``, else the last fenced block,
+    else the last paragraph or the whole reply.
 
     Reference: ``{"n": 8, "placed": [[1, 5], [4, 2]]}``: the squares, row and column from 1, that
     have a queen already; there may be none.
@@ -48,61 +46,33 @@ class Queens(Solution):
         1.0
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A reference has a size from 4 on, and queens on the board that do not attack."""
-        if not isinstance(reference, dict) or {"n", "placed"} - set(reference):
-            return f"expected n and placed, got {shown(reference)}"
-        n, placed = reference["n"], reference["placed"]
-        if type(n) is not int or not 4 <= n <= LARGEST:
-            return f"n must be a whole number from 4 to {LARGEST}, got {shown(n)}"
-        if not isinstance(placed, list) or len(placed) >= n:
-            return f"placed must be a list of fewer than {n} squares, got {shown(placed)}"
-        if _squares(placed, n) and _apart(placed):
-            return None
+    def check(self, reference: Any) -> None:
+        """Check that the queens stand on a board from 4 rows on and do not attack."""
+        n, placed = fields(reference, "n", "placed")
+        check_whole("n", n, 4, LARGEST)
+        check_list("placed", placed, 0, n - 1, "squares")
         for square in placed:
             if not isinstance(square, list) or len(square) != 2:
-                return f"a square must be [row, column], got {shown(square)}"
-            if not all(type(x) is int and 1 <= x <= n for x in square):
-                return f"rows and columns must be from 1 to {n}, got {shown(square)}"
-        attack = _attack([(r, c) for r, c in placed])
-        return None if attack is None else f"placed queens must not attack, but {attack}"
+                raise BadReference(f"a square must be [row, column], got {shown(square)}")
+            for number in square:
+                check_whole("rows and columns", number, 1, n)
+        if attack := _attack([(r, c) for r, c in placed]):
+            raise BadReference(f"placed queens must not attack, but {attack}")
 
-    def read(self, text: str, reference: Any) -> list[Place]:
-        """The squares with a queen."""
-        return _read(text, reference["n"])
-
-    def broken(self, solution: list[Place], reference: Any) -> str | None:
-        """Too many or too few queens, one that is gone, or two of which one attacks the other."""
-        queens, n = set(solution), reference["n"]
-        if len(queens) != n:
-            return f"has {len(queens)} queens, not {n}"
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Check the number of queens, those that were placed, and every line."""
+        n = reference["n"]
+        queens = _read(text, n)
+        if len(set(queens)) != n:
+            return f"has {len(set(queens))} queens, not {n}"
         for r, c in reference["placed"]:
             if (r, c) not in queens:
                 return f"the queen at row {r}, column {c} is gone"
-        return None if _apart(queens) else _attack(solution)
-
-
-def _squares(placed: list[Any], n: int) -> bool:
-    """Whether all are pairs of numbers on the board: nearly always, and soon told."""
-    if not {list}.issuperset(map(type, placed)) or not {2}.issuperset(map(len, placed)):
-        return False
-    numbers = list(chain.from_iterable(placed))
-    return {int}.issuperset(map(type, numbers)) and (
-        not numbers or (min(numbers) >= 1 and max(numbers) <= n)
-    )
-
-
-@lru_cache
-def rows(n: int) -> dict[str, int]:
-    """Each row with one queen, as a task asks for it, and the column of its queen."""
-    return {" ".join("Q" if c == queen else "." for c in range(n)): queen + 1 for queen in range(n)}
+        return _attack(queens)
 
 
 def _read(text: str, n: int) -> list[Place]:
-    """The squares with a queen."""
-    lines, bare = text.split("\n"), rows(n)
-    if len(lines) == n and bare.keys() >= set(lines):  # as tasks ask for it
-        return [(r, bare[line]) for r, line in enumerate(lines, start=1)]
+    """Return the squares with a queen."""
     numbers = _numbers(text)
     if len(numbers) == n:
         squares = list(enumerate(numbers, start=1))
@@ -112,7 +82,7 @@ def _read(text: str, n: int) -> list[Place]:
             first, second = second, first
         squares = list(zip(first, second, strict=True))
     else:
-        board = read_square(text, n, _SQUARES)
+        board = read_grid(text, n, _SQUARES)
         return [(r, c) for r, row in enumerate(board, 1) for c, cell in enumerate(row, 1) if cell]
     outside = next((s for s in squares if not (1 <= s[0] <= n and 1 <= s[1] <= n)), None)
     if outside is not None:
@@ -121,7 +91,7 @@ def _read(text: str, n: int) -> list[Place]:
 
 
 def _numbers(text: str) -> list[int]:
-    """The numbers of a text that holds little else; none where they are part of a board."""
+    """Return the numbers of a text that holds little else; none if they are part of a board."""
     bare = strip_layout(text)
     found = _NUMBER.findall(bare)
     if not _BESIDE.fullmatch(_NUMBER.sub(" ", bare)) or any(len(d) > 2 for d in found):
@@ -129,19 +99,8 @@ def _numbers(text: str) -> list[int]:
     return [int(digits) for digits in found]
 
 
-def _apart(queens: Collection[Sequence[int]]) -> bool:
-    """Whether all queens differ in their rows, columns and diagonals."""
-    size = len(queens)
-    return (
-        len({r for r, _ in queens}) == size
-        and len({c for _, c in queens}) == size
-        and len({r + c for r, c in queens}) == size
-        and len({r - c for r, c in queens}) == size
-    )
-
-
 def _attack(queens: Iterable[Place]) -> str | None:
-    """Two queens of which one attacks the other, in words."""
+    """Return two queens of which one attacks the other, in words."""
     lines: dict[tuple[str, int], Place] = {}
     for r, c in queens:
         for line in (("row", r), ("column", c), ("rising", r + c), ("falling", r - c)):

@@ -13,7 +13,7 @@ from ..text.extract import final_answer
 from ..text.fences import unfenced
 from ..text.labels import unlabelled
 from ..verdict import Status, Verdict
-from ..verifier import Verifier
+from .puzzle import BadReference, PuzzleVerifier, fields
 
 _MOST_CHARACTERS = 20_000
 """Of all strings of a reference together."""
@@ -24,7 +24,7 @@ _RAW = re.compile(r"""r(["'])(.*)\1""", re.DOTALL)
 _FLAGS_WITHOUT_EFFECT = frozenset("gduvy")
 
 
-class RegexSynthesis(Verifier):
+class RegexSynthesis(PuzzleVerifier):
     r"""Accept any regular expression that matches the positive strings whole, and no negative one.
 
     The expression is the last ``<answer>``, fenced block or line, with or without ``\boxed{}``; all
@@ -56,33 +56,48 @@ class RegexSynthesis(Verifier):
         0.0
     """
 
+    many_answers = False
+
     def __init__(self, *, longest: int = 500) -> None:
         if not 1 <= longest <= 2000:
             raise ValueError(f"longest must be from 1 to 2000, got {longest!r}")
         self.longest = longest
 
-    def check_reference(self, reference: Any) -> str | None:
-        """Lists of strings, none both positive and negative, that the known pattern tells apart."""
-        if not isinstance(reference, dict) or {"positive", "negative"} - set(reference):
-            return f"expected positive and negative, got {shown(reference)}"
-        total = 0
+    def check(self, reference: Any) -> None:
+        """Check that no string is both positive and negative, and that the known pattern wins."""
+        fields(reference, "positive", "negative")
+        every = []
         for name in _LISTS:
             strings = reference.get(name, [])
             if not isinstance(strings, list) or not all(isinstance(s, str) for s in strings):
-                return f"{name} must be a list of strings, got {shown(strings)}"
-            total += sum(map(len, strings)) + len(strings)
-        if total > _MOST_CHARACTERS:
-            return f"the strings must have at most {_MOST_CHARACTERS} characters, got {total}"
-        positive, negative = _strings(reference)
+                raise BadReference(f"{name} must be a list of strings, got {shown(strings)}")
+            every += strings
+        if (total := sum(map(len, every)) + len(every)) > _MOST_CHARACTERS:
+            raise BadReference(
+                f"the strings must have at most {_MOST_CHARACTERS} characters, got {total}"
+            )
+        if any("\ud800" <= char <= "\udfff" for char in "".join(every)):
+            raise BadReference("a string must be text that UTF-8 can hold, got a lone surrogate")
         if not reference["positive"] or not reference["negative"]:
-            return "needs a positive and a negative string at least, or everything would win"
-        both = sorted(positive & negative)
-        if both:
-            return f"a string cannot be both positive and negative, got {shown(both[0])}"
-        return self._fault(reference, reference.get("pattern"))
+            raise BadReference(
+                "needs a positive and a negative string at least, or everything would win"
+            )
+        positive, negative = _strings(reference)
+        if both := sorted(positive & negative):
+            raise BadReference(
+                f"a string cannot be both positive and negative, got {shown(both[0])}"
+            )
+        pattern = reference.get("pattern")
+        if pattern is None:
+            return
+        if not isinstance(pattern, str) or not pattern:
+            raise BadReference(f"pattern must be a regular expression, got {shown(pattern)}")
+        verdict = self.judge(f"<answer>{pattern}</answer>", reference)
+        if verdict.score != 1.0:
+            raise BadReference(f"the known pattern does not win: {verdict.reason}")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The known pattern, where the reference has one."""
+        """Return the known pattern, if the reference has one."""
         pattern = reference.get("pattern")
         return None if pattern is None else f"<answer>{pattern}</answer>"
 
@@ -106,24 +121,15 @@ class RegexSynthesis(Verifier):
             return Verdict.wrong(fault, extracted=found)
         return Verdict.correct("tells all strings apart", extracted=found)
 
-    def _fault(self, reference: Any, pattern: Any) -> str | None:
-        """What is wrong with the known pattern."""
-        if pattern is None:
-            return None
-        if not isinstance(pattern, str) or not pattern:
-            return f"pattern must be a regular expression, got {shown(pattern)}"
-        verdict = self.judge(f"<answer>{pattern}</answer>", reference)
-        return None if verdict.score == 1.0 else f"the known pattern does not win: {verdict.reason}"
-
 
 def _strings(reference: Any) -> tuple[set[str], set[str]]:
-    """All positive and all negative strings."""
+    """Return all positive and all negative strings."""
     positive = {*reference["positive"], *reference.get("hidden_positive", ())}
     return positive, {*reference["negative"], *reference.get("hidden_negative", ())}
 
 
 def _memorised(reference: Any) -> int:
-    """The length of a list of what was shown, where there is nothing else to generalise to."""
+    """Return the length of a list of what was shown, if there is nothing else to generalise to."""
     shown = set(reference["positive"])
     if set(reference.get("hidden_positive", ())) - shown:
         return _MOST_CHARACTERS

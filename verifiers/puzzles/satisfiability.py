@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 from ..shown import shown
-from ..text.read_answer import Unreadable
-from .any_answer import AnyAnswer, unbracketed
+from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
+from .reading import Unreadable, unbracketed
 
 MAX_CLAUSES, MAX_VARIABLES = 2000, 200
 _MOST_WORK = 1_000_000
-"""Members of clauses that are looked at to tell whether any values do."""
+"""Members of clauses that the search looks at."""
 _PAIR = re.compile(
     r"\s*[\"']?x_?\{?([1-9]\d{0,2})\}?[\"']?\s*(?::=|[:=]|\bis\b)\s*(\w{1,5})\s*", re.IGNORECASE
 )
@@ -20,14 +20,14 @@ _VALUES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": 
 _SEPARATOR = re.compile(r"[,;\n]|\band\b")
 
 
-class Satisfiability(AnyAnswer):
+class Satisfiability(PuzzleVerifier):
     r"""Accept any truth values that make every clause true.
 
     A value for each variable of the clauses, once: ``x1 = true, x2 = false``, by lines or commas,
     with ``:`` or ``=``, as ``T`` and ``F`` or ``1`` and ``0``, or as a JSON object.
 
-    Reference: ``{"clauses": [[1, -2], [2, 3]]}``, each number a variable, negative where it is
-    denied, as in DIMACS files; a clause is true where one of its members is. Clauses that no
+    Reference: ``{"clauses": [[1, -2], [2, 3]]}``, each number a variable, negative if it is
+    denied, as in DIMACS files; a clause is true if one of its members is. Clauses that no
     values make true are refused, as far as a short search can tell, and so are those that any
     values do.
 
@@ -38,25 +38,20 @@ class Satisfiability(AnyAnswer):
         [1.0, 1.0, 0.0]
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """Clauses of whole numbers that some values make true, and not all."""
-        clauses = reference.get("clauses") if isinstance(reference, dict) else None
-        if not isinstance(clauses, list) or not 1 <= len(clauses) <= MAX_CLAUSES:
-            return f"expected 1 to {MAX_CLAUSES} clauses, got {shown(reference)}"
+    def check(self, reference: Any) -> None:
+        """Check that some values make the clauses true, and not all."""
+        (clauses,) = fields(reference, "clauses")
+        check_list("clauses", clauses, 1, MAX_CLAUSES, "clauses")
         for clause in clauses:
-            if not isinstance(clause, list) or not 1 <= len(clause) <= MAX_VARIABLES:
-                return f"a clause is a list of 1 to {MAX_VARIABLES} numbers, got {shown(clause)}"
+            check_list("a clause", clause, 1, MAX_VARIABLES, "numbers")
             for member in clause:
-                if type(member) is not int or not 1 <= abs(member) <= MAX_VARIABLES:
-                    return (
-                        f"a member of a clause is from 1 to {MAX_VARIABLES}, or minus that, "
-                        f"got {shown(member)}"
-                    )
+                check_whole("a member of a clause", member, -MAX_VARIABLES, MAX_VARIABLES)
+                if not member:
+                    raise BadReference("a member of a clause must not be 0: variables begin at 1")
         if all(any(-member in clause for member in clause) for clause in clauses):
-            return "every clause is true whatever the values are, so that any reply would win"
+            raise BadReference("every clause is true whatever the values, so any reply would win")
         if not _solvable(tuple(map(tuple, clauses))):
-            return "no values make every clause true"
-        return None
+            raise BadReference("no values make every clause true")
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Look for a clause that is false."""
@@ -73,13 +68,13 @@ class Satisfiability(AnyAnswer):
 
 
 def literal(member: int) -> str:
-    """A member of a clause in words: ``x1``, ``not x2``."""
+    """Return a member of a clause in words: ``x1``, ``not x2``."""
     return f"x{member}" if member > 0 else f"not x{-member}"
 
 
 @functools.lru_cache(maxsize=4096)
 def _solvable(clauses: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether some values do (Davis, Logemann, Loveland 1962); True where that takes too long."""
+    """Return True if some values do, or if it takes too long (Davis, Logemann, Loveland 1962)."""
     waiting, work = [clauses], 0
     while waiting:
         left = waiting.pop()
@@ -95,17 +90,15 @@ def _solvable(clauses: tuple[tuple[int, ...], ...]) -> bool:
 
 
 def _values(text: str) -> dict[int, bool]:
-    """The values by number of the variable.
+    """Return the values by number of the variable.
 
     Raises:
         Unreadable: something else stands among them, or a variable has two.
     """
     found: dict[int, bool] = {}
-    for part in _SEPARATOR.split(unbracketed(text)):
-        if not part.strip():
-            continue
+    for part in filter(str.strip, _SEPARATOR.split(unbracketed(text))):
         pair = _PAIR.fullmatch(part)
-        value = None if pair is None else _VALUES.get(pair[2].casefold())
+        value = pair and _VALUES.get(pair[2].casefold())
         if pair is None or value is None:
             raise Unreadable(f"{shown(part.strip(), 40)} gives no variable a value")
         if int(pair[1]) in found:

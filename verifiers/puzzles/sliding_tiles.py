@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from ..shown import shown
-from ..text.read_answer import Unreadable
-from .any_answer import AnyAnswer, items
+from .puzzle import BadReference, PuzzleVerifier, fields
+from .reading import Unreadable, items
 
 Board = tuple[int, ...]
 """The tiles row by row; 0 is the gap."""
@@ -19,7 +19,7 @@ _SEARCH = 20_000
 """Boards that the search for a solution looks at."""
 
 
-class SlidingTiles(AnyAnswer):
+class SlidingTiles(PuzzleVerifier):
     r"""Accept any moves that put the tiles in order, the gap last.
 
     A move slides a tile next to the gap into it. The answer names the tiles that move, in their
@@ -33,25 +33,28 @@ class SlidingTiles(AnyAnswer):
         1.0
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A board with all tiles that moves can put in order."""
-        if not isinstance(reference, dict) or "board" not in reference:
-            return f"expected a board, got {shown(reference)}"
-        rows = reference["board"]
+    def check(self, reference: Any) -> None:
+        """Check that moves can put all tiles in order."""
+        (rows,) = fields(reference, "board")
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-            return f"board must be a list of rows, got {shown(rows)}"
+            raise BadReference(f"board must be a list of rows, got {shown(rows)}")
         widths = {len(row) for row in rows}
         if not 2 <= len(rows) <= 5 or len(widths) != 1 or not 2 <= min(widths) <= 5:
-            return f"board must have 2 to 5 rows of one length from 2 to 5, got {shown(rows)}"
+            raise BadReference(
+                f"board must have 2 to 5 rows of one length from 2 to 5, got {shown(rows)}"
+            )
         tiles = [tile for row in rows for tile in row]
         if any(type(tile) is not int for tile in tiles) or sorted(tiles) != [*range(len(tiles))]:
-            return f"board must hold 0 to {len(tiles) - 1}, each once, got {shown(rows, 120)}"
-        if tuple(tiles) == _goal(len(tiles)):
-            return "the tiles must not be in order already, or nothing is to be done"
-        return None if solvable(tuple(tiles), len(rows[0])) else "no moves put the tiles in order"
+            raise BadReference(
+                f"board must hold 0 to {len(tiles) - 1}, each once, got {shown(rows, 120)}"
+            )
+        if tuple(tiles) == in_order(len(tiles)):
+            raise BadReference("the tiles must not be in order already, or nothing is to be done")
+        if not solvable(tuple(tiles), len(rows[0])):
+            raise BadReference("no moves put the tiles in order")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Moves that do it, where a search finds some soon."""
+        """Return moves that do it if a search finds some soon."""
         rows = reference["board"]
         moves = solved(tuple(tile for row in rows for tile in row), len(rows[0]))
         return None if moves is None else ", ".join(map(str, moves))
@@ -70,17 +73,19 @@ class SlidingTiles(AnyAnswer):
             if move not in tiles:
                 raise Unreadable(f"{shown(move, 40)} is no tile")
             at, gap = board.index(tiles[move]), board.index(0)
-            if at not in _beside(gap, width, len(board)):
+            if at not in beside(gap, width, len(board)):
                 return f"move {number}: tile {move} is not next to the gap"
             board[gap], board[at] = board[at], 0
-        return None if tuple(board) == _goal(len(board)) else f"ends with {board}"
+        return None if tuple(board) == in_order(len(board)) else f"ends with {board}"
 
 
-def _goal(size: int) -> Board:
+def in_order(size: int) -> Board:
+    """Return the tiles in order."""
     return (*range(1, size), 0)
 
 
-def _beside(gap: int, width: int, size: int) -> Iterator[int]:
+def beside(gap: int, width: int, size: int) -> Iterator[int]:
+    """Yield the places next to the gap."""
     if gap % width:
         yield gap - 1
     if (gap + 1) % width:
@@ -92,7 +97,7 @@ def _beside(gap: int, width: int, size: int) -> Iterator[int]:
 
 
 def solvable(board: Board, width: int) -> bool:
-    """Whether moves lead to the goal: Johnson and Story (1879).
+    """Return True if moves put the tiles in order: Johnson and Story (1879).
 
     Each move is a swap with the gap, so the parity of the swaps that are needed is that of the
     gap's distance to its place.
@@ -106,11 +111,11 @@ def solvable(board: Board, width: int) -> bool:
 
 @lru_cache(maxsize=256)
 def solved(board: Board, width: int) -> tuple[int, ...] | None:
-    """The tiles to move, not the fewest; ``None`` where the search was too long.
+    """Return the tiles to move, not the fewest; ``None`` if the search was too long.
 
     Best first, by the number of moves and five times the tiles' distances to their places.
     """
-    goal = _goal(len(board))
+    goal = in_order(len(board))
     came: dict[Board, tuple[Board, int]] = {board: (board, 0)}
     queue = [(0, 0, board)]
     while queue and len(came) < _SEARCH:
@@ -118,7 +123,7 @@ def solved(board: Board, width: int) -> tuple[int, ...] | None:
         if at == goal:
             break
         gap = at.index(0)
-        for place in _beside(gap, width, len(at)):
+        for place in beside(gap, width, len(at)):
             after = list(at)
             after[gap], after[place] = after[place], 0
             key = tuple(after)

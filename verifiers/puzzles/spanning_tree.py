@@ -5,25 +5,24 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..text.read_answer import Unreadable
-from .any_answer import ARROW, AnyAnswer, unbracketed
 from .exact_number import Number
-from .graph import graph_fault, neighbours_of, resolved
+from .graph import check_graph, neighbours_of
+from .puzzle import BadReference, PuzzleVerifier
+from .reading import ARROW, consists_of, names, unbracketed, unquoted
 
 _EDGE = re.compile(
     rf"[\[({{]?\s{{0,3}}(\w{{1,30}})\s{{0,3}}(?:{ARROW}|[-–—,]|\s)\s{{0,3}}(\w{{1,30}})"
     r"(?:\s{0,3}[\])}])?"
 )
 _BETWEEN = re.compile(r"[\s,;]+")
-_NO_QUOTES = str.maketrans("", "", "\"'“”‘’")
 
 
-class SpanningTree(AnyAnswer):
+class SpanningTree(PuzzleVerifier):
     r"""Accept any edges that join all vertices and weigh the least that such edges can.
 
     The answer names the edges of the tree, ``A-B, B-C``, ``(A, B), (B, C)``,
     ``[["A", "B"], ["B", "C"]]`` or one on each line, each once and either way round. Case matters
-    only where two vertices differ in nothing else.
+    only if two vertices differ in nothing else.
 
     Reference: ``{"edges": [["A", "B", 2], ["B", "C", 1], ["A", "C", 3]]}``; an edge without a
     weight weighs 1. A graph that falls apart is refused, and so is one that is a tree itself.
@@ -34,29 +33,26 @@ class SpanningTree(AnyAnswer):
         [1.0, 0.0]
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A connected graph with at least one edge to leave out."""
-        fault = graph_fault(reference, weighted=True)
-        if fault is not None:
-            return fault
+    def check(self, reference: Any) -> None:
+        """Check that the graph is connected and has an edge to leave out."""
+        check_graph(reference, weighted=True)
         if reference.get("directed", False):
-            return "directed must be false: a spanning tree has no direction"
+            raise BadReference("directed must be false: a spanning tree has no direction")
         graph = neighbours_of(reference)
         if len(_least(reference)) != len(graph) - 1:
-            return "the graph must be connected"
+            raise BadReference("the graph must be connected")
         if sum(map(len, graph.values())) // 2 == len(graph) - 1:
-            return "the graph must not be a tree itself, or nothing is to be chosen"
-        return None
+            raise BadReference("the graph must not be a tree, or nothing is to be chosen")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """One of the lightest trees."""
+        """Return one of the lightest trees."""
         return ", ".join(f"{a}-{b}" for _, a, b in _least(reference))
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Join the vertices edge by edge."""
         graph = neighbours_of(reference)
         given = _edges(text)
-        ends = resolved([name for edge in given for name in edge], list(graph))
+        ends = names([name for edge in given for name in edge], list(graph))
         group = _Groups()
         weight: Number = 0
         for a, b in zip(ends[::2], ends[1::2], strict=True):
@@ -71,33 +67,21 @@ class SpanningTree(AnyAnswer):
         return f"weighs {weight} where {least} is enough" if weight > least else None
 
 
-def _edges(text: str) -> list[tuple[str, str]]:
-    text = text.translate(_NO_QUOTES)
+def _edges(text: str) -> list[tuple[str, ...]]:
+    text = unquoted(text)
     if text.startswith(("[[", "[(", "{(", "([", "{{")):
         text = unbracketed(text) if unbracketed(text)[:1] in ("[", "(", "{") else text[1:-1]
-    edges, at = [], 0
-    while at < len(text):
-        found = _EDGE.match(text, at)
-        if found is None:
-            raise Unreadable(f"expected an edge such as A-B, got {text[at : at + 40]!r}")
-        edges.append((found.group(1), found.group(2)))
-        between = _BETWEEN.match(text, found.end())
-        at = between.end() if between else found.end()
-        if between is None and at < len(text):
-            raise Unreadable(f"unexpected {text[at : at + 40]!r}")
-    if not edges:
-        raise Unreadable("there are no edges")
-    return edges
+    return consists_of(_EDGE, _BETWEEN, text, "edges such as A-B")
 
 
 class _Groups:
-    """Which vertices are joined: a forest with halved paths (Tarjan and van Leeuwen, 1984)."""
+    """Joined vertices: a forest with halved paths (Tarjan and van Leeuwen, 1984)."""
 
     def __init__(self) -> None:
         self.above: dict[str, str] = {}
 
     def join(self, a: str, b: str) -> bool:
-        """Join two vertices; whether they were apart."""
+        """Join two vertices, and return True if they were apart."""
         a, b = self._top(a), self._top(b)
         self.above[a] = b
         return a != b
@@ -109,7 +93,7 @@ class _Groups:
 
 
 def _least(reference: Any) -> list[tuple[Number, str, str]]:
-    """Weight and ends of the edges of a lightest tree, or forest: Kruskal (1956)."""
+    """Return weight and ends of the edges of a lightest tree, or forest: Kruskal (1956)."""
     graph, group = neighbours_of(reference), _Groups()
     edges = sorted((w, a, b) for a in graph for b, w in graph[a].items() if a < b)
     return [(w, a, b) for w, a, b in edges if group.join(a, b)]

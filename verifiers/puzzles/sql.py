@@ -16,7 +16,7 @@ from ..text.extract import final_answer
 from ..text.fences import find_program, has_fence
 from ..text.labels import unlabelled
 from ..verdict import Status, Verdict
-from ..verifier import Verifier
+from .puzzle import BadReference, PuzzleVerifier, fields
 
 _STATUS = {
     "different": Status.INCORRECT,
@@ -43,7 +43,7 @@ _FIRST_LINE = re.compile(
 )
 
 
-class SQL(Verifier):
+class SQL(PuzzleVerifier):
     """Accept any query whose results are those of the known query, on every database.
 
     The query is in the last ``<answer>``, in the last fenced block of SQL, or from the first line
@@ -83,6 +83,8 @@ class SQL(Verifier):
         0.0
     """
 
+    many_answers = False
+
     def __init__(
         self, *, tolerance: float = 1e-9, names: bool = False, steps: int = 5_000_000
     ) -> None:
@@ -95,20 +97,19 @@ class SQL(Verifier):
         self.steps = steps
         self._found: Memo[tuple[str, str | None], Finding] = Memo(4096)
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A reference is of the shape above, its query runs, and no constant wins.
+    def check(self, reference: Any) -> None:
+        """Check the form of a reference, that its query runs, and that no constant wins.
 
         Raises:
             WorkerError: the worker cannot be started.
         """
-        fault = _fault(reference)
-        if fault is not None:
-            return fault
+        _check_form(reference)
         finding = self._ask(reference, None)
-        return None if finding.kind == "same" else finding.reason or finding.kind
+        if finding.kind != "same":
+            raise BadReference(finding.reason or finding.kind)
 
     def winning_reply(self, reference: Any) -> str:
-        """The known query in a fence."""
+        """Return the known query in a fence."""
         return f"```sql\n{reference['query']}\n```"
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -139,7 +140,7 @@ class SQL(Verifier):
 
 
 def find_query(reply: str) -> tuple[str | None, str]:
-    """The query of a reply, or ``None`` and why there is none."""
+    """Return the query of a reply, or ``None`` and why there is none."""
     found = final_answer(reply, ("answer", "whole"), longest=len(reply))
     if found.text is None:
         return None, found.reason
@@ -163,28 +164,22 @@ def find_query(reply: str) -> tuple[str | None, str]:
     return (query, "") if query else (None, "there is no query")
 
 
-def _fault(reference: Any) -> str | None:
-    """What is wrong with the shape of a reference."""
-    if not isinstance(reference, dict) or {"schema", "databases", "query"} - set(reference):
-        return f"expected schema, databases and query, got {shown(reference)}"
-    for name in ("schema", "query"):
-        if not isinstance(reference[name], str) or not reference[name].strip():
-            return f"{name} must be SQL, got {shown(reference[name])}"
-    databases, ordered = reference["databases"], reference.get("ordered")
+def _check_form(reference: Any) -> None:
+    schema, databases, query = fields(reference, "schema", "databases", "query")
+    for name, value in (("schema", schema), ("query", query)):
+        if not isinstance(value, str) or not value.strip():
+            raise BadReference(f"{name} must be SQL, got {shown(value)}")
     if not isinstance(databases, list) or len(databases) < 2:
-        return f"databases must be a list of two or more, got {shown(databases)}"
+        raise BadReference(f"databases must be a list of two or more, got {shown(databases)}")
     for content in databases:
         if not isinstance(content, str) and not _is_rows(content):
-            return f"a database must be SQL or rows by table, got {shown(content)}"
-    if (
-        isinstance(ordered, list)
-        and ordered
-        and all(type(k) is int and 0 <= k < 1000 for k in ordered)
-    ):
-        return None
-    if ordered is None or isinstance(ordered, bool):
-        return None
-    return f"ordered must be true, false or columns counted from 0, got {shown(ordered)}"
+            raise BadReference(f"a database must be SQL or rows by table, got {shown(content)}")
+    ordered = reference.get("ordered")
+    columns = isinstance(ordered, list) and all(type(k) is int and 0 <= k < 1000 for k in ordered)
+    if not (columns and ordered) and not isinstance(ordered, bool | None):
+        raise BadReference(
+            f"ordered must be true, false or columns counted from 0, got {shown(ordered)}"
+        )
 
 
 def _is_rows(content: Any) -> bool:

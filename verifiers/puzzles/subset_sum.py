@@ -7,16 +7,15 @@ from collections import Counter
 from typing import Any
 
 from ..shown import shown
-from ..text.read_answer import Unreadable
-from .any_answer import AnyAnswer, items
+from .puzzle import BadReference, PuzzleVerifier, check_list, check_whole, fields
+from .reading import whole_numbers
 
 MAX_NUMBERS = 200
 MAX_SUM = 200_000
 _SEPARATOR = re.compile(r"[\s,;+]+")
-_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
-class SubsetSum(AnyAnswer):
+class SubsetSum(PuzzleVerifier):
     r"""Accept any of the numbers that add up to the target, each as often as it is given.
 
     They are parted by commas, blanks, lines or ``+``, or are a JSON list; ``= target`` may follow.
@@ -30,56 +29,48 @@ class SubsetSum(AnyAnswer):
         [1.0, 1.0, 0.0]
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """Positive numbers, and a target that some of them reach."""
-        if not isinstance(reference, dict) or {"numbers", "target"} - set(reference):
-            return f"expected numbers and target, got {shown(reference)}"
-        numbers, target = reference["numbers"], reference["target"]
-        if not isinstance(numbers, list) or not 2 <= len(numbers) <= MAX_NUMBERS:
-            return f"numbers must be a list of 2 to {MAX_NUMBERS} numbers, got {shown(numbers)}"
+    def check(self, reference: Any) -> None:
+        """Check that some of the numbers reach the target, but not all."""
+        numbers, target = fields(reference, "numbers", "target")
+        check_list("numbers", numbers, 2, MAX_NUMBERS, "numbers")
         for number in [*numbers, target]:
-            if type(number) is not int or not 1 <= number <= MAX_SUM:
-                return f"numbers and target must be from 1 to {MAX_SUM}, got {shown(number, 60)}"
+            check_whole("numbers and target", number, 1, MAX_SUM)
         if sum(numbers) > MAX_SUM:
-            return f"the numbers must add up to at most {MAX_SUM}, got {sum(numbers)}"
+            raise BadReference(f"numbers must add up to at most {MAX_SUM}, got {sum(numbers)}")
         if target == sum(numbers):
-            return "the target must not be the sum of all, or nothing is to be chosen"
-        return None if chosen(numbers, target) else f"no choice of numbers adds up to {target}"
+            raise BadReference("target must not be the sum of all, or nothing is to be chosen")
+        if not chosen(numbers, target):
+            raise BadReference(f"no choice of numbers adds up to {target}")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """One choice."""
+        """Return one choice."""
         return ", ".join(map(str, chosen(reference["numbers"], reference["target"])))
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Add up."""
-        left, equals, right = text.partition("=")
-        if equals and numbers_of(right) != [reference["target"]]:
-            return f"says {shown(right.strip(), 40)} where the target is {reference['target']}"
-        numbers = numbers_of(left)
+        target = reference["target"]
+        numbers, wrong = addends(text, target)
+        if wrong is not None:
+            return wrong
         if extra := Counter(numbers) - Counter(reference["numbers"]):
             return f"uses {', '.join(map(str, sorted(extra.elements())))[:60]} beyond what is given"
-        if sum(numbers) != reference["target"]:
-            return f"adds up to {sum(numbers)}, not {reference['target']}"
-        return None
+        return None if sum(numbers) == target else f"adds up to {sum(numbers)}, not {target}"
 
 
-def numbers_of(text: str) -> list[int]:
-    """The whole numbers of a list or a sum.
+def addends(text: str, total: int) -> tuple[list[int], str | None]:
+    """Return the numbers of a list or a sum, and what is wrong with the total after ``=``.
 
     Raises:
-        Unreadable: there is none, or something else among them.
+        Unreadable: there are no numbers, or something else among them.
     """
-    found = items(text, _SEPARATOR)
-    for item in found:
-        if not _NUMBER.fullmatch(item):
-            raise Unreadable(f"{shown(item, 40)} is no number")
-    if not found:
-        raise Unreadable("there are no numbers")
-    return [int(item) for item in found]
+    left, equals, right = text.partition("=")
+    if equals and whole_numbers(right, _SEPARATOR) != [total]:
+        return [], f"says {shown(right.strip(), 40)} where the total must be {total}"
+    return whole_numbers(left, _SEPARATOR), None
 
 
 def chosen(numbers: list[int], target: int) -> list[int]:
-    """Numbers that add up to the target, empty where there are none.
+    """Return numbers that add up to the target, none if none do.
 
     The sums that the first numbers reach are the bits of one integer.
     """

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from .any_answer import AnyAnswer, items
-from .graph import graph_fault, neighbours_of, repeated, resolved, vertices_of
+from .graph import check_graph, vertices_of
+from .puzzle import BadReference, PuzzleVerifier
+from .reading import items, names, repeated
 
 
-class TopologicalOrder(AnyAnswer):
+class TopologicalOrder(PuzzleVerifier):
     r"""Accept any order of all vertices in which each edge leads forward.
 
     The order names every vertex once, ``A, C, B``, ``A -> C -> B``, ``["A", "C", "B"]`` or the
-    like. Case matters only where two vertices differ in nothing else.
+    like. Case matters only if two vertices differ in nothing else.
 
-    Reference: ``{"edges": [["A", "B"], ["C", "B"]]}``, where ``A`` comes before ``B``;
+    Reference: ``{"edges": [["A", "B"], ["C", "B"]]}``: ``A`` comes before ``B``;
     ``"vertices"`` names those without an edge.
 
     Example:
@@ -24,21 +25,26 @@ class TopologicalOrder(AnyAnswer):
         [1.0, 0.0]
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """Edges without a cycle."""
-        fault = graph_fault(reference)
-        if fault is not None:
-            return fault
-        return None if _ordered(reference) else "the edges must not lead in a circle"
+    def check(self, reference: Any) -> None:
+        """Check that the edges have no cycle."""
+        check_graph(reference)
+        if self.winning_reply(reference) is None:
+            raise BadReference("the edges must not lead in a circle")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """One of the orders."""
-        return ", ".join(_ordered(reference))
+        """Return one of the orders."""
+        needed = TopologicalSorter(dict.fromkeys(vertices_of(reference), ()))
+        for a, b in reference["edges"]:
+            needed.add(str(b), str(a))
+        try:
+            return ", ".join(needed.static_order())
+        except CycleError:
+            return None
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Look at each edge."""
         vertices = vertices_of(reference)
-        order = resolved(items(text), vertices, run=True)
+        order = names(items(text), vertices, run=True)
         if (twice := repeated(order)) is not None:
             return f"names {twice} twice"
         if len(order) < len(vertices):
@@ -48,21 +54,3 @@ class TopologicalOrder(AnyAnswer):
             if place[str(a)] > place[str(b)]:
                 return f"{b} comes before {a}"
         return None
-
-
-def _ordered(reference: Any) -> list[str]:
-    """An order by Kahn (1962), empty where the edges lead in a circle."""
-    graph = neighbours_of({**reference, "directed": True})
-    waits = dict.fromkeys(graph, 0)
-    for after in graph.values():
-        for name in after:
-            waits[name] += 1
-    ready = deque(name for name, count in waits.items() if not count)
-    order = []
-    while ready:
-        order.append(ready.popleft())
-        for name in graph[order[-1]]:
-            waits[name] -= 1
-            if not waits[name]:
-                ready.append(name)
-    return order if len(order) == len(graph) else []

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from ..shown import shown
-from .any_answer import AnyAnswer, items
-from .graph import repeated, resolved
+from .puzzle import BadReference, PuzzleVerifier, check_list, fields
+from .reading import items, names, repeated
+from .search import shortest_path
 
 MAX_WORDS = 5_000
 _WORD = re.compile(r"[^\W\d_]{2,20}")
 
 
-class WordLadder(AnyAnswer):
+class WordLadder(PuzzleVerifier):
     r"""Accept any ladder from the first word to the last, one letter changed at each step.
 
     The ladder names its words from first to last, ``cold -> cord -> card``, ``cold, cord, card``
@@ -37,34 +37,30 @@ class WordLadder(AnyAnswer):
     def __init__(self, *, shortest: bool = False) -> None:
         self.shortest = shortest
 
-    def check_reference(self, reference: Any) -> str | None:
-        """Words of one length, two of them joined by a ladder."""
-        if not isinstance(reference, dict) or {"words", "start", "goal"} - set(reference):
-            return f"expected words, start and goal, got {shown(reference)}"
-        if type(reference.get("shortest", False)) is not bool:
-            return f"shortest must be true or false, got {shown(reference['shortest'])}"
-        words, ends = reference["words"], [reference["start"], reference["goal"]]
-        if not isinstance(words, list) or not 2 <= len(words) <= MAX_WORDS:
-            return f"words must be a list of 2 to {MAX_WORDS} words, got {shown(words)}"
+    def check(self, reference: Any) -> None:
+        """Check that a ladder joins two words of one length."""
+        words, *ends = fields(reference, "words", "start", "goal", flags=("shortest",))
+        check_list("words", words, 2, MAX_WORDS, "words")
         for word in [*words, *ends]:
             if type(word) is not str or not _WORD.fullmatch(word):
-                return f"a word must be 2 to 20 letters, got {shown(word, 60)}"
+                raise BadReference(f"a word must be 2 to 20 letters, got {shown(word, 60)}")
         if len({len(word.casefold()) for word in words}) != 1:
-            return "all words must be of one length"
+            raise BadReference("all words must be of one length")
         if not {end.casefold() for end in ends} <= {word.casefold() for word in words}:
-            return f"start and goal must be among the words, got {shown(ends)}"
+            raise BadReference(f"start and goal must be among the words, got {shown(ends)}")
         if ends[0].casefold() == ends[1].casefold():
-            return "start and goal must differ, or nothing is to be done"
-        return None if _ladder(reference) else "no ladder leads from start to goal"
+            raise BadReference("start and goal must differ, or nothing is to be done")
+        if not _ladder(reference):
+            raise BadReference("no ladder leads from start to goal")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A shortest ladder."""
+        """Return a shortest ladder."""
         return " -> ".join(_ladder(reference))
 
     def fault(self, text: str, reference: Any) -> str | None:
         """Climb the ladder."""
         words = list(dict.fromkeys(word.casefold() for word in reference["words"]))
-        ladder = resolved(items(text), words)
+        ladder = names(items(text), words)
         start, goal = reference["start"].casefold(), reference["goal"].casefold()
         if (ladder[0], ladder[-1]) != (start, goal):
             return f"leads from {ladder[0]} to {ladder[-1]}, not from {start} to {goal}"
@@ -73,8 +69,7 @@ class WordLadder(AnyAnswer):
         for a, b in pairwise(ladder):
             if sum(x != y for x, y in zip(a, b, strict=True)) != 1:
                 return f"{a} and {b} do not differ in one letter"
-        least = len(_ladder(reference))
-        if (self.shortest or reference.get("shortest", False)) and len(ladder) > least:
+        if self.demands("shortest", reference) and len(ladder) > (least := len(_ladder(reference))):
             return f"takes {len(ladder)} words where {least} are enough"
         return None
 
@@ -86,22 +81,16 @@ def _ladder(reference: Any) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def shortest_ladder(words: tuple[str, ...], start: str, goal: str) -> tuple[str, ...]:
-    """A shortest ladder by breadth-first search, empty where there is none."""
+    """Return a shortest ladder by breadth-first search, empty if there is none."""
     rungs: dict[tuple[int, str], list[str]] = {}
     for word in words:
         for at in range(len(word)):
             rungs.setdefault((at, word[:at] + word[at + 1 :]), []).append(word)
-    came, queue = {start: start}, deque([start])
-    while queue and goal not in came:
-        word = queue.popleft()
-        for at in range(len(word)):
-            for near in rungs.pop((at, word[:at] + word[at + 1 :]), []):  # each rung once
-                if near not in came:
-                    came[near] = word
-                    queue.append(near)
-    if goal not in came:
-        return ()
-    ladder = [goal]
-    while ladder[-1] != start:
-        ladder.append(came[ladder[-1]])
-    return tuple(reversed(ladder))
+    path = shortest_path(
+        start,
+        goal.__eq__,
+        lambda word: (
+            (0, near) for at in range(len(word)) for near in rungs[at, word[:at] + word[at + 1 :]]
+        ),
+    )
+    return (start, *(word for _, word in path)) if path else ()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..shown import shown
 from ..text.markup import strip_layout
-from ..text.read_answer import Unreadable
-from .solution import Solution
+from .puzzle import BadReference, GridVerifier, check_list, check_whole, fields
+from .reading import Unreadable
 
 _NAME = re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+)*")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -21,28 +22,30 @@ _BESIDE = frozenset(
     )
 )
 
-_HOUSE: dict[str, Callable[[int, int], bool]] = {
-    "at": lambda house, k: house == k,
-    "not_at": lambda house, k: house != k,
-}
-_PAIR: dict[str, Callable[[int, int], bool]] = {
-    "same": lambda a, b: a == b,
-    "different": lambda a, b: a != b,
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "at": operator.eq,
+    "not_at": operator.ne,
+    "same": operator.eq,
+    "different": operator.ne,
     "left": lambda a, b: a + 1 == b,
-    "before": lambda a, b: a < b,
+    "before": operator.lt,
     "next": lambda a, b: abs(a - b) == 1,
 }
+"""By kind of clue: how the house of a value is related to a house, or to that of another value."""
+
+PLACED = ("at", "not_at")
+"""The kinds of clue that name a house."""
 
 
-class Zebra(Solution):
+class Zebra(GridVerifier):
     r"""Accept any assignment that satisfies every clue.
 
-    The assignment is all that stands in the last ``<answer>``, else the last ``\boxed{}``, else the
-    last fenced block, else the last paragraph, or the whole reply. For each house it gives the
-    house's number and then one value of each category, in any order: ``House 1: red, Alice, cat``,
-    a table with a row or a column for each house, or JSON. Every value stands once; the names of
-    categories and a few words such as "the" and "lives in" may stand beside them, any other word
-    loses. Case does not matter.
+    For each house it gives the house's number and then one value of each category, in any order:
+    ``House 1: red, Alice, cat``, a table with a row or a column for each house, or JSON. Every
+    value stands once; the names of categories and a few words such as "the" and "lives in" may
+    stand beside them, any other word loses. Case does not matter. The assignment is all that stands
+    in the last ``<answer>``, else the last ``\boxed{}``, else the last fenced block, else the last
+    paragraph or the whole reply.
 
     Reference: ``{"houses": 3, "categories": {"colour": ["red", "blue", "green"], ...}, "clues":
     [["at", "red", 1], ["left", "red", "blue"], ...]}``. Houses count from 1. Clues are ``at`` and
@@ -59,81 +62,62 @@ class Zebra(Solution):
         1.0
     """
 
-    def check_reference(self, reference: Any) -> str | None:
-        """A reference has categories with a value for each house, and clues about them."""
-        if not isinstance(reference, dict) or {"houses", "categories", "clues"} - set(reference):
-            return f"expected houses, categories and clues, got {shown(reference)}"
-        houses, categories, clues = (reference[k] for k in ("houses", "categories", "clues"))
-        if type(houses) is not int or not 2 <= houses <= 9:
-            return f"houses must be a whole number from 2 to 9, got {shown(houses)}"
-        fault = _bad_categories(categories, houses)
-        if fault is not None:
-            return fault
+    def check(self, reference: Any) -> None:
+        """Check that categories have a value for each house, and that clues are about them."""
+        houses, categories, clues = fields(reference, "houses", "categories", "clues")
+        check_whole("houses", houses, 2, 9)
+        _check_categories(categories, houses)
         if not isinstance(clues, list) or not clues:
-            return f"clues must be a list with at least one clue, got {shown(clues)}"
-        known = {value for values in categories.values() for value in values}
-        faults = (_bad_clue(clue, houses, known) for clue in clues)
-        return next((fault for fault in faults if fault is not None), None)
+            raise BadReference(f"clues must be a list of one or more, got {shown(clues)}")
+        known = [value for values in categories.values() for value in values]
+        for clue in clues:
+            if not isinstance(clue, list) or len(clue) != 3 or not isinstance(clue[0], str):
+                raise BadReference(
+                    f"a clue must be [kind, value, value or house], got {shown(clue)}"
+                )
+            kind, left, right = clue
+            if kind not in RELATIONS:
+                raise BadReference(f"a clue must be {', '.join(RELATIONS)}, got {shown(kind)}")
+            if kind in PLACED:
+                check_whole("the house of a clue", right, 1, houses)
+            if left not in known or (kind not in PLACED and right not in known):
+                raise BadReference(f"a clue must name values of the categories, got {shown(clue)}")
 
-    def read(self, text: str, reference: Any) -> dict[str, int]:
-        """The house of each value."""
-        return _read(text, reference["houses"], reference["categories"])
-
-    def broken(self, solution: dict[str, int], reference: Any) -> str | None:
-        """The first clue that does not hold."""
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Look for a clue that does not hold."""
+        house = _read(text, reference["houses"], reference["categories"])
         for kind, left, right in reference["clues"]:
-            holds = (
-                _HOUSE[kind](solution[left], right)
-                if kind in _HOUSE
-                else _PAIR[kind](solution[left], solution[right])
-            )
-            if not holds:
+            if not RELATIONS[kind](house[left], right if kind in PLACED else house[right]):
                 return f"breaks the clue {kind} {left} {right}"
         return None
 
 
-def _bad_categories(categories: Any, houses: int) -> str | None:
+def _check_categories(categories: Any, houses: int) -> None:
     if not isinstance(categories, dict) or not 1 <= len(categories) <= 12:
-        return f"categories must be a dict of 1 to 12 lists, got {shown(categories)}"
+        raise BadReference(f"categories must be a dict of 1 to 12 lists, got {shown(categories)}")
     for name, values in categories.items():
-        if not isinstance(values, list) or len(values) != houses:
-            return f"category {shown(name)} must list {houses} values, got {shown(values)}"
+        check_list(f"category {shown(name)}", values, houses, houses, "values")
         for value in values:
             if not isinstance(value, str) or len(value) > 40 or not _NAME.fullmatch(value):
-                return f"values must be words of letters, got {shown(value)}"
+                raise BadReference(f"values must be words of letters, got {shown(value)}")
             if value.casefold() in _BESIDE:
-                return f"values must not be words that stand beside them, got {value!r}"
+                raise BadReference(f"a value must not be a word that stands beside one: {value!r}")
     every = [value.casefold() for values in categories.values() for value in values]
     twice = next((v for v in every if every.count(v) > 1), None)
     if twice is not None:
-        return f"a value must be in one category, once, but {twice!r} is there twice"
+        raise BadReference(f"a value must be in one category, once, but {twice!r} is there twice")
     named = next((v for name in categories for v in every if v in _words(name)), None)
-    return None if named is None else f"a category must not have a value's name, got {named!r}"
-
-
-def _bad_clue(clue: Any, houses: int, known: set[str]) -> str | None:
-    if not isinstance(clue, list) or len(clue) != 3 or not isinstance(clue[0], str):
-        return f"a clue must be [kind, value, value or house], got {shown(clue)}"
-    kind, left, right = clue
-    if kind not in _HOUSE and kind not in _PAIR:
-        return f"a clue's kind must be one of {', '.join([*_HOUSE, *_PAIR])}, got {shown(kind)}"
-    if kind in _HOUSE and not (type(right) is int and 1 <= right <= houses):
-        return f"a house must be from 1 to {houses}, got {shown(right)} in {shown(clue)}"
-    values = [left] if kind in _HOUSE else [left, right]
-    unknown = [v for v in values if not isinstance(v, str) or v not in known]
-    return f"a clue must name values of the categories, got {shown(clue)}" if unknown else None
+    if named is not None:
+        raise BadReference(f"a category must not have a value's name, got {named!r}")
 
 
 def _words(name: str) -> list[str]:
-    """The words that a category's name may be written in."""
+    """Return the words that a category's name may be written in."""
     return [name.casefold(), *_WORD.findall(name.casefold())]
 
 
-# -- replies -----------------------------------------------------------------------------------
-
-
 def _read(text: str, houses: int, categories: Mapping[str, list[str]]) -> dict[str, int]:
-    """The house of each value."""
+    """Return the house of each value."""
     numbers, groups = _groups(text, categories)
     category = {v: name for name, values in categories.items() for v in values}
     wanted = sorted(str(k) for k in range(1, houses + 1))
@@ -156,7 +140,7 @@ def _read(text: str, houses: int, categories: Mapping[str, list[str]]) -> dict[s
 
 
 def _groups(text: str, categories: Mapping[str, list[str]]) -> tuple[list[str], list[list[str]]]:
-    """The numbers of an answer, and the values that follow each of them."""
+    """Return the numbers of an answer, and the values that follow each of them."""
     values = {v.casefold(): v for listed in categories.values() for v in listed}
     beside = _BESIDE.union(*(_words(name) for name in categories))
     numbers: list[str] = []

@@ -1,4 +1,4 @@
-"""What procedural puzzles share: levels, splits, and how an answer is asked for."""
+"""Base of the environments of puzzles: levels, splits, and how an answer is asked for."""
 
 from __future__ import annotations
 
@@ -9,28 +9,25 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...verifiers import Verifier
-from ..accuracy import THINK, accuracy_rubric
-from ..source import Generated, Split
-from ..task import Task, set_reference
-from ..text_env import TextEnv
+from ..verifiers import Verifier
+from .accuracy import THINK, accuracy_rubric
+from .source import Generated, Split
+from .task import Task
+from .text_env import TextEnv
 
 
 class Puzzle(NamedTuple):
-    """One problem of a family.
+    """One problem.
 
     Attributes:
         text: what is asked, and the form of the answer.
         reference: what the verifier judges against.
-        answer: a right answer; others may be right as well.
-        own: whether the reference is lists, dicts, text and numbers, made for this puzzle alone.
-            Then the task keeps it as it is, without a copy.
+        answer: a right answer; others may be right as well. If it is empty, the verifier finds one.
     """
 
     text: str
     reference: Any
-    answer: str
-    own: bool = False
+    answer: str = ""
 
 
 class PuzzleEnv(TextEnv):
@@ -69,7 +66,7 @@ class PuzzleEnv(TextEnv):
     ) -> None:
         if not 1 <= level <= self.levels:
             raise ValueError(f"level must be from 1 to {self.levels}, got {level}")
-        make = partial(_task, family=type(self), level=level, think=think)
+        make = partial(_task, kind=type(self), level=level, think=think)
         super().__init__(
             Generated(make, name=f"{type(self).__name__}-{level}", split=split, seed=seed),
             accuracy_rubric(type(self).verifier(), think=think),
@@ -79,16 +76,14 @@ class PuzzleEnv(TextEnv):
     @classmethod
     @abstractmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """One problem of a level; nothing but ``rng`` decides which."""
+        """Draw one problem of a level; nothing but ``rng`` decides which."""
 
 
-def _task(rng: np.random.Generator, /, family: type[PuzzleEnv], *, level: int, think: bool) -> Task:
-    text, reference, answer, own = family.puzzle(rng, level)
+def _task(rng: np.random.Generator, /, kind: type[PuzzleEnv], *, level: int, think: bool) -> Task:
+    text, reference, answer = kind.puzzle(rng, level)
+    answer = answer or kind.verifier().winning_reply(reference) or ""
     how, solution = "Write only the answer.", answer
     if think:
         how = THINK
         solution = f"<think>I work it out step by step.</think><answer>{answer}</answer>"
-    task = Task(f"{text}\n{how}", "" if own else reference, "", {"level": level}, solution)
-    if own:
-        set_reference(task, reference)
-    return task
+    return Task(f"{text}\n{how}", reference, "", {"level": level}, solution)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from ..text.markup import strip_layout
-from ..text.read_answer import Unreadable
+from .reading import Unreadable
 
 _RULED = re.compile(r"[-+|=:\s]*")
 _KEY = re.compile(r'"[A-Za-z_ ]{1,20}"\s{0,3}:')
@@ -15,8 +15,8 @@ _LEAD = re.compile(r"[^0-9:]{1,200}:\s*")
 _BETWEEN = str.maketrans("", "", " \t|,;[](){}\"'")
 
 
-def read_square(text: str, size: int, symbols: Mapping[str, int]) -> list[list[int]]:
-    r"""The cells of the one square grid that a text consists of.
+def read_grid(text: str, size: int, symbols: Mapping[str, int]) -> list[list[int]]:
+    r"""Return the cells of the one square grid that a text consists of.
 
     Rows are lines of cells, or all cells stand on one line, or each on its own. Blanks, bars,
     commas, brackets and quotes may stand between cells, ruled lines between rows, ``Row 1:`` before
@@ -31,7 +31,7 @@ def read_square(text: str, size: int, symbols: Mapping[str, int]) -> list[list[i
         Unreadable: there is anything else in the text, or more or fewer cells.
 
     Example:
-        >>> read_square("1 | 2\n--+--\n2 | 1", 2, {"1": 1, "2": 2})
+        >>> read_grid("1 | 2\n--+--\n2 | 1", 2, {"1": 1, "2": 2})
         [[1, 2], [2, 1]]
     """
     lines = _KEY.sub(" ", strip_layout(text)).strip().splitlines()
@@ -40,15 +40,13 @@ def read_square(text: str, size: int, symbols: Mapping[str, int]) -> list[list[i
     rows = [_cells(line, size, symbols) for line in lines if not _RULED.fullmatch(line)]
     rows = [row for row in rows if row]
     lengths = {len(row) for row in rows}
-    if (len(rows), lengths) == (size, {size}):
-        return rows
     if (len(rows), lengths) in ((1, {size * size}), (size * size, {1})):
         flat = [cell for row in rows for cell in row]
         return [flat[i : i + size] for i in range(0, size * size, size)]
-    raise Unreadable(
-        f"expected {size} rows of {size} cells, got {len(rows)} rows of "
-        f"{' or '.join(map(str, sorted(lengths)[:4])) or 'no'} cells"
-    )
+    if (len(rows), lengths) != (size, {size}):
+        got = " or ".join(map(str, sorted(lengths)[:4])) or "no"
+        raise Unreadable(f"expected {size} rows of {size} cells, got {len(rows)} of {got}")
+    return rows
 
 
 def _cells(line: str, size: int, symbols: Mapping[str, int]) -> list[int]:

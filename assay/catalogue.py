@@ -27,7 +27,7 @@ _BASES = ("Verifier", "FunctionVerifier")
 _TITLES = {
     "form": "Form: how a reply is written",
     "instructions": "Instructions",
-    "families": "Task families: every right answer wins",
+    "puzzles": "Puzzles: every right answer wins",
     "judges": "Judges: models that score",
     "": "Answers, programs and rubrics",
 }

@@ -21,7 +21,6 @@ from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, W
 from .data import DataError, read_rows
 from .define import environment, register_rows
 from .episode import Episode, EpisodeGroup, Span
-from .families import FAMILIES
 from .filters import Counts, Refill, drop_flat, flat, outcome
 from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
 from .group_vector import GroupVectorEnv
@@ -32,6 +31,8 @@ from .pass_rates import PassRates
 from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .policy_judge import PolicyJudge, pairwise_prompt
+from .puzzle_env import Puzzle, PuzzleEnv
+from .puzzles import puzzle_classes
 from .registry import (
     RetiredEnvironment,
     UnknownEnvironment,
@@ -103,6 +104,8 @@ __all__ = [
     "Policy",
     "PolicyJudge",
     "Prioritised",
+    "Puzzle",
+    "PuzzleEnv",
     "Refill",
     "RetiredEnvironment",
     "Rows",
@@ -172,11 +175,12 @@ register(
     "assay.envs.arithmetic:Arithmetic",
     summary="sums of numbers",
 )
-for _name, (_module, _summary) in FAMILIES.items():
+_PUZZLES = puzzle_classes()
+for _kind in _PUZZLES:
     register(
-        f"assay/{_name}-v1",
-        f"assay.envs.families.{_module}:{_name}",
-        summary=_summary,
+        f"assay/{_kind.__name__}-v1",
+        f"{_kind.__module__}:{_kind.__name__}",
+        summary=(_kind.__doc__ or "").partition("\n")[0].removesuffix("."),
     )
 for _name, (_module, _summary, _needs) in LIBRARY.items():
     register(
@@ -191,7 +195,7 @@ register(
     needs="a sandbox",
     summary="find and mend the bug of a Python function, with tools",
 )
-for _name in ("Arithmetic", *FAMILIES, *LIBRARY, "CodeRepair"):
+for _name in ("Arithmetic", *(k.__name__ for k in _PUZZLES), *LIBRARY, "CodeRepair"):
     retire(
         f"assay/{_name}-v0",
         f"assay/{_name}-v1",

@@ -1,94 +1,17 @@
-"""What the procedural families share: levels, splits, and how an answer is asked for."""
+"""The former place of :class:`~assay.envs.PuzzleEnv`; it goes with the next version."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+import warnings
 
-import numpy as np
+from ..puzzle_env import Puzzle
+from ..puzzle_env import PuzzleEnv as Family
 
-from ...verifiers import Verifier
-from ..accuracy import THINK, accuracy_rubric
-from ..source import Generated, Split
-from ..task import Task, set_reference
-from ..text_env import TextEnv
+__all__ = ["Family", "Puzzle"]
 
-
-class Puzzle(NamedTuple):
-    """One problem of a family.
-
-    Attributes:
-        text: what is asked, and the form of the answer.
-        reference: what the verifier judges against.
-        answer: a right answer; others may be right as well.
-        own: whether the reference is lists, dicts, text and numbers, made for this puzzle alone.
-            Then the task keeps it as it is, without a copy.
-    """
-
-    text: str
-    reference: Any
-    answer: str
-    own: bool = False
-
-
-class Family(TextEnv):
-    """Procedural tasks with levels. Derive from it, name a verifier and write :meth:`puzzle`.
-
-    Observation: the problem. Action: the reply.
-    Reward: 1.0 for any right answer. With ``think``, a sixth of it is paid for the format.
-    End: after one step. Every task can be solved.
-
-    Args:
-        level: difficulty, from 1 to :attr:`levels`.
-        split: a problem is in ``train`` or in ``test``, never in both.
-        seed: another seed puts other problems.
-        think: ask for ``<think>`` and ``<answer>`` and pay for them.
-        render_mode: ``"ansi"`` or ``None``.
-
-    Attributes:
-        verifier: makes what judges.
-        levels: how many there are.
-
-    Raises:
-        ValueError: there is no such level.
-    """
-
-    verifier: ClassVar[Callable[[], Verifier]]
-    levels: ClassVar[int] = 5
-
-    def __init__(
-        self,
-        level: int = 1,
-        split: Split = "train",
-        seed: int = 0,
-        *,
-        think: bool = False,
-        render_mode: str | None = None,
-    ) -> None:
-        if not 1 <= level <= self.levels:
-            raise ValueError(f"level must be from 1 to {self.levels}, got {level}")
-        make = partial(_task, family=type(self), level=level, think=think)
-        super().__init__(
-            Generated(make, name=f"{type(self).__name__}-{level}", split=split, seed=seed),
-            accuracy_rubric(type(self).verifier(), think=think),
-            render_mode=render_mode,
-        )
-
-    @classmethod
-    @abstractmethod
-    def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """One problem of a level; nothing but ``rng`` decides which."""
-
-
-def _task(rng: np.random.Generator, /, family: type[Family], *, level: int, think: bool) -> Task:
-    text, reference, answer, own = family.puzzle(rng, level)
-    how, solution = "Write only the answer.", answer
-    if think:
-        how = THINK
-        solution = f"<think>I work it out step by step.</think><answer>{answer}</answer>"
-    task = Task(f"{text}\n{how}", "" if own else reference, "", {"level": level}, solution)
-    if own:
-        set_reference(task, reference)
-    return task
+warnings.warn(
+    "assay.envs.families.family.Family is now assay.envs.PuzzleEnv: import Puzzle and PuzzleEnv "
+    "from assay.envs",
+    DeprecationWarning,
+    stacklevel=2,
+)

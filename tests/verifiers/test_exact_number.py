@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.verifiers.families.exact_number import to_exact
+from assay.verifiers.puzzles.exact_number import to_exact
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from itertools import combinations, pairwise, permutations, product
 import pytest
 
 from assay.verifiers import Colouring, GraphPath, Hanoi, Maze, Sorting, Status, Verifier
-from assay.verifiers.families.colouring import coloured
-from assay.verifiers.families.hanoi import fewest_moves
-from assay.verifiers.families.sorting import inversions
+from assay.verifiers.puzzles.colouring import coloured
+from assay.verifiers.puzzles.hanoi import fewest_moves
+from assay.verifiers.puzzles.sorting import inversions
 
 
 def score(verifier: Verifier, reply: str, reference: object) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.verifiers import CoinChange, KnightPath, LightsOut, SpanningTree, Verifier
-from assay.verifiers.families.lights_out import presses
+from assay.verifiers.puzzles.lights_out import presses
 
 
 def score(verifier: Verifier, reply: str, reference: Any) -> float | None:

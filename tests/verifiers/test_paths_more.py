@@ -17,10 +17,10 @@ from assay.verifiers import (
     WaterJugs,
     WordLadder,
 )
-from assay.verifiers.families.hamiltonian_path import hamiltonian
-from assay.verifiers.families.magic_square import completed
-from assay.verifiers.families.sliding_tiles import solvable
-from assay.verifiers.families.water_jugs import fewest_steps
+from assay.verifiers.puzzles.hamiltonian_path import hamiltonian
+from assay.verifiers.puzzles.magic_square import completed
+from assay.verifiers.puzzles.sliding_tiles import solvable
+from assay.verifiers.puzzles.water_jugs import fewest_steps
 
 
 def score(verifier: Verifier, reply: str, reference: Any) -> float | None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from assay.verifiers import KnightsAndKnaves, Queens, Status, Sudoku, Zebra
-from assay.verifiers.families.solution import Solution
+from assay.verifiers.puzzles.puzzle import GridVerifier, PuzzleVerifier
 
 GOOD = [
     (Sudoku(), {"grid": [[1, 0, 0, 0], [0, 0, 3, 0], [0, 4, 0, 0], [0, 0, 0, 0]]}),
@@ -86,11 +86,7 @@ def test_a_reply_of_a_megabyte_is_read_in_no_time(verifier, good, unit) -> None:
         assert verifier.verify(reply, good).score == 0.0
 
 
-def test_a_class_without_rules_pays_nobody() -> None:
-    class Half(Solution):
-        def read(self, text, reference):
-            return text
-
-    for verifier in (Solution(), Half()):
-        verdict = verifier.verify("anything", None)
-        assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)
+@pytest.mark.parametrize("kind", [PuzzleVerifier, GridVerifier])
+def test_a_class_without_rules_pays_nobody(kind) -> None:
+    verdict = kind().verify("anything", None)
+    assert (verdict.status, verdict.score) == (Status.VERIFIER_ERROR, None)

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import SQL, Status
-from assay.verifiers.families.sql import find_query
-from assay.verifiers.families.sql_engine import (
+from assay.verifiers.puzzles.sql import find_query
+from assay.verifiers.puzzles.sql_engine import (
     Database,
     Engine,
     Gold,

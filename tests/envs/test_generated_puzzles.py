@@ -1,0 +1,209 @@
+"""Generated puzzles: solvable, and where they say so in one way only, by solvers written anew."""
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement, permutations, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.envs import make
+from assay.envs.puzzles.twenty_four import solved
+from assay.verifiers import Countdown
+
+NAMES = ["KnightsAndKnaves", "Queens", "Sudoku", "TwentyFour", "Zebra"]
+LEVELS = range(1, 6)
+MADE = {(n, k): make(f"assay/{n}-v1", level=k) for n in NAMES for k in LEVELS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(level=st.sampled_from(LEVELS), index=st.integers(0, 2**31), step=st.integers(1, 9))
+def test_its_solution_wins_and_another_tasks_loses(name, level, index, step) -> None:
+    env = MADE[name, level]
+    task, other = env.task(index), env.task(index + step)
+    assert env.task(index) == task
+    assert env.rubric.verify(task.solution, task.reference).score == 1.0
+    assert env.rubric.verify(f"<answer>{task.solution}</answer>", task.reference).score == 1.0
+    wrong = env.rubric.verify(other.solution, task.reference)
+    assert wrong.score == 0.0 or other.solution == task.solution or name == "Queens", wrong
+    assert env.rubric.verify(task.text, task.reference).score == 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_splits_share_no_task_and_seeds_put_others(name) -> None:
+    for level in (1, 5):
+        train = MADE[name, level]
+        test = make(f"assay/{name}-v1", level=level, split="test")
+        later = make(f"assay/{name}-v1", level=level, seed=1)
+        of_train, of_test, of_later = (
+            {e.task(i).text for i in range(25)} for e in (train, test, later)
+        )
+        assert not of_train & of_test
+        assert len(of_train & of_later) < 8
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("level", [0, 6, -1])
+def test_there_are_five_levels(name, level) -> None:
+    with pytest.raises(ValueError, match=f"level must be from 1 to 5, got {level}"):
+        make(f"assay/{name}-v1", level=level)
+
+
+def test_levels_grow() -> None:
+    def size(name: str, of) -> list[float]:
+        return [sum(of(MADE[name, k].task(i).reference) for i in range(12)) for k in LEVELS]
+
+    def blanks(reference) -> int:
+        return sum(row.count(0) for row in reference["grid"])
+
+    for grown in (
+        size("Sudoku", blanks),
+        size("Queens", lambda r: r["n"] - len(r["placed"])),
+        size("KnightsAndKnaves", lambda r: len(r["people"])),
+        size("Zebra", lambda r: r["houses"] * len(r["categories"])),
+        size("TwentyFour", lambda r: -solved(tuple(r["numbers"]))[0]),
+    ):
+        assert grown == sorted(set(grown)), grown
+
+
+# -- one solution and no more ------------------------------------------------------------------
+
+
+def fillings(grid: list[list[int]]) -> Iterator[list[list[int]]]:
+    """All fillings of a Sudoku, cell by cell; the cell with the fewest digits first."""
+    n = len(grid)
+    high, wide = {4: (2, 2), 6: (2, 3), 9: (3, 3)}[n]
+    best = None
+    for r, c in product(range(n), repeat=2):
+        if not grid[r][c]:
+            top, left = r - r % high, c - c % wide
+            box = {grid[i][j] for i in range(top, top + high) for j in range(left, left + wide)}
+            free = set(range(1, n + 1)) - box - set(grid[r]) - {row[c] for row in grid}
+            if best is None or len(free) < len(best[2]):
+                best = r, c, free
+    if best is None:
+        yield [row[:] for row in grid]
+        return
+    r, c, free = best
+    for digit in free:
+        grid[r][c] = digit
+        yield from fillings(grid)
+    grid[r][c] = 0
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_sudoku_has_one_filling(level) -> None:
+    for index in range(8):
+        task = MADE["Sudoku", level].task(index)
+        found = list(fillings([row[:] for row in task.reference["grid"]]))
+        assert ["\n".join(" ".join(map(str, row)) for row in grid) for grid in found] == [
+            task.solution
+        ]
+
+
+def meant(said: list, roles: tuple[bool, ...]) -> bool:
+    word, *rest = said
+    if word == "exactly":
+        return sum(roles) == rest[0]
+    if word in ("knight", "knave"):
+        return roles[rest[0]] is (word == "knight")
+    a, b = (meant(part, roles) for part in rest)
+    return {"and": a and b, "or": a or b, "if": b or not a, "iff": a is b}[word]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_people_say_fits_one_assignment(level) -> None:
+    for index in range(12):
+        task = MADE["KnightsAndKnaves", level].task(index)
+        people, says = task.reference["people"], task.reference["statements"]
+        fitting = [
+            roles
+            for roles in product((True, False), repeat=len(people))
+            if all(meant(what, roles) is roles[i] for _, i, what in says)
+        ]
+        assert len(fitting) == 1
+        named = zip(people, fitting[0], strict=True)
+        assert task.solution == "\n".join(f"{n}: {'knight' if k else 'knave'}" for n, k in named)
+        assert sorted(i for _, i, _ in says) == list(range(len(people)))  # everybody speaks
+
+
+def living(reference: dict) -> Iterator[dict[str, int]]:
+    """All assignments that satisfy the clues, category by category."""
+    houses = range(1, reference["houses"] + 1)
+    relations = {
+        "at": lambda a, b: a == b, "not_at": lambda a, b: a != b, "same": lambda a, b: a == b,
+        "different": lambda a, b: a != b, "left": lambda a, b: a + 1 == b,
+        "before": lambda a, b: a < b, "next": lambda a, b: a + 1 == b or b + 1 == a,
+    }  # fmt: skip
+
+    def known(at: dict, value):
+        return value if isinstance(value, int) else at.get(value)
+
+    def extend(at: dict[str, int], left: list[list[str]]) -> Iterator[dict[str, int]]:
+        for kind, a, b in reference["clues"]:
+            x, y = known(at, a), known(at, b)
+            if x is not None and y is not None and not relations[kind](x, y):
+                return
+        if not left:
+            yield at
+            return
+        for order in permutations(houses):
+            yield from extend({**at, **dict(zip(left[0], order, strict=True))}, left[1:])
+
+    yield from extend({}, list(reference["categories"].values()))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_clues_leave_one_assignment_and_none_of_the_others(level) -> None:
+    for index in range(4 if level < 5 else 1):
+        task = MADE["Zebra", level].task(index)
+        found = list(living(task.reference))
+        assert len(found) == 1
+        for value, house in found[0].items():
+            line = task.solution.split("\n")[house - 1]
+            assert value in line.partition(": ")[2].split(", ")
+        # nor does the order in which the values are listed tell anything
+        for name, values in task.reference["categories"].items():
+            assert f"{name}: {', '.join(sorted(values))}" in task.text
+
+
+# -- twenty-four -------------------------------------------------------------------------------
+
+
+def reachable(values: tuple[float, ...]) -> bool:
+    """Whether 24 can be made, by joining any two and rounding: no fractions, no memory."""
+    if len(values) == 1:
+        return abs(values[0] - 24) < 1e-6
+    for i, j in permutations(range(len(values)), 2):
+        rest = tuple(v for k, v in enumerate(values) if k not in (i, j))
+        a, b = values[i], values[j]
+        joined = [a - b] if i > j else [a + b, a * b, a - b]
+        joined += [a / b] if abs(b) > 1e-9 else []
+        if any(reachable((*rest, value)) for value in joined):
+            return True
+    return False
+
+
+def test_what_can_be_made_is_found_and_what_cannot_is_not() -> None:
+    for numbers in list(combinations_with_replacement(range(1, 14), 4))[::23]:
+        ways, expression = solved(numbers)
+        assert bool(ways) == bool(expression) == reachable(numbers), numbers
+        if expression:
+            reference = {"numbers": list(numbers), "target": 24}
+            assert Countdown().verify(expression, reference).score == 1.0
+
+
+def test_problems_that_need_a_fraction_are_solved() -> None:
+    assert solved((3, 3, 8, 8))[1] == "8/(3-(8/3))"
+    assert solved((1, 5, 5, 5))[1] == "5*(5-(1/5))"
+    assert solved((1, 1, 1, 1)) == (0, "")
+
+
+def test_a_problem_belongs_to_one_level() -> None:
+    asked = [
+        {tuple(MADE["TwentyFour", k].task(i).reference["numbers"]) for i in range(40)}
+        for k in LEVELS
+    ]
+    for i, one in enumerate(asked):
+        assert not any(one & other for other in asked[i + 1 :])

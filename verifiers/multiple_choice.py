@@ -1,0 +1,162 @@
+"""Multiple choice: does the reply name the right option, and no other?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from string import ascii_uppercase
+from typing import Any
+
+from .shown import shown
+from .text.labels import without_choice_label
+from .text.markup import strip_markup
+from .text.read_answer import read_answer
+from .verdict import Status, Verdict
+from .verifier import Verifier
+
+_RULES = ("answer", "boxed", "phrase", "fence", "last_line")
+_LETTER = re.compile(r"\(?\s*([A-Za-z])\s*[).:\]]?|\[\s*([A-Za-z])\s*\]")
+_LABELLED = re.compile(
+    r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])\s*[).:]|([A-Z])\s+[-–—])\s*[:.,]?\s*(\S.*)"
+)
+_HEDGED = re.compile(
+    r"\b(?:or|not|nor|neither|maybe|unless)\b|\?|[(\[][A-Z][)\]]|\b[A-Z][).:](?=\s)"
+)
+_TEXT_FIRST = re.compile(r"(\S.*?)\s*(?:\(([A-Z])\)|\[([A-Z])\])")
+_SIGNS = '*`$"“” '
+_SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
+
+
+class MultipleChoice(Verifier):
+    r"""Accept the letter of the right option, its text, or both, where they agree.
+
+    ``B``, ``(B)``, ``b.``, ``Option B``, ``B) Paris`` and ``Paris`` are one answer; a reply that
+    names two options, or a letter and the text of another, loses. The answer is the last
+    ``<answer>``, else the last ``\boxed{}``, else what follows "answer is", else the last line:
+    all of it.
+
+    Reference: ``{"answer": "B", "options": ["Rome", "Paris"]}``: options in the order of their
+    letters, or by letter; a bare ``"B"`` where the options are not known. A list of letters as
+    the answer wants all of them and no other.
+
+    Example:
+        >>> problem = {"answer": "B", "options": ["Rome", "Paris", "Bern"]}
+        >>> choose = MultipleChoice()
+        >>> [choose.verify(r, problem).score for r in ("The answer is (B).", "paris", "B) Bern")]
+        [1.0, 1.0, 0.0]
+    """
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Letters of options that are there, and options that differ."""
+        if not isinstance(reference, dict):
+            reference = {"answer": reference}
+        if "answer" not in reference or set(reference) - {"answer", "options"}:
+            return f"expected an answer, and perhaps options, got {shown(reference)}"
+        answer = reference["answer"]
+        letters = answer if isinstance(answer, list) else [answer]
+        if not letters or not all(_is_letter(letter) for letter in letters):
+            return f"the answer must be one of A to Z, or a list of them, got {shown(answer)}"
+        if len(set(letters)) < len(letters):
+            return f"the answer has a letter twice: {shown(answer)}"
+        return _fault_of_options(reference["options"], letters) if "options" in reference else None
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The letter, or all of them."""
+        return f"The answer is {', '.join(sorted(_wanted(reference)))}."
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Read which options are named, and compare."""
+        found = read_answer(reply, _RULES)
+        if found.text is None:
+            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+        options = _options(reference)
+        chosen = _chosen(found.text, options, several=isinstance(_answer(reference), list))
+        if chosen is None:
+            return Verdict.wrong(
+                "names no single option", status=Status.UNPARSEABLE, extracted=found.text
+            )
+        named = ", ".join(sorted(chosen))
+        if chosen != _wanted(reference):
+            return Verdict.wrong(f"{named} is not the right choice", extracted=named)
+        return Verdict.correct(f"{named} is right", extracted=named)
+
+
+def _answer(reference: Any) -> Any:
+    return reference["answer"] if isinstance(reference, dict) else reference
+
+
+def _wanted(reference: Any) -> set[str]:
+    answer = _answer(reference)
+    return set(answer) if isinstance(answer, list) else {answer}
+
+
+def _options(reference: Any) -> dict[str, str]:
+    """By letter: the text as it is compared."""
+    options = reference.get("options", {}) if isinstance(reference, dict) else {}
+    if not isinstance(options, Mapping):
+        options = dict(zip(ascii_uppercase, options, strict=False))
+    return {letter: _plain(str(text)) for letter, text in options.items()}
+
+
+def _is_letter(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 1 and value in ascii_uppercase
+
+
+def _fault_of_options(options: Any, letters: list[str]) -> str | None:
+    if not isinstance(options, list | dict) or not options or len(options) > len(ascii_uppercase):
+        return f"options must be a list or an object of 1 to 26, got {shown(options)}"
+    if isinstance(options, dict) and not all(_is_letter(letter) for letter in options):
+        return f"options must be by letters from A to Z, got {shown(list(options))}"
+    texts = _options({"options": options})
+    if not all(texts.values()):
+        return f"an option is empty: {shown(options)}"
+    if len(set(texts.values())) < len(texts):
+        return f"two options are the same: {shown(options)}"
+    missing = [letter for letter in letters if letter not in texts]
+    return f"there is no option {missing[0]}" if missing else None
+
+
+def _plain(text: str) -> str:
+    """A text without its case, the white space between words, and the full stop."""
+    text = strip_markup(text)
+    return " ".join(text.split()).rstrip(".").strip().casefold()
+
+
+def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | None:
+    """The letters that an answer names; ``None`` where it names none, or is not read."""
+    text = " ".join(strip_markup(text).split()).strip(_SIGNS).rstrip(".").strip(_SIGNS)
+    text = without_choice_label(text).strip(_SIGNS)
+    if several:
+        parts = list(text) if _is_run(text) else _SEPARATOR.split(text)
+        letters = [_one(part, options) for part in parts]
+        return None if None in letters else {letter for letter in letters if letter}
+    letter = _one(text, options)
+    return None if letter is None else {letter}
+
+
+def _is_run(text: str) -> bool:
+    """``ACD``: capitals in a row, each once, in order."""
+    return text.isascii() and text.isalpha() and text.isupper() and list(text) == sorted({*text})
+
+
+def _one(text: str, options: dict[str, str]) -> str | None:
+    """The letter that a text names, alone, with its option, or by its option."""
+    by_text = {option: letter for letter, option in options.items()}
+    if _plain(text) in by_text and (alone := _LETTER.fullmatch(text)) is None:
+        return by_text[_plain(text)]
+    alone = _LETTER.fullmatch(text)
+    if alone:
+        letter = (alone[1] or alone[2]).upper()
+        return letter if letter in options or not options else by_text.get(_plain(text))
+    if (after := _TEXT_FIRST.fullmatch(text)) is not None and options:  # Paris (B)
+        letter = after[2] or after[3]
+        return letter if options.get(letter) == _plain(after[1]) else None
+    labelled = _LABELLED.fullmatch(text)
+    if labelled is None:
+        return None
+    letter, option = labelled[1] or labelled[2] or labelled[3], labelled[4]
+    if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's where one has it
+        option = option.removeprefix("-").lstrip()
+    if not options:
+        return None if _HEDGED.search(option) else letter
+    return letter if options.get(letter) == _plain(option) else None

@@ -1,0 +1,76 @@
+"""Paths in graphs: does one lead along edges from the start to the goal?"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from ..shown import shown
+from .graph import check_graph, check_name, lightest_path, neighbours_of, vertices_of, weight_of
+from .puzzle import BadReference, PuzzleVerifier
+from .reading import items, names, repeated
+
+
+class GraphPath(PuzzleVerifier):
+    r"""Accept any path along edges from the start to the goal.
+
+    The path names its vertices from first to last, ``A -> B -> D``, ``A, B, D``,
+    ``["A", "B", "D"]`` or the like, and visits none twice. Case matters only if two vertices
+    differ in nothing else.
+
+    Reference: ``{"edges": [["A", "B", 2], ["B", "D", 1]], "start": "A", "goal": "D"}``. Names are
+    words or whole numbers; an edge without a weight weighs 1. With ``"directed": true`` edges lead
+    one way; with ``"shortest": true`` only a path of the least weight wins.
+
+    Args:
+        shortest: only paths of the least weight win, whatever the reference says.
+
+    Example:
+        >>> graph = {"edges": [["A", "B"], ["B", "D"], ["A", "D"]], "start": "A", "goal": "D"}
+        >>> GraphPath().verify("A -> B -> D", graph).score
+        1.0
+        >>> GraphPath(shortest=True).verify("A -> B -> D", graph).reason
+        'weighs 2 where 1 is enough'
+    """
+
+    def __init__(self, *, shortest: bool = False) -> None:
+        self.shortest = shortest
+
+    def check(self, reference: Any) -> None:
+        """Check that another vertex can be reached from the start."""
+        check_graph(reference, "start", "goal", weighted=True, flags=("shortest",))
+        known, ends = vertices_of(reference), [reference["start"], reference["goal"]]
+        for name in ends:
+            check_name(name)
+            if str(name) not in known:
+                raise BadReference(
+                    f"start and goal must be vertices of an edge, got {shown(name, 60)}"
+                )
+        if str(ends[0]) == str(ends[1]):
+            raise BadReference("start and goal must differ, or nothing is to be done")
+        if self.winning_reply(reference) is None:
+            raise BadReference("the goal cannot be reached")
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """Return a path of the least weight."""
+        ends = str(reference["start"]), str(reference["goal"])
+        path = lightest_path(neighbours_of(reference), *ends)
+        return " -> ".join(path) if path else None
+
+    def fault(self, text: str, reference: Any) -> str | None:
+        """Follow the path edge by edge."""
+        graph = neighbours_of(reference)
+        start, goal = str(reference["start"]), str(reference["goal"])
+        path = names(items(text), list(graph), run=True)
+        if (path[0], path[-1]) != (start, goal):
+            return f"leads from {path[0]} to {path[-1]}, not from {start} to {goal}"
+        if (twice := repeated(path)) is not None:
+            return f"visits {twice} twice"
+        for a, b in pairwise(path):
+            if b not in graph[a]:
+                return f"there is no edge from {a} to {b}"
+        if self.demands("shortest", reference):
+            least = weight_of(graph, lightest_path(graph, start, goal) or [])
+            if (weight := weight_of(graph, path)) > least:
+                return f"weighs {weight} where {least} is enough"
+        return None

@@ -1,0 +1,197 @@
+"""Regex synthesis: does a pattern match every string that it should, and no other?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import re2
+
+from ..shown import shown
+from ..text.boxes import boxes
+from ..text.extract import final_answer
+from ..text.fences import unfenced
+from ..text.labels import unlabelled
+from ..verdict import Status, Verdict
+from .puzzle import BadReference, PuzzleVerifier, fields
+
+_MOST_CHARACTERS = 20_000
+"""Of all strings of a reference together."""
+_LISTS = ("positive", "negative", "hidden_positive", "hidden_negative")
+_NOUNS = ("regex", "pattern", "regular expression")
+_SLASHES = re.compile(r"/(.*)/([a-z]{0,8})", re.DOTALL)
+_RAW = re.compile(r"""r(["'])(.*)\1""", re.DOTALL)
+_FLAGS_WITHOUT_EFFECT = frozenset("gduvy")
+
+
+class RegexSynthesis(PuzzleVerifier):
+    r"""Accept any regular expression that matches the positive strings whole, and no negative one.
+
+    The expression is the last ``<answer>``, fenced block or line, with or without ``\boxed{}``; all
+    of it, so several lines lose. Code signs, a label (``Regex: ...``), ``r'...'`` and ``/.../i``
+    around it are taken off; slashes stay where the positive strings begin with one. It is read by
+    RE2, in time linear in the strings: lookaround, backreferences, possessive and atomic groups are
+    refused.
+    ``^`` and ``$`` may be left out; ``.`` matches no line break unless the flag ``s`` says so.
+
+    Hidden strings are judged like the others and are not to be shown. Without hidden positive
+    strings an expression must have fewer characters than the positive ones joined by ``|``:
+    a list of what it was shown earns nothing.
+
+    Reference: ``{"positive": ["a1", "b22"], "negative": ["a", "1a"], "hidden_positive": ["c3"],
+    "hidden_negative": ["cc3"], "pattern": "[a-c][0-9]+"}``. The first two are needed; ``pattern``,
+    one that is known to be right, is for audits.
+
+    Args:
+        longest: characters that an expression may have.
+
+    Raises:
+        ValueError: ``longest`` is not from 1 to 2000.
+
+    Example:
+        >>> strings = {"positive": ["a1", "b22", "c3"], "negative": ["a", "1a"]}
+        >>> RegexSynthesis().verify(r"[a-z]\d+", strings).score
+        1.0
+        >>> RegexSynthesis().verify("a1|b22|c3", strings).score
+        0.0
+    """
+
+    many_answers = False
+
+    def __init__(self, *, longest: int = 500) -> None:
+        if not 1 <= longest <= 2000:
+            raise ValueError(f"longest must be from 1 to 2000, got {longest!r}")
+        self.longest = longest
+
+    def check(self, reference: Any) -> None:
+        """Check that no string is both positive and negative, and that the known pattern wins."""
+        fields(reference, "positive", "negative")
+        every = []
+        for name in _LISTS:
+            strings = reference.get(name, [])
+            if not isinstance(strings, list) or not all(isinstance(s, str) for s in strings):
+                raise BadReference(f"{name} must be a list of strings, got {shown(strings)}")
+            every += strings
+        if (total := sum(map(len, every)) + len(every)) > _MOST_CHARACTERS:
+            raise BadReference(
+                f"the strings must have at most {_MOST_CHARACTERS} characters, got {total}"
+            )
+        if any("\ud800" <= char <= "\udfff" for char in "".join(every)):
+            raise BadReference("a string must be text that UTF-8 can hold, got a lone surrogate")
+        if not reference["positive"] or not reference["negative"]:
+            raise BadReference(
+                "needs a positive and a negative string at least, or everything would win"
+            )
+        positive, negative = _strings(reference)
+        if both := sorted(positive & negative):
+            raise BadReference(
+                f"a string cannot be both positive and negative, got {shown(both[0])}"
+            )
+        pattern = reference.get("pattern")
+        if pattern is None:
+            return
+        if not isinstance(pattern, str) or not pattern:
+            raise BadReference(f"pattern must be a regular expression, got {shown(pattern)}")
+        verdict = self.judge(f"<answer>{pattern}</answer>", reference)
+        if verdict.score != 1.0:
+            raise BadReference(f"the known pattern does not win: {verdict.reason}")
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """Return the known pattern, if the reference has one."""
+        pattern = reference.get("pattern")
+        return None if pattern is None else f"<answer>{pattern}</answer>"
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Find the expression, and try it on the strings."""
+        found, reason = _expression(reply, reference["positive"])
+        if found is None:
+            return Verdict.wrong(reason, status=Status.UNPARSEABLE)
+        most = min(self.longest, _memorised(reference) - 1)
+        if len(found) > most:
+            return Verdict.wrong(
+                f"{len(found)} characters where {most} are allowed", extracted=found[:200]
+            )
+        try:
+            pattern = _compiled(found)
+        except (re2.error, ValueError) as error:
+            why = f"RE2 cannot read it: {_reason(error)}"
+            return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=found)
+        fault = _mistake(pattern, reference)
+        if fault is not None:
+            return Verdict.wrong(fault, extracted=found)
+        return Verdict.correct("tells all strings apart", extracted=found)
+
+
+def _strings(reference: Any) -> tuple[set[str], set[str]]:
+    """Return all positive and all negative strings."""
+    positive = {*reference["positive"], *reference.get("hidden_positive", ())}
+    return positive, {*reference["negative"], *reference.get("hidden_negative", ())}
+
+
+def _memorised(reference: Any) -> int:
+    """Return the length of a list of what was shown, if there is nothing else to generalise to."""
+    shown = set(reference["positive"])
+    if set(reference.get("hidden_positive", ())) - shown:
+        return _MOST_CHARACTERS
+    return len("|".join(shown))
+
+
+def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
+    """The expression of a reply, bare, or ``None`` and why there is none."""
+    found = final_answer(reply, ("answer", "fence", "last_line"), longest=4000)
+    text = found.text
+    if text is None:
+        return None, found.reason
+    if found.rule == "answer":
+        text = unfenced(text)
+    closed, _ = boxes(text)
+    if len(closed) == 1 and (closed[0][:2] == (0, len(text)) or found.rule == "last_line"):
+        text = closed[0][2].strip()
+    if found.rule != "fence" and not any(map(_labelled, positive)):
+        text = unlabelled(text, *_NOUNS)
+    text = _bare(text, positive)
+    if "\n" in text:
+        return None, "an expression has one line"
+    return (text, "") if text else (None, "the expression is empty")
+
+
+def _labelled(text: str) -> bool:
+    """Whether a string begins as a label does, so that an expression may."""
+    return unlabelled(text, *_NOUNS) != text
+
+
+def _bare(text: str, positive: list[str]) -> str:
+    """An expression without code signs and delimiters, its flags in front."""
+    for sign in ("**", "`"):
+        if len(text) > 2 * len(sign) and text.startswith(sign) and text.endswith(sign):
+            text = text[len(sign) : -len(sign)].strip()
+    raw = _RAW.fullmatch(text)
+    text = raw[2] if raw else text
+    slashes = _SLASHES.fullmatch(text)
+    if slashes and not all(s.startswith("/") for s in positive):
+        flags = "".join(sorted(set(slashes[2]) - _FLAGS_WITHOUT_EFFECT))
+        text = f"(?{flags}){slashes[1]}" if flags else slashes[1]
+    if text.endswith(r"\Z") and (len(text) - len(text.rstrip("\\Z"))) == 2:
+        text = text[:-1] + "z"  # Python's spelling
+    return text
+
+
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 1 << 19  # bytes of the program: the work for each character
+    return re2.compile(pattern, options)
+
+
+def _mistake(pattern: Any, reference: Any) -> str | None:
+    positive, negative = _strings(reference)
+    if any(pattern.fullmatch(s) is None for s in positive):
+        return "misses a positive string"
+    if any(pattern.fullmatch(s) is not None for s in negative):
+        return "matches a negative string"
+    return None
+
+
+def _reason(error: Exception) -> str:
+    why = error.args[0] if isinstance(error, re2.error) else "it is no text"
+    return (why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why))[:200]

@@ -1,0 +1,113 @@
+"""Short answer: is the reply one of the known answers, word for word, or nearly?"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from typing import Any, Literal
+
+from .shown import shown
+from .text.answer import MAX_ANSWER
+from .text.markup import strip_markup
+from .text.read_answer import read_answer
+from .verdict import Status, Verdict
+from .verifier import Verifier
+
+_RULES = ("answer", "boxed", "phrase", "fence", "last_line")
+_ARTICLES = frozenset(("a", "an", "the"))
+_OPEN = frozenset(("or", "not", "no", "never", "neither", "nor", "maybe", "perhaps", "either"))
+_JOINED = re.compile(r"(?<!\d)[.'’‘`´]|[.'’‘`´](?!\d)|(?<=\d),(?=\d{3}(?!\d))")
+_TOKEN = re.compile(r"(?<!\w)-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
+
+
+class ShortAnswer(Verifier):
+    r"""Exact match or token F1 with the nearest of the known answers, as for SQuAD.
+
+    Case, punctuation and the articles a, an, the do not count (Rajpurkar et al., 2016, section
+    6.1), with these repairs: the point of ``3.5`` and the minus of ``-5`` are kept; a hyphen is a
+    space; an answer of articles alone ("The The") keeps them; accents count, their encoding does
+    not. An answer of more than ``2 n + 3`` words, where the longest known one has ``n``, earns
+    nothing: to dump a passage is no answer. Nor does one that asks, or adds "or" or "not".
+
+    The answer is the last ``<answer>``, else the last ``\boxed{}``, else what follows "answer
+    is", else the last line.
+
+    Reference: the answer, or a list of answers that are all right. An empty list: the question
+    cannot be answered, and only the word ``unanswerable`` is right.
+
+    Args:
+        score: ``"em"``: 1.0 or nothing. ``"f1"``: the harmonic mean of the shares of the answer's
+            words that are right and of the right words that are in the answer.
+
+    Raises:
+        ValueError: ``score`` is neither.
+
+    Example:
+        >>> ShortAnswer().verify("The answer is the Eiffel Tower.", ["Eiffel tower"]).score
+        1.0
+        >>> ShortAnswer(score="f1").verify("Tower of Eiffel", "Eiffel Tower").score
+        0.8
+    """
+
+    def __init__(self, *, score: Literal["em", "f1"] = "em") -> None:
+        if score not in ("em", "f1"):
+            raise ValueError(f"score must be 'em' or 'f1', got {score!r}")
+        self.score = score
+
+    def check_reference(self, reference: Any) -> str | None:
+        """Known answers are text with a letter or digit in it."""
+        for answer in reference if isinstance(reference, list) else [reference]:
+            if not isinstance(answer, str):
+                return f"an answer must be text, got {shown(answer)}"
+            if len(answer) > MAX_ANSWER:
+                return f"an answer has at most {MAX_ANSWER} characters, got {len(answer)}"
+            if not _tokens(answer):
+                return f"an answer needs a letter or a digit, got {shown(answer)}"
+        return None
+
+    def winning_reply(self, reference: Any) -> str | None:
+        """The first known answer."""
+        return f"<answer>{_known(reference)[0]}</answer>"
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Compare word by word with each known answer; the best counts."""
+        found = read_answer(reply, _RULES)
+        if found.text is None:
+            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+        golds = [_tokens(answer) for answer in _known(reference)]
+        given = _tokens(found.text)
+        if found.text.endswith("?") and not any(a.endswith("?") for a in _known(reference)):
+            return Verdict.wrong("asks", extracted=found.text)
+        if len(given) > 2 * max(map(len, golds)) + 3:
+            return Verdict.wrong(f"{len(given)} words are no short answer", extracted=found.text)
+        scores = [_f1(given, gold) for gold in golds]
+        best = max(scores)
+        if given in golds or (self.score == "f1" and best == 1.0):
+            return Verdict.correct("a known answer", extracted=found.text)
+        if self.score == "em" or best == 0.0:
+            return Verdict.wrong("no known answer", extracted=found.text)
+        if _OPEN & set(given) - set(golds[scores.index(best)]):
+            return Verdict.wrong("leaves the answer open or denies it", extracted=found.text)
+        reason = f"F1 {best:.2f} with a known answer"
+        return Verdict.wrong(reason, score=best, extracted=found.text)
+
+
+def _known(reference: Any) -> list[str]:
+    if isinstance(reference, list):
+        return reference or ["unanswerable"]
+    return [reference]
+
+
+def _tokens(text: str) -> list[str]:
+    """Words and numbers, in one spelling; without articles unless there is nothing else."""
+    text = strip_markup(text)
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
+    found = _TOKEN.findall(_JOINED.sub("", plain))
+    return [token for token in found if token not in _ARTICLES] or found
+
+
+def _f1(given: list[str], gold: list[str]) -> float:
+    """Token F1 of two bags of words, in [0, 1]."""
+    common = (Counter(given) & Counter(gold)).total()
+    return 2 * common / (len(given) + len(gold))

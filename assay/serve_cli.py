@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +17,11 @@ from .console import err, say
 from .envs import make
 from .naming import found_here
 from .verifiers.visible import visible
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from .service import ServiceLimits, Tokens
 
 TOKEN = "ASSAY_SERVE_TOKEN"
 
@@ -53,6 +59,9 @@ def serve_command(
     ] = False,
     certificate: Annotated[Path | None, typer.Option(help="For TLS: a chain in PEM.")] = None,
     key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that serve the address together.")
+    ] = 1,
     drain: Annotated[
         int, typer.Option(help="Seconds that requests may take to end, at SIGTERM.")
     ] = 30,
@@ -66,7 +75,7 @@ def serve_command(
     never leave the server. A client in Python: assay.service.RemoteEnv(URL).
     """
     try:
-        from .service import ServiceLimits, Tokens, check_exposure, create_app, serve
+        from .service import ServiceLimits, Tokens, check_exposure, serve
     except ImportError as error:
         raise ImportError(f"serve needs: pip install 'assay[serve]' ({error})") from error
     if (certificate is None) != (key is None):
@@ -80,20 +89,36 @@ def serve_command(
     kwargs = settings(setting or [])
     if data is not None:
         kwargs["data"] = data
-    made = make(found_here(env), **kwargs)
-    app = create_app(made, limits, tokens, references=allow_references, reasons=tell_reasons)
-    _log_to_stderr(access=access_log)
     guarded = f"{len(tokens)} tokens" if tokens else "no token: this machine alone"
+    guarded += f", {workers} workers" if workers > 1 else ""
+    flags = {"references": allow_references, "reasons": tell_reasons}
+    make_app = functools.partial(_make_app, env, kwargs, limits, tokens, flags, access_log)
     serve(
-        app,
+        make_app if workers > 1 else make_app(),
         host=host,
         port=port,
         limits=limits,
+        workers=workers,
         drain_s=drain,
         certificate=certificate,
         key=key,
-        listening=lambda url: say(f"Serving {made.name} at {url} ({guarded})", to=err),
+        listening=lambda url: say(f"Serving {env} at {url} ({guarded})", to=err),
     )
+
+
+def _make_app(
+    env: str,
+    kwargs: dict[str, Any],
+    limits: ServiceLimits,
+    tokens: Tokens,
+    flags: dict[str, bool],
+    access_log: bool,
+) -> FastAPI:
+    """Make the application, in this process or in a worker."""
+    from .service import create_app
+
+    _log_to_stderr(access=access_log)
+    return create_app(make(found_here(env), **kwargs), limits, tokens, **flags)
 
 
 def _limits(pairs: list[str], kind: type) -> dict[str, Any]:

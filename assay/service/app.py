@@ -18,6 +18,7 @@ from .connections import Connections
 from .limits import ServiceLimits
 from .middleware import ServiceMiddleware
 from .openenv import add_openenv
+from .peers import Peers
 from .refused import Refused
 from .service import EnvironmentService
 from .sessions import SessionStore
@@ -74,6 +75,8 @@ def create_app(
     share = limits.token_share if len(tokens) > 1 else 1.0
     service = EnvironmentService(env, limits, references=references, reasons=reasons, share=share)
 
+    peers = Peers(service)
+
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         sweeping = asyncio.create_task(_sweep(service, app.state.connections))
@@ -81,6 +84,7 @@ def create_app(
             yield
         finally:
             sweeping.cancel()
+            await peers.end()
             await asyncio.to_thread(service.shut)
 
     from .. import __version__
@@ -93,10 +97,10 @@ def create_app(
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
     )
-    app.state.service = service
+    app.state.service, app.state.peers = service, peers
     app.state.connections = Connections(service.limits, service.metrics)
     _add_errors(app, service)
-    _add_v1(app, service)
+    _add_v1(app, service, peers)
     _add_operations(app, service)
     add_openenv(app, service)
     routes = frozenset(
@@ -106,11 +110,14 @@ def create_app(
     return app
 
 
-def _add_v1(app: FastAPI, service: EnvironmentService) -> None:
+def _add_v1(app: FastAPI, service: EnvironmentService, peers: Peers) -> None:
     """Add the routes that do the work."""
 
     def store(request: Request) -> SessionStore:
         return service.store_of(request.scope["assay.owner"])
+
+    def client(request: Request) -> tuple[str, str | None]:
+        return request.scope["assay.owner"], request.headers.get("authorization")
 
     @app.get("/v1/environment", response_model=messages.Described, responses=_FAILURES)
     async def environment() -> Any:
@@ -145,32 +152,35 @@ def _add_v1(app: FastAPI, service: EnvironmentService) -> None:
     @app.post("/v1/episodes/step", response_model=messages.Outcomes, responses=_FAILURES)
     async def steps(asked: messages.Steps, request: Request) -> Any:
         """Take a turn in each of several episodes."""
-        return _Answer(await service.step_and_reset(asked, store(request)))
+        outcomes = await peers.step(asked.steps, *client(request))
+        return _Answer(
+            {"outcomes": outcomes} | await service.begin_next(asked.reset, store(request))
+        )
 
     @app.post("/v1/episodes/close", response_model=messages.Closed, responses=_FAILURES)
     async def close_many(asked: messages.Close, request: Request) -> Any:
         """Forget several episodes."""
-        return _Answer(service.close(asked, store(request)))
+        return _Answer({"closed": await peers.close(asked.episodes, *client(request))})
 
     @app.post("/v1/episodes/{episode}/step", response_model=messages.Outcome, responses=_FAILURES)
     async def step(asked: messages.OneStep, request: Request, episode: _Id) -> Any:
         """Take a turn in one episode."""
         one = messages.Step(episode=episode, **asked.model_dump())
-        outcome = (await service.step([one], store(request)))["outcomes"][0]
+        (outcome,) = await peers.step([one], *client(request))
         status = _STATUS.get(outcome.get("error", {}).get("code", ""), 200)
         return _Answer(outcome, status_code=status)
 
     @app.delete("/v1/episodes/{episode}", response_model=messages.Closed, responses=_FAILURES)
     async def close(request: Request, episode: _Id) -> Any:
         """Forget one episode."""
-        return _Answer(service.close(messages.Close(episodes=[episode]), store(request)))
+        return _Answer({"closed": await peers.close([episode], *client(request))})
 
     @app.websocket("/v1/ws")
     async def socket(websocket: WebSocket) -> None:
         await talk(websocket, service)
 
 
-_STATUS = {"episode": 404, "busy": 409, "turn": 409, "over": 409}
+_STATUS = {"episode": 404, "lost": 404, "busy": 409, "turn": 409, "over": 409}
 
 
 def _add_operations(app: FastAPI, service: EnvironmentService) -> None:
@@ -220,4 +230,5 @@ async def _sweep(service: EnvironmentService, connections: Connections) -> None:
     while True:
         await asyncio.sleep(min(1.0, service.limits.read_s, service.limits.idle_s))
         service.budget.forget_idle()
+        service.observe()
         connections.close_late()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 
 from prometheus_client import (
@@ -13,11 +14,13 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from ..verifiers import Status
 from .refused import Refused
 
 _log = logging.getLogger("assay.service")
+_SUMMED = "PROMETHEUS_MULTIPROC_DIR" in os.environ  # as prometheus_client decides
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
@@ -26,7 +29,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
+        if not _SUMMED:
+            ProcessCollector(registry=registry)
         self._requests = Counter(
             "assay_requests",
             "Answers, by route and status.",
@@ -49,7 +53,7 @@ class Metrics:
         for status in Status:
             self._verdicts.labels(status.value)
         self.gauges = {
-            name: Gauge(f"assay_{name}", about, registry=registry)
+            name: Gauge(f"assay_{name}", about, registry=registry, multiprocess_mode="livesum")
             for name, about in (
                 ("connections", "HTTP requests under way."),
                 ("silent_connections", "Connections that have not sent a request yet."),
@@ -80,5 +84,9 @@ class Metrics:
             _log.warning("%s (at most once a minute; see assay_refused_total)", refused)
 
     def page(self) -> bytes:
-        """All metrics in Prometheus's text format."""
-        return generate_latest(self.registry)
+        """Return all metrics, summed over all workers, in Prometheus's text format."""
+        if not _SUMMED:
+            return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)
+        return generate_latest(registry)

@@ -193,6 +193,8 @@ class ServiceMiddleware:
 
     def _route(self, scope: Scope) -> str:
         path = scope["path"]
+        if scope.get("client") is None:  # over a Unix socket, where it is counted, too
+            return "worker"
         if path in self.routes:
             return str(path)
         first = "/".join(path.split("/")[:3])

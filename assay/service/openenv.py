@@ -175,7 +175,7 @@ class _Client:
         if self.episode is None:
             raise Refused(409, "episode", "step needs an episode: send reset first")
         step = messages.Step(episode=self.episode, reply=action.reply, turn=None, truncated=False)
-        outcome = (await self.service.step([step], self.store))["outcomes"][0]
+        outcome = (await self.service.step([step], self.store))[0]
         if "error" in outcome:
             raise Refused(409, outcome["error"]["code"], outcome["error"]["message"])
         self.shown.step_count += 1

@@ -1,26 +1,17 @@
-"""The server as a process: where it listens, how it ends."""
+"""Serve an environment: where it listens, with how many processes."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import ipaddress
-import logging
-import math
-import resource
-import signal
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import uvicorn
 from fastapi import FastAPI
 
-from .connections import HTTPProtocol, WebSocketProtocol
 from .limits import ServiceLimits
+from .process import configure, listen, run, url_of
 from .tokens import Tokens
+from .workers import supervise
 
 
 def check_exposure(host: str, tokens: Tokens) -> None:
@@ -42,11 +33,12 @@ def check_exposure(host: str, tokens: Tokens) -> None:
 
 
 def serve(
-    app: FastAPI,
+    app: FastAPI | Callable[[], FastAPI],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
     limits: ServiceLimits | None = None,
+    workers: int = 1,
     drain_s: int = 30,
     certificate: Path | None = None,
     key: Path | None = None,
@@ -55,99 +47,45 @@ def serve(
     """Serve until SIGTERM or SIGINT; then finish what was begun.
 
     Args:
-        app: what :func:`create_app` gave.
+        app: what :func:`create_app` gave, or a function that calls it. Several workers need the
+            function, one that pickles: each makes its own application.
         host: an address of this machine.
         port: 0 for any that is free.
         limits: those of the application.
+        workers: processes that serve the address together.
         drain_s: how long requests under way may take to end.
         certificate: for TLS, a chain in PEM; with ``key``.
         key: its private key.
-        listening: told the address once there is one.
+        listening: called with the address once there is one.
 
     Raises:
         OSError: the port is taken, or the address is not this machine's.
+        RuntimeError: a worker ended before it served.
+        ValueError: there are several workers, and no function that makes their applications.
     """
     limits = limits or ServiceLimits()
-    config = configure(
-        app, limits, drain_s=drain_s, ssl_certfile=certificate, ssl_keyfile=key, lifespan="on"
-    )
-    _allow_files(limits.connections + limits.silent + limits.sockets + 512)
-    with listen(host, port, limits) as listener:
-        server = uvicorn.Server(config)
-        with _hears_sigterm(server):
-            if listening is not None:
-                listening(url_of(listener, secure=certificate is not None))
-            asyncio.run(server.serve(sockets=[listener]))
-
-
-def configure(
-    app: FastAPI, limits: ServiceLimits, drain_s: int = 30, **more: Any
-) -> uvicorn.Config:
-    """Return uvicorn's settings for an application."""
-    # Its warnings tell of requests that are none: as many lines as somebody cares to send.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    return uvicorn.Config(
-        app,
-        http=HTTPProtocol,
-        ws=WebSocketProtocol,
-        ws_max_size=limits.body_bytes,
-        ws_per_message_deflate=False,  # a bomb of 8 MiB is small on the wire
-        timeout_keep_alive=math.ceil(limits.read_s),
-        timeout_graceful_shutdown=drain_s,
-        h11_max_incomplete_event_size=32 * 2**10,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        **more,
-    )
-
-
-def listen(host: str, port: int, limits: ServiceLimits) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises:
-        OSError: the port is taken, or the address is not this machine's.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without the protocol's number asyncio leaves Nagle's algorithm on: 40 ms an answer.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # ends connections whose clients do not read
-            wait_ms = math.ceil(1000 * limits.read_s)
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, wait_ms)
-        listener.bind((host, port))
-        listener.listen(2048)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def url_of(listener: socket.socket, *, secure: bool = False) -> str:
-    """Return the address of a socket that listens."""
-    host, port = listener.getsockname()[:2]
-    name = f"[{host}]" if ":" in host else host
-    return f"{'https' if secure else 'http'}://{name}:{port}"
-
-
-def _allow_files(count: int) -> None:
-    """Raise the soft limit of open files, which is 1024 in many a shell, as far as is allowed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-@contextlib.contextmanager
-def _hears_sigterm(server: uvicorn.Server) -> Iterator[None]:
-    """Let SIGTERM end it from now on: its own handler comes only when it serves."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+    settings = {
+        "timeout_graceful_shutdown": drain_s,
+        "ssl_certfile": certificate,
+        "ssl_keyfile": key,
+    }
+    if workers > 1:
+        if isinstance(app, FastAPI):
+            raise ValueError(
+                f"workers={workers} need a function that makes the application, which each calls: "
+                "pass functools.partial(make, ...) of a function that calls create_app"
+            )
+        supervise(
+            app,
+            workers,
+            host=host,
+            port=port,
+            limits=limits,
+            listening=listening,
+            settings=settings,
+        )
         return
-    before = signal.signal(signal.SIGTERM, server.handle_exit)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    config = configure(app if isinstance(app, FastAPI) else app(), **settings)
+    with listen(host, port, limits) as listener:
+        url = url_of(listener, secure=certificate is not None)
+        run(config, [listener], lambda: None if listening is None else listening(url))

@@ -58,6 +58,7 @@ class EnvironmentService:
         self.in_flight = InFlightBytes(limits.under_way_mib * 2**20)
         self.metrics = Metrics()
         self.queue = WorkQueue(limits)
+        self.new_prefix(0)
         self._stores: dict[str, SessionStore] = {}
         self._probe_pool = ThreadPoolExecutor(1, thread_name_prefix="assay-ready")
         self._runner = EpisodeRunner(env, limits, self._verdict)
@@ -71,17 +72,21 @@ class EnvironmentService:
             and kind.begin is TextEnv.begin
         )
 
+    def new_prefix(self, worker: int) -> None:
+        """Begin the ids of sessions with the worker that holds them, and a mark of its process."""
+        self.prefix = f"{worker}.{secrets.token_hex(3)}."
+
     def store_of(self, owner: str) -> SessionStore:
         """Return the sessions that a token has over HTTP."""
         if owner not in self._stores:
             self._stores[owner] = SessionStore(
-                self.budget, owner, lambda: secrets.token_urlsafe(16)
+                self.budget, owner, lambda: self.prefix + secrets.token_urlsafe(16)
             )
         return self._stores[owner]
 
     async def tasks(self, asked: messages.Tasks) -> dict[str, Any]:
         """Return tasks without their references."""
-        self._allow("tasks", len(asked.tasks))
+        self.allow("tasks", len(asked.tasks))
 
         def find() -> list[dict[str, Any]]:
             return [serialize_task(t, index) for t, index in self._find(asked.tasks)]
@@ -90,7 +95,7 @@ class EnvironmentService:
 
     async def score(self, asked: messages.Score) -> dict[str, Any]:
         """Judge replies."""
-        self._allow("replies", len(asked.replies))
+        self.allow("replies", len(asked.replies))
         keys = asked.tasks
         if (keys is None) == (asked.references is None):
             raise Refused(422, "invalid", "give either tasks or references, one for each reply")
@@ -129,7 +134,7 @@ class EnvironmentService:
         """Begin episodes."""
         tasks = asked.count if asked.tasks is None else len(asked.tasks)
         weight = tasks * asked.group_size
-        self._allow("episodes", weight)
+        self.allow("episodes", weight)
         self.budget.room_for(store.owner, weight)
 
         def begin() -> tuple[list[tuple[Task, int | None]], list[State]]:
@@ -143,20 +148,19 @@ class EnvironmentService:
             begun.append({"episode": session.id, "task": serialize_task(states[place].task, index)})
         return {"episodes": begun}
 
-    async def step_and_reset(self, asked: messages.Steps, store: SessionStore) -> dict[str, Any]:
-        """Take steps, then begin episodes if that is asked for; no refusal costs an outcome."""
-        answer = await self.step(asked.steps, store)
-        if asked.reset is not None:
-            try:
-                answer |= await self.reset(asked.reset, store)
-            except Refused as refused:
-                self.metrics.refused(refused)
-                answer["not_begun"] = refused.to_json()["error"]
-        return answer
+    async def begin_next(self, asked: messages.Reset | None, store: SessionStore) -> dict[str, Any]:
+        """Begin the episodes that a message with steps asks for; no refusal costs an outcome."""
+        try:
+            return {} if asked is None else await self.reset(asked, store)
+        except Refused as refused:
+            self.metrics.refused(refused)
+            return {"not_begun": refused.to_json()["error"]}
 
-    async def step(self, asked: Sequence[messages.Step], store: SessionStore) -> dict[str, Any]:
+    async def step(
+        self, asked: Sequence[messages.Step], store: SessionStore
+    ) -> list[dict[str, Any]]:
         """Take a turn in each episode; a step that cannot be taken has an error of its own."""
-        self._allow("steps", len(asked))
+        self.allow("steps", len(asked))
         self.budget.room_for(store.owner, 0, sum(len(step.reply) for step in asked))
         self.queue.room_for(len(asked))
         outcomes: list[dict[str, Any]] = [{} for _ in asked]
@@ -169,6 +173,8 @@ class EnvironmentService:
                 again.append((place, session))
                 continue
             try:
+                if session is None:
+                    raise self._missing(step.episode)
                 outcomes[place] = earlier(session, step) or {}
             except Refused as refused:
                 outcomes[place] = {"episode": step.episode, **refused.to_json()}
@@ -182,7 +188,7 @@ class EnvironmentService:
                 outcomes[place] = outcome
         for place, session in again:
             outcomes[place] = await self._once_taken(session, asked[place])
-        return {"outcomes": outcomes}
+        return outcomes
 
     async def groups(self, asked: messages.Groups) -> dict[str, Any]:
         """Add the group's rewards to episodes that were judged one by one."""
@@ -190,7 +196,7 @@ class EnvironmentService:
         if rubric is None:
             raise Refused(422, "groups", f"{self.env.name} has no rewards that depend on the group")
         weight = sum(len(group.episodes) for group in asked.groups)
-        self._allow("episodes", weight)
+        self.allow("episodes", weight)
 
         def judge() -> list[list[Verdict]]:
             tasks = self._find([group.task for group in asked.groups])
@@ -206,10 +212,10 @@ class EnvironmentService:
             ]
         }
 
-    def close(self, asked: messages.Close, store: SessionStore) -> dict[str, Any]:
-        """Forget episodes."""
-        self._allow("episodes", len(asked.episodes))
-        return {"closed": sum(map(store.forget, asked.episodes))}
+    def close(self, ids: Sequence[str], store: SessionStore) -> int:
+        """Forget episodes; return how many there were."""
+        self.allow("episodes", len(ids))
+        return sum(map(store.forget, ids))
 
     def describe(self) -> dict[str, Any]:
         """Return what is served, and its limits."""
@@ -337,7 +343,27 @@ class EnvironmentService:
         rng = seeding.np_random(secrets.randbits(62) if asked.seed is None else asked.seed)[0]
         return [self.env.source.draw(rng) for _ in range(asked.count)]
 
-    def _allow(self, what: str, count: int) -> None:
+    def _missing(self, id_: str) -> Refused:
+        """Return why there is no such session."""
+        if "." in id_ and not id_.startswith(self.prefix):
+            return Refused(
+                404,
+                "lost",
+                "the server process that held this episode has ended, and the episode with it: "
+                "begin another",
+            )
+        return Refused(
+            404,
+            "episode",
+            "there is no such episode here: it was closed or idle for too long; begin another",
+        )
+
+    def allow(self, what: str, count: int) -> None:
+        """Refuse more than one request may have.
+
+        Raises:
+            Refused: 413.
+        """
         if count > self.limits.batch:
             raise Refused(
                 413,

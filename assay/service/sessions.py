@@ -63,19 +63,12 @@ class Session:
             self.state = None
 
 
-def earlier(session: Session | None, step: Step) -> dict[str, Any] | None:
+def earlier(session: Session, step: Step) -> dict[str, Any] | None:
     """Return the answer to a step that was taken before, or ``None`` for a new one.
 
     Raises:
         Refused: the step cannot be taken.
     """
-    if session is None:
-        raise Refused(
-            404,
-            "episode",
-            "there is no such episode here: it was closed or idle for too long, or the server was "
-            "started anew; begin another",
-        )
     if session.pending is not None:
         raise Refused(409, "busy", "a step of this episode is being taken: wait for its answer")
     if step.turn is not None and step.turn == session.turn - 1 and session.outcome is not None:

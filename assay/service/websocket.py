@@ -145,9 +145,10 @@ async def _dispatch(
     if isinstance(asked, messages.SocketReset):
         return await service.reset(asked, store)
     if isinstance(asked, messages.SocketSteps):
-        return await service.step_and_reset(asked, store)
+        outcomes = await service.step(asked.steps, store)
+        return {"outcomes": outcomes} | await service.begin_next(asked.reset, store)
     if isinstance(asked, messages.SocketTasks):
         return await service.tasks(asked)
     if isinstance(asked, messages.SocketGroups):
         return await service.groups(asked)
-    return service.close(asked, store)
+    return {"closed": service.close(asked.episodes, store)}

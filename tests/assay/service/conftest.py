@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from assay.service import ServiceLimits, Tokens, create_app
-from assay.service.server import configure, listen, url_of
+from assay.service.process import configure, listen, url_of
 
 MODULE = '''
 from assay.envs import (
@@ -163,7 +163,7 @@ def here(env, limits=None):
     """A server in a thread of this process; gives its address, and the application."""
     limits = limits or ServiceLimits()
     app = create_app(env, limits, Tokens([TOKEN]))
-    app.state.uvicorn = server = uvicorn.Server(configure(app, limits))
+    app.state.uvicorn = server = uvicorn.Server(configure(app))
     listener = listen("127.0.0.1", 0, limits)
     url = url_of(listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -47,7 +47,7 @@ def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> st
             return "the connection to its container was lost"
         return ""
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        return redact(f"Docker at {address} stopped answering: {explained(error)}")
+        return str(redact(f"Docker at {address} stopped answering: {explained(error)}"))
     finally:
         client.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,9 +102,11 @@ class Peers:
         return parts or {self.index: []}
 
     async def _post(self, worker: int, path: str, body: Any, token: str | None) -> dict[str, Any]:
-        headers = {} if token is None else {"authorization": token}
+        headers = {"content-type": "application/json"}
+        headers |= {} if token is None else {"authorization": token}
+        content = json.dumps(body)  # in ASCII: a reply may hold halves of surrogate pairs
         try:
-            answer = await self._clients[worker].post(path, json=body, headers=headers)
+            answer = await self._clients[worker].post(path, content=content, headers=headers)
             told: dict[str, Any] = answer.json()
         except (httpx.HTTPError, ValueError) as error:
             raise Refused(

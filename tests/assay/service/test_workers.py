@@ -228,3 +228,15 @@ def test_workers_need_a_function_that_makes_their_applications(served) -> None:
 
 def _never():
     raise AssertionError("the port is taken")
+
+
+def test_text_that_utf_8_has_not_is_handed_on_and_spoils_no_other(workers, client) -> None:
+    ids = begin(client, range(8), one_by_one=True)
+    steps = [{"episode": id_, "reply": "50", "turn": 0} for id_ in ids]
+    steps[0]["reply"] = steps[1]["reply"] = "\ud800"
+    content = json.dumps({"steps": steps})
+    headers = {"content-type": "application/json"}
+    answer = client.post("/v1/episodes/step", content=content, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert [outcome["turn"] for outcome in answer.json()["outcomes"]] == [1] * 8
+    assert {worker_of(id_) for id_ in ids} == {"0", "1"}

@@ -5,12 +5,16 @@ BIN := $(VENV)/bin
 # Test files side by side. Each file keeps to one process, because its tests share sandboxes.
 JOBS ?= auto
 
-.PHONY: demo test test-pythons lint types examples wheel clean
+.PHONY: demo test test-all test-pythons lint types examples wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/assay demo
 
 test: $(VENV)/.dev
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
+
+# Attacks, chaos, other languages, Ray, several hosts and processes, audits, studies as well.
+test-all: $(VENV)/.dev
 	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 # What grades replies, on other interpreters: make test-pythons PYTHONS="python3.12 python3.13"

@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal, TextIO
@@ -42,8 +43,10 @@ sandbox_app = typer.Typer(
     rich_markup_mode="rich",
 )
 
+BackendChoice = Literal["docker", "bwrap"] | None
+
 Backend = Annotated[
-    Literal["docker", "bwrap"] | None,
+    BackendChoice,
     typer.Option(help="Default: docker where a daemon answers and has the image, else bwrap."),
 ]
 
@@ -106,7 +109,8 @@ def check(
     if every and backend:
         raise ValueError(f"--all looks at every backend; leave out --backend {backend}")
     wanted = backend or os.environ.get("ASSAY_SANDBOX") or None
-    looks = {name: _look(name) for name in (("docker", "bwrap") if every else (wanted,))}
+    names: tuple[BackendChoice, ...] = ("docker", "bwrap") if every else (backend,)
+    looks = {name: _look(name) for name in names}
     if as_json:
         rows = [_report(*look) for look in looks.values()]
         sys.stdout.write(json.dumps(rows if every else rows[0], indent=2) + "\n")
@@ -119,13 +123,13 @@ def check(
         raise typer.Exit(1)
 
 
-def _look(wanted: str | None) -> tuple[str, list[Finding]]:
+def _look(backend: BackendChoice) -> tuple[str, list[Finding]]:
     """Return the backend that was found, or ``none``, and what was seen of it."""
-    findings = survey(wanted)
+    findings = survey(backend or os.environ.get("ASSAY_SANDBOX") or None)
     box_limits = Limits(cpu_s=2.0, memory_mib=128, pids=32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the table says which it is, and why
-        with Sandbox(backend=wanted, slots=1, limits=box_limits) as box:
+        with Sandbox(backend=backend, slots=1, limits=box_limits) as box:
             try:
                 chosen = box.backend
             except SandboxError:
@@ -142,7 +146,7 @@ def _report(chosen: str, findings: list[Finding]) -> dict[str, object]:
     return {"backend": chosen, "holds": _holds(chosen, findings), "findings": rows}
 
 
-def _markdown(looks: dict[str | None, tuple[str, list[Finding]]]) -> str:
+def _markdown(looks: Mapping[BackendChoice, tuple[str, list[Finding]]]) -> str:
     """One row for each thing looked at, one column for each backend."""
     columns = {
         name or chosen: {finding.name: finding for finding in findings}

@@ -213,7 +213,7 @@ class _Job:
     environment: dict[str, str]
 
     def _bootstrap(self, parent_sentinel: int) -> int:
-        (descriptor,) = forkserver.get_inherited_fds() or ()
+        descriptor: int = (forkserver.get_inherited_fds() or [])[0]
         os.setsid()  # Ctrl-C is for the parent
         null = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):

@@ -14,6 +14,8 @@ from assay.naming import named
 from assay.verifiers import Rubric
 from assay.verifiers.catalogue import examples
 
+pytestmark = pytest.mark.slow
+
 IDS = [spec.id for spec in specs() if spec.id.startswith("assay/")]
 SAMPLED = {f"assay/{name}-v1" for name in LIBRARY}
 RUN = {f"assay/{n}-v1" for n in ("APPS", "HumanEval", "LiveCodeBench", "MBPP", "CodeRepair")}

@@ -11,6 +11,8 @@ import pytest
 
 from assay.new_cli import write_package
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def interpreter(tmp_path_factory):

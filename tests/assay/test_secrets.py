@@ -20,6 +20,8 @@ from assay.grpo import tiny_model
 from assay.train_config import TrainConfig
 from assay.verifiers import Judge
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 CANARY = "c4n4ry-0f-mine"

@@ -15,6 +15,8 @@ from assay.study.page import rows_of, section
 from assay.study.picture import draw_study
 from assay.study.run import ArmFailed, run_study
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 TOY = """
 import os

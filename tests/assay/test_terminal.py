@@ -18,6 +18,8 @@ from assay.cli import main
 from assay.sandbox.bwrap import bwrap_fault
 from assay.serve_cli import _log_to_stderr
 
+pytestmark = pytest.mark.slow
+
 EVIL = (
     "\x1b]0;owned\x07\x1b[2J\x1b[1A\rover\x9b31m\x85\u061c\u200f\u2028\u202etxet\u2066\nFORGED: 1.0"
 )

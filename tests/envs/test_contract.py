@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from assay.envs import arguments, check, make, specs
 from assay.envs.library import LIBRARY
 
+pytestmark = pytest.mark.slow
+
 BUILT_IN = [spec.id for spec in specs() if spec.id.startswith("assay/")]
 OVER_DATA = {f"assay/{name}-v1" for name in LIBRARY}
 NEEDS_SANDBOX = {spec.id for spec in specs() if "a sandbox" in spec.needs}

@@ -9,6 +9,8 @@ import pytest
 from assay.envs import Generated, State, Task, TextEnv, TRLSpec, Turn, register
 from assay.verifiers import Rubric, Status, Verdict
 
+pytestmark = pytest.mark.slow
+
 trl = pytest.importorskip("trl")
 torch = pytest.importorskip("torch")
 

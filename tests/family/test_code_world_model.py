@@ -17,6 +17,8 @@ from assay.sandbox import Sandbox
 from assay.study import Trial
 from assay.verifiers import Status
 
+pytestmark = pytest.mark.slow
+
 TASK = cwm.task_of(3, 4, 3, 5)
 RIGHT, BUGGY = cwm.line(3, 4), cwm.line(3, 5)
 

@@ -11,6 +11,8 @@ from assay.family._rings import CENTRES, binary, captioned, graded, measure, rig
 from assay.grpo import Units
 from assay.study import Measured, Study, Trial
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 

@@ -10,6 +10,8 @@ from assay.family import hybrid
 from assay.family._grid import HORIZON, MOVES, STATES, Grid, exact_return
 from assay.study import Trial
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 

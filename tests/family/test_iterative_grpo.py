@@ -12,6 +12,8 @@ from assay.family.iterative_grpo import PROXY, ROUNDS, STUDY, TRUE, names, start
 from assay.grpo import TrainableRewardModel
 from assay.study import Trial
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 

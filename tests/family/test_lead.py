@@ -9,6 +9,8 @@ from assay.envs import LeadLength
 from assay.family import lead
 from assay.study import Outcome, Trial
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 

@@ -9,6 +9,8 @@ from assay.family import multi_objective
 from assay.grpo import Objective, group_advantages, mo_grpo, outcome_advantages
 from assay.study import Trial
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 ROOT = 0.5**0.5
 

@@ -28,6 +28,8 @@ from assay.family._two_languages import (
 from assay.grpo import Finished, Learner, run_stages
 from assay.study import Trial
 
+pytestmark = pytest.mark.slow
+
 SUM = {"question": "4+7+8=", "result": "19"}
 
 

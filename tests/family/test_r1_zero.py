@@ -12,6 +12,8 @@ from assay.family._worked import mean_rewards, tagged, working
 from assay.grpo import character_tokenizer
 from assay.study import Trial
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:

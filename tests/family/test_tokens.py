@@ -12,6 +12,8 @@ from assay.family import dapo, grpo_outcome, grpo_process, length_bias, off_poli
 from assay.grpo import Objective, count, load_model, policy_loss, read_metrics, tiny_model
 from assay.study import Outcome, Study, Trial
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[[Study, str], Outcome]
 
 

@@ -24,6 +24,8 @@ from assay.grpo import load_model
 from assay.study import Trial
 from assay.verifiers import Verdict
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 

@@ -39,6 +39,8 @@ from assay.grpo.baselines.dpo import _diagonals, pairs_gradient
 from assay.grpo.baselines.supervised import example_row
 from assay.verifiers import Status, Verdict
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 SMALL = FitConfig(batch_size=4, learning_rate=1e-2, warmup_steps=0, epochs=1)
 

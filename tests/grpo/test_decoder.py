@@ -27,6 +27,8 @@ from assay.grpo.sampling.prefill import PackedPrefill, Prefill
 from assay.grpo.sampling.sample import _STEPS_A_LOOK, _closed_up
 from assay.grpo.sampling.shared import SharedDecoder
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 SIZES: dict[str, Any] = {
     "vocab_size": 100,

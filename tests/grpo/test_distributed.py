@@ -28,6 +28,8 @@ from assay.grpo import (
 from assay.grpo.distributed.worker import Worker
 from assay.grpo.update import denominator_of
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 SCRIPTS = Path(__file__).parent / "scripts"
 

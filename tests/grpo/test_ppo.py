@@ -27,6 +27,8 @@ from assay.grpo.baselines.ppo import token_rewards
 from assay.grpo.model.precision import set_autocast
 from assay.verifiers import Status, Verdict
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 

@@ -13,6 +13,8 @@ from assay.envs import Episode, EpisodeGroup, Refill, Span, Task
 from assay.grpo import PRESETS, GRPOConfig, Learner, load_model, read_metrics
 from assay.verifiers import Status, Verdict
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 DEFAULTS = {f.name: f.default for f in fields(GRPOConfig)}
 # What a machine of the paper's has room for; the rest is the preset's.

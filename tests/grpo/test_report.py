@@ -16,6 +16,8 @@ from assay.grpo.watch.curves import Curve, Panel, draw_svg, panels, smooth
 from assay.grpo.watch.history import Series
 from assay.grpo.watch.page import duration
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = '<script>alert("x")</script><img src=http://evil onerror=x>\ud800\x1b[2J\u202e&amp;'
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 

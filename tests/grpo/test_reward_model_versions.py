@@ -28,6 +28,8 @@ from assay.grpo import (
 )
 from assay.verifiers import FunctionVerifier, Rubric, Status, Verdict
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 ASKED = ({"role": "user", "content": "say:"},)
 REFERENCE = {"messages": list(ASKED)}

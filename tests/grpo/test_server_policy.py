@@ -34,6 +34,8 @@ from assay.grpo import (
 from assay.grpo.sampling.engine import ready
 from assay.grpo.sampling.weight_files import plain_calls
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 ASK = [[{"role": "user", "content": text}] for text in ("1+1=", "1+1=", "2+13=")]
 STOPS = tuple(range(40, 60))  # with these ending replies, they end at different times

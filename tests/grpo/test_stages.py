@@ -11,6 +11,8 @@ import pytest
 
 from assay.grpo import CheckpointError, Stage, begun, fingerprints, run_stages
 
+pytestmark = pytest.mark.slow
+
 ran: list[str] = []
 
 

@@ -31,6 +31,8 @@ from assay.grpo import (
 from assay.grpo.run.buffer import Buffer
 from assay.grpo.run.interrupt import stop_later, terminable
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 SETTINGS: dict[str, Any] = {
     "steps": 2,

@@ -22,6 +22,8 @@ from assay.grpo import GRPOConfig, Learner, load_model
 from assay.grpo.update import minibatches
 from assay.verifiers import Status, Verdict
 
+pytestmark = pytest.mark.slow
+
 torch.set_num_threads(1)
 
 RATE = 0.05

@@ -19,6 +19,8 @@ import pytest
 
 from assay.sandbox import Limits, RunStatus, Sandbox
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent / "attacks"
 ENDLESS = Limits(cpu_s=0.3, wall_s=1.0, memory_mib=128)
 OTHERS = Limits(cpu_s=2.0, wall_s=20.0, memory_mib=128)

@@ -15,6 +15,8 @@ import pytest
 from assay.sandbox import Limits, RunStatus, Sandbox, SandboxUnavailable
 from assay.sandbox.batch import AHEAD
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def pair(make_box) -> Iterator[Sandbox]:

@@ -14,6 +14,8 @@ import pytest
 
 from assay.sandbox import Limits, RunStatus, Sandbox, bwrap, cgroup
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(cpu_s=1.0, wall_s=6.0, memory_mib=96)
 MANY_SMALL = """
 import os, time

@@ -29,6 +29,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.slow,
 ]
 
 COUNT = int(os.environ.get("ASSAY_CHAOS_PROGRAMS", "200"))

@@ -8,7 +8,11 @@ import sys
 import threading
 from collections.abc import Iterator
 
+import pytest
+
 from assay.sandbox import Limits, Result, Sandbox
+
+pytestmark = pytest.mark.slow
 
 TELL = r"""
 import datetime, locale, os, random, sys, threading, time

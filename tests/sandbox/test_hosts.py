@@ -27,9 +27,8 @@ from assay.sandbox.docker import DockerBackend, _check_bounds, connect
 from assay.sandbox.slot import SlotBroken
 
 pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:unclosed <socket:ResourceWarning"
-    ),  # by docker-py, see _collected
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.slow,
 ]
 
 LOCAL = "unix:///var/run/docker.sock"

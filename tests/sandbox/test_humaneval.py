@@ -10,6 +10,8 @@ import pytest
 
 from assay.sandbox import Sandbox
 
+pytestmark = pytest.mark.slow
+
 PATH = Path(__file__).parent.parent.parent / "benchmarks" / "humaneval_hacks.py"
 _spec = importlib.util.spec_from_file_location("humaneval_hacks", PATH)
 assert _spec is not None

@@ -28,6 +28,8 @@ from assay.sandbox.image_archive import archive, write_layer
 from assay.sandbox.image_description import shipped_images
 from assay.sandbox.seccomp import ALLOWED_IF, NOT_SUPPORTED, docker_profile
 
+pytestmark = pytest.mark.slow
+
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 

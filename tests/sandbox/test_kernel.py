@@ -14,6 +14,8 @@ import pytest
 from assay.sandbox import Limits, RunStatus, Sandbox
 from assay.sandbox.bpf import filter_program
 
+pytestmark = pytest.mark.slow
+
 HONEST = re.split(
     r"^### ", Path(__file__).with_name("honest.txt").read_text("utf-8"), flags=re.MULTILINE
 )[1:]

@@ -21,6 +21,8 @@ from assay.sandbox import (
     language_of_file,
 )
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(cpu_s=1.0, wall_s=60.0, memory_mib=128, output_bytes=1 << 16)
 
 DOUBLE = {

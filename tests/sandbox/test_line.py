@@ -50,7 +50,7 @@ class Counting(BwrapBackend):
                 self.now -= 1
 
 
-pytestmark = pytest.mark.usefixtures("make_bwrap")
+pytestmark = [pytest.mark.usefixtures("make_bwrap"), pytest.mark.slow]
 
 
 def soon(condition: Callable[[], object]) -> bool:

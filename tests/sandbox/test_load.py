@@ -21,7 +21,7 @@ import pytest
 from assay.sandbox import Limits, Result, RunStatus, Sandbox, SandboxUnavailable
 from assay.sandbox.docker import connect
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 COUNT = int(os.environ.get("ASSAY_LOAD_PROGRAMS", "2000"))
 LIMITS = Limits(cpu_s=5.0, wall_s=60.0, memory_mib=128)

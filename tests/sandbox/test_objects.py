@@ -12,6 +12,8 @@ import pytest
 
 from assay.sandbox import Check, Limits, Sandbox
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(cpu_s=2.0, wall_s=10.0, memory_mib=128)
 FOLDER = Path(__file__).with_name("objects")
 LIAR = (FOLDER / "liar.txt").read_text()

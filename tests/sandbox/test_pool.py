@@ -25,6 +25,8 @@ from assay.sandbox.docker import DockerBackend, connect
 from assay.sandbox.pool import RUNS_PER_SLOT, Pool
 from assay.sandbox.slot import Request, SlotBroken
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = [f"import time; time.sleep(0.05); print({i})" for i in range(40)]
 EXPECTED = [f"{i}\n" for i in range(40)]
 

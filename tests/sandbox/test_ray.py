@@ -18,11 +18,11 @@ pytest.importorskip("ray", reason="RaySandbox needs the extra ray")
 
 pytestmark = [
     pytest.mark.bwrap,
-    # Ray's own: it warns of its future defaults and leaves sockets and files to the collector.
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.slow,
 ]
 
 # A node that is gone is noticed in seconds instead of half a minute.

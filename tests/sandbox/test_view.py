@@ -23,6 +23,8 @@ from assay.sandbox import (
 )
 from assay.sandbox.image import image_tree
 
+pytestmark = pytest.mark.slow
+
 STDLIB = os.path.realpath(sysconfig.get_path("stdlib"))
 SCRIPT = Language("script", "main.py", command=("python3", "main.py"))
 EVERYTHING = """

@@ -32,6 +32,8 @@ from assay.sandbox.grading import calls_check
 from assay.sandbox.outcome import run_result
 from assay.sandbox.slot import Origin, Reply, Request, Slot, SlotBroken
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(cpu_s=0.1, wall_s=0.015, output_bytes=1000)
 GREETING = {"ready": 1, "python": "3.11.7", "switches": True}
 FACTS: dict[str, Any] = {

@@ -17,6 +17,8 @@ import pytest
 from assay.sandbox import Sandbox
 from assay.sandbox.docker import connect
 
+pytestmark = pytest.mark.slow
+
 HANG_S = 120
 
 WORKERS = '''

@@ -6,6 +6,8 @@ from assay.envs import Sample, audit
 from assay.verifiers import Verifier
 from assay.verifiers.catalogue import examples
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = {"Code", "Math"}  # tests/envs/test_audit.py audits them
 FIRST = {e.name: e.verifier for e in reversed(examples()) if e.name not in ELSEWHERE}
 

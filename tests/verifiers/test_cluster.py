@@ -10,7 +10,10 @@ import pytest
 from assay.verifiers import Math, RayVerifier, Status, Verdict, Verifier
 
 ray = pytest.importorskip("ray")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, at its start and end
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.slow,
+]  # Ray's own, at its start and end
 
 REPLIES = [rf"so \boxed{{{k}}}" for k in range(60)] + [
     r"\boxed{\frac{1}{2}}",

@@ -11,6 +11,8 @@ import pytest
 from assay.verifiers import Judge, PairwiseJudge, Status
 from assay.verifiers.judges import endpoint
 
+pytestmark = pytest.mark.slow
+
 KNOWN = {"question": "Largest planet?", "answer": "Jupiter"}
 OTHER = {"question": "Smallest planet?", "answer": "Mercury"}
 POISON = "venom"

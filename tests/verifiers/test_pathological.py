@@ -13,6 +13,8 @@ import pytest
 from assay.verifiers import Countdown, Exact, Format, Math, Rubric, Status
 from assay.verifiers.maths.worker import WorkerLimits
 
+pytestmark = pytest.mark.slow
+
 LIMITS = WorkerLimits(cpu_s=0.5, memory_mib=600)
 DEADLINE_S = 90.0  # far beyond 2 s: the machines that test this are busy
 MATH = Math(limits=LIMITS)

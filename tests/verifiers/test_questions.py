@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from assay.envs import make
 from assay.verifiers import Integral, MultipleChoice, ShortAnswer
 
+pytestmark = pytest.mark.slow
+
 CAPITALS = {"answer": "B", "options": ["Rome", "Paris", "Bern", "Oslo"]}
 
 

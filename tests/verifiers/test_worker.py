@@ -13,6 +13,8 @@ import pytest
 from assay.verifiers import Math, Status
 from assay.verifiers.maths.worker import Worker, WorkerError, WorkerLimits
 
+pytestmark = pytest.mark.slow
+
 BOMB = r"\boxed{9^{9^{9^{9}}} + x}"
 GOLD = "1 + x"
 LIMITS = WorkerLimits(cpu_s=0.5)

@@ -309,7 +309,9 @@ class Judge(Verifier):
         """The same request for the verdict and nothing else."""
         system, *rest = body["messages"]
         told = system["content"].removesuffix(self._grammar.rule) + self._grammar.short_rule
-        limits = {name: SHORT for name in ("max_tokens", "max_completion_tokens") if name in body}
+        limits: dict[str, Any] = {
+            name: SHORT for name in ("max_tokens", "max_completion_tokens") if name in body
+        }
         return {
             **body,
             "messages": [{**system, "content": told}, *rest],

@@ -165,4 +165,5 @@ class _Reader:
 
     def _take(self) -> str:
         self.at += 1
-        return self.tokens[self.at - 1]
+        token: str = self.tokens[self.at - 1]
+        return token

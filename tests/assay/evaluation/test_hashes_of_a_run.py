@@ -9,6 +9,8 @@ import pytest
 from assay.evaluation import Plan
 from assay.evaluation.code import code_digest
 
+pytestmark = pytest.mark.slow
+
 MODULE = """
 from assay import Math, Task, register
 from assay.envs import GroupRubric, Rows, TextEnv

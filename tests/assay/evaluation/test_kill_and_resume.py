@@ -14,6 +14,8 @@ from assay.envs import DataError
 from assay.evaluation import read_groups
 from assay.evaluation.run_files import read_costs
 
+pytestmark = pytest.mark.slow
+
 POLICY = '''
 import random, re
 

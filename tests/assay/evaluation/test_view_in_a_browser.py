@@ -10,6 +10,8 @@ from assay.evaluation import Plan, RunWriter
 from assay.evaluation.view import ViewServer, open_pages
 from assay.verifiers import Status, Verdict
 
+pytestmark = pytest.mark.slow
+
 GUARD_MS = 5000  # against a page that has become unusable; the benchmark says how fast it is
 
 

@@ -7,10 +7,13 @@ import time
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 
 from assay.envs import Rows, Task, TextEnv
 from assay.service import ServiceLimits
 from assay.verifiers import FunctionVerifier
+
+pytestmark = pytest.mark.slow
 
 TOKEN = "a-token-of-the-tests-0123456789"
 BEARER = {"authorization": f"Bearer {TOKEN}"}

@@ -19,7 +19,10 @@ from assay.sandbox import Limits, RaySandbox, Sandbox
 from assay.service import RemoteEnv, ServiceLimits
 from assay.verifiers import Code, Judge, RayVerifier, Rubric
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray, at its start and end
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.slow,
+]  # of Ray, at its start and end
 TOKEN = "a-token-of-the-tests-0123456789"
 HEADERS = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
 MODULE = r'''

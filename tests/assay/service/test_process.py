@@ -18,6 +18,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from assay.cli import main
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-of-the-tests-0123456789"
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
 

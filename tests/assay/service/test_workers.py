@@ -19,6 +19,8 @@ from assay.envs import Completion, FunctionPolicy, rollout
 from assay.service import RemoteEnv, create_app, serve
 from assay.verifiers import Status
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-of-the-tests-0123456789"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 

@@ -35,6 +35,8 @@ from assay.verifiers import (
     given_as,
 )
 
+pytestmark = pytest.mark.slow
+
 ALL = [
     "references", "gold", "long", "repeated", "null", "near", "final", "spam", "hedge", "echo",
     "neighbour", "injection", "determinism", "time", "memory", "leakage", "canary", "splits",

@@ -1,5 +1,9 @@
+import pytest
+
 from assay.envs import Sample, audit
 from assay.verifiers import Boxed, Exact, MarkdownStructure, Rubric, Verdict, Verifier
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_hedge_is_no_fault_of_what_judges_form() -> None:

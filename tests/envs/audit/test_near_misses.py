@@ -16,6 +16,8 @@ from assay.verifiers import (
     Verifier,
 )
 
+pytestmark = pytest.mark.slow
+
 RIGHT = ["gold", "long", "repeated"]
 WRONG = ["null", "near", "final", "spam", "hedge", "neighbour", "injection"]
 

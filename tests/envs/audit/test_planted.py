@@ -11,6 +11,8 @@ from assay.envs import AuditFailed, Rows, Task, TextEnv, audit
 from assay.envs.audit import CHECKS
 from assay.verifiers import Status, Verdict, Verifier
 
+pytestmark = pytest.mark.slow
+
 ANSWERS = {"17+25": "42", "9+9": "18", "300+65": "365", "4+3": "7", "50+50": "100", "8+9": "17"}
 
 

@@ -6,6 +6,8 @@ from assay.envs import Rows, Sample, Task, TextEnv, audit
 from assay.envs.audit.replies import hedges
 from assay.verifiers import Math, Verdict, Verifier
 
+pytestmark = pytest.mark.slow
+
 
 class Jugs(Verifier):
     """Sound: a list of numbers wins whose sum leaves ``left`` when divided by ``by``.

@@ -6,6 +6,8 @@ from assay.envs import Generated, Source, Task, TextEnv, audit
 from assay.envs.same_prompt import plain_prompt
 from assay.verifiers import Exact
 
+pytestmark = pytest.mark.slow
+
 
 class Hundredth(Source):
     """A split of one's own: one task in a hundred of the test split is one of training."""

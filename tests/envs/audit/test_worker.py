@@ -13,6 +13,8 @@ from assay.envs.audit.worker import HASH_SEEDS, Bounds, _servers
 from assay.envs.task import Task
 from assay.verifiers import FunctionVerifier
 
+pytestmark = pytest.mark.slow
+
 TASK = Task("0", "say where you are", None)
 
 

@@ -295,8 +295,10 @@ def _readable(text: str, depth: int) -> bool | None:
         if assignment(shape) is not None:
             return _readable(shape.parts[-1], depth + 1)
         return True if all(read_expression(side) is not None for side in shape.parts) else None
+    if read_region(shape) is not None:
+        return True
     if shape.kind in RANGES:
-        return True if read_region(shape) is not None else None
+        return None
     tree = read_expression(shape.text)
     if tree is None:
         return None

@@ -31,7 +31,7 @@ from .conventions import Conventions
 from .equations import assignment, same_equations
 from .expression import read_expression
 from .formula import UNDEFINED
-from .latex import balanced, spelled
+from .latex import PLAIN, balanced, spelled
 from .number import read_foreign
 from .piecewise import read_cases, same_cases
 from .progression import same_progressions
@@ -76,9 +76,11 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         True or False where that can be told here, else ``None``.
     """
     left, right = spelled(gold), spelled(answer)
-    if not left or not right or not balanced(right):
+    if not left or not right:
         return False
-    if _joined_otherwise(gold, answer, left, right):
+    if PLAIN.fullmatch(right) and not _LETTER.search(left) and _APPROX not in left:
+        return on.same(left, right, 0)  # a number hedges nothing
+    if not balanced(right) or _joined_otherwise(gold, answer, left, right):
         return False
     if left == right or ("\\text" in left and _bare(left) == _bare(right)):
         return True
@@ -293,8 +295,10 @@ def _readable(text: str, depth: int) -> bool | None:
         if assignment(shape) is not None:
             return _readable(shape.parts[-1], depth + 1)
         return True if all(read_expression(side) is not None for side in shape.parts) else None
+    if read_region(shape) is not None:
+        return True
     if shape.kind in RANGES:
-        return True if read_region(shape) is not None else None
+        return None
     tree = read_expression(shape.text)
     if tree is None:
         return None

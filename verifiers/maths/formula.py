@@ -52,11 +52,17 @@ def names(tree: Node) -> frozenset[str]:
 
 
 def whole_names(tree: Node) -> frozenset[str]:
-    """The variables that must be whole numbers: in the bounds of a series, under ``!!``."""
-    found = frozenset[str]().union(*map(whole_names, tree.parts))
-    if tree.kind in SERIES:
-        return (found - {tree.name}).union(*map(names, tree.parts[:2]))
-    return found | names(tree) if tree.name == "double factorial" else found
+    """The names that must be whole numbers: in the bounds of a series, under ``!!``."""
+    found: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node.kind in SERIES:
+            found.update(*map(names, node.parts[:2]))
+        elif node.name == "double factorial":
+            found |= names(node)
+        waiting.extend(node.parts)
+    return frozenset(found)
 
 
 def functions(tree: Node) -> frozenset[str]:

@@ -87,6 +87,7 @@ _COMBINED = re.compile(
 )
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
 _HAT = re.compile(r"\\(?:hat|mathbf|vec|boldsymbol)\{\\?([ijk])(?:math)?\}")  # the unit vectors
+_REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
 _SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
 _BASES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -154,11 +155,9 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         re.compile(r"\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?"),
         r"\\overline{\1\2\3}",
     ),
-    (
-        "\\",
-        re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))"),
-        r"\\overline{\1\2}",
-    ),
+    ("\\bar", _REPEATED, r"\\overline{\1\2}"),
+    ("\\dot", _REPEATED, r"\\overline{\1\2}"),
+    ("\\overline", _REPEATED, r"\\overline{\1\2}"),
     ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
     ("pi", re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
     ("matrix}", re.compile(r"(?<=\{)[bB]?matrix\}"), "pmatrix}"),
@@ -200,7 +199,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\n", re.compile(r"\s+"), " "),
     (",", re.compile(r",(?:\s*,)+"), ","),
 )
-_PLAIN = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?", re.ASCII)
+PLAIN = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _IDLE_SPACE = re.compile(
     r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])|(?<=[0-9]) (?=[A-Za-z])|(?<=[A-Za-z]) (?=[0-9])"
 )
@@ -220,7 +219,7 @@ def respell(text: str) -> str:
     Delimiters around the whole, ``\left`` and spacing commands go; ``and`` and ``or`` between
     values become commas; words stay inside ``\text{...}``, single letters come out of it.
     """
-    if _PLAIN.fullmatch(text):
+    if PLAIN.fullmatch(text):
         return text
     if "{cases}" in text:
         text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
@@ -294,7 +293,7 @@ def _respelled(found: re.Match[str]) -> str:
 
 def squeezed(text: str) -> str:
     """A respelled text without spaces, but for those between two digits or two letters."""
-    return _IDLE_SPACE.sub("", text)
+    return _IDLE_SPACE.sub("", text) if " " in text else text
 
 
 MAX_NESTING = 60

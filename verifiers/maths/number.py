@@ -160,19 +160,17 @@ def read_foreign(text: str) -> Number | None:
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
     """Whether two numbers are the same under the conventions."""
-    ratio = Fraction(1)
     if gold.unit and answer.unit:
-        found = unit_ratio(answer.unit, gold.unit)
-        if found is None or (found != 1 and not conventions.conversions):
+        ratio = unit_ratio(answer.unit, gold.unit)
+        if ratio is None or (ratio != 1 and not conventions.conversions):
             return False
-        ratio = found
+        if ratio != 1:
+            return not (gold.percent or answer.percent) and gold.value == answer.value * ratio
     elif gold.unit or answer.unit:
         if not conventions.units or gold.compound or answer.compound:
             return False
         if answer.unit and not may_be_added(answer.unit, answer.value):
             return False
-    if ratio != 1:
-        return not (gold.percent or answer.percent) and gold.value == answer.value * ratio
     if gold.percent == answer.percent:
         return _equal(gold, answer, conventions)
     if gold.unit or answer.unit:
@@ -191,11 +189,14 @@ def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool
 def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
     if gold.value == answer.value:
         return True
+    loose = conventions.tolerance or conventions.relative_tolerance
+    if not (loose or gold.digits or answer.digits or answer.double):
+        return False  # both are written exactly
     gap = abs(gold.value - answer.value)
     if near_double(gap, answer) or conventions.allows(gap, gold.value):
         return True
     enough = conventions.rounded_digits
-    if enough is None or not (gold.digits or answer.digits):
+    if enough is None:
         return False
     if rounded(gold) and not answer.digits and not terminates(answer.value):
         return bool(gap * 2 * 10**gold.digits <= 1)  # the reference is what was rounded

@@ -24,7 +24,7 @@ _CLOSE, _NOISE = 1e-50, 1e-5
 _PROBES = (0, 1, 2, 12345.5, -987.25, 0.375)
 """Where an inequality is looked at: what is quadratic at six points is quadratic."""
 _ORDER = re.compile(r"(<|>|\\(?:le|ge|ne)(?![A-Za-z]))")
-_WHOLE = re.compile(r"(\\mathbb\{R\}|\(-\\infty,\\infty\))(?:\\setminus|\\backslash|-)")
+_WITHOUT = re.compile(r"(.{1,80}?)(?:\\setminus|(?<=\}|\))-(?=\\\{|\[)) ?(.{1,200})")
 _MIRRORED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "\\ne": "\\ne"}
 _INFINITE = {"\\infty": float("inf"), "+\\infty": float("inf"), "-\\infty": -float("inf")}
 
@@ -71,13 +71,10 @@ def same_region(left: Region, right: Region) -> bool:
 
 def read_region(shape: Shape) -> Region | None:
     """The region that an answer describes, or ``None`` where none is read here."""
-    text = shape.text
-    if text == "\\mathbb{R}":
-        return _LINE
-    without = _WHOLE.match(text)
+    without = _WITHOUT.fullmatch(shape.text)
     if without:
-        taken = _points(read_shape(text[without.end() :]))
-        return None if taken is None else _minus(taken)
+        whole, taken = (read_region(read_shape(part)) for part in without.groups())
+        return None if whole is None or taken is None else _both(whole, _minus(taken))
     readers: dict[Kind, Callable[[Shape], Region | None]] = {
         Kind.TUPLE: _interval,
         Kind.SET: _points,
@@ -315,13 +312,12 @@ def _touch(left: Piece, right: Piece) -> bool:
     return bool(right.low < left.high)
 
 
-def _minus(points: Region) -> Region:
-    """The line without some points."""
-    pieces, low = [], -float("inf")
-    for point in points.pieces:
-        pieces.append(Piece(low, False, point.low, False))
-        low = point.high
-    return Region((*pieces, Piece(low, False, float("inf"), False)))
+def _minus(taken: Region) -> Region:
+    """The line without a region."""
+    ends = [(-float("inf"), False), *((p.high, not p.has_high) for p in taken.pieces)]
+    starts = [*((p.low, not p.has_low) for p in taken.pieces), (float("inf"), False)]
+    pieces = [Piece(*low, *high) for low, high in zip(ends, starts, strict=True)]
+    return _merged(pieces)
 
 
 def _both(a: Region, b: Region) -> Region:

@@ -61,7 +61,8 @@ def beside(text: str, start: int, end: int) -> tuple[str, str] | None:
         >>> [beside(t, t.find("\\"), t.find("}") + 1) for t in ("-\\boxed{5}", "2\\boxed{5}")]
         [('-', ''), None]
     """
-    formula = _in_formula(text, start)
+    whole = text[start - 1 : start] == "$" == text[end : end + 1]
+    formula = not whole and _in_formula(text, start)
     before = text[max(0, start - _REACH) : start]
     while (bare := _stripped(before)) and _STYLED.search(bare):
         before = _STYLED.sub("", bare)

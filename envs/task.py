@@ -56,7 +56,7 @@ class Task:
             text = "\n\n".join([message["content"] for message in asked])
         # Many are made for one episode each: a frozen dataclass sets its fields in twice the time.
         _set_prompt(self, asked)
-        set_reference(self, reference if type(reference) is str else _plain(reference))
+        _set_reference(self, reference if type(reference) is str else _plain(reference))
         _set_id(self, id)
         _set_metadata(self, _plain(metadata) if metadata else {})
         _set_solution(self, solution)
@@ -64,20 +64,9 @@ class Task:
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
         """The same task with another id. It shares the rest, and nothing is checked again."""
-        if type(self) is not Task:
-            other = copy(self)
-            _set_id(other, id)
-            return other
-        new: Any = _Open()
-        new.prompt = self.prompt
-        new.reference = self.reference
-        new.id = id
-        new.metadata = self.metadata
-        new.solution = self.solution
-        new.text = self.text
-        new.__class__ = Task
-        task: Self = new
-        return task
+        other = copy(self)
+        _set_id(other, id)
+        return other
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -106,17 +95,9 @@ class Task:
         )
 
 
-_set_prompt, set_reference, _set_id, _set_metadata, _set_solution, _set_text = (
+_set_prompt, _set_reference, _set_id, _set_metadata, _set_solution, _set_text = (
     vars(Task)[field.name].__set__ for field in fields(Task)
 )
-"""``set_reference`` is also for whoever makes tasks: of one that nobody has seen yet, a reference
-of plain JSON values that is the task's alone, and so needs no copy."""
-
-
-class _Open:
-    """A Task that is being made: the same slots, not frozen yet, set in half the time."""
-
-    __slots__ = tuple(field.name for field in fields(Task))
 
 
 def _chat(messages: Conversation) -> tuple[Message, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .text.extract import check_rules, final_answer
 from .text.thought import UNCLOSED, after_thinking
-from .verdict import Status, Verdict, unchecked
+from .verdict import Status, Verdict
 from .verifier import Verifier
 from .winning import given_as
 
@@ -59,8 +59,8 @@ class Exact(Verifier):
             return Verdict.wrong("the answer is empty", status=Status.UNPARSEABLE)
         known = reference.strip()
         if given == known or (self._loose and self._plain(given) == self._plain(known)):
-            return unchecked(Status.CORRECT, 1.0, "equal", given)
-        return unchecked(Status.INCORRECT, 0.0, "not the expected text", given)
+            return Verdict.correct("equal", extracted=given)
+        return Verdict.wrong("not the expected text", extracted=given)
 
     def check_reference(self, reference: Any) -> str | None:
         """Only a string that is not blank can be matched."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .verdict import Status, Verdict, unchecked
+from .verdict import Status, Verdict
 from .verifier import FunctionVerifier, Verifier, checked_range, isolated, same_length
 
 
@@ -109,7 +109,7 @@ class Rubric(Verifier):
             score = found.score
             reason = found.reason if score is not None else f"{name}: {found.reason}"
             shares = {name: score}
-            return unchecked(found.status, score, reason, found.extracted, shares, found.seconds)
+            return Verdict(found.status, score, reason, found.extracted, shares, found.seconds)
         return self._weighed(
             {name: _judged_alone(part, reply, reference) for name, part in self.parts.items()}
         )
@@ -193,11 +193,11 @@ class Rubric(Verifier):
             if share is None:
                 reason = f"{name}: {found[name].reason}"
                 status = found[name].status
-                return unchecked(status, None, reason, head.extracted, parts, seconds)
+                return Verdict(status, None, reason, head.extracted, parts, seconds)
             paid.append(self.weights[name] * share)
         low, high = self.score_range  # rounding can leave it
         score = max(low, min(high, math.fsum(paid) / self._total_weight))
-        return unchecked(head.status, score, head.reason, head.extracted, parts, seconds)
+        return Verdict(head.status, score, head.reason, head.extracted, parts, seconds)
 
 
 def _judged_alone(part: Verifier, reply: str, reference: Any) -> Verdict:

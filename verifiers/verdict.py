@@ -88,7 +88,7 @@ class Verdict:
         _set_reason(self, reason)
         _set_extracted(self, extracted)
         _set_parts(self, {n: _finite(n, s) for n, s in parts.items()} if parts else {})
-        set_seconds(self, seconds)
+        _set_seconds(self, seconds)
 
     @classmethod
     def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
@@ -111,6 +111,10 @@ class Verdict:
     def fault(cls, status: Status, reason: str) -> Self:
         """Our doing: ``bad_gold``, ``verifier_error`` or ``sandbox_error``, never a score."""
         return cls(status, None, reason)
+
+    def timed(self, seconds: float) -> Self:
+        """Return the same finding with what it cost; a verifier may keep the one it made."""
+        return type(self)(self.status, self.score, self.reason, self.extracted, self.parts, seconds)
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
@@ -141,41 +145,9 @@ class Verdict:
         )
 
 
-_set_status, _set_score, _set_reason, _set_extracted, _set_parts, set_seconds = (
+_set_status, _set_score, _set_reason, _set_extracted, _set_parts, _set_seconds = (
     vars(Verdict)[field.name].__set__ for field in fields(Verdict)
 )
-"""``set_seconds`` is also for whoever judges: of a verdict that nobody has seen yet."""
-
-
-class _Open:
-    """A Verdict that is being made: the same slots, not frozen yet."""
-
-    __slots__ = tuple(field.name for field in fields(Verdict))
-
-
-def unchecked(
-    status: Status,
-    score: float | None,
-    reason: str = "",
-    extracted: str | None = None,
-    parts: dict[str, float | None] | None = None,
-    seconds: float = 0.0,
-) -> Verdict:
-    """A Verdict of what verifiers have at hand, in a third of the time.
-
-    One is made for each reply. Whoever calls this has made sure of what ``Verdict`` checks, and
-    hands over ``parts``, of which no copy is made.
-    """
-    new: Any = _Open()
-    new.status = status
-    new.score = score
-    new.reason = reason
-    new.extracted = extracted
-    new.parts = {} if parts is None else parts
-    new.seconds = seconds
-    new.__class__ = Verdict
-    verdict: Verdict = new
-    return verdict
 
 
 def _finite(name: str, score: Any) -> float | None:

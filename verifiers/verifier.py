@@ -6,15 +6,13 @@ import asyncio
 import inspect
 import json
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from ..sandbox.redaction import redact
 from .shown import shown
-from .verdict import Status, Verdict, set_seconds
+from .verdict import Status, Verdict
 
 _KINDS: dict[Any, type[Verifier]] = {}
 
@@ -42,7 +40,6 @@ class Verifier:
     judges_form: bool = False
     many_answers: bool = False
     quick: bool = False
-    _one_by_one: ClassVar[bool] = True
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply. An exception raised here becomes ``verifier_error``, never 0.0."""
@@ -68,7 +65,7 @@ class Verifier:
 
     def verify(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply: a batch of one."""
-        if self._one_by_one:
+        if type(self).verify_many is Verifier.verify_many:
             return self._guarded(reply, reference)
         return self.verify_many([reply], [reference])[0]
 
@@ -84,10 +81,6 @@ class Verifier:
         Environments ask this for every task when data is loaded.
         """
         return None
-
-    def _check_first(self, reference: Any) -> str | None:
-        """What is checked before each reply: all of it, or what a class leaves to :meth:`judge`."""
-        return self.check_reference(reference)
 
     def bad_references(self, references: Iterable[Any]) -> dict[int, str]:
         """What is wrong with which references, by position: a report on a data set."""
@@ -140,9 +133,6 @@ class Verifier:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _KINDS[cls.__qualname__] = cls
-        cls._one_by_one = cls.verify_many is Verifier.verify_many
-        if "_check_first" not in vars(cls):
-            cls._check_first = cls.check_reference  # type: ignore[method-assign]  # one call less
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of one class with the same options."""
@@ -177,7 +167,7 @@ class Verifier:
     def _guarded(self, reply: str, reference: Any, *, checked: bool = False) -> Verdict:
         started = time.perf_counter()
         try:
-            fault = None if checked else self._check_first(reference)
+            fault = None if checked else self.check_reference(reference)
             verdict = (
                 Verdict.fault(Status.BAD_GOLD, fault)
                 if fault is not None
@@ -185,11 +175,7 @@ class Verifier:
             )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
             verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
-        seconds = time.perf_counter() - started
-        if sys.getrefcount(verdict) > _ALONE:
-            return replace(verdict, seconds=seconds)
-        set_seconds(verdict, seconds)
-        return verdict
+        return verdict.timed(time.perf_counter() - started)
 
 
 def isolated(
@@ -303,13 +289,6 @@ def _refuse_flags(kind: type[Verifier], options: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} of {kind.__name__} must be true or false, got {value!r:.80}")
 
 
-def _alone() -> int:
-    """References to an object that a local variable alone holds, while they are counted."""
-    one = object()
-    return sys.getrefcount(one)
-
-
-_ALONE = _alone()
 _NOTHING = object()
 
 

@@ -2,224 +2,137 @@
 
 from __future__ import annotations
 
-import random
 import re
 import string
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple
 
 _CHARACTERS = string.ascii_letters[::5] + string.digits[::3]
 
 
-class Part(Protocol):
-    """A part of every string of a language."""
-
-    @property
-    def words(self) -> str:
-        """What it is, to follow "then"."""
-
-    @property
-    def pattern(self) -> str:
-        """A regular expression of it."""
-
-    def draw(self, rng: random.Random) -> str:
-        """A string that fits."""
-
-    def miss(self, rng: random.Random) -> str:
-        """A string that nearly fits; now and then one that does."""
-
-
-@dataclass(frozen=True)
-class Counted:
-    """Some characters of a kind.
+class Part(NamedTuple):
+    """A part of every string of a language.
 
     Attributes:
+        words: what it is, to follow "then".
+        pattern: a regular expression of it.
+        draw: a string that fits.
+        miss: a string that nearly fits; now and then one that does.
+    """
+
+    words: str
+    pattern: str
+    draw: Callable[[Random], str]
+    miss: Callable[[Random], str]
+
+
+def counted(
+    kind: tuple[str, str], characters: str, members: str, low: int, high: int | None
+) -> Part:
+    """Return so many characters of a kind.
+
+    Args:
         kind: in words, one and several.
         characters: the pattern of one.
         members: all of them.
         low: how many at least.
         high: how many at most; ``None`` for any number.
     """
+    if high == low:
+        words = f"exactly {low} {kind[low > 1]}"
+        pattern = characters + (f"{{{low}}}" if low > 1 else "")
+    else:
+        words = f"{low} {'or more' if high is None else f'to {high}'} {kind[1]}"
+        pattern = f"{characters}{{{low},{'' if high is None else high}}}"
 
-    kind: tuple[str, str]
-    characters: str
-    members: str
-    low: int
-    high: int | None
+    def some(rng: Random, count: int) -> str:
+        return "".join(rng.choice(members) for _ in range(count))
 
-    @property
-    def words(self) -> str:
-        """How many of what."""
-        if self.high is None:
-            return f"{self.low} or more {self.kind[1]}"
-        if self.low == self.high:
-            return f"exactly {self.low} {self.kind[self.low > 1]}"
-        return f"{self.low} to {self.high} {self.kind[1]}"
+    def draw(rng: Random) -> str:  # often as short or as long as may be
+        most = low + 4 if high is None else high
+        return some(rng, (low, most, rng.randint(low, most))[rng.randrange(3)])
 
-    @property
-    def pattern(self) -> str:
-        """The characters and how often."""
-        if self.high == self.low:
-            return self.characters + (f"{{{self.low}}}" if self.low > 1 else "")
-        return f"{self.characters}{{{self.low},{'' if self.high is None else self.high}}}"
-
-    def draw(self, rng: random.Random) -> str:
-        """Often as short or as long as may be."""
-        high = self.low + 4 if self.high is None else self.high
-        count = (self.low, high, rng.randint(self.low, high))[rng.randrange(3)]
-        return self._some(rng, count)
-
-    def miss(self, rng: random.Random) -> str:
-        """One too few or too many, or one of another kind."""
+    def miss(rng: Random) -> str:
         way = rng.randrange(3)
         if way == 0:
-            return self._some(rng, self.low - 1)
-        if way == 1 and self.high is not None:
-            return self._some(rng, self.high + 1)
-        text = self.draw(rng)
+            return some(rng, low - 1)
+        if way == 1 and high is not None:
+            return some(rng, high + 1)
+        text = draw(rng)
         at = rng.randrange(len(text))
-        ends = (min(self.members), max(self.members))
-        near = [text[at].swapcase()] * 3 + [
-            chr(ord(ends[0]) - 1),
-            chr(ord(ends[1]) + 1),
-            "_",
-            "!",
-            " ",
-        ]
-        others = [c for c in near + list(_CHARACTERS) if c not in self.members]
-        return text[:at] + rng.choice(others) + text[at + 1 :]
+        beyond = chr(ord(min(members)) - 1) + chr(ord(max(members)) + 1)
+        near = [text[at].swapcase()] * 3 + list(beyond + "_! " + _CHARACTERS)
+        return text[:at] + rng.choice([c for c in near if c not in members]) + text[at + 1 :]
 
-    def _some(self, rng: random.Random, count: int) -> str:
-        return "".join(rng.choice(self.members) for _ in range(count))
+    return Part(words, pattern, draw, miss)
 
 
-@dataclass(frozen=True)
-class Literal:
-    """A text as it stands."""
-
-    text: str
-
-    @property
-    def words(self) -> str:
-        """The text in quotes."""
-        return f'"{self.text}"'
-
-    @property
-    def pattern(self) -> str:
-        """The text, its signs escaped."""
-        return re.escape(self.text)
-
-    def draw(self, rng: random.Random) -> str:
-        """The text."""
-        return self.text
-
-    def miss(self, rng: random.Random) -> str:
-        """Nothing, the text twice, in other letters, or another sign."""
-        return rng.choice(["", self.text * 2, self.text.swapcase(), "x", self.text[:-1] + "~"])
+def literal(text: str) -> Part:
+    """Return a text as it stands."""
+    near = ["", text * 2, text.swapcase(), "x", text[:-1] + "~"]
+    return Part(f'"{text}"', re.escape(text), lambda _: text, lambda rng: rng.choice(near))
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One of some words."""
+def choice(options: tuple[str, ...]) -> Part:
+    """Return one of some words."""
 
-    options: tuple[str, ...]
+    def miss(rng: Random) -> str:
+        word = rng.choice(options)
+        return rng.choice([word + rng.choice(options), word[:-1], word.upper(), ""])
 
-    @property
-    def words(self) -> str:
-        """The words in quotes."""
-        first = ", ".join(f'"{word}"' for word in self.options[:-1])
-        return f'{first} or "{self.options[-1]}"'
-
-    @property
-    def pattern(self) -> str:
-        """A group of them."""
-        return f"(?:{'|'.join(map(re.escape, self.options))})"
-
-    def draw(self, rng: random.Random) -> str:
-        """One of them."""
-        return rng.choice(self.options)
-
-    def miss(self, rng: random.Random) -> str:
-        """Two of them, one cut short, or one in other letters."""
-        word = rng.choice(self.options)
-        return rng.choice([word + rng.choice(self.options), word[:-1], word.upper(), ""])
+    quoted = [f'"{word}"' for word in options]
+    words = f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+    pattern = f"(?:{'|'.join(map(re.escape, options))})"
+    return Part(words, pattern, lambda rng: rng.choice(options), miss)
 
 
-@dataclass(frozen=True)
-class Maybe:
-    """Parts that may be left out together."""
+def maybe(parts: tuple[Part, ...]) -> Part:
+    """Return parts that may be left out together."""
 
-    parts: tuple[Part, ...]
+    def draw(rng: Random) -> str:
+        return "".join(p.draw(rng) for p in parts) if rng.random() < 0.6 else ""
 
-    @property
-    def words(self) -> str:
-        """The parts in brackets."""
-        return f"optionally ({', then '.join(part.words for part in self.parts)})"
-
-    @property
-    def pattern(self) -> str:
-        """An optional group."""
-        return f"(?:{''.join(part.pattern for part in self.parts)})?"
-
-    def draw(self, rng: random.Random) -> str:
-        """The parts or nothing."""
-        return "".join(p.draw(rng) for p in self.parts) if rng.random() < 0.6 else ""
-
-    def miss(self, rng: random.Random) -> str:
-        """One of the parts wrong or missing, or all of them twice."""
-        whole = [part.draw(rng) for part in self.parts]
+    def miss(rng: Random) -> str:
+        whole = [part.draw(rng) for part in parts]
         if rng.random() < 0.15:
-            return "".join(whole + [part.draw(rng) for part in self.parts])
+            return "".join(whole + [part.draw(rng) for part in parts])
         at = rng.randrange(len(whole))
-        whole[at] = self.parts[at].miss(rng) if rng.random() < 0.8 else ""
+        whole[at] = parts[at].miss(rng) if rng.random() < 0.8 else ""
         return "".join(whole)
 
+    words = f"optionally ({', then '.join(part.words for part in parts)})"
+    return Part(words, f"(?:{''.join(part.pattern for part in parts)})?", draw, miss)
 
-@dataclass(frozen=True)
-class Listed:
-    """Several of a part, with a separator between them."""
 
-    part: Part
-    separator: str
-    low: int
-    high: int
+def listed(part: Part, separator: str, low: int, high: int) -> Part:
+    """Return several of a part, with a separator between them."""
 
-    @property
-    def words(self) -> str:
-        """How many of what."""
-        return (
-            f"a list of {self.low} to {self.high} items separated by "
-            f'"{self.separator}", each of them {self.part.words}'
-        )
+    def some(rng: Random, count: int) -> str:
+        return separator.join(part.draw(rng) for _ in range(count))
 
-    @property
-    def pattern(self) -> str:
-        """One, then separators each with another."""
-        one, sign = self.part.pattern, re.escape(self.separator)
-        return f"{one}(?:{sign}{one}){{{self.low - 1},{self.high - 1}}}"
+    def draw(rng: Random) -> str:  # often as few or as many as may be
+        return some(rng, (low, high, rng.randint(low, high))[rng.randrange(3)])
 
-    def draw(self, rng: random.Random) -> str:
-        """Often as few or as many as may be."""
-        count = (self.low, self.high, rng.randint(self.low, self.high))
-        return self._some(rng, count[rng.randrange(3)])
-
-    def miss(self, rng: random.Random) -> str:
-        """One that is wrong, too few or too many, or a separator at an end or doubled."""
-        text = self.draw(rng)
+    def miss(rng: Random) -> str:
+        text = draw(rng)
         if rng.random() < 0.5:
-            items = text.split(self.separator)
-            items[rng.randrange(len(items))] = self.part.miss(rng)
-            return self.separator.join(items)
+            items = text.split(separator)
+            items[rng.randrange(len(items))] = part.miss(rng)
+            return separator.join(items)
         return rng.choice(
             [
-                self._some(rng, self.low - 1),
-                self._some(rng, self.high + 1),
-                text + self.separator,
-                self.separator + text,
-                text.replace(self.separator, self.separator * 2, 1),
-                text.replace(self.separator, "", 1),
+                some(rng, low - 1),
+                some(rng, high + 1),
+                text + separator,
+                separator + text,
+                text.replace(separator, separator * 2, 1),
+                text.replace(separator, "", 1),
             ],
         )
 
-    def _some(self, rng: random.Random, count: int) -> str:
-        return self.separator.join(self.part.draw(rng) for _ in range(count))
+    words = f'a list of {low} to {high} items separated by "{separator}", each of them {part.words}'
+    sign = re.escape(separator)
+    return Part(
+        words, f"{part.pattern}(?:{sign}{part.pattern}){{{low - 1},{high - 1}}}", draw, miss
+    )

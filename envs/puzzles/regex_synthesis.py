@@ -10,7 +10,7 @@ import numpy as np
 from ...verifiers.puzzles import regex_synthesis as rules
 from ..puzzle_env import Puzzle, PuzzleEnv
 from .regex_mutants import mutants
-from .regex_parts import Choice, Counted, Listed, Literal, Maybe, Part
+from .regex_parts import Part, choice, counted, listed, literal, maybe
 
 _KINDS = (
     (("digit", "digits"), "[0-9]", "0123456789"),
@@ -45,7 +45,7 @@ class RegexSynthesis(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Draw a language until it has strings enough."""
+        """Draw a language until it has enough strings."""
         while True:
             parts = _language(rng, level)
             pattern = "".join(part.pattern for part in parts)
@@ -53,11 +53,11 @@ class RegexSynthesis(PuzzleEnv):
             good, bad = _strings(draw, parts, pattern)
             if min(len(good), len(bad)) > _SHOWN:
                 break
-        listed = ", then ".join(part.words for part in parts)
-        shown = [" ".join(f'"{s}"' for s in strings[:_SHOWN]) for strings in (good, bad)]
+        words = ", then ".join(part.words for part in parts)
+        given = [" ".join(f'"{s}"' for s in strings[:_SHOWN]) for strings in (good, bad)]
         return Puzzle(
             text="Write one regular expression that matches a whole string exactly where it "
-            f"consists of: {listed}.\nSuch strings: {shown[0]}\nNo such strings: {shown[1]}\n"
+            f"consists of: {words}.\nSuch strings: {given[0]}\nNo such strings: {given[1]}\n"
             "It is read by RE2: no lookaround and no backreferences.",
             reference={
                 "positive": good[:_SHOWN],
@@ -76,32 +76,32 @@ def _language(rng: np.random.Generator, level: int) -> list[Part]:
     parts: list[Part] = [_counted(rng), _literal(rng), _counted(rng)]
     if level >= 3:
         words = rng.choice(len(_WORDS), size=3, replace=False)
-        choice = Choice(tuple(_WORDS[int(k)] for k in words))
-        parts.insert(int(rng.integers(4)), choice)
+        options = tuple(_WORDS[int(k)] for k in words)
+        parts.insert(int(rng.integers(4)), choice(options))
     if level >= 4:
-        parts.insert(int(rng.integers(5)), Maybe((_literal(rng), _counted(rng))))
+        parts.insert(int(rng.integers(5)), maybe((_literal(rng), _counted(rng))))
     if level >= 5:
         low = int(rng.integers(1, 3))
         sign = _SEPARATORS[int(rng.integers(len(_SEPARATORS)))]
-        item = Counted(*_KINDS[int(rng.integers(len(_KINDS)))], 1, int(rng.integers(1, 4)))
-        parts.insert(int(rng.integers(6)), Listed(item, sign, low, low + 2))
+        item = counted(*_KINDS[int(rng.integers(len(_KINDS)))], 1, int(rng.integers(1, 4)))
+        parts.insert(int(rng.integers(6)), listed(item, sign, low, low + 2))
     return parts
 
 
-def _counted(rng: np.random.Generator, *, fixed: bool = False) -> Counted:
+def _counted(rng: np.random.Generator, *, fixed: bool = False) -> Part:
     kind = _KINDS[int(rng.integers(len(_KINDS)))]
     low = int(rng.integers(1, 5))
     if fixed:
-        return Counted(*kind, low, low)
-    return Counted(*kind, low, None if rng.random() < 0.3 else low + int(rng.integers(1, 3)))
+        return counted(*kind, low, low)
+    return counted(*kind, low, None if rng.random() < 0.3 else low + int(rng.integers(1, 3)))
 
 
-def _literal(rng: np.random.Generator) -> Literal:
-    return Literal(_LITERALS[int(rng.integers(len(_LITERALS)))])
+def _literal(rng: np.random.Generator) -> Part:
+    return literal(_LITERALS[int(rng.integers(len(_LITERALS)))])
 
 
 def _strings(rng: random.Random, parts: list[Part], pattern: str) -> tuple[list[str], list[str]]:
-    """Strings of the language, and strings that nearly are; each mutant is told by one, if any."""
+    """Return strings of the language, and strings that nearly are; one tells each mutant apart."""
     matches = re.compile(pattern).fullmatch
     drawn: dict[str, bool] = {}
     for place in range(_DRAWN * len(parts)):

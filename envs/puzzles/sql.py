@@ -90,7 +90,7 @@ def _telling(rng: np.random.Generator, world: World, question: Question) -> list
 
 
 def _fill(link: sqlite3.Connection, world: World, rows: Rows) -> None:
-    for table in world.tables:
+    for table in world:
         link.execute(f"DELETE FROM {table.name}")  # noqa: S608  # names of ours
         marks = ", ".join("?" * (6 if table.parent else 5))
         link.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows[table.name])  # noqa: S608

@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from .sql_world import Table, World
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A question and its answer.
 
     Attributes:
@@ -43,7 +42,7 @@ def _number(rng: np.random.Generator, table: Table) -> str:
 
 
 def _condition(rng: np.random.Generator, table: Table, prefix: str = "") -> tuple[str, str]:
-    """One condition on a row: in words that follow "whose", and in SQL."""
+    """Draw a condition on a row: in words that follow "whose", and in SQL."""
     name, least, step = table.numbers[int(rng.integers(2))]
     low, high = sorted(least + step * int(k) for k in rng.choice(7, size=2, replace=False))
     category = _pick(rng, table.categories)
@@ -63,7 +62,7 @@ def _condition(rng: np.random.Generator, table: Table, prefix: str = "") -> tupl
 
 
 def _filter(rng: np.random.Generator, table: Table) -> tuple[str, str]:
-    """One condition, or two that are joined."""
+    """Draw one condition, or two that are joined."""
     words, sql = _condition(rng, table)
     other, more = _condition(rng, table)
     if more == sql or rng.random() < 0.4:
@@ -76,9 +75,8 @@ def _filter(rng: np.random.Generator, table: Table) -> tuple[str, str]:
 # -- level 1: rows and columns -----------------------------------------------------------------
 
 
-def rows(rng: np.random.Generator, world: World) -> Question:
-    """Columns of the rows that meet a condition."""
-    table = world.tables[int(rng.integers(3))]
+def _rows(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     columns = [["id"], [table.label], ["id", table.label], [table.label, _number(rng, table)]]
     chosen = columns[int(rng.integers(4))]
     words, sql = _filter(rng, table)
@@ -92,9 +90,8 @@ def rows(rng: np.random.Generator, world: World) -> Question:
 # -- level 2: order, limits, distinct values ---------------------------------------------------
 
 
-def distinct(rng: np.random.Generator, world: World) -> Question:
-    """The values of a column, each once."""
-    table = world.tables[int(rng.integers(3))]
+def _distinct(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     words, sql = _condition(rng, table)
     column = table.label if rng.random() < 0.5 else table.category
     return Question(
@@ -104,9 +101,8 @@ def distinct(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def top(rng: np.random.Generator, world: World) -> Question:
-    """The first rows by a number."""
-    table = world.tables[int(rng.integers(3))]
+def _top(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number, count = _number(rng, table), int(rng.integers(2, 4))
     down = rng.random() < 0.5
     return Question(
@@ -119,9 +115,8 @@ def top(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def in_order(rng: np.random.Generator, world: World) -> Question:
-    """Rows sorted by a number."""
-    table = world.tables[int(rng.integers(3))]
+def _in_order(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number, (words, sql) = _number(rng, table), _condition(rng, table)
     down = rng.random() < 0.5
     return Question(
@@ -137,9 +132,8 @@ def in_order(rng: np.random.Generator, world: World) -> Question:
 # -- level 3: totals and groups ----------------------------------------------------------------
 
 
-def total(rng: np.random.Generator, world: World) -> Question:
-    """One number about all rows that meet a condition."""
-    table = world.tables[int(rng.integers(3))]
+def _total(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number, (words, sql) = _number(rng, table), _filter(rng, table)
     function, named = _TOTALS[int(rng.integers(4))]
     return Question(
@@ -149,9 +143,8 @@ def total(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def count(rng: np.random.Generator, world: World) -> Question:
-    """How many rows, or how many values."""
-    table = world.tables[int(rng.integers(3))]
+def _count(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     words, sql = _filter(rng, table)
     if rng.random() < 0.5:
         return Question(
@@ -165,9 +158,8 @@ def count(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def groups(rng: np.random.Generator, world: World) -> Question:
-    """A number for each category."""
-    table = world.tables[int(rng.integers(3))]
+def _groups(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number, (words, sql) = _number(rng, table), _condition(rng, table)
     function, named = _TOTALS[int(rng.integers(4))]
     return Question(
@@ -186,8 +178,7 @@ def _pair(rng: np.random.Generator, world: World) -> tuple[Table, Table]:
     return (world.parent, world.child) if rng.random() < 0.5 else (world.child, world.grandchild)
 
 
-def joined(rng: np.random.Generator, world: World) -> Question:
-    """Rows with what they refer to."""
+def _joined(rng: np.random.Generator, world: World) -> Question:
     one, many = _pair(rng, world)
     words, sql = _condition(rng, many, "b.")
     keep = rng.random() < 0.5
@@ -204,8 +195,7 @@ def joined(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def counted(rng: np.random.Generator, world: World) -> Question:
-    """How many rows refer to each, none included."""
+def _counted(rng: np.random.Generator, world: World) -> Question:
     one, many = _pair(rng, world)
     words, sql = _condition(rng, many, "b.")
     return Question(
@@ -216,8 +206,7 @@ def counted(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def having(rng: np.random.Generator, world: World) -> Question:
-    """Groups of at least a size."""
+def _having(rng: np.random.Generator, world: World) -> Question:
     one, many = _pair(rng, world)
     number, least = _number(rng, many), int(rng.integers(2, 4))
     function, named = _TOTALS[int(rng.integers(4))]
@@ -229,9 +218,8 @@ def having(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def chained(rng: np.random.Generator, world: World) -> Question:
-    """A total over two steps."""
-    one, two, three = world.tables
+def _chained(rng: np.random.Generator, world: World) -> Question:
+    one, two, three = world
     number, (words, sql) = _number(rng, three), _condition(rng, two, "b.")
     return Question(
         f"For every {one.name} that has {three.plural} of {two.plural} whose {words}: its id and "
@@ -245,9 +233,8 @@ def chained(rng: np.random.Generator, world: World) -> Question:
 # -- level 5: queries in queries, windows ------------------------------------------------------
 
 
-def above_average(rng: np.random.Generator, world: World) -> Question:
-    """Rows above the average of their like."""
-    table = world.tables[int(rng.integers(3))]
+def _above_average(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number, like = _number(rng, table), rng.random() < 0.6
     scope = f"all {table.plural} of the same {table.category}" if like else f"all {table.plural}"
     inner = f" WHERE b.{table.category} = a.{table.category}" if like else ""
@@ -260,8 +247,7 @@ def above_average(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def without(rng: np.random.Generator, world: World) -> Question:
-    """Rows that nothing of a kind refers to."""
+def _without(rng: np.random.Generator, world: World) -> Question:
     one, many = _pair(rng, world)
     words, sql = _condition(rng, many, "b.")
     return Question(
@@ -272,9 +258,8 @@ def without(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def best(rng: np.random.Generator, world: World) -> Question:
-    """The first of each category, with ties."""
-    table = world.tables[int(rng.integers(3))]
+def _best(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number, high = _number(rng, table), rng.random() < 0.5
     return Question(
         f"For each {table.category} that is not NULL: the {table.category} and the id of the "
@@ -286,9 +271,8 @@ def best(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def ranked(rng: np.random.Generator, world: World) -> Question:
-    """Ranks within categories."""
-    table = world.tables[int(rng.integers(3))]
+def _ranked(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number, gaps = _number(rng, table), rng.random() < 0.5
     after = "then skips as many (1, 1, 3)" if gaps else "skips none (1, 1, 2)"
     return Question(
@@ -301,9 +285,8 @@ def ranked(rng: np.random.Generator, world: World) -> Question:
     )
 
 
-def running(rng: np.random.Generator, world: World) -> Question:
-    """Sums up to each row."""
-    table = world.tables[int(rng.integers(3))]
+def _running(rng: np.random.Generator, world: World) -> Question:
+    table = world[int(rng.integers(3))]
     number = _number(rng, table)
     return Question(
         f"For every {table.name} whose {table.category} is not NULL: its id and the sum of the "
@@ -315,10 +298,10 @@ def running(rng: np.random.Generator, world: World) -> Question:
 
 
 LEVELS: tuple[tuple[Maker, ...], ...] = (
-    (rows,),
-    (distinct, top, in_order),
-    (total, count, groups),
-    (joined, counted, having, chained),
-    (above_average, without, best, ranked, running),
+    (_rows,),
+    (_distinct, _top, _in_order),
+    (_total, _count, _groups),
+    (_joined, _counted, _having, _chained),
+    (_above_average, _without, _best, _ranked, _running),
 )
 """What is asked on each level."""

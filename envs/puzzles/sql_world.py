@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 Rows = dict[str, list[list[Any]]]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table of a domain. Its columns: id, label, category, two numbers, and a reference.
 
     Attributes:
@@ -39,91 +37,63 @@ class Table:
         """The column that refers to the parent."""
         return f"{self.parent}_id"
 
-    @property
-    def sql(self) -> str:
-        """The statement that makes it."""
-        first, second = (name for name, _, _ in self.numbers)
-        link = f", {self.link} INTEGER REFERENCES {self.parent}(id)" if self.parent else ""
-        return (
-            f"CREATE TABLE {self.name} (id INTEGER PRIMARY KEY, {self.label} TEXT NOT NULL, "
-            f"{self.category} TEXT, {first} INTEGER, {second} INTEGER{link});"
-        )
 
-
-@dataclass(frozen=True)
-class World:
-    """A domain: a table, one that refers to it, and one that refers to that.
-
-    Attributes:
-        parent: refers to none.
-        child: refers to the parent.
-        grandchild: refers to the child.
-    """
+class World(NamedTuple):
+    """A domain: a table, one that refers to it, and one that refers to that."""
 
     parent: Table
     child: Table
     grandchild: Table
 
     @property
-    def tables(self) -> tuple[Table, Table, Table]:
-        """All three."""
-        return self.parent, self.child, self.grandchild
-
-    @property
     def schema(self) -> str:
         """The statements that make the tables, one on each line."""
-        return "\n".join(table.sql for table in self.tables)
+        return "\n".join(
+            f"CREATE TABLE {table.name} (id INTEGER PRIMARY KEY, {table.label} TEXT NOT NULL, "
+            f"{table.category} TEXT, {table.numbers[0][0]} INTEGER, {table.numbers[1][0]} INTEGER"
+            + (f", {table.link} INTEGER REFERENCES {table.parent}(id));" if table.parent else ");")
+            for table in self
+        )
 
-    def rows(self, rng: random.Random, *, near: Sequence[int] = (), children: bool = True) -> Rows:
-        """Rows for every table: few values, so that there are ties, and some NULLs.
+    def rows(self, rng: Random, *, near: Sequence[int] = (), children: bool = True) -> Rows:
+        """Draw rows for every table: few values, so that there are ties, and some NULLs.
 
         Args:
-            rng: decides; Python's own, which draws one value faster than NumPy's.
-            near: numbers to come close to, where a column holds such.
+            rng: Python's own, which draws one value faster than NumPy's.
+            near: numbers to come close to, if a column can hold such.
             children: whether anything refers to the parents.
         """
         made: Rows = {}
-        alike = rng.random() < 0.4
-        for table, most in zip(self.tables, (7, 9, 10), strict=True):
+        alike = rng.random() < 0.4  # two values of each kind
+
+        def maybe(value: Any) -> Any:
+            return None if rng.random() < 0.15 else value
+
+        def number(least: int, step: int) -> int:
+            close = [k for k in near if least <= k <= least + 7 * step]
+            if close and rng.random() < 0.4:
+                around = rng.choice(close)
+            else:
+                around = least + step * rng.randrange(3 if alike else 7)
+            return max(0, around + rng.randint(-1, 1))
+
+        for table, most in zip(self, (7, 9, 10), strict=True):
             parents = [row[0] for row in made.get(table.parent, [])]
             count = rng.randint(most // 2, most) if children or not table.parent else 0
             ids = sorted(rng.sample(range(1, 61), count))
-            draw = _Draw(rng, table, parents, near, alike)
-            made[table.name] = [draw.row(id_) for id_ in ids]
+            labels = rng.sample(table.labels, 2) if alike else table.labels
+            categories = rng.sample(table.categories, 2) if alike else table.categories
+            made[table.name] = [
+                [
+                    id_,
+                    rng.choice(labels),
+                    maybe(rng.choice(categories)),
+                    *(maybe(number(least, step)) for _, least, step in table.numbers),
+                    *([maybe(rng.choice(parents))] if parents else []),
+                ]
+                for id_ in ids
+            ]
         return made
-
-
-class _Draw:
-    """Draws the rows of a table; where they are to be alike, from two values of each kind."""
-
-    def __init__(
-        self, rng: random.Random, table: Table, parents: list[int], near: Sequence[int], alike: bool
-    ) -> None:
-        self.rng, self.parents, self.alike = rng, parents, alike
-        few = 2 if alike else None
-        self.labels = rng.sample(table.labels, few) if few else table.labels
-        self.categories = rng.sample(table.categories, few) if few else table.categories
-        self.numbers = [
-            (least, step, [k for k in near if least <= k <= least + 7 * step])
-            for _, least, step in table.numbers
-        ]
-
-    def row(self, id_: int) -> list[Any]:
-        """One row."""
-        rng = self.rng
-        row: list[Any] = [id_, rng.choice(self.labels), self._maybe(rng.choice(self.categories))]
-        row += [self._maybe(self._number(*number)) for number in self.numbers]
-        return [*row, self._maybe(rng.choice(self.parents))] if self.parents else row
-
-    def _number(self, least: int, step: int, near: Sequence[int]) -> int:
-        if near and self.rng.random() < 0.4:
-            around = self.rng.choice(near)
-        else:
-            around = least + step * self.rng.randrange(3 if self.alike else 7)
-        return max(0, around + self.rng.randint(-1, 1))
-
-    def _maybe(self, value: Any) -> Any:
-        return None if self.rng.random() < 0.15 else value
 
 
 _PEOPLE = ("Ada", "Ben", "Cleo", "Dov", "Edda", "Finn", "Gita", "Hugo")

@@ -11,7 +11,7 @@ from typing import Any
 from ..memo import Memo
 from ..text.answer import MAX_ANSWER
 from ..text.extract import DEFAULT_RULES, check_rules, final_answer
-from ..verdict import Status, Verdict, unchecked
+from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from ..winning import given_as
 from .conventions import Conventions
@@ -142,7 +142,7 @@ class Math(Verifier):
         verdicts = dict(zip(pairs, self._pairs(pairs), strict=True))
         share = (time.perf_counter() - started) / max(1, len(replies))
         rows = [verdicts[row] if isinstance(row, tuple) else row for row in found]
-        return [unchecked(v.status, v.score, v.reason, v.extracted, seconds=share) for v in rows]
+        return [Verdict(v.status, v.score, v.reason, v.extracted, seconds=share) for v in rows]
 
     def _golds(self, references: Sequence[Any]) -> list[str | References | Verdict]:
         """Each reference as text, or the verdict that it is bad; each is checked once."""

@@ -24,7 +24,7 @@ class FractionSum(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Fractions that do not cancel to whole numbers by themselves."""
+        """Draw fractions that do not cancel to whole numbers by themselves."""
         terms = [
             Fraction(int(rng.integers(1, 10 * level)), int(rng.integers(2, 6 * level + 4)))
             for _ in range(level + 1)
@@ -49,7 +49,7 @@ class Remainder(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """A product at the lower levels, a power at the others."""
+        """Draw a product at the lower levels, a power at the others."""
         divisor = int(rng.integers(3, 10 * level))
         a, b = (int(n) for n in rng.integers(2, 10 ** min(level, 3), size=2))
         if level < 3:
@@ -70,7 +70,7 @@ class BaseConversion(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Bases from 2 to 9, so that a digit is a digit."""
+        """Draw bases from 2 to 9, so that a digit is a digit."""
         value = int(rng.integers(10**level, 10 ** (level + 1)))
         source, target = (int(n) for n in rng.permutation(np.arange(2, 10))[:2])
         source = 10 if level < 3 else source
@@ -93,7 +93,7 @@ class PolynomialRoots(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Different roots, multiplied out to whole coefficients."""
+        """Draw different roots, and multiply them out to whole coefficients."""
         count, largest = (2, 2, 2, 3, 4)[level - 1], (5, 12, 9, 7, 7)[level - 1]
         roots: set[Fraction] = set()
         while len(roots) < count:
@@ -121,7 +121,7 @@ class LinearSystem(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Whole solutions and a matrix that has an inverse."""
+        """Draw whole solutions and a matrix that has an inverse."""
         size, largest = (2, 2, 3, 3, 4)[level - 1], (5, 12, 5, 12, 9)[level - 1]
         matrix = np.zeros((size, size), dtype=np.int64)
         while abs(np.linalg.det(matrix)) < 0.5:
@@ -143,7 +143,7 @@ def _boxed(text: str, value: str) -> Puzzle:
 
 
 def _polynomial(coefficients: list[int]) -> str:
-    """Written with the highest power first."""
+    """Return a polynomial with the highest power first."""
     degree = len(coefficients) - 1
     powers = ["", "x", *(f"x^{n}" for n in range(2, degree + 1))]
     terms = [(c, powers[degree - at]) for at, c in enumerate(coefficients)]
@@ -155,7 +155,7 @@ def _linear(row: list[int], names: str) -> str:
 
 
 def _signed(terms: list[tuple[int, str]]) -> str:
-    """``2x - y + 3``: terms of 0 left out, factors of 1 not written."""
+    """Return ``2x - y + 3``: without terms of 0 and factors of 1."""
     written = ""
     for factor, name in terms:
         if factor:

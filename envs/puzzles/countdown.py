@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ...verifiers import Countdown as CountdownVerifier
+from ...verifiers.puzzles import countdown as rules
 from ..accuracy import THINK, accuracy_rubric
 from ..source import Generated, Split
 from ..task import Task
@@ -17,8 +17,7 @@ class Countdown(TextEnv):
     """Find an expression that uses every number once and equals the target.
 
     Observation: the numbers and the target. Action: the reply.
-    Reward: 1.0 for any expression that does it, not only the one the task was made from. With
-    ``think``, a sixth of it is paid for the format.
+    Reward: 1.0 for any expression that does it, not only the one the task was made from.
     End: after one step. Every task can be solved.
 
     Args:
@@ -51,7 +50,7 @@ class Countdown(TextEnv):
         make = partial(_task, numbers=numbers, largest=largest, think=think)
         super().__init__(
             Generated(make, name=f"Countdown-{numbers}-{largest}", split=split, seed=seed),
-            accuracy_rubric(CountdownVerifier(), think=think),
+            accuracy_rubric(rules.Countdown(), think=think),
             render_mode=render_mode,
         )
 

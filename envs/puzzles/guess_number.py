@@ -68,7 +68,7 @@ class GuessNumber(TextEnv):
         )
 
     def respond(self, state: State, reply: str) -> Turn:
-        """Say whether the number is higher or lower; the right guess ends the episode."""
+        """Say whether the number is higher or lower; end with the right guess."""
         cost = -self.turn_cost if self.turn_cost else None
         guess, number = _guess(reply), int(state.task.reference)
         if guess is None:
@@ -79,7 +79,7 @@ class GuessNumber(TextEnv):
         return Turn.say(f"My number is {way} than {guess}.", reward=cost)
 
     def answer(self, state: State) -> str:
-        """The last guess, in the digits that the rubric expects; a reply without one as it is."""
+        """Return the last guess in the digits that the rubric expects, or a reply without one."""
         guess = _guess(state.reply)
         return state.reply if guess is None else str(guess)
 

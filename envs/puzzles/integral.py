@@ -41,21 +41,21 @@ class Integral(PuzzleEnv):
 
 
 class _Draw:
-    """Small draws, by what they are for."""
+    """Small draws, by their use."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
 
     def whole(self, low: int, high: int) -> int:
-        """From ``low`` to ``high``, both within."""
+        """Draw from ``low`` to ``high``, both within."""
         return int(self.rng.integers(low, high + 1))
 
     def factor(self) -> int:
-        """From -9 to 9, not 0."""
+        """Draw from -9 to 9, not 0."""
         return self.whole(1, 9) * (1 - 2 * self.whole(0, 1))
 
     def one_of(self, options: list[Any]) -> Any:
-        """One of some options."""
+        """Draw one of some options."""
         return options[self.whole(0, len(options) - 1)]
 
 

@@ -16,7 +16,7 @@ _CHANGES = (
 
 
 def mutants(pattern: str) -> list[str]:
-    """The pattern with one change each: a count, a class, an option, a sign.
+    """Return the pattern with one change each: a count, a class, an option, a sign.
 
     Example:
         >>> mutants("[a-f]{2}")[:3]
@@ -41,7 +41,7 @@ def _places(pattern: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
 
 
 def _counts(place: re.Match[str]) -> Iterator[str]:
-    """Counts one off, as they are written in braces; an upper end of none is infinite."""
+    """Yield counts one off, in braces; an upper end of none is infinite."""
     low = int(place[1])
     high = low if not place[2] else int(place[3]) if place[3] else None
     if low == high:

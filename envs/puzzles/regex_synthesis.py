@@ -1,4 +1,4 @@
-"""Regex synthesis: write the regular expression of a language that is told and shown."""
+"""Regex synthesis: write the regular expression of a described language."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class RegexSynthesis(PuzzleEnv):
     """Write a regular expression that matches exactly the strings of a described language.
 
     Levels: fixed counts; ranges and signs; words to choose from; parts that may be left out; lists.
-    The language is told in words, so strings that are not shown can be judged as well; among them
-    are some that tell the known expression from its near misses.
+    The language is described in words, so strings that are not shown can be judged as well; some of
+    them tell the known expression from its near misses.
 
     Observation: the language, strings of it and strings that are not. Action: the reply.
     Reward: 1.0 for any expression that tells them and the hidden strings apart.

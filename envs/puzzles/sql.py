@@ -59,7 +59,7 @@ class SQL(PuzzleEnv):
 
 
 def _telling(rng: np.random.Generator, world: World, question: Question) -> list[Rows] | None:
-    """Databases that tell a question's query from its mutants, or ``None`` where they say little.
+    """Draw databases that tell a question's query from its mutants, ``None`` if they say little.
 
     The first ones with a result are kept whatever they tell; the last that is tried has no row that
     refers to another.
@@ -97,7 +97,7 @@ def _fill(link: sqlite3.Connection, world: World, rows: Rows) -> None:
 
 
 def _run(link: sqlite3.Connection, query: str) -> list[Row] | None:
-    """The rows of a query of ours, or ``None`` where a mutation broke it."""
+    """Return the rows of a query of ours, ``None`` if a mutation broke it."""
     try:
         return link.execute(query).fetchall()
     except sqlite3.Error:

@@ -39,7 +39,7 @@ _CHANGES = (
 
 
 def mutants(query: str) -> list[str]:
-    """The query with one change each: an operator, a number, a function, a clause left out.
+    """Return the query with one change each: an operator, a number, a function, a clause left out.
 
     Example:
         >>> mutants("SELECT a FROM t WHERE b > 3")[:2]

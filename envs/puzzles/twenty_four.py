@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...verifiers import Countdown
+from ...verifiers.puzzles import countdown as rules
 from ..puzzle_env import Puzzle, PuzzleEnv
 
 _LEVELS = (27, 12, 7, 4, 1)
@@ -21,19 +21,18 @@ class TwentyFour(PuzzleEnv):
     """Make 24 of four numbers from 1 to 13.
 
     Observation: the numbers. Action: an expression.
-    Reward: 1.0 for any expression that uses each number once and equals 24. With ``think``, a sixth
-    of it is paid for the format.
+    Reward: 1.0 for any expression that uses each number once and equals 24.
     End: after one step. Every task can be solved.
 
     Levels: problems by how many ways there are to reach 24, from many to few. There are 1,362 in
     all, so a level holds a few hundred: train on several levels.
     """
 
-    verifier = Countdown
+    verifier = rules.Countdown
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Four numbers in rising order, drawn until they belong to the level."""
+        """Draw four numbers in rising order until they belong to the level."""
         most = _LEVELS[level - 2] if level > 1 else None
         while True:
             drawn = tuple(sorted(int(n) for n in rng.integers(1, 14, size=4)))
@@ -49,7 +48,7 @@ class TwentyFour(PuzzleEnv):
 
 @lru_cache(maxsize=2048)
 def solved(numbers: tuple[int, ...], target: int = 24) -> tuple[int, str]:
-    """In how many ways numbers make a target, and one of them; exact, empty where there is none.
+    """Return in how many ways numbers make a target, and one of them, empty if there is none.
 
     A way is a choice of two parts and a sign, and of a way to make each part.
     """
@@ -74,7 +73,7 @@ def solved(numbers: tuple[int, ...], target: int = 24) -> tuple[int, str]:
 
 
 def _parts(part: int) -> list[int]:
-    """Subsets that hold the lowest number of a set of numbers, but not all of it."""
+    """Return the subsets that hold the lowest number of a set of numbers, but not all of it."""
     lowest = part & -part
     return [s for s in range(1, part) if s & part == s and s & lowest]
 
@@ -95,7 +94,7 @@ def _join(left: Made, right: Made, made: Made) -> None:
 
 
 def _needed(a: Fraction, target: int) -> list[tuple[str, Fraction]]:
-    """For each sign, the b that makes the target of a; ``~`` where b comes first."""
+    """Return for each sign the b that makes the target of a; ``~`` if b comes first."""
     needed = [("+", target - a), ("-", a - target), ("~-", target + a)]
     if a:
         needed += [("*", target / a), ("/", a / target), ("~/", target * a)]

@@ -20,7 +20,7 @@ from assay.verifiers.puzzles.sql import find_query
 from assay.verifiers.puzzles.sql_engine import (
     Database,
     Engine,
-    Gold,
+    Reference,
     Refused,
     asks_for_order,
     same_rows,
@@ -186,36 +186,36 @@ def test_hostile_queries_lose_and_are_no_fault_of_ours(name: str) -> None:
 
 def test_hostile_queries_leave_every_database_as_it_was() -> None:
     """The engine itself, without the reply's reader before it, in this process."""
-    gold = Gold(DEAR, steps=100_000, tolerance=0.0, names=False)
+    known = Reference(DEAR, steps=100_000, tolerance=0.0, names=False)
 
     def content() -> list[list[str]]:
-        links = [database.link for database in gold.databases]
+        links = [database.link for database in known.databases]
         for link in links:
             link.set_authorizer(None)
         found = [list(link.iterdump()) for link in links]
-        for database in gold.databases:
+        for database in known.databases:
             database.link.set_authorizer(database._while_asked)
         return found
 
     before = content()
-    changes = [database.link.total_changes for database in gold.databases]
+    changes = [database.link.total_changes for database in known.databases]
     for query in [*HOSTILE.values(), "SELECT name FROM author; DROP TABLE author"]:
-        for database in gold.databases:
+        for database in known.databases:
             try:
                 database.run(query)
             except Refused:
                 continue
     # and past the first word, which only lets queries through
     for query in HOSTILE.values():
-        for database in gold.databases:
+        for database in known.databases:
             try:
                 database.link.execute(query).fetchall()
             except Exception:  # noqa: S112  # whatever it says, the content is what counts
                 continue
     assert content() == before
-    assert [database.link.total_changes for database in gold.databases] == changes
-    assert gold.judge(DEAR["query"])[0] == "same"
-    gold.close()
+    assert [database.link.total_changes for database in known.databases] == changes
+    assert known.judge(DEAR["query"])[0] == "same"
+    known.close()
     assert not Path("/tmp/assay-owned.db").exists()
 
 

@@ -19,11 +19,6 @@ class CoinChange(PuzzleVerifier):
     are a JSON list; ``= amount`` may follow.
 
     Reference: ``{"coins": [1, 5, 8], "amount": 10}``. An amount that no coins make is refused.
-
-    Example:
-        >>> change = {"coins": [1, 5, 8], "amount": 10}
-        >>> [CoinChange().verify(reply, change).score for reply in ("5 + 5", "8, 1, 1")]
-        [1.0, 0.0]
     """
 
     def check(self, reference: Any) -> None:
@@ -38,11 +33,9 @@ class CoinChange(PuzzleVerifier):
             raise BadReference(f"no coins of {coins} make {amount}")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return one of the shortest lists."""
         return ", ".join(map(str, fewest_coins(tuple(reference["coins"]), reference["amount"])))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Add up, and count."""
         coins, amount = reference["coins"], reference["amount"]
         given, wrong = addends(text, amount)
         if wrong is not None:

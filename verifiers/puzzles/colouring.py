@@ -33,13 +33,6 @@ class Colouring(PuzzleVerifier):
     Reference: ``{"edges": [["A", "B"], ["B", "C"]], "colours": ["red", "green", "blue"]}``, or a
     number of colours, which are then called ``1``, ``2`` and so on; ``"vertices"`` names those
     without an edge.
-
-    Example:
-        >>> graph = {"edges": [["A", "B"], ["B", "C"]], "colours": ["red", "blue"]}
-        >>> Colouring().verify("A: blue, B: red, C: blue", graph).score
-        1.0
-        >>> Colouring().verify('{"A": "blue", "B": "red", "C": "red"}', graph).reason
-        'B and C are both red'
     """
 
     def check(self, reference: Any) -> None:
@@ -63,7 +56,6 @@ class Colouring(PuzzleVerifier):
             )
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return a colouring if a search finds one soon."""
         found = _solved(reference)
         if not found:
             return None
@@ -72,7 +64,6 @@ class Colouring(PuzzleVerifier):
         return ", ".join(f"{vertex}: {colours[number]}" for vertex, number in pairs)
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Compare the colours of the ends of each edge."""
         every, colours = vertices_of(reference), _colours(reference)
         pairs = consists_of(
             _PAIR, _BETWEEN, unquoted(unbracketed(text)), "vertices and their colours"

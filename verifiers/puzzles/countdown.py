@@ -42,11 +42,6 @@ class Countdown(PuzzleVerifier):
     Args:
         use_all: every number must be used; else some may be left over.
         signs: a minus may stand before a number or a bracket: ``-1 + 8*9``.
-
-    Example:
-        >>> problem = {"numbers": [3, 7, 25], "target": 46}
-        >>> Countdown().verify("<answer>25+7*3</answer>", problem).score
-        1.0
     """
 
     many_answers = False

@@ -24,13 +24,6 @@ class GraphPath(PuzzleVerifier):
 
     Args:
         shortest: only paths of the least weight win, whatever the reference says.
-
-    Example:
-        >>> graph = {"edges": [["A", "B"], ["B", "D"], ["A", "D"]], "start": "A", "goal": "D"}
-        >>> GraphPath().verify("A -> B -> D", graph).score
-        1.0
-        >>> GraphPath(shortest=True).verify("A -> B -> D", graph).reason
-        'weighs 2 where 1 is enough'
     """
 
     def __init__(self, *, shortest: bool = False) -> None:
@@ -52,13 +45,11 @@ class GraphPath(PuzzleVerifier):
             raise BadReference("the goal cannot be reached")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return a path of the least weight."""
         ends = str(reference["start"]), str(reference["goal"])
         path = lightest_path(neighbours_of(reference), *ends)
         return " -> ".join(path) if path else None
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Follow the path edge by edge."""
         graph = neighbours_of(reference)
         start, goal = str(reference["start"]), str(reference["goal"])
         path = names(items(text), list(graph), run=True)

@@ -35,11 +35,6 @@ class Hanoi(PuzzleVerifier):
     Args:
         optimal: only the least number of moves wins, whatever the reference says. Arrangements
             that more than 20,000 states lie between are refused then.
-
-    Example:
-        >>> tower = {"start": [[2, 1], [], []], "goal": [[], [], [2, 1]]}
-        >>> Hanoi().verify("A->B, A->C, B->C", tower).score
-        1.0
     """
 
     max_answer: ClassVar[int] = 120_000
@@ -63,7 +58,6 @@ class Hanoi(PuzzleVerifier):
             )
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return the least number of moves if pegs are three or states few; else any moves."""
         start, goal = _placed(reference["start"]), _placed(reference["goal"])
         pegs = len(reference["start"])
         if pegs == 3 or pegs ** len(start) <= MAX_STATES:
@@ -71,7 +65,6 @@ class Hanoi(PuzzleVerifier):
         return written([*_gathered(start, 0), *_scattered(0, goal)])
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Play the moves."""
         pegs = [list(peg) for peg in reference["start"]]
         moves = list(_moves(text, PEGS[: len(pegs)]))
         if len(moves) > (most := 4 << sum(map(len, pegs))):

@@ -52,13 +52,6 @@ class Integral(PuzzleVerifier):
 
     Args:
         constant: ``+ C`` (or ``c``, ``K``, ``k``) is demanded.
-
-    Example:
-        >>> problem = {"integrand": r"2x\cos x^{2}", "variable": "x"}
-        >>> Integral().verify(r"\boxed{\sin x^{2} + C}", problem).score
-        1.0
-        >>> Integral().verify(r"\boxed{2 - \cos x^{2}}", problem).score
-        0.0
     """
 
     max_answer: ClassVar[int] = MAX_ANSWER
@@ -93,7 +86,6 @@ class Integral(PuzzleVerifier):
         yield found.text or ""
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Differentiate the answer and compare."""
         variable, integrand = reference["variable"], _read(reference["integrand"])
         answer = _read(_SPELT_OUT.sub("C", _REMARK.sub("", _right_side(text))))
         if answer is None or integrand is None:

@@ -23,11 +23,6 @@ class Knapsack(PuzzleVerifier):
     Reference: ``{"items": {"A": [3, 40], "B": [4, 50], "C": [2, 30]}, "capacity": 5}``, for each
     thing its weight and worth, whole numbers. If all fit, nothing would have to be chosen, and
     if none does, nothing could be: both are refused.
-
-    Example:
-        >>> bag = {"items": {"A": [3, 40], "B": [4, 50], "C": [2, 30]}, "capacity": 5}
-        >>> [Knapsack().verify(reply, bag).score for reply in ("C, A", "B", "A, B")]
-        [1.0, 0.0, 0.0]
     """
 
     def check(self, reference: Any) -> None:
@@ -47,11 +42,9 @@ class Knapsack(PuzzleVerifier):
             raise BadReference("some things must fit, but not all, or nothing is to be chosen")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return one of the best choices."""
         return ", ".join(_best(reference)[1])
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Weigh the things, and compare their worth with the most."""
         things = reference["items"]
         chosen = names(items(text), list(things), run=True)
         if (twice := repeated(chosen)) is not None:

@@ -30,10 +30,6 @@ class KnightPath(PuzzleVerifier):
 
     Args:
         shortest: only shortest ways win, whatever the reference says.
-
-    Example:
-        >>> KnightPath().verify("a1, b3, c5", {"start": "a1", "goal": "c5"}).score
-        1.0
     """
 
     def __init__(self, *, shortest: bool = False) -> None:
@@ -55,11 +51,9 @@ class KnightPath(PuzzleVerifier):
             raise BadReference("no way leads from start to goal")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return a shortest way."""
         return ", ".join(_way(reference))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Follow the knight."""
         size, start, goal = reference.get("size", 8), reference["start"], reference["goal"]
         way = [_PIECE.sub("", item, count=1).casefold() for item in items(text)]
         for square in way:

@@ -22,10 +22,6 @@ class LightsOut(PuzzleVerifier):
 
     Reference: ``{"grid": ["#.", ".#"]}``, ``#`` for a light that is on, ``.`` for one that is off;
     2 to 10 rows and columns. A grid that cannot be put out or is dark already is refused.
-
-    Example:
-        >>> LightsOut().verify("(0, 0)", {"grid": ["##.", "#..", "..."]}).score
-        1.0
     """
 
     def check(self, reference: Any) -> None:
@@ -42,11 +38,9 @@ class LightsOut(PuzzleVerifier):
             raise BadReference("no presses put out all lights")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return presses that do it."""
         return ", ".join(map(str, presses(tuple(reference["grid"])) or ()))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Press the cells."""
         grid = tuple(reference["grid"])
         cells = cells_of(text)
         if not cells:

@@ -28,11 +28,6 @@ class MagicSquare(PuzzleVerifier):
     Reference: ``{"square": [[8, 0, 6], [0, 5, 0], [0, 0, 2]]}`` with 0 for what is missing; 3 to 6
     rows. A square that is known to have no solution is refused; for a large one that may stay
     unknown.
-
-    Example:
-        >>> square = {"square": [[8, 0, 6], [0, 5, 0], [0, 0, 2]]}
-        >>> MagicSquare().verify("8 1 6\n3 5 7\n4 9 2", square).score
-        1.0
     """
 
     def check(self, reference: Any) -> None:
@@ -53,7 +48,6 @@ class MagicSquare(PuzzleVerifier):
             raise BadReference("no magic square keeps these numbers")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return a square if a search finds one soon."""
         found, size = completed(_flat(reference)), len(reference["square"])
         if not found:
             return None
@@ -61,7 +55,6 @@ class MagicSquare(PuzzleVerifier):
         return "\n".join(" ".join(map(str, line)) for line in lines)
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Add up all lines."""
         given = _flat(reference)
         numbers = whole_numbers(text, _SEPARATOR, digits=3)
         if len(numbers) != len(given):

@@ -34,11 +34,6 @@ class Maze(PuzzleVerifier):
 
     Args:
         shortest: only shortest walks win, whatever the reference says.
-
-    Example:
-        >>> maze = {"grid": ["S.#", "..G"]}
-        >>> [Maze().verify(reply, maze).score for reply in ("RDR", "down, right, right", "RRD")]
-        [1.0, 1.0, 0.0]
     """
 
     def __init__(self, *, shortest: bool = False) -> None:
@@ -63,11 +58,9 @@ class Maze(PuzzleVerifier):
             raise BadReference("the goal cannot be reached")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return a shortest walk, in letters."""
         return shortest_walk(tuple(reference["grid"]))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Follow the walk cell by cell."""
         grid = tuple(reference["grid"])
         start = at = position(grid, "S")
         walk = cells_of(text) or list(accumulate(_moves(text), _after, initial=start))

@@ -37,13 +37,6 @@ class Queens(GridVerifier):
 
     Reference: ``{"n": 8, "placed": [[1, 5], [4, 2]]}``: the squares, row and column from 1, that
     have a queen already; there may be none.
-
-    Example:
-        >>> board = ". Q . .\n. . . Q\nQ . . .\n. . Q ."
-        >>> Queens().verify(board, {"n": 4, "placed": []}).score
-        1.0
-        >>> Queens().verify("2, 4, 1, 3", {"n": 4, "placed": [[4, 3]]}).score
-        1.0
     """
 
     def check(self, reference: Any) -> None:
@@ -60,7 +53,6 @@ class Queens(GridVerifier):
             raise BadReference(f"placed queens must not attack, but {attack}")
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Check the number of queens, those that were placed, and every line."""
         n = reference["n"]
         queens = _read(text, n)
         if len(set(queens)) != n:

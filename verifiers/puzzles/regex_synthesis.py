@@ -29,7 +29,7 @@ class RegexSynthesis(PuzzleVerifier):
 
     The expression is the last ``<answer>``, fenced block or line, with or without ``\boxed{}``; all
     of it, so several lines lose. Code signs, a label (``Regex: ...``), ``r'...'`` and ``/.../i``
-    around it are taken off; slashes stay where the positive strings begin with one. It is read by
+    around it are taken off; slashes stay if the positive strings begin with one. It is read by
     RE2, in time linear in the strings: lookaround, backreferences, possessive and atomic groups are
     refused.
     ``^`` and ``$`` may be left out; ``.`` matches no line break unless the flag ``s`` says so.
@@ -47,13 +47,6 @@ class RegexSynthesis(PuzzleVerifier):
 
     Raises:
         ValueError: ``longest`` is not from 1 to 2000.
-
-    Example:
-        >>> strings = {"positive": ["a1", "b22", "c3"], "negative": ["a", "1a"]}
-        >>> RegexSynthesis().verify(r"[a-z]\d+", strings).score
-        1.0
-        >>> RegexSynthesis().verify("a1|b22|c3", strings).score
-        0.0
     """
 
     many_answers = False
@@ -97,7 +90,6 @@ class RegexSynthesis(PuzzleVerifier):
             raise BadReference(f"the known pattern does not win: {verdict.reason}")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return the known pattern, if the reference has one."""
         pattern = reference.get("pattern")
         return None if pattern is None else f"<answer>{pattern}</answer>"
 
@@ -156,7 +148,7 @@ def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
 
 
 def _labelled(text: str) -> bool:
-    """Whether a string begins as a label does, so that an expression may."""
+    """Return True if a string begins as a label does, so that an expression may."""
     return unlabelled(text, *_NOUNS) != text
 
 

@@ -30,12 +30,6 @@ class Satisfiability(PuzzleVerifier):
     denied, as in DIMACS files; a clause is true if one of its members is. Clauses that no
     values make true are refused, as far as a short search can tell, and so are those that any
     values do.
-
-    Example:
-        >>> problem = {"clauses": [[1, -2], [2, 3], [-1, -3]]}
-        >>> replies = ("x1=T, x2=T, x3=F", "x1: false, x2: false, x3: true", "x1=T, x2=T, x3=T")
-        >>> [Satisfiability().verify(r, problem).score for r in replies]
-        [1.0, 1.0, 0.0]
     """
 
     def check(self, reference: Any) -> None:
@@ -54,7 +48,6 @@ class Satisfiability(PuzzleVerifier):
             raise BadReference("no values make every clause true")
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Look for a clause that is false."""
         clauses = reference["clauses"]
         values = _values(text)
         wanted = {abs(member) for clause in clauses for member in clause}

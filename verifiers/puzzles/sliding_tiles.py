@@ -27,10 +27,6 @@ class SlidingTiles(PuzzleVerifier):
 
     Reference: ``{"board": [[1, 2, 3], [4, 5, 6], [7, 0, 8]]}``, with 0 for the gap; 2 to 5 rows
     and columns. A board that cannot be solved or is in order already is refused.
-
-    Example:
-        >>> SlidingTiles().verify("8", {"board": [[1, 2, 3], [4, 5, 6], [7, 0, 8]]}).score
-        1.0
     """
 
     def check(self, reference: Any) -> None:
@@ -54,13 +50,11 @@ class SlidingTiles(PuzzleVerifier):
             raise BadReference("no moves put the tiles in order")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return moves that do it if a search finds some soon."""
         rows = reference["board"]
         moves = solved(tuple(tile for row in rows for tile in row), len(rows[0]))
         return None if moves is None else ", ".join(map(str, moves))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Slide the tiles."""
         rows = reference["board"]
         board, width = [tile for row in rows for tile in row], len(rows[0])
         moves = items(text)

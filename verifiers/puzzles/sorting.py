@@ -45,12 +45,6 @@ class Sorting(PuzzleVerifier):
         partial: items in another order get a share: one minus the pairs that stand the wrong way
             round, over those of the items as given or reversed, whichever has fewer. So giving
             the items back, forwards or backwards, gets 0, as does a missing or added item.
-
-    Example:
-        >>> Sorting().verify("1, 2, 3", {"items": [3, 1, 2], "order": "ascending"}).score
-        1.0
-        >>> Sorting().verify("3, 2, 1.5", {"items": [3, 1, 2], "order": "descending"}).reason
-        '1.5 is none of the items'
     """
 
     def __init__(self, *, partial: bool = False) -> None:
@@ -77,13 +71,11 @@ class Sorting(PuzzleVerifier):
             raise BadReference("the items must not be in order already, or nothing is to be done")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return the items in order, as they are given."""
         ranks = _ranks(_exact(reference["items"]), reference)
         pairs = zip(ranks, reference["items"], strict=True)
         return ", ".join(str(item) for _, item in sorted(pairs, key=lambda pair: pair[0]))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Check that these are the items, and in order."""
         wrong = misplaced(_read(text, reference["items"]), reference)
         return f"{wrong} pairs stand the wrong way round" if wrong else None
 

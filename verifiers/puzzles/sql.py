@@ -49,7 +49,7 @@ class SQL(PuzzleVerifier):
     The query is in the last ``<answer>``, in the last fenced block of SQL, or from the first line
     that begins with ``SELECT``, ``WITH`` or ``VALUES`` to the end of the reply. It is SQLite's SQL
     and one statement; comments and a ``;`` at its end do no harm. It runs on databases in memory,
-    in a worker process: where a fault of SQLite's own is found, it costs that process and not the
+    in a worker process: a fault of SQLite's own costs that process and not the
     trainer. It may read their tables and call functions that depend on nothing else: writes,
     ``ATTACH``, ``PRAGMA``, extensions, the schema tables, random numbers and the clock are
     refused. Steps of SQLite's machine, memory, the length of values (20 kB) and of the query
@@ -63,7 +63,7 @@ class SQL(PuzzleVerifier):
     t VALUES (2, 'x')"], "query": "SELECT a FROM t", "ordered": false}``. There are two databases or
     more, each as rows by table or as SQL, and the known result differs between two of them, so no
     constant wins. ``ordered`` is true, false, or a list of columns, from 0, whose values must come
-    in order, so that ties are free; left out, it is true where the known query ends in
+    in order, so that ties are free; left out, it is true if the known query ends in
     ``ORDER BY``, which must then leave no ties. A known result that rests on chance is refused.
 
     Args:
@@ -73,14 +73,6 @@ class SQL(PuzzleVerifier):
 
     Raises:
         ValueError: ``tolerance`` is not from 0 to 0.01, or ``steps`` not from 10,000 to 50,000,000.
-
-    Example:
-        >>> problem = {"schema": "CREATE TABLE t (a)", "query": "SELECT max(a) FROM t",
-        ...            "databases": [{"t": [[1], [2]]}, {"t": [[3], [2]]}]}
-        >>> SQL().verify("SELECT a FROM t ORDER BY a DESC LIMIT 1", problem).score
-        1.0
-        >>> SQL().verify("SELECT 2", problem).score
-        0.0
     """
 
     many_answers = False
@@ -109,7 +101,6 @@ class SQL(PuzzleVerifier):
             raise BadReference(finding.reason or finding.kind)
 
     def winning_reply(self, reference: Any) -> str:
-        """Return the known query in a fence."""
         return f"```sql\n{reference['query']}\n```"
 
     def judge(self, reply: str, reference: Any) -> Verdict:

@@ -96,20 +96,11 @@ class Refused(Exception):
         self.reason = reason
 
 
-# -- one database ------------------------------------------------------------------------------
-
-
 class Database:
-    """A database in memory that can be read and never written, once it is made.
+    """A database in memory, made by SQL and filled by SQL or rows, that is then only read.
 
-    Args:
-        schema: SQL that makes the tables.
-        content: SQL that fills them, or rows by table.
-        steps: of SQLite's virtual machine; the most that a query may take.
-        backward: read tables from the end where a query asks for no order.
-
-    Raises:
-        Refused: ``bad_gold``, it cannot be made.
+    A query may take so many steps of SQLite's virtual machine. With ``backward``, tables are read
+    from the end if a query asks for no order. ``Refused("bad_gold", ...)``: it cannot be made.
     """
 
     def __init__(self, schema: str, content: Any, steps: int, *, backward: bool = False) -> None:
@@ -143,15 +134,10 @@ class Database:
         link.set_authorizer(self._while_asked)
 
     def run(self, query: str, *, columns: int | None = None, most: int = _MOST_ROWS) -> Result:
-        """The names and rows of a query's result.
-
-        Args:
-            query: one SELECT, WITH or VALUES statement.
-            columns: how many the result must have.
-            most: rows; one more is read to tell that there are too many.
+        """Return the names and rows of the result of one SELECT, WITH or VALUES statement.
 
         Raises:
-            Refused: the query cannot be run, or takes more than it may.
+            Refused: the query cannot be run, has other columns, or takes more than it may.
         """
         if first_word(query) not in ("select", "with", "values"):
             raise Refused("compile_error", "it is no query: expected SELECT or WITH")
@@ -190,7 +176,7 @@ class Database:
         return sqlite3.SQLITE_DENY
 
     def _may_read(self, table: str, column: str) -> bool:
-        # where no column is read, as in SELECT count(*) FROM T, the name is as the query writes it
+        # if no column is read, as in SELECT count(*) FROM T, the name is as the query writes it
         table = table.lower()
         if table.startswith(("sqlite_", "pragma_")):
             return False
@@ -199,7 +185,7 @@ class Database:
 
 @cache
 def _modules() -> frozenset[str]:
-    """Names of tables that SQLite makes up, such as json_each."""
+    """Return names of tables that SQLite makes up, such as json_each."""
     link = sqlite3.connect(":memory:")
     names = frozenset(n.lower() for (n,) in link.execute("SELECT name FROM pragma_module_list"))
     link.close()
@@ -234,7 +220,7 @@ def _bounded(cursor: sqlite3.Cursor, most: int) -> Iterator[Row]:
 
 
 def _failure(error: BaseException) -> Refused:
-    """What an error of SQLite says of the query."""
+    """Return what an error of SQLite says of the query."""
     code = getattr(error, "sqlite_errorcode", None)
     text = str(error)[:200]
     if code == sqlite3.SQLITE_INTERRUPT:
@@ -245,9 +231,6 @@ def _failure(error: BaseException) -> Refused:
     if at_run or "overflow" in text or "user-defined function" in text:
         return Refused("runtime_error", text)
     return Refused("compile_error", text)
-
-
-# -- functions that read the clock -------------------------------------------------------------
 
 
 def _stop_the_clock(link: sqlite3.Connection, original: sqlite3.Connection) -> None:
@@ -275,8 +258,6 @@ def _timeless(name: str, original: sqlite3.Connection) -> Callable[..., Any]:
     return call
 
 
-# -- functions that print ----------------------------------------------------------------------
-
 _WIDTH = re.compile(r"%[-+ 0,#!]*(\*|\d+)?(?:\.(\*|\d+))?")
 _WIDEST = _LONGEST_VALUE
 
@@ -287,8 +268,8 @@ def _narrow(link: sqlite3.Connection, original: sqlite3.Connection) -> None:
     def call(*given: Any) -> Any:
         if given and isinstance(given[0], str):
             widths = [w for found in _WIDTH.finditer(given[0]) for w in found.groups() if w]
-            told = any(w != "*" and (len(w) > 5 or int(w) > _WIDEST) for w in widths)
-            if told or ("*" in widths and any(_is_wide(value) for value in given[1:])):
+            wide = any(w != "*" and (len(w) > 5 or int(w) > _WIDEST) for w in widths)
+            if wide or ("*" in widths and any(_is_wide(value) for value in given[1:])):
                 raise ValueError(f"a field of more than {_WIDEST} characters")
         marks = ",".join("?" * len(given))
         return original.execute(f"SELECT printf({marks})", given).fetchone()[0]  # marks
@@ -298,11 +279,9 @@ def _narrow(link: sqlite3.Connection, original: sqlite3.Connection) -> None:
 
 
 def _is_wide(value: Any) -> bool:
-    """Whether a value that may be a width is a wide one; text is read as its number."""
+    """Return True if a value that may be a width is a wide one; text is read as its number."""
     return not isinstance(value, int) or abs(value) > _WIDEST
 
-
-# -- text --------------------------------------------------------------------------------------
 
 _GAP = re.compile(r"\s+|--[^\n]*|/\*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_]+")
@@ -312,7 +291,7 @@ _LEXEME = re.compile(
 
 
 def first_word(query: str) -> str:
-    """The first word after blanks and comments, in lower case."""
+    """Return the first word after blanks and comments, in lower case."""
     at = 0
     while gap := _GAP.match(query, at):
         at = gap.end()
@@ -324,7 +303,7 @@ def first_word(query: str) -> str:
 
 
 def asks_for_order(query: str) -> bool:
-    """Whether a query ends in an ORDER BY that is not inside brackets."""
+    """Return True if a query ends in an ORDER BY that is not inside brackets."""
     at, depth, last = 0, 0, ""
     while lexeme := _LEXEME.match(query, at):
         token, at = lexeme.group().lower(), lexeme.end()
@@ -340,13 +319,10 @@ def asks_for_order(query: str) -> bool:
     return False
 
 
-# -- results -----------------------------------------------------------------------------------
-
-
 def same_rows(
     expected: Sequence[Row], given: Sequence[Row], ordered: bool | Sequence[int], tolerance: float
 ) -> bool:
-    """Whether two results hold the same rows, each as often, in the order that is asked for.
+    """Return True if two results hold the same rows, each as often, in the order asked for.
 
     Args:
         expected: rows of the known query.
@@ -371,7 +347,7 @@ def same_rows(
 
 
 def snapped(rows: Sequence[Row], tolerance: float) -> list[Row]:
-    """Rows whose values are equal where they count as equal, each with its kind.
+    """Return rows whose values are equal if they count as equal, each with its kind.
 
     In each column, numbers that lie next to each other in size and closer than the tolerance become
     one number, so that rows can be counted: ``isclose`` alone is no equality. NULL, numbers, text
@@ -401,20 +377,10 @@ def _close(a: int | float, b: int | float, tolerance: float) -> bool:
     return math.isclose(a, b, rel_tol=tolerance, abs_tol=1e-12)
 
 
-# -- a reference -------------------------------------------------------------------------------
-
-
-class Gold:
+class Reference:
     """A reference that was loaded: its databases, each in two orders, and the known results.
 
-    Args:
-        reference: ``schema``, ``databases``, ``query``, ``ordered``.
-        steps: for each query on each database.
-        tolerance: of numbers.
-        names: whether the names of columns count.
-
-    Raises:
-        Refused: ``bad_gold``, it cannot be used.
+    ``Refused("bad_gold", ...)``: it cannot be used.
     """
 
     def __init__(
@@ -447,7 +413,7 @@ class Gold:
             database.close()
 
     def judge(self, query: str) -> tuple[str, str]:
-        """What a query is worth: a finding and a reason."""
+        """Return a finding about a query, and a reason."""
         count = len(self.databases) // 2
         for place, (database, expected) in enumerate(
             zip(self.databases, self.results * 2, strict=True)
@@ -464,7 +430,7 @@ class Gold:
         return "same", f"the same result on {count} databases"
 
     def same(self, expected: Result, given: Result) -> bool:
-        """Whether a result is the known one."""
+        """Return True if a result is the known one."""
         if self.names and [n.lower() for n in expected[0]] != [n.lower() for n in given[0]]:
             return False
         return same_rows(expected[1], given[1], self.ordered, self.tolerance)
@@ -494,29 +460,26 @@ class Gold:
         return forward
 
 
-# -- questions ---------------------------------------------------------------------------------
-
-
 class Engine:
     """Answers questions and keeps what it loaded last."""
 
     def __init__(self) -> None:
-        self.kept: OrderedDict[str, Gold] = OrderedDict()
+        self.kept: OrderedDict[str, Reference] = OrderedDict()
 
     def answer(self, question: dict[str, Any]) -> tuple[str, str]:
-        """A finding and a reason, whatever goes wrong."""
+        """Return a finding and a reason, whatever goes wrong."""
         try:
-            gold = self._gold(question)
-            if gold is None:
+            known = self._reference(question)
+            if known is None:
                 return "unknown", ""
             query = question["query"]
-            return ("same", "") if query is None else gold.judge(query)
+            return ("same", "") if query is None else known.judge(query)
         except Refused as refused:
             return refused.kind, refused.reason
         except MemoryError:
             return "memory", "out of memory"
 
-    def _gold(self, question: dict[str, Any]) -> Gold | None:
+    def _reference(self, question: dict[str, Any]) -> Reference | None:
         key = question["key"]
         if key in self.kept:
             self.kept.move_to_end(key)
@@ -524,8 +487,8 @@ class Engine:
             return None
         else:
             options = {name: question[name] for name in ("steps", "tolerance", "names")}
-            self.kept[key] = Gold(question["reference"], **options)
-            while sum(gold.size for gold in self.kept.values()) > _KEPT_BYTES:
+            self.kept[key] = Reference(question["reference"], **options)
+            while sum(known.size for known in self.kept.values()) > _KEPT_BYTES:
                 self.kept.popitem(last=False)[1].close()
         return self.kept[key]
 
@@ -536,7 +499,7 @@ class Engine:
 
 
 def read_frame(stream: BinaryIO) -> Any:
-    """The next frame, or ``None`` at the end of the stream."""
+    """Read the next frame; ``None`` at the end of the stream."""
     head = stream.read(4)
     if len(head) < 4:
         return None

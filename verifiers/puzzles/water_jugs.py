@@ -35,11 +35,6 @@ class WaterJugs(PuzzleVerifier):
 
     Args:
         optimal: only the least number of steps wins, whatever the reference says.
-
-    Example:
-        >>> jugs = {"capacities": [3, 5], "target": 2}
-        >>> WaterJugs().verify("fill B, pour B into A", jugs).score
-        1.0
     """
 
     def __init__(self, *, optimal: bool = False) -> None:
@@ -57,11 +52,9 @@ class WaterJugs(PuzzleVerifier):
             raise BadReference(f"{target} cannot be measured with {capacities}")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return the least number of steps."""
         return written(fewest_steps(tuple(reference["capacities"]), reference["target"]))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Do the steps."""
         capacities, target = tuple(reference["capacities"]), reference["target"]
         steps = list(_steps(text, JUGS[: len(capacities)]))
         if len(steps) > MAX_STEPS:

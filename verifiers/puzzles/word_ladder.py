@@ -27,11 +27,6 @@ class WordLadder(PuzzleVerifier):
 
     Args:
         shortest: only shortest ladders win, whatever the reference says.
-
-    Example:
-        >>> ladder = {"words": ["cold", "cord", "card"], "start": "cold", "goal": "card"}
-        >>> WordLadder().verify("cold -> cord -> card", ladder).score
-        1.0
     """
 
     def __init__(self, *, shortest: bool = False) -> None:
@@ -54,11 +49,9 @@ class WordLadder(PuzzleVerifier):
             raise BadReference("no ladder leads from start to goal")
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Return a shortest ladder."""
         return " -> ".join(_ladder(reference))
 
     def fault(self, text: str, reference: Any) -> str | None:
-        """Climb the ladder."""
         words = list(dict.fromkeys(word.casefold() for word in reference["words"]))
         ladder = names(items(text), words)
         start, goal = reference["start"].casefold(), reference["goal"].casefold()

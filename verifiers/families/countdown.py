@@ -18,6 +18,9 @@ from ..verifier import Verifier
 _TOKEN = re.compile(r"\s*(?:([0-9]{1,9})|([-+*/()]))")
 _SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"}
 _LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": ""}
+_FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
+_FRACTIONS = 8  # levels of them
+_CROSS = re.compile(r"(?<=[\d)])\s?[xX]\s?(?=[\d(])")
 _MAX_LENGTH = 500
 _DEEPEST = 100
 _LARGEST = 10**100
@@ -103,6 +106,11 @@ def _expression(reply: str) -> str:
     for written, plain in {**_LATEX, **_SIGNS}.items():
         body = body.replace(written, plain)
     body = body.strip().removesuffix(".")
+    for _ in range(_FRACTIONS):
+        body, changed = _FRACTION.subn(r"((\1)/(\2))", body)
+        if not changed:
+            break
+    body = _CROSS.sub("*", body)
     for mark in ("**", "`", "$$", "$"):
         if body.startswith(mark) and body.endswith(mark):
             body = body[len(mark) : -len(mark)].strip()
@@ -117,7 +125,7 @@ class _Reader:
         if len(text) > _MAX_LENGTH:
             raise _Unreadable(f"longer than {_MAX_LENGTH} characters")
         left, equals, right = text.partition("=")
-        self.claim = Fraction(int(right)) if equals and _is_integer(right) else None
+        self.claim = Fraction(right.strip()) if equals and _is_integer(right) else None
         if equals and self.claim is None:
             raise _Unreadable("only a whole number may follow '='")
         self.tokens = list(_tokens(left))
@@ -177,7 +185,7 @@ class _Reader:
 
 
 def _is_integer(text: str) -> bool:
-    digits = text.strip().removeprefix("-")
+    digits = text.strip().removeprefix("-").removesuffix(".0")
     return digits.isascii() and digits.isdigit() and len(digits) < 20
 
 

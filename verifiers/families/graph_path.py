@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,8 @@ from .graph import (
     vertices_of,
     weight_of,
 )
+
+_TO = re.compile(r"\s+to\s+")
 
 
 class GraphPath(AnyAnswer):
@@ -71,6 +74,7 @@ class GraphPath(AnyAnswer):
         """Follow the path edge by edge."""
         graph = neighbours_of(reference)
         start, goal = str(reference["start"]), str(reference["goal"])
+        text = text if "to" in graph else _TO.sub(" → ", text)
         path = resolved(items(text), list(graph), run=True)
         if (path[0], path[-1]) != (start, goal):
             return f"leads from {path[0]} to {path[-1]}, not from {start} to {goal}"

@@ -13,7 +13,11 @@ from .solution import Solution
 from .statements import bad_statement, fitting, truth
 
 _WORD = re.compile(r"[^\W\d_]+")
-_ROLES = {"knight": True, "knights": True, "knave": False, "knaves": False}
+_ROLES = {
+    **dict.fromkeys(("knight", "knights"), True),
+    **dict.fromkeys(("knave", "knaves", "liar", "liars"), False),
+}
+_TRUTH_TELLER = re.compile(r"\btruth[- ]?tellers?\b", re.IGNORECASE)
 _BESIDE = frozenset(
     _WORD.findall(
         "is are a an the and both all while whereas but so therefore thus hence answer solution "
@@ -124,7 +128,7 @@ def _marks(text: str, people: Sequence[str]) -> list[int | bool]:
     exact = {name: i for i, name in enumerate(people)}
     loose = {name.casefold(): i for i, name in enumerate(people)}
     marks: list[int | bool] = []
-    for token in _WORD.finditer(strip_layout(text)):
+    for token in _WORD.finditer(_TRUTH_TELLER.sub("knight", strip_layout(text))):
         word = token.group()
         low = word.casefold()
         if word in exact:

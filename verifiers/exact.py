@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import normalize
 
 from .text.extract import check_rules, final_answer
 from .text.thought import UNCLOSED, after_thinking
@@ -58,6 +59,8 @@ class Exact(Verifier):
         if not given:
             return Verdict.wrong("the answer is empty", status=Status.UNPARSEABLE)
         known = reference.strip()
+        if not given.isascii():  # an accent may be a character of its own
+            given, known = normalize("NFC", given), normalize("NFC", known)
         if given == known or (self._loose and self._plain(given) == self._plain(known)):
             return Verdict.correct("equal", extracted=given)
         return Verdict.wrong("not the expected text", extracted=given)

@@ -23,7 +23,10 @@ _SPELT = {
     "×": "*", "·": "*", "÷": "/", "−": "-", "–": "-",
 }  # fmt: skip
 _Join = Callable[[Fraction, Fraction], Fraction]
-_CLAIM = re.compile(r"\s*-?[0-9]{1,19}\s*")
+_CLAIM = re.compile(r"\s*(-?[0-9]{1,19})(?:\.0)?\s*")
+_FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]*)\}\s?\{([^{}]*)\}")
+_FRACTIONS = 8  # levels of them
+_CROSS = re.compile(r"(?<=[\d)])\s?[xX]\s?(?=[\d(])")
 _MAX_LENGTH = 500
 _DEEPEST = 100
 
@@ -94,6 +97,11 @@ def _expression(reply: str) -> str:
     body = unlabelled(body.strip()[: 2 * _MAX_LENGTH])
     for written, plain in _SPELT.items():
         body = body.replace(written, plain)
+    for _ in range(_FRACTIONS):
+        body, changed = _FRACTION.subn(r"((\1)/(\2))", body)
+        if not changed:
+            break
+    body = _CROSS.sub("*", body)
     return strip_signs(body.strip().removesuffix(".")).removesuffix(".")
 
 
@@ -104,9 +112,10 @@ class _Reader:
         left, equals, right = text.partition("=")
         if len(text) > _MAX_LENGTH:
             raise Unreadable(f"longer than {_MAX_LENGTH} characters")
-        if equals and not _CLAIM.fullmatch(right):
+        claim = _CLAIM.fullmatch(right)
+        if equals and claim is None:
             raise Unreadable("only a whole number may follow '='")
-        self.claim = int(right) if equals else None
+        self.claim = int(claim[1]) if claim else None
         self.tokens = re.findall(r"[0-9]{1,9}|\S", left)
         for token in self.tokens:
             if token[0] not in "0123456789+-*/()":

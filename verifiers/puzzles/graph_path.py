@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,8 @@ from ..shown import shown
 from .graph import check_graph, check_name, lightest_path, neighbours_of, vertices_of, weight_of
 from .puzzle import BadReference, PuzzleVerifier
 from .reading import items, names, repeated
+
+_TO = re.compile(r"\s+to\s+")
 
 
 class GraphPath(PuzzleVerifier):
@@ -52,6 +55,7 @@ class GraphPath(PuzzleVerifier):
     def fault(self, text: str, reference: Any) -> str | None:
         graph = neighbours_of(reference)
         start, goal = str(reference["start"]), str(reference["goal"])
+        text = text if any("to" in name.split() for name in graph) else _TO.sub(" → ", text)
         path = names(items(text), list(graph), run=True)
         if (path[0], path[-1]) != (start, goal):
             return f"leads from {path[0]} to {path[-1]}, not from {start} to {goal}"

@@ -13,7 +13,11 @@ from .reading import Unreadable
 from .statements import allowed, check_statement, fitting
 
 _WORD = re.compile(r"[^\W\d_]+")
-_ROLES = {"knight": True, "knights": True, "knave": False, "knaves": False}
+_ROLES = {
+    **dict.fromkeys(("knight", "knights"), True),
+    **dict.fromkeys(("knave", "knaves", "liar", "liars"), False),
+}
+_TRUTH_TELLER = re.compile(r"\btruth[- ]?tellers?\b", re.IGNORECASE)
 _BESIDE = frozenset(
     _WORD.findall(
         "is are a an the and both all while whereas but so therefore thus hence answer solution "
@@ -107,7 +111,7 @@ def _marks(text: str, people: Sequence[str]) -> list[int | bool]:
     exact = {name: i for i, name in enumerate(people)}
     loose = {name.casefold(): i for i, name in enumerate(people)}
     marks: list[int | bool] = []
-    for word in _WORD.findall(strip_layout(text)):
+    for word in _WORD.findall(_TRUTH_TELLER.sub("knight", strip_layout(text))):
         low = word.casefold()
         if word in exact:
             marks.append(exact[word])

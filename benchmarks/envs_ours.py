@@ -215,7 +215,7 @@ def _verified_many(env: TextEnv, k: int) -> int:
 
 
 def puzzle(name: str, **options: Any) -> Contender:
-    """Puzzles of a family, each made anew, and one right reply to each."""
+    """Problems of a puzzle, each made anew, and one right reply to each."""
     env = make(f"assay/{name}-v1", **options)
     told = ", ".join(f"{option} {value}" for option, value in options.items())
     return Contender(f"{name}, {told}", "", timed(partial(_solved, env), turn=4))

@@ -6,13 +6,15 @@ checks are made where ``tests/verifiers/test_audits.py`` does not make them, onc
 
 import pytest
 
-from assay.envs import audit, specs
+from assay.envs import PuzzleEnv, audit, specs
 from assay.envs.audit import CHECKS
 from assay.envs.audit.subject import parts
 from assay.envs.library import LIBRARY
+from assay.envs.puzzles import puzzle_classes
 from assay.naming import named
 from assay.verifiers import Rubric
 from assay.verifiers.catalogue import examples
+from assay.verifiers.puzzles.puzzle import PuzzleVerifier
 
 pytestmark = pytest.mark.slow
 
@@ -21,15 +23,10 @@ SAMPLED = {f"assay/{name}-v1" for name in LIBRARY}
 RUN = {f"assay/{n}-v1" for n in ("APPS", "HumanEval", "LiveCodeBench", "MBPP", "CodeRepair")}
 
 WHOLE = {
-    f"assay/{name}-v1"
-    for name in (
-        "CoinChange", "Colouring", "Countdown", "GraphPath", "HamiltonianPath", "Hanoi", "IFEval",
-        "Knapsack", "KnightPath", "KnightsAndKnaves", "LightsOut", "MagicSquare", "Maze", "Queens",
-        "RegexSynthesis", "SQL", "Satisfiability", "ShortAnswer", "SlidingTiles", "Sorting",
-        "SpanningTree", "SubsetSum", "Sudoku", "TopologicalOrder", "TwentyFour", "WaterJugs",
-        "WordLadder", "Zebra",
-    )
-}  # fmt: skip
+    f"assay/{kind.__name__}-v1"
+    for kind in puzzle_classes()
+    if issubclass(kind, PuzzleEnv) and isinstance(kind.verifier(), PuzzleVerifier)
+} - {"assay/Integral-v1"} | {"assay/Countdown-v1", "assay/IFEval-v1", "assay/ShortAnswer-v1"}
 """Those whose answers are no single values, so nothing is known to be close to one."""
 
 UNCHECKED = {

@@ -37,7 +37,9 @@ def forbidden_words(reply: str, *, forbidden_words: Texts) -> bool:
 
 def _shows(reply: str, keyword: str) -> bool:
     """Return whether a keyword stands in a reply as written, as rendered or without accents."""
-    rendered = _MARKUP.sub("", html.unescape(reply))
+    # Behind the last ">" no tag or comment ends, and each that opens would be read to the end.
+    marked, end, rest = html.unescape(reply).rpartition(">")
+    rendered = _MARKUP.sub("", marked + end) + rest.replace("*", "")
     texts = {reply, rendered}
     if keyword.isascii() and not rendered.isascii():
         texts.add(_ACCENT.sub("", unicodedata.normalize("NFD", rendered)).replace("ı", "i"))

@@ -40,9 +40,9 @@ console = Console()
 
 
 @contextmanager
-def ours(*args: str, token: str = "") -> Iterator[tuple[str, int]]:
+def ours(*args: str, token: str = "", env: str = "Sums") -> Iterator[tuple[str, int]]:
     """``assay serve`` as a process; its address and process id."""
-    command = [sys.executable, "-m", "assay", "serve", "serve_sums:bench/Sums-v0"]
+    command = [sys.executable, "-m", "assay", "serve", f"serve_sums:bench/{env}-v0"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--no-access-log", *args],
         cwd=HERE,

@@ -1,9 +1,9 @@
-"""What both servers of ``serve.py`` serve: a row, and a reply that must be equal to its answer."""
+"""Environments of the benchmarks of servers: sums, and programs that run in a sandbox."""
 
 from __future__ import annotations
 
 from assay.envs import Rows, Task, TextEnv, register
-from assay.verifiers import Exact
+from assay.verifiers import Code, Exact
 
 ROWS = 512
 
@@ -31,4 +31,19 @@ class Sums(TextEnv):
         super().__init__(Rows(tasks), Exact())
 
 
+class Programs(TextEnv):
+    """Write a function; its test runs in a sandbox."""
+
+    def __init__(self) -> None:
+        tests = [{"tests": f"assert f(1) == {i + 1}"} for i in range(ROWS)]
+        super().__init__(Rows([Task(f"Add {i}.", test) for i, test in enumerate(tests)]), Code())
+
+
+def program(row: int, request: int) -> str:
+    """A reply to a row of programs: right for every other row, and unlike all others."""
+    added = row if row % 2 == 0 else row + 1
+    return f"```python\ndef f(x):\n    return x + {added}  # {request}\n```"
+
+
 register("bench/Sums-v0", Sums)
+register("bench/Programs-v0", Programs)

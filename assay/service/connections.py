@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -22,17 +21,19 @@ FRAGMENTS = 4096
 """Of one WebSocket message: a fragment of one byte costs the server sixty."""
 
 
+YOUNG_S = 5.0
+"""How old a silent connection is before it counts: its client, or this server, may be busy."""
+
+
 class Connections:
     """HTTP connections that have no request under way, those that wait longest first.
 
-    A silent one has not sent a request yet. The oldest silent ones make room for new connections:
-    those of an address that has more than a quarter of ``limits.silent``, and of all addresses if
-    there are more than that. One that is younger than a second may be about to ask, and stays as
-    long as the sum of all bounds allows.
+    A silent one has not sent a request yet. If there are more than ``limits.silent``, or more than
+    a quarter of that from one address, the oldest are closed.
 
     Args:
         limits: bounds; after ``read_s`` without a request a connection is closed.
-        metrics: where the closed ones are counted, as ``silent``.
+        metrics: where the silent ones that were closed are counted.
     """
 
     def __init__(self, limits: ServiceLimits, metrics: Metrics) -> None:
@@ -43,17 +44,14 @@ class Connections:
         self._silent_of: Counter[str] = Counter()
 
     def opened(self, connection: HTTPProtocol) -> None:
-        """Note a new connection; an old one may make room for it."""
-        address = connection.address
-        self._silent[connection] = time.monotonic()
-        self._silent_of[address] += 1
-        if self._silent_of[address] > self.limits.silent // 4:
-            self._close_oldest((c for c in self._silent if c.address == address), address)
-        elif len(self._silent) > self.limits.silent:
-            self._close_oldest(self._silent, "all addresses")
+        """Note a new connection; if there are too many of all kinds, one that waits is closed."""
         if len(connection.connections) > self._most:
-            self._close_oldest((*self._idle, *self._silent), "all addresses", least_s=0.0)
-        self._observe()
+            for waiting in (self._idle, self._silent):
+                if waiting:
+                    self._close(next(iter(waiting)))
+                    break
+        self._silent[connection] = time.monotonic()
+        self._silent_of[connection.address] += 1
 
     def waits(self, connection: HTTPProtocol) -> None:
         """Note that a connection waits for its next request."""
@@ -67,33 +65,31 @@ class Connections:
             self._silent_of[connection.address] -= 1
             if not self._silent_of[connection.address]:
                 del self._silent_of[connection.address]
-            self._observe()
 
     def close_late(self) -> None:
-        """Close those that have waited too long."""
-        oldest = time.monotonic() - self.limits.read_s
-        for connection, since in [*self._silent.items(), *self._idle.items()]:
-            if since < oldest:
-                if connection in self._silent:
-                    self.metrics.refused(Refused(408, "silent", "no request came"))
-                self.forget(connection)
-                connection.transport.abort()
+        """Close those that have waited too long, or that are too many.
 
-    def _close_oldest(
-        self, connections: Iterable[HTTPProtocol], whose: str, least_s: float = 1.0
-    ) -> None:
-        oldest = next(iter(connections), None)
-        if oldest is None:
-            return
-        since = self._silent.get(oldest) or self._idle[oldest]
-        if time.monotonic() - since >= least_s:
-            message = f"too many connections without a request from {whose}: the oldest is closed"
-            self.metrics.refused(Refused(503, "silent", message))
-            self.forget(oldest)
-            oldest.transport.abort()
-
-    def _observe(self) -> None:
+        It runs beside the reading of requests, and not when a connection comes: what has come in
+        was read before.
+        """
+        now, most = time.monotonic(), self.limits.silent
+        for connection, since in [*self._silent.items()]:
+            many = len(self._silent) > most or self._silent_of[connection.address] > most // 4
+            if now - since > (min(YOUNG_S, self.limits.read_s) if many else self.limits.read_s):
+                self._close(connection, 503 if many else 408)
+        for connection, since in [*self._idle.items()]:
+            if now - since > self.limits.read_s:
+                self._close(connection)
         self.metrics.gauges["silent_connections"].set(len(self._silent))
+
+    def _close(self, connection: HTTPProtocol, status: int = 503) -> None:
+        if connection in self._silent:
+            message = (
+                f"connections that send no request are closed, now one of {connection.address}"
+            )
+            self.metrics.refused(Refused(status, "silent", message))
+        self.forget(connection)
+        connection.transport.abort()
 
 
 class HTTPProtocol(H11Protocol):

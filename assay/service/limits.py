@@ -47,7 +47,7 @@ class ServiceLimits:
     held_mib: int = 512
     idle_s: float = 900.0
     connections: int = 4096
-    silent: int = 256
+    silent: int = 1024
     sockets: int = 256
     token_share: float = 0.5
     in_flight: int = 16

@@ -88,5 +88,5 @@ class Metrics:
         if not _SUMMED:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it has no types
         return generate_latest(registry)

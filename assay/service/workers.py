@@ -79,7 +79,7 @@ def supervise(
         running = [start(index) for index in range(workers)]
         stopping = threading.Event()
 
-        def stop(*_: object) -> None:
+        def stop(*_signal: object) -> None:
             stopping.set()
             for process, _ in running:
                 process.terminate()
@@ -106,7 +106,7 @@ def supervise(
                         index,
                         process.exitcode,
                     )
-                    mark_process_dead(process.pid)
+                    mark_process_dead(process.pid)  # type: ignore[no-untyped-call]  # it has no types
                     time.sleep(1.0)  # one that cannot start does not keep a core busy
                     running[index] = start(index)
         finally:

@@ -10,6 +10,7 @@ import httpx
 
 from assay.envs import Rows, Task, TextEnv
 from assay.service import ServiceLimits
+from assay.service.connections import YOUNG_S
 from assay.verifiers import FunctionVerifier
 
 TOKEN = "a-token-of-the-tests-0123456789"
@@ -71,19 +72,19 @@ def test_the_oldest_silent_connections_of_an_address_make_room(host, served, cap
     ):
         other = all_.enter_context(silent(url, "127.0.0.2"))
         first = [all_.enter_context(silent(url)) for _ in range(3)]
-        time.sleep(1.2)  # younger ones may be about to ask
+        time.sleep(YOUNG_S)  # younger ones may be about to ask
         more = [all_.enter_context(silent(url)) for _ in range(2)]
         until(lambda: [is_open(c) for c in first] == [False, False, True])
         assert all(map(is_open, [other, *more]))
         value = app.state.service.metrics.registry.get_sample_value
         assert value("assay_refused_total", {"code": "silent"}) == 2
-    assert len([r for r in caplog.records if "without a request" in r.getMessage()]) == 1
+    assert len([r for r in caplog.records if "send no request" in r.getMessage()]) == 1
 
 
 def test_silent_connections_are_bounded_over_all_addresses(host, served) -> None:
     with host(served.Sums(), ServiceLimits(silent=4)) as (url, _), contextlib.ExitStack() as all_:
         first = [all_.enter_context(silent(url, f"127.0.0.{i}")) for i in range(2, 6)]
-        time.sleep(1.2)
+        time.sleep(YOUNG_S)
         new = all_.enter_context(silent(url, "127.0.0.9"))
         until(lambda: [is_open(c) for c in first] == [False, True, True, True])
         assert is_open(new)

@@ -1,0 +1,133 @@
+"""Requests that come all at one time from one machine: what is lost, and what memory they leave.
+
+    python benchmarks/serve_crowd.py [--requests 2000] [--workers 1 2] [--env Sums Programs]
+
+Each of the clients opens a connection, and all at once ask for the score of one reply. One that is
+refused for want of room (503) comes back after ``Retry-After``. Every score is checked: wrong is
+one that differs from what the reply earns, lost one that never came, or came as null. ``Sums``
+compares text; ``Programs`` runs each reply in the default sandbox. Medians of the rounds, after one
+that warms up; memory is that of all server processes together, without those of the sandboxes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import time
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from serve import ours
+from serve_sums import ROWS, program, reply
+
+console = Console(width=120)
+
+
+async def crowd(url: str, requests: int, env: str, found: Counter[str]) -> list[float]:
+    """Ask so often at one time; the seconds that each took, with its retries."""
+    host, port = url.removeprefix("http://").split(":")
+
+    async def ask(body: bytes) -> tuple[int, float, dict[str, object]]:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST /v1/score HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        try:
+            writer.write(head.encode() + body)
+            top, _, rest = (await reader.read()).partition(b"\r\n\r\n")
+        finally:
+            writer.close()
+        status, after = int(top.split()[1]), 1.0
+        for line in top.lower().splitlines():
+            if line.startswith(b"retry-after:"):
+                after = float(line.split(b":")[1])
+        return status, after, json.loads(rest)
+
+    async def one(number: int) -> float:
+        row = number % ROWS
+        text = reply(row) if env == "Sums" else program(row, number)
+        body = json.dumps({"replies": [text], "tasks": [row]}).encode()
+        began = time.perf_counter()
+        for _ in range(60):
+            try:
+                status, after, told = await ask(body)
+            except (OSError, ValueError, IndexError) as error:
+                found[type(error).__name__] += 1
+                status, after = 0, 1.0
+            if status == 200:
+                score = told["verdicts"][0]["score"]  # type: ignore[index]  # JSON
+                found["lost"] += score is None
+                found["wrong"] += score is not None and score != float(row % 2 == 0)
+                found["right"] += score == float(row % 2 == 0)
+                return time.perf_counter() - began
+            found[f"status {status}"] += 1
+            await asyncio.sleep(after)
+        found["lost"] += 1
+        return time.perf_counter() - began
+
+    return await asyncio.gather(*map(one, range(requests)))
+
+
+def processes(pid: int) -> list[int]:
+    """A server's own processes: it, and its workers."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    workers = [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    return [pid, *workers]
+
+
+def state(pid: int) -> tuple[float, int]:
+    """Memory in MiB and open files of all of a server's processes."""
+    memory, files = 0, 0
+    for one in processes(pid):
+        status = Path(f"/proc/{one}/status").read_text()
+        memory += int(status.split("VmRSS:")[1].split()[0])
+        files += len(list(Path(f"/proc/{one}/fd").iterdir()))
+    return memory / 1024, files
+
+
+def main() -> None:
+    """Measure, and print medians."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--env", nargs="+", choices=["Sums", "Programs"], default=["Sums"])
+    options = parser.parse_args()
+    table = Table(title=f"{options.requests} requests at one time, medians of {options.rounds}")
+    for heading in ("", "right/wrong/lost", "requests/s", "p50 s", "p99 s", "MiB", "files", "else"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for env in options.env:
+        for workers in options.workers:
+            with ours("--workers", str(workers), env=env) as (url, pid):
+                rates, middles, tails, states = [], [], [], []
+                asyncio.run(crowd(url, options.requests, env, Counter()))  # all workers are up
+                found: Counter[str] = Counter()
+                for _ in range(options.rounds):
+                    began = time.perf_counter()
+                    spent = sorted(asyncio.run(crowd(url, options.requests, env, found)))
+                    rates.append(len(spent) / (time.perf_counter() - began))
+                    middles.append(statistics.median(spent))
+                    tails.append(spent[int(0.99 * len(spent))])
+                    time.sleep(1.0)
+                    states.append(state(pid))
+            scores = [found.pop(name, 0) for name in ("right", "wrong", "lost")]
+            table.add_row(
+                f"{env}, {workers} workers",
+                "/".join(map(str, scores)),
+                *(
+                    f"{statistics.median(v):.{d}f}"
+                    for v, d in ((rates, 0), (middles, 2), (tails, 2))
+                ),
+                f"{states[0][0]:.0f} to {states[-1][0]:.0f}",
+                f"{states[0][1]} to {states[-1][1]}",
+                ", ".join(f"{count} {name}" for name, count in found.items()),
+            )
+            assert scores[1] == scores[2] == 0, scores
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

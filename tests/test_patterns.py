@@ -34,6 +34,7 @@ def test_the_search_finds_possessive_groups(pattern: str, count: int) -> None:
     assert len(possessive_groups(_parser.parse(pattern))) == count
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of former places
 @pytest.mark.parametrize("room", ROOMS)
 def test_repeated_groups_are_atomic_not_possessive(room: str) -> None:
     """Python before 3.11.5 (Debian 12 has 3.11.2) matches possessive repeats of groups wrongly."""

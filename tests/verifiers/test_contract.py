@@ -269,6 +269,7 @@ def test_examples_in_the_docs_hold() -> None:
     assert runner.failures == 0
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of former places
 def test_examples_in_docstrings_hold() -> None:
     for module in pkgutil.walk_packages(assay.verifiers.__path__, "assay.verifiers."):
         if not module.name.endswith(".symbolic"):  # the worker's side, never imported

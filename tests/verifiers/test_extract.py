@@ -262,3 +262,13 @@ def test_the_last_formula_is_found_whole(reply: str, expected: str) -> None:
 )
 def test_a_hedge_after_a_box_counts(reply: str, expected: str | None) -> None:
     assert final_answer(reply).text == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "found"),
+    [("68\n68", "68"), ("68\n\n68\n68", "68"), ("-5\n-5", "-5"), ("50%\n50%", "50%"),
+     ("12\n68", None), ("6\n68", None), ("5\n-5", None)],
+)  # fmt: skip
+def test_a_number_said_twice_is_one_answer_and_two_numbers_are_none(reply, found) -> None:
+    answer = final_answer(reply, ("last_number",))
+    assert (answer and answer.text) == found

@@ -64,6 +64,7 @@ def last_number(text: str) -> Answer | None:
     if signed is None:
         return _refused()
     sign, before = signed
+    before = _without_repeats(before, sign + number)
     if not stands_alone(before, after):
         return _refused()
     magnitude, percent = _MAGNITUDE.match(after), _PERCENT.match(after)
@@ -71,6 +72,16 @@ def last_number(text: str) -> Answer | None:
         return _refused()
     unit = magnitude.group() if magnitude else "%" if percent else ""
     return Answer(sign + number + unit)
+
+
+def _without_repeats(before: str, number: str) -> str:
+    """Drop the lines above a number's own that hold the same number and nothing else."""
+    while True:
+        above, line_end, own = before.rpartition("\n")
+        head, _, last = above.rstrip().rpartition("\n")
+        if own.strip() or not line_end or last.strip(" *$.%\\") != number:
+            return before
+        before = head + "\n"
 
 
 def _plain(text: str) -> str:

@@ -30,6 +30,7 @@ from assay.sandbox.slot import Reply
 from assay.service import messages
 from assay.verifiers import Code, Math
 from assay.verifiers.catalogue import examples
+from assay.verifiers.families.sql_engine import asks_for_order
 from assay.verifiers.form.call_text import WAYS
 from assay.verifiers.instructions import CONSTRAINTS
 from assay.verifiers.judges.grammar import Grammar
@@ -37,10 +38,11 @@ from assay.verifiers.judges.known import shown_part
 from assay.verifiers.judges.prompt import filled
 from assay.verifiers.maths.worker import WorkerLimits
 
-FIRST = 2**15
-QUICK_S = 60e-9 * FIRST  # what is in this a square takes a second for a MiB
-SLOW_S = 0.25
+FIRST = 2**13
+QUICK_S = 60e-9 * FIRST  # a square that is as quick takes eight seconds for a MiB
+SLOW_S = 0.05
 STEEPEST = 4**1.5
+THIRD = 3
 BARE = [("", "")]
 USUAL = [
     (r"\boxed{", "}"),
@@ -50,20 +52,21 @@ USUAL = [
 ]
 LETTERS = [
     "0", "9", "7 ", "1,", "1e", "1e5 ", "-", "- ", ".", "...", "a", "a ", "a b. ", "A) ", "word ",
-    "\\", "\\\\", "\\(", "\\text{", "\\text{a}", "\\frac{1}{", "\\boxed{", "\\boxed{7} ", "{", "}",
-    "\\left(", "[", "]", "[]", "[[1],", "(", ")", "()", "(1)", "$", "$1", "$$", "^{", "_", "*", "**",
-    "`", "```\n", "```python\n", "~~~\n", "#", "####", "## a\n", "|", "| a |\n", "|-|\n", '"', "'",
-    '{"a":', '[{"name":', '"""', "“", "<", ">", "<a>", "</a>", "<!--", "&#x", "<think>", "</think>",
-    "<answer>", "</answer>", "<tool_call>", "</tool_call>", "<|im_end|>", "</s>", " ", "\n", " \n",
-    "\t", "\r\n", "\u2028", "\0", "\xa0", "\u200b", "answer is ", "the answer is 7. ", "not ", "or ",
-    "Answer: 7\n", "either ", "no, ", "Verdict: ", "https://a.b/", "[1] ", "1. a\n", "- a\n", "> a\n",
-    "  - a\n", "e\u0301", "\u0301", "漢", "漢字。", "한국 ", "ไทย", "\U0001f468\u200d", "\ud800", "ﬀ", "²",
-    "select ", "(select ", "/*", "-- ", "x = ", "f(", "lambda: ", "=x", "<x",
+    "\\", "\\\\", "\\(", "\\text{", "\\text{a}", "\\frac{1}{", "\\boxed{", "\\boxed{7} ", "{",
+    "}", "\\left(", "[", "]", "[]", "[[1],", "(", ")", "()", "(1)", "$", "$1", "$$", "^{", "_",
+    "*", "**", "`", "```\n", "```python\n", "~~~\n", "#", "####", "## a\n", "|", "| a |\n",
+    "|-|\n", '"', "'", '{"a":', '[{"name":', '"""', "“", "<", ">", "<a>", "</a>", "<!--", "&#x",
+    "<think>", "</think>", "<answer>", "</answer>", "<tool_call>", "</tool_call>", "<|im_end|>",
+    "</s>", " ", "\n", " \n", "\t", "\r\n", "\u2028", "\x00", "\xa0", "\u200b", "answer is ",
+    "the answer is 7. ", "not ", "or ", "Answer: 7\n", "either ", "no, ", "Verdict: ",
+    "https://a.b/", "[1] ", "1. a\n", "- a\n", "> a\n", "  - a\n", "e\u0301", "\u0301", "漢",
+    "漢字。", "한국 ", "ไทย", "\U0001f468\u200d", "\ud800", "ﬀ", "²", "select ", "(select ",
+    "/*", "-- ", "x = ", "f(", "lambda: ", "=x", "<x",
 ]  # fmt: skip
 MIXED = [
     ("(", ")"), ("{", "}"), ("[", "]"), ("\\boxed{", "}"), ("<think>", "</think>"), ("0", "x"),
-    ("<a>", "</a>"), (" ", "x"), ("\\text{", "}"), ('{"a":', "}"), ("*", "_"), ("9", "."), ("-", "1"),
-    ("\\", "("), ("`", "~"), ("<answer>", "7"), (" \n", "."), ("a ", "\n"),
+    ("<a>", "</a>"), (" ", "x"), ("\\text{", "}"), ('{"a":', "}"), ("*", "_"), ("9", "."),
+    ("-", "1"), ("\\", "("), ("`", "~"), ("<answer>", "7"), (" \n", "."), ("a ", "\n"),
 ]  # fmt: skip
 
 
@@ -96,15 +99,9 @@ def verifiers():
             verifier = Math(limits=WorkerLimits(cpu_s=0.1), extract=verifier.extract)
         judge = verifier.program if isinstance(verifier, Code) else verifier.verify
         middle = len(winner) // 2
-        frames = [
-            ("", ""), (winner, ""), ("", winner), (winner[:middle], winner[middle:]),
-            (r"\boxed{", "}"), ("<answer>", "</answer>"), ("```\n", "\n```"), ("The answer is ", ""),
-        ]  # fmt: skip
-        yield (
-            f"{example.name} {number}",
-            functools.partial(judge, reference=example.reference),
-            frames,
-        )
+        frames = [*BARE, (winner, ""), ("", winner), (winner[:middle], winner[middle:]), *USUAL]
+        read = functools.partial(judge, reference=example.reference)
+        yield f"{example.name} {number}", read, frames
 
 
 def functions():
@@ -220,15 +217,17 @@ def growth(read, make, frame):
     first = cpu_s(read, make, frame, FIRST)
     if first < QUICK_S:
         return 0.0
-    size = FIRST // 4 if first > SLOW_S else FIRST
-    short, long, ratio = first if size == FIRST else 9e9, 9e9, 0.0
-    for again in range(4):  # other texts, for some readers remember
-        short = min(short, cpu_s(read, make, frame, size - 120 * (again + 1)))
-        long = min(long, cpu_s(read, make, frame, 4 * size - 120 * (again + 1)))
-        ratio = long / max(short, 1e-9)
-        if ratio < STEEPEST:
-            break
-    return ratio
+    start = FIRST // 4 if first > SLOW_S else FIRST
+    least = STEEPEST
+    for size in (start, 4 * start):  # where it seems steep, it must be so further on too
+        short, long = 9e9, 9e9
+        for again in range(1, 4):  # other texts each time, for some readers remember
+            short = min(short, cpu_s(read, make, frame, size - 120 * again))
+            long = min(long, cpu_s(read, make, frame, 4 * size - 120 * again))
+            if long < STEEPEST * short:
+                return long / short
+        least = long / short
+    return least
 
 
 @pytest.mark.parametrize(
@@ -236,13 +235,40 @@ def growth(read, make, frame):
 )
 def test_no_reader_grows_faster_than_its_text(readers) -> None:
     steep = []
-    for name, read, frames in readers():
+    for reader, (name, read, frames) in enumerate(readers()):
         for number, (letters, make) in enumerate(TEXTS.items()):
+            if (number + reader) % THIRD:  # neighbours, which are alike, have the rest
+                continue
             frame = frames[number % len(frames)]
             ratio = growth(read, make, frame)
             if ratio >= STEEPEST:
                 steep.append(f"{name} on {letters} in {frame!r:.60}: {ratio:.1f}")
     assert steep == []
+
+
+SQUARES = {
+    "zeros with a tolerance": (lambda t: same_output(f"{t}x", "1", 1e-6), "0"),
+    "comments": (
+        lambda t: CONSTRAINTS["keywords:forbidden_words"].check(t, forbidden_words=["zebra"]),
+        "<!--",
+    ),
+    "brackets in a query": (asks_for_order, "["),
+    "end tokens": (lambda t: without_ends(t, ENDS), "</s>"),
+}
+
+
+@pytest.mark.parametrize("case", SQUARES)
+def test_what_took_a_square_takes_one_no_more(case) -> None:
+    read, letters = SQUARES[case]
+    assert growth(read, functools.partial(run, letters), ("a", "")) < STEEPEST
+
+
+def test_numbers_of_one_hash_take_no_square() -> None:
+    def read(text):
+        numbers = [{"int": hex(int(number))} for number in text.split()]
+        return compare.same_value(set(range(len(numbers))), {"set": numbers})
+
+    assert growth(read, one_hash, ("", "")) < STEEPEST
 
 
 def test_what_is_timed_is_what_there_is() -> None:

@@ -1,7 +1,9 @@
 # ruff: noqa: E501  # a row of examples is read as a row
 """Hostile answers: each ends in time with an honest status, and the next verdict is right."""
 
+import ast
 import asyncio
+import importlib.util
 import subprocess
 import sys
 import time
@@ -180,23 +182,47 @@ def test_no_payload_runs(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_the_sources_evaluate_nothing() -> None:
-    room = Path(sys.modules["assay.verifiers"].__file__ or "").parent
-    words = (
-        "eval(",
-        "exec(",
-        "sympify(",
-        "parse_expr(",
-        "pickle",
-        "SIGALRM",
-        "signal.alarm",
-        "__import__(",
-    )
-    paths = list(room.rglob("*.py"))
-    assert len(paths) > 100  # all packages of the room, not its top alone
+EVALUATE = {"eval", "exec", "compile", "__import__", "sympify", "parse_expr", "alarm"}
+UNPICKLE = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
+IN_THE_SANDBOX = ("sandbox/agent_", "envs/tools/python_runner.py")
+OUR_OWN = ("envs/audit/worker.py", "envs/contract.py")  # what another process of ours has pickled
+
+
+def evaluations(source: str) -> list[str]:
+    """What a source calls that evaluates or unpickles."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        owner, _, last = name.rpartition(".")
+        bare = last in EVALUATE and (not owner or last not in ("eval", "compile"))
+        if bare or (owner in UNPICKLE and last.startswith(("load", "Unpickler"))):
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("eval('1')", ["eval"]),
+        ("sympy.sympify(x); signal.alarm(1)", ["sympy.sympify", "signal.alarm"]),
+        ("pickle.loads(b)", ["pickle.loads"]),
+        ("re.compile('eval('); model.eval(); pickle.dumps(1)", []),
+    ],
+)
+def test_what_evaluates_is_seen(source: str, found: list[str]) -> None:
+    assert evaluations(source) == found
+
+
+@pytest.mark.parametrize("room", ["sandbox", "verifiers", "envs", "grpo", "service", "adapters"])
+def test_the_sources_evaluate_nothing(room: str) -> None:
+    found = importlib.util.find_spec(f"assay.{room}")  # without its extras
+    folder = Path((found.origin if found else None) or "").parent
+    paths = list(folder.rglob("*.py"))
+    assert len(paths) > (100 if room == "verifiers" else 5)  # the whole room, not its top alone
     for path in paths:
-        text = path.read_text().replace("_eval(", "").replace(".eval()", "")  # a module's mode
-        assert [word for word in words if word in text] == [], str(path.relative_to(room))
+        name = f"{room}/{path.relative_to(folder).as_posix()}"
+        if not name.startswith((*IN_THE_SANDBOX, *OUR_OWN)):
+            assert evaluations(path.read_text()) == [], name
 
 
 def test_memory_stays_bounded() -> None:

@@ -36,6 +36,7 @@ from trl import GRPOTrainer
 
 from assay import make
 from assay.envs import TextEnv
+from assay.family.trainers import warm_start
 from assay.grpo import (
     GRPOConfig,
     Learner,
@@ -45,7 +46,6 @@ from assay.grpo import (
     load_model,
     tiny_model,
     training_tasks,
-    warm_start,
 )
 
 ENV = "assay/Arithmetic-v1"

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging as transformers_logging
 
 from assay.envs import Episode, EpisodeGroup, Policy, Span, Task
-from assay.grpo import GRPOConfig, Learner, PPOConfig, PPOLearner, character_tokenizer, load_model
+from assay.family.trainers import PPOConfig, PPOLearner
+from assay.grpo import GRPOConfig, Learner, character_tokenizer, load_model
 from assay.verifiers import Verdict
 
 MEMORY = ("grpo", "grpo + reference", "ppo", "ppo + reference")
@@ -96,20 +98,19 @@ def hold(directory: Path, arm: str, out: Path) -> dict[str, float]:
         "max_new_tokens": 32,
         "rows_per_batch": 4,
         "tokens_per_batch": 4 * 96,
-        "alarm_patience": 0,
     }
     if "reference" in arm:
         shared |= {"beta": 0.04, "kl": "k1", "kl_in": "reward"}
     kind, config = (
         (PPOLearner, PPOConfig(**shared))
         if arm.startswith("ppo")
-        else (Learner, GRPOConfig(**shared))
+        else (partial(Learner, progress=False), GRPOConfig(**shared))
     )
 
     def mark(row: dict[str, Any]) -> None:
         marks.append((memory("VmHWM"), time.process_time()))
 
-    kind(model, tokenizer, rollout, config, out, progress=False, on_step=mark).train()
+    kind(model, tokenizer, rollout, config, out, on_step=mark).train()
     parameters = sum(p.numel() for p in model.parameters())
     peak = marks[-1][0] - base  # before the checkpoint is written
     return {

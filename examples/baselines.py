@@ -3,27 +3,30 @@
 import copy
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from assay import make
-from assay.grpo import (
+from assay.family.trainers import (
     FitConfig,
-    GRPOConfig,
-    Learner,
-    ModelPolicy,
     PPOConfig,
     PPOLearner,
     dpo,
+    preference_pairs,
+    rft,
+    warm_start,
+)
+from assay.grpo import (
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
     evaluate,
     held_out_tasks,
     load_model,
-    preference_pairs,
-    rft,
     tiny_model,
     training_tasks,
-    warm_start,
 )
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
@@ -59,8 +62,8 @@ found["DPO"] = score(model, tokenizer)
 common = {"steps": 15, "learning_rate": 3e-4, "max_new_tokens": 3}
 many = {**common, "prompts_per_step": 32, "group_size": 8}
 for name, kind, config in (
-    ("Online RFT", Learner, GRPOConfig(**many, advantage="reward")),
-    ("GRPO", Learner, GRPOConfig(**many)),
+    ("Online RFT", partial(Learner, progress=False), GRPOConfig(**many, advantage="reward")),
+    ("GRPO", partial(Learner, progress=False), GRPOConfig(**many)),
     (
         "PPO, a reply to a task",
         PPOLearner,
@@ -69,7 +72,7 @@ for name, kind, config in (
 ):
     model = copy.deepcopy(start)
     tasks = training_tasks(train, config)
-    kind(model, tokenizer, tasks, config, folder / name, progress=False).train()
+    kind(model, tokenizer, tasks, config, folder / name).train()
     found[name] = score(model, tokenizer)
 
 for name, share in found.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from assay import make
+from assay.family.trainers import warm_start
 from assay.grpo import (
     GRPOConfig,
     Learner,
@@ -16,7 +17,6 @@ from assay.grpo import (
     read_metrics,
     tiny_model,
     training_tasks,
-    warm_start,
 )
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import safetensors
     import tokenizers
@@ -18,10 +20,7 @@ from .arithmetic.advantage import group_advantages, leave_one_out, opo
 from .arithmetic.average import average_tokens, count
 from .arithmetic.compare import outcome_advantages
 from .arithmetic.difficulty import difficulty_weights
-from .arithmetic.dpo import dpo_loss
 from .arithmetic.entropy import top_entropy_mask
-from .arithmetic.gae import gae, value_loss
-from .arithmetic.hybrid import hybrid_advantages
 from .arithmetic.kl import k3, kl_estimate, penalised_rewards
 from .arithmetic.mismatch import mismatch_weights
 from .arithmetic.objective import Objective
@@ -30,15 +29,6 @@ from .arithmetic.process import process_advantages
 from .arithmetic.several_rewards import gdpo, mo_grpo
 from .arithmetic.sums import merge_sums, policy_sums
 from .arithmetic.whiten import reinforce_pp, whiten
-from .baselines.critic import Critic
-from .baselines.dpo import PreferencePair, dpo, preference_pairs
-from .baselines.fit import FitConfig
-from .baselines.iterative import Round, iterative_grpo
-from .baselines.ppo import PPOConfig, PPOLearner
-from .baselines.rejection import accepted_replies, rft
-from .baselines.reward_model import Label, TrainableRewardModel, labels_of, replayed, version_of
-from .baselines.supervised import sft
-from .baselines.warmstart import WarmStart, warm_start
 from .config import GRPOConfig
 from .distributed.world import ProcessFailed, ProcessLost, World
 from .learner import Learner
@@ -67,29 +57,16 @@ from .run.guards import (
 )
 from .run.interrupt import Terminated
 from .run.resume import CheckpointWarning, begun
-from .run.stages import Finished, Stage, fingerprints, run_stages
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
 from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
+from .sampling.random_numbers import derive_seed
 from .sampling.sample import Sample, sample
 from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
 from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
-from .units.branching import BranchingPolicy, CloningEnv
-from .units.critic import CriticCredit, gae_estimate, hybrid_estimate, state_credit
-from .units.denoising import (
-    ConstantNoise,
-    FlowNoise,
-    gaussian_kl,
-    gaussian_logprob,
-    matching_loss,
-    step_mean,
-    time_grid,
-)
-from .units.flow import FlowPolicy
-from .units.learner import UnitConfig, UnitLearner
-from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
+from .update import accumulate_gradient
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
@@ -101,24 +78,13 @@ from .watch.trackers import Tracker
 __all__ = [
     "PRESETS",
     "Batch",
-    "BranchingPolicy",
     "Call",
     "CheckpointError",
     "CheckpointWarning",
-    "CloningEnv",
-    "ConstantNoise",
-    "Credit",
-    "Critic",
-    "CriticCredit",
     "DamagedCheckpoint",
     "Engine",
-    "Finished",
-    "FitConfig",
-    "FlowNoise",
-    "FlowPolicy",
     "GRPOConfig",
     "History",
-    "Label",
     "Learner",
     "LoRA",
     "MetricsLog",
@@ -127,74 +93,50 @@ __all__ = [
     "NotFinite",
     "NothingToLearn",
     "Objective",
-    "PPOConfig",
-    "PPOLearner",
-    "PreferencePair",
     "Preset",
     "ProcessFailed",
     "ProcessLost",
     "RatioExploded",
     "Reference",
     "Rollout",
-    "Round",
     "Row",
     "Sample",
     "SampledTasks",
     "SamplerMismatch",
     "Score",
-    "Scorer",
     "ServerError",
     "ServerPolicy",
-    "Stage",
     "StopStrings",
     "SyncError",
     "Terminated",
     "TooManyUnscored",
     "Tracker",
-    "TrainableRewardModel",
     "TrainingAlarm",
-    "UnitConfig",
-    "UnitLearner",
-    "UnitPolicy",
-    "Units",
-    "WarmStart",
     "WatchWarning",
     "WeightFiles",
     "World",
-    "accepted_replies",
+    "accumulate_gradient",
     "average_tokens",
     "begun",
     "character_tokenizer",
     "choose_decoder",
     "choose_forward",
     "chosen_logprobs",
-    "clamped",
     "count",
+    "derive_seed",
     "difficulty_weights",
-    "dpo",
-    "dpo_loss",
     "evaluate",
-    "fingerprints",
     "full_forward",
-    "gae",
-    "gae_estimate",
-    "gaussian_kl",
-    "gaussian_logprob",
     "gdpo",
     "group_advantages",
     "held_out_tasks",
-    "hybrid_advantages",
-    "hybrid_estimate",
-    "iterative_grpo",
     "k3",
     "kl_estimate",
-    "labels_of",
     "leave_one_out",
     "list_checkpoints",
     "load_checkpoint",
     "load_model",
     "make_reference",
-    "matching_loss",
     "merge_lora",
     "merge_sums",
     "micro_batches",
@@ -202,7 +144,6 @@ __all__ = [
     "mo_grpo",
     "opo",
     "outcome_advantages",
-    "outcome_credit",
     "padded_forward",
     "pass_at_k",
     "penalised_rewards",
@@ -210,33 +151,30 @@ __all__ = [
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
-    "preference_pairs",
     "process_advantages",
     "read_history",
     "read_metrics",
     "reinforce_pp",
-    "replayed",
-    "rft",
     "row_of",
-    "run_stages",
     "sample",
     "sample_groups",
     "save_checkpoint",
-    "sft",
     "shared_forward",
-    "state_credit",
-    "step_mean",
-    "time_grid",
     "tiny_model",
     "top_entropy_mask",
     "training_tasks",
-    "value_loss",
-    "version_of",
     "visible",
     "vllm_calls",
-    "warm_start",
     "whiten",
     "write_report",
 ]
 
 del safetensors, tokenizers, torch, transformers
+
+if not TYPE_CHECKING:  # or the type checker would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        """Find a name that has moved, with a warning."""
+        from ._moved import find_moved
+
+        return find_moved(name)

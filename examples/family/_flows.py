@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from assay.grpo import matching_loss
+from assay.family.units import matching_loss
 from assay.study import Trial
 
 Net = TypeVar("Net", bound=nn.Module)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.family._flows import fit, load_base, save_base
-from assay.grpo import FlowPolicy, Scorer, UnitConfig, UnitLearner, Units, clamped
+from assay.family.units import FlowPolicy, Scorer, UnitConfig, UnitLearner, Units, clamped
 from assay.study import Outcome, Trial, every
 
 SPOTS, RADIUS, SPREAD, NEAR = 8, 2.0, 0.12, 0.4

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from assay import make
 from assay.envs import TextEnv
+from assay.family.trainers import warm_start
 from assay.grpo import (
     GRPOConfig,
     Learner,
@@ -16,7 +18,6 @@ from assay.grpo import (
     load_model,
     tiny_model,
     training_tasks,
-    warm_start,
 )
 from assay.study import Outcome, Trial, every
 
@@ -63,7 +64,7 @@ def trained(
     config: GRPOConfig,
     watched: Sequence[str] = ("zero_variance",),
     *,
-    kind: Callable[..., Learner] = Learner,
+    kind: Callable[..., Any] | None = None,
 ) -> Outcome:
     """Train from the seed's start.
 
@@ -71,7 +72,7 @@ def trained(
         trial: with the start that :func:`start` made.
         config: the settings.
         watched: numbers of the log that become curves, at each step.
-        kind: the learner.
+        kind: the learner; GRPO's without it.
 
     Returns:
         ``pass@1`` of sampled replies to held-out sums, at ten steps; the last is its value.
@@ -88,7 +89,6 @@ def trained(
             curves["pass@1"].append((row["step"], pass_at_1(model, tokenizer, trial)))
 
     tasks = training_tasks(sums("train"), config)
-    kind(
-        model, tokenizer, tasks, config, trial.folder / "run", progress=False, on_step=note
-    ).train()
+    kind = kind or partial(Learner, progress=False)
+    kind(model, tokenizer, tasks, config, trial.folder / "run", on_step=note).train()
     return Outcome({"pass@1": curves["pass@1"][-1][1]}, curves)

@@ -8,8 +8,9 @@ from typing import Any
 
 from assay.envs import EpisodeGroup, PassRates, Policy, Rows, State, Task, TextEnv, Turn, play
 from assay.family._turns import worked_row
+from assay.family.trainers import FitConfig, sft
 from assay.family_cli import run_script
-from assay.grpo import FitConfig, GRPOConfig, Learner, ModelPolicy, Row, load_model, sft, tiny_model
+from assay.grpo import GRPOConfig, Learner, ModelPolicy, Row, load_model, tiny_model
 from assay.sandbox import Limits, Sandbox
 from assay.study import Arm, Outcome, Study, Trial, every
 from assay.verifiers import Code, Status, Verdict

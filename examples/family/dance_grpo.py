@@ -2,8 +2,8 @@
 
 from assay.family._ring_picture import BY_CALLS, ring_picture
 from assay.family._rings import base, binary, graded, start, trained
+from assay.family.units import ConstantNoise, FlowNoise, FlowPolicy, Scorer, UnitConfig
 from assay.family_cli import run_script
-from assay.grpo import ConstantNoise, FlowNoise, FlowPolicy, Scorer, UnitConfig
 from assay.study import Arm, Outcome, Study, Trial
 
 STEPS, DENOISING = 200, 16

@@ -2,8 +2,8 @@
 
 from assay.family._ring_picture import BY_CALLS, ring_picture
 from assay.family._rings import base, finished, start, trained
+from assay.family.units import FlowPolicy, UnitConfig
 from assay.family_cli import run_script
-from assay.grpo import FlowPolicy, UnitConfig
 from assay.study import Arm, Outcome, Study, Trial
 
 STEPS = 200

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from assay.family._flows import fit, load_base, save_base
+from assay.family.units import FlowPolicy, UnitConfig, UnitLearner, Units, clamped
 from assay.family_cli import run_script
-from assay.grpo import FlowPolicy, UnitConfig, UnitLearner, Units, clamped
 from assay.study import Arm, Outcome, Results, Study, Trial, every
 from assay.study.picture import draw_curve
 

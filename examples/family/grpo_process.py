@@ -4,9 +4,9 @@ from typing import Any
 
 from assay.envs import Generated, State, Task, TextEnv, Turn
 from assay.family._turns import worked_row
+from assay.family.trainers import FitConfig, sft
 from assay.family_cli import run_script
 from assay.grpo import (
-    FitConfig,
     GRPOConfig,
     Learner,
     ModelPolicy,
@@ -14,7 +14,6 @@ from assay.grpo import (
     evaluate,
     held_out_tasks,
     load_model,
-    sft,
     tiny_model,
     training_tasks,
 )

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.family._grid import HORIZON, MOVES, STATES, Grid, exact_return
-from assay.family_cli import run_script
-from assay.grpo import (
+from assay.family.units import (
     BranchingPolicy,
     CriticCredit,
     UnitConfig,
@@ -19,6 +18,7 @@ from assay.grpo import (
     outcome_credit,
     state_credit,
 )
+from assay.family_cli import run_script
 from assay.study import Arm, Outcome, Study, Trial
 from assay.study.measured import Results
 from assay.study.picture import draw_curve

@@ -8,22 +8,17 @@ import numpy as np
 
 from assay.envs import EpisodeGroup, Task, TextEnv, rollout
 from assay.envs.source import Generated, Split
-from assay.family_cli import run_script
-from assay.grpo import (
-    PRESETS,
+from assay.family.trainers import (
     FitConfig,
-    GRPOConfig,
     Label,
-    ModelPolicy,
     Round,
     TrainableRewardModel,
-    held_out_tasks,
     iterative_grpo,
     labels_of,
-    load_model,
     sft,
-    tiny_model,
 )
+from assay.family_cli import run_script
+from assay.grpo import PRESETS, GRPOConfig, ModelPolicy, held_out_tasks, load_model, tiny_model
 from assay.study import Arm, Outcome, Results, Study, Trial, every
 from assay.study.picture import draw_curve
 from assay.verifiers import FunctionVerifier

@@ -7,6 +7,7 @@ from typing import Any
 
 from assay import make
 from assay.envs import Episode, GroupRubric, LeadLength, Task, TextEnv, outcome
+from assay.family.trainers import warm_start
 from assay.family_cli import run_script
 from assay.grpo import (
     PRESETS,
@@ -17,7 +18,6 @@ from assay.grpo import (
     load_model,
     tiny_model,
     training_tasks,
-    warm_start,
 )
 from assay.study import Arm, Outcome, Study, Trial, every
 from assay.study.measured import Results

@@ -3,6 +3,7 @@
 from typing import Any
 
 from assay.envs import Generated, Split, Task, TextEnv
+from assay.family.trainers import warm_start
 from assay.family_cli import run_script
 from assay.grpo import (
     GRPOConfig,
@@ -12,7 +13,6 @@ from assay.grpo import (
     load_model,
     tiny_model,
     training_tasks,
-    warm_start,
 )
 from assay.study import Arm, Outcome, Study, Trial, every
 from assay.verifiers import FunctionVerifier, Status

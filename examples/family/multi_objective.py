@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.family.units import UnitConfig, UnitLearner, Units
 from assay.family_cli import run_script
-from assay.grpo import UnitConfig, UnitLearner, Units
 from assay.study import Arm, Outcome, Study, Trial
 from assay.study.measured import Results
 from assay.study.picture import COLOURS

@@ -3,8 +3,9 @@
 from typing import Any
 
 from assay.family._sums import LONGEST, SUMS, start, trained
+from assay.family.trainers import PPOConfig, PPOLearner
 from assay.family_cli import run_script
-from assay.grpo import GRPOConfig, PPOConfig, PPOLearner
+from assay.grpo import GRPOConfig
 from assay.study import Arm, Outcome, Study, Trial
 
 STEPS = 60

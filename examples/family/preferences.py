@@ -5,18 +5,9 @@ from typing import Any
 
 from assay.envs import EpisodeGroup
 from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
+from assay.family.trainers import FitConfig, dpo, preference_pairs, rft
 from assay.family_cli import run_script
-from assay.grpo import (
-    FitConfig,
-    GRPOConfig,
-    Learner,
-    ModelPolicy,
-    dpo,
-    load_model,
-    preference_pairs,
-    rft,
-    training_tasks,
-)
+from assay.grpo import GRPOConfig, Learner, ModelPolicy, load_model, training_tasks
 from assay.study import Arm, Outcome, Study, Trial
 
 STEPS = 80  # optimizer steps of each arm

@@ -20,20 +20,16 @@ from assay.family._two_languages import (
     reply,
 )
 from assay.family._worked import THINK, mean_rewards
+from assay.family.trainers import FitConfig, Stage, accepted_replies, run_stages, sft
 from assay.family_cli import run_script
 from assay.grpo import (
     PRESETS,
-    FitConfig,
     GRPOConfig,
     Learner,
     ModelPolicy,
-    Stage,
-    accepted_replies,
     begun,
     held_out_tasks,
     load_model,
-    run_stages,
-    sft,
     tiny_model,
     training_tasks,
 )
@@ -195,7 +191,6 @@ def fitted(
         warmup_steps=5,
         weight_decay=0.01,
         save_every=25,
-        keep_checkpoints=1,
         seed=seed,
     )
     run = folder / "run"

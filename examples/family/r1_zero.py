@@ -7,16 +7,15 @@ import numpy as np
 
 from assay.envs import Split, TextEnv
 from assay.family._worked import THINK, mean_rewards, sums, tagged, working
+from assay.family.trainers import FitConfig, sft
 from assay.family_cli import run_script
 from assay.grpo import (
     PRESETS,
-    FitConfig,
     GRPOConfig,
     Learner,
     ModelPolicy,
     held_out_tasks,
     load_model,
-    sft,
     tiny_model,
     training_tasks,
 )

@@ -17,18 +17,16 @@ from assay.envs import (
     rejudged,
 )
 from assay.envs.source import Generated, Rows, Split
+from assay.family.trainers import FitConfig, rft, sft
 from assay.family_cli import run_script
 from assay.grpo import (
     PRESETS,
-    FitConfig,
     GRPOConfig,
     Learner,
     ModelPolicy,
     evaluate,
     held_out_tasks,
     load_model,
-    rft,
-    sft,
     tiny_model,
     training_tasks,
 )

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from assay.family import dance_grpo, flow_grpo, flow_grpo_blocks
 from assay.family._rings import CENTRES, binary, captioned, graded, measure, right
-from assay.grpo import Units
+from assay.family.units import Units
 from assay.study import Measured, Study, Trial
 
 pytestmark = pytest.mark.slow

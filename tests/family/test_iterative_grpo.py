@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from assay.family.iterative_grpo import PROXY, ROUNDS, STUDY, TRUE, names, start, worth
-from assay.grpo import TrainableRewardModel
+from assay.family.trainers import TrainableRewardModel
 from assay.study import Trial
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,8 @@ from assay.family._two_languages import (
     reply,
     spoken,
 )
-from assay.grpo import Finished, Learner, run_stages
+from assay.family.trainers import Finished, run_stages
+from assay.grpo import Learner
 from assay.study import Trial
 
 pytestmark = pytest.mark.slow
@@ -158,7 +159,7 @@ def test_killed_between_stages_and_inside_them_it_ends_with_the_same_bits(
     assert [p.name for p in (unfinished / "run/checkpoints").iterdir()] == ["step-000001"]
 
     with monkeypatch.context() as patch:  # all of the stage is done, and has not got its name
-        patch.setattr("assay.grpo.run.stages.publish", die)
+        patch.setattr("assay.family.trainers.stages.publish", die)
         killed(lambda: run_stages(stages, out))
     assert (unfinished / "stage.json").exists()
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay.grpo import (
     Objective,
-    gae,
     gdpo,
     group_advantages,
     leave_one_out,
@@ -22,7 +21,6 @@ from assay.grpo import (
     outcome_advantages,
     process_advantages,
     reinforce_pp,
-    value_loss,
     whiten,
 )
 
@@ -284,53 +282,6 @@ def test_process_is_the_loop(table: list[Rows], std: Any, seed: int) -> None:
 def test_steps_past_the_reply_are_refused() -> None:
     with pytest.raises(ValueError, match=r"step_ends must be in \[-1, 4\).*got 4"):
         process_advantages(torch.zeros(1, 1, 1), torch.tensor([[[4]]]), 4)
-
-
-def test_gae_by_hand() -> None:
-    """One model token worth .5, two of the environment, one worth .2, reward 1 at the end."""
-    mask = torch.tensor([[True, False, False, True, False]])
-    values = tensor([[0.5, NAN, 9.0, 0.2, NAN]]).nan_to_num(nan=7.0)
-    rewards = tensor([[0.0, 0.0, 0.0, 1.0, 0.0]])
-    advantages, returns = gae(rewards, values, mask, gamma=0.9, lam=0.5)
-    last = 1.0 - 0.2
-    first = (0.9 * 0.2 - 0.5) + 0.9 * 0.5 * last
-    assert torch.allclose(advantages, tensor([[first, 0, 0, last, 0]]))
-    assert torch.allclose(returns, tensor([[first + 0.5, 0, 0, 1.0, 0]]))
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.integers(0, 2**31), st.sampled_from([0.0, 0.9, 1.0]), st.sampled_from([0.0, 0.95, 1.0]))
-def test_gae_is_the_sum_over_later_tokens(seed: int, gamma: float, lam: float) -> None:
-    """A_t is the sum of (gamma lam)^l d_t+l over the policy's tokens, as if no others were."""
-    generator = torch.Generator().manual_seed(seed)
-    values, rewards = (torch.randn(3, 6, generator=generator).double() for _ in range(2))
-    mask = torch.rand(3, 6, generator=generator) < 0.6
-    advantages, returns = gae(rewards, values, mask, gamma=gamma, lam=lam)
-    assert advantages[~mask].eq(0).all()
-    assert returns[~mask].eq(0).all()
-    for i in range(3):
-        places = [t for t in range(6) if mask[i, t]]
-        bounds = [*places[1:], 6][: len(places)]
-        v = [values[i, t].item() for t in places] + [0.0]
-        r = [rewards[i, t:end].sum().item() for t, end in zip(places, bounds, strict=True)]
-        d = [r[n] + gamma * v[n + 1] - v[n] for n in range(len(places))]
-        for n, t in enumerate(places):
-            wanted = sum((gamma * lam) ** (m - n) * d[m] for m in range(n, len(places)))
-            assert advantages[i, t].item() == pytest.approx(wanted, abs=1e-12)
-            assert returns[i, t].item() == pytest.approx(wanted + v[n], abs=1e-12)
-
-
-def test_value_loss_by_hand() -> None:
-    """V moved from 0 to 1, clip .2, return 2: 1/2 (0.2 - 2)^2, no gradient; return 0: 1/2."""
-    values = tensor([[1.0, 1.0, NAN]]).nan_to_num(nan=5.0).requires_grad_()
-    old, returns = torch.zeros(1, 3).double(), tensor([[2.0, 0.0, 0.0]])
-    mask = torch.tensor([[True, True, False]])
-    loss = value_loss(values, old, returns, mask, denominator=2.0, clip=0.2)
-    loss.backward()
-    assert loss.item() == pytest.approx((1.8**2 / 2 + 0.5) / 2)
-    assert torch.allclose(values.grad, tensor([[0.0, 0.5, 0.0]]))
-    free = value_loss(values, old, returns, mask, denominator=2.0, clip=None)
-    assert free.item() == pytest.approx(0.5)
 
 
 def test_whiten_is_zero_where_nothing_differs() -> None:

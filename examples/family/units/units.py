@@ -1,8 +1,8 @@
 """Groups of episodes made of units that have a log-probability each.
 
 A unit is one choice of the policy: a denoising step of a flow, or an action in an environment (for
-language models it is a token, and :mod:`assay.grpo.learner` trains those). Credit and loss are the
-same functions of :mod:`assay.grpo.arithmetic` for all of them.
+language models it is a token, and :class:`~assay.grpo.Learner` trains those). Credit and loss are
+the same functions of :mod:`assay.grpo` for all of them.
 
 Shapes: P prompts, G episodes of each, B = P * G episodes, U units of the longest episode.
 """
@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from ..arithmetic.compare import outcome_advantages
-from ..arithmetic.objective import Objective
+from assay.grpo import Objective, outcome_advantages
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,8 @@ class Units:
 
     def __post_init__(self) -> None:
         rows = len(self.prompts) * self.group_size
-        found = {
-            "outputs": self.outputs,
-            "logprobs": self.logprobs,
-            "mask": self.mask,
-            **self.trace,
-        }
-        for name, tensor in found.items():
+        own = {"outputs": self.outputs, "logprobs": self.logprobs, "mask": self.mask}
+        for name, tensor in {**own, **self.trace}.items():
             if len(tensor) != rows:
                 raise ValueError(
                     f"{name} must have a row for each of {len(self.prompts)} prompts x "
@@ -62,11 +56,7 @@ class Units:
             )
 
     def of_prompts(self, chosen: Tensor) -> Units:
-        """The whole groups of some prompts.
-
-        Args:
-            chosen: indices of prompts, of int64.
-        """
+        """Return the whole groups of some prompts, whose indices are given."""
         rows = self.rows_of(chosen)
         return Units(
             self.prompts[chosen],
@@ -78,12 +68,17 @@ class Units:
         )
 
     def rows_of(self, chosen: Tensor) -> Tensor:
-        """Indices of the episodes of some prompts."""
+        """Return the indices of the episodes of some prompts."""
         return (chosen[:, None] * self.group_size + torch.arange(self.group_size)).flatten()
 
 
 class UnitPolicy(Protocol):
-    """What can be trained on units; a ``torch.nn.Module`` with these two or three methods."""
+    """What can be trained on units: a ``torch.nn.Module`` with these methods.
+
+    A policy whose KL divergence from another has a closed form also has ``read_with_kl(units,
+    reference)``: :meth:`read`, and KL(self || reference) at each unit with a gradient, [B, U]
+    each, for the same pass through a network gives both.
+    """
 
     def sample(self, prompts: Tensor, group_size: int, generator: torch.Generator) -> Units:
         """Sample a group for each prompt, without gradients; the generator decides everything."""
@@ -98,30 +93,19 @@ class UnitPolicy(Protocol):
         ...
 
 
-class Penalised(UnitPolicy, Protocol):
-    """A policy whose KL divergence from another has a closed form."""
-
-    def read_with_kl(self, units: Units, reference: Self) -> tuple[Tensor, Tensor]:
-        """:meth:`read`, and KL(self || reference) at each unit with a gradient: [B, U] each.
-
-        Together, for the same pass through a network gives both.
-        """
-        ...
-
-
 Scorer = Callable[[Units], Mapping[str, Tensor]]
-"""Named rewards of each episode, [P, G]; NaN where it has none through no fault of its own."""
+"""Named rewards of each episode, [P, G]; NaN if it has none through no fault of its own."""
 
 Credit = Callable[[Units, Mapping[str, Tensor], Objective], Tensor]
 """From named rewards to an advantage of each unit, [B, U]."""
 
 
 def outcome_credit(units: Units, named: Mapping[str, Tensor], objective: Objective) -> Tensor:
-    """Every unit of an episode gets the episode's advantage over its group.
+    """Give every unit of an episode the episode's advantage over its group.
 
     Args:
         units: what was sampled.
-        named: rewards by name, [P, G]; their sum is compared, or each by itself where
+        named: rewards by name, [P, G]; their sum is compared, or each by itself if
             ``objective.advantage`` says so.
         objective: how.
 
@@ -139,34 +123,9 @@ def outcome_credit(units: Units, named: Mapping[str, Tensor], objective: Objecti
 def clamped(limit: float, credit: Credit = outcome_credit) -> Credit:
     """Bound the advantages that another credit gives: Flow-GRPO's and DanceGRPO's codes by 5.
 
-    Args:
-        limit: the largest absolute value.
-        credit: what is bounded.
-
     Raises:
-        ValueError: ``limit`` is not above 0.
+        ValueError: ``limit``, the largest absolute value, is not above 0.
     """
     if not limit > 0:
         raise ValueError(f"limit must be above 0, got {limit!r}")
-
-    def bounded(units: Units, named: Mapping[str, Tensor], objective: Objective) -> Tensor:
-        return credit(units, named, objective).clamp(-limit, limit)
-
-    return bounded
-
-
-def zero_variance(advantages: Tensor, group_size: int) -> float:
-    """Share of groups in which no unit has an advantage, so that they teach nothing.
-
-    Args:
-        advantages: [B, U].
-        group_size: G.
-    """
-    flat = (advantages.view(-1, group_size, advantages.shape[1]) == 0).all(dim=2).all(dim=1)
-    return float(flat.double().mean())
-
-
-def score_means(named: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Mean of each named reward over the episodes that have one, and their sum's."""
-    means = {f"reward/{name}": float(x.nanmean()) for name, x in named.items()}
-    return {"reward": float(torch.stack(list(named.values())).sum(dim=0).nanmean()), **means}
+    return lambda units, named, objective: credit(units, named, objective).clamp(-limit, limit)

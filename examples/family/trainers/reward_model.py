@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,14 +14,13 @@ from typing import Any, Self
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 from transformers import AutoModelForSequenceClassification
-from transformers.utils import logging as transformers_logging
 
-from ...envs import EpisodeGroup, Message
-from ...verifiers import RewardModel, Verdict
-from ...verifiers.atomic_io import write_directory
-from ...verifiers.judges.reward_model import of_equal_length
-from ..model.loading import load_tokenizer, quiet
-from ..sampling.random_numbers import derive_seed
+from assay.envs import EpisodeGroup, Message
+from assay.grpo import derive_seed, load_model
+from assay.verifiers import RewardModel, Verdict
+from assay.verifiers.atomic_io import write_directory
+from assay.verifiers.judges.reward_model import of_equal_length
+
 from .fit import FitConfig, Metrics, fit
 
 _FILE = "reward_model.json"
@@ -31,7 +29,7 @@ _STAMP = re.compile(r"reward model version (\d+): ")
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a reply is truly worth: an example for a reward model.
+    """What a reply is worth: an example for a reward model.
 
     Attributes:
         messages: the conversation that it answers.
@@ -54,17 +52,17 @@ class Label:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {**asdict(self), "messages": [dict(m) for m in self.messages]}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(tuple(dict(m) for m in row["messages"]), row["reply"], row["score"])
 
 
 def labels_of(groups: Iterable[EpisodeGroup]) -> list[Label]:
-    """One label of each judged episode; those without a reward are left out.
+    """Return one label of each judged episode; those without a reward are left out.
 
     Raises:
         ValueError: an episode has several turns, of which a reward model sees one.
@@ -86,11 +84,11 @@ def labels_of(groups: Iterable[EpisodeGroup]) -> list[Label]:
 def replayed(
     new: Sequence[Label], history: Sequence[Label], share: float, *, seed: int
 ) -> list[Label]:
-    """What is learnt in a round: the new labels, and old ones drawn from all earlier rounds.
+    """Return what a round learns from: new labels, and old ones drawn from all earlier rounds.
 
     "10% of historical data" (DeepSeekMath, arXiv 2402.03300, 4.1.4) does not say of what. Here it
     is a tenth of the number of new labels, ``round(share * len(new))``, drawn without replacement
-    from the pooled history; all of the history where it has fewer.
+    from the pooled history; all of the history if it has fewer.
 
     Args:
         new: of this round.
@@ -149,7 +147,7 @@ class TrainableRewardModel(RewardModel):
 
     @classmethod
     def begin(cls, directory: str | Path, folder: str | Path, **options: Any) -> Self:
-        """Version 0: the body of a causal LM with one output, which is 0 for every text.
+        """Make version 0: the body of a causal LM with one output, which is 0 for every text.
 
         DeepSeekMath (arXiv 2402.03300, 4.2) begins its reward model with its base model too.
 
@@ -158,16 +156,11 @@ class TrainableRewardModel(RewardModel):
             folder: where the reward model goes; there must be nothing yet.
             options: of the class.
         """
-        tokenizer = load_tokenizer(Path(directory))
-        shown = transformers_logging.get_verbosity()
-        transformers_logging.set_verbosity(logging.ERROR)  # it tells that the output is new
-        try:
-            with quiet():
-                model: Any = AutoModelForSequenceClassification.from_pretrained(
-                    Path(directory).resolve(), num_labels=1, local_files_only=True
-                )
-        finally:
-            transformers_logging.set_verbosity(shown)
+        causal, tokenizer = load_model(directory)
+        config = copy.deepcopy(causal.config)
+        config.num_labels = 1
+        model: Any = AutoModelForSequenceClassification.from_config(config)
+        model.base_model.load_state_dict(causal.base_model.state_dict())
         for name, parameter in model.named_parameters():
             if not name.startswith(f"{model.base_model_prefix}."):
                 torch.nn.init.zeros_(parameter)
@@ -177,7 +170,7 @@ class TrainableRewardModel(RewardModel):
         return cls(folder, **options)
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """As RewardModel does, with the version in each reason."""
+        """Judge as RewardModel does, with the version in each reason."""
         stamp = f"reward model version {self.version}: "
         found = super().verify_many(replies, references)
         # The version in place of the folder, which says nothing on another machine.
@@ -214,7 +207,7 @@ class TrainableRewardModel(RewardModel):
             ValueError: there is no label that a model could learn from, or the model has several
                 outputs.
         """
-        config = FitConfig(learning_rate=2e-5) if config is None else config
+        config = config or FitConfig(learning_rate=2e-5)
         seed = derive_seed(config.seed, self.version)
         labels = replayed(new, history, replay, seed=seed)
         with self._lock:
@@ -254,21 +247,20 @@ class TrainableRewardModel(RewardModel):
         return self.at(folder)
 
     def at(self, folder: str | Path) -> Self:
-        """The version in a folder, with the options of this one."""
+        """Return the version in a folder, with the options of this one."""
         options = ("thoughts", "longest", "batch", "device", "dtype")
         return type(self)(folder, **{name: getattr(self, name) for name in options})
 
 
 def version_of(verdict: Verdict) -> int | None:
-    """Which version of a :class:`TrainableRewardModel` a verdict is by; ``None`` if by none."""
+    """Return which version of a :class:`TrainableRewardModel` a verdict is by, ``None`` if none."""
     found = _STAMP.match(verdict.reason)
     return int(found[1]) if found else None
 
 
 def _write(folder: Path, model: Any, tokenizer: Any, about: Mapping[str, Any]) -> None:
     def fill(to: Path) -> None:
-        with quiet():
-            model.save_pretrained(to)
+        model.save_pretrained(to)
         tokenizer.save_pretrained(to)
         (to / _FILE).write_text(json.dumps(about) + "\n", encoding="utf-8")
 

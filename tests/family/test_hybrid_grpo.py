@@ -9,22 +9,19 @@ import pytest
 import torch
 from torch import nn
 
-from assay.grpo import (
+from assay.family.trainers import gae
+from assay.family.units import (
     BranchingPolicy,
     CriticCredit,
-    Objective,
     UnitConfig,
     UnitLearner,
     Units,
-    gae,
     gae_estimate,
-    group_advantages,
     hybrid_advantages,
     hybrid_estimate,
-    policy_loss,
     state_credit,
-    whiten,
 )
+from assay.grpo import Objective, group_advantages, policy_loss, whiten
 
 torch.set_num_threads(1)
 LENGTH = 4

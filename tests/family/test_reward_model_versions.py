@@ -13,19 +13,17 @@ import torch
 
 from assay.envs import Episode, EpisodeGroup, Task, TextEnv
 from assay.envs.source import Rows
-from assay.grpo import (
-    CheckpointError,
+from assay.family.trainers import (
     FitConfig,
-    GRPOConfig,
     Label,
     Round,
     TrainableRewardModel,
     iterative_grpo,
     labels_of,
-    load_model,
     replayed,
     version_of,
 )
+from assay.grpo import CheckpointError, GRPOConfig, load_model
 from assay.verifiers import FunctionVerifier, Rubric, Status, Verdict
 
 pytestmark = pytest.mark.slow

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..arithmetic.average import count
-from ..arithmetic.objective import Objective
-from ..arithmetic.policy_loss import penalised, policy_loss
-from ..arithmetic.sums import merge_sums, policy_sums
-from ..run.guards import require_finite
-from ..sampling.random_numbers import derive_seed
-from .units import (
-    Credit,
-    Penalised,
-    Scorer,
-    UnitPolicy,
-    Units,
-    outcome_credit,
-    score_means,
-    zero_variance,
-)
+from assay.family.trainers.fit import descend
+from assay.grpo import Objective, count, derive_seed, merge_sums, policy_loss, policy_sums
+
+from .units import Credit, Scorer, UnitPolicy, Units, outcome_credit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +44,7 @@ class UnitConfig(Objective):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        Objective.__post_init__(self)
+        Objective.__post_init__(self)  # not super(): see Objective
         for name in ("steps", "prompts_per_step", "group_size", "num_iterations", "minibatches"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
@@ -68,6 +56,8 @@ class UnitConfig(Objective):
         for name in ("learning_rate", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}")
+        if self.kl_in != "loss":
+            raise ValueError("kl_in='reward' has no effect on units: leave it at 'loss'")
 
 
 class UnitLearner:
@@ -81,8 +71,7 @@ class UnitLearner:
         credit: advantages from rewards.
 
     Raises:
-        ValueError: ``beta`` is not 0, and the policy has no
-            :meth:`~.units.Penalised.read_with_kl`.
+        ValueError: ``beta`` is not 0, and the policy has no ``read_with_kl``.
     """
 
     def __init__(
@@ -94,25 +83,20 @@ class UnitLearner:
         *,
         credit: Credit = outcome_credit,
     ) -> None:
-        self.policy, self.prompts, self.scorer = policy, prompts, scorer
+        self.policy: Any = policy
+        self.prompts, self.scorer = prompts, scorer
         self.config, self.credit, self.step = config, credit, 0
         self.optimizer = torch.optim.AdamW(
             list(policy.parameters()), lr=config.learning_rate, weight_decay=0.0
         )
         self.reference: Any = None
-        if penalised(config):
+        if config.beta:
             if not hasattr(policy, "read_with_kl"):
                 raise ValueError(
                     f"beta={config.beta} needs a policy with read_with_kl(units, reference), and "
                     f"{type(policy).__name__} has none: give it one, or set beta=0"
                 )
-            self.refresh_reference()
-
-    def refresh_reference(self) -> None:
-        """Let the reference be the policy as it is now."""
-        self.reference = copy.deepcopy(self.policy)
-        for parameter in self.reference.parameters():
-            parameter.requires_grad_(False)
+            self.reference = copy.deepcopy(self.policy).requires_grad_(False)
 
     def train(self, on_step: Callable[[dict[str, float]], None] | None = None) -> None:
         """Take the steps that are left; ``on_step`` is called with the metrics of each."""
@@ -122,81 +106,74 @@ class UnitLearner:
                 on_step(row)
 
     def train_step(self) -> dict[str, float]:
-        """One rollout and its updates.
+        """Take one rollout and its updates.
 
         Returns:
             ``step``, ``reward`` and each named one; ``zero_variance``, the share of groups that
             teach nothing; over all updates ``loss``, ``grad_norm``, and by unit ``ratio``,
-            ``clip_fraction`` and ``kl``: NaN where no update was made.
+            ``clip_fraction`` and ``kl``: NaN if no update was made.
 
         Raises:
             ValueError: no episode has a reward.
             NotFinite: the gradient is infinite or NaN.
         """
-        step = self.step + 1
-        generator = torch.Generator().manual_seed(derive_seed(self.config.seed, step))
+        config, step = self.config, self.step + 1
+        generator = torch.Generator().manual_seed(derive_seed(config.seed, step))
         with torch.no_grad():
-            prompts = self.prompts(self.config.prompts_per_step, generator)
-            units = self.policy.sample(prompts, self.config.group_size, generator)
+            prompts = self.prompts(config.prompts_per_step, generator)
+            units = self.policy.sample(prompts, config.group_size, generator)
             named = self.scorer(units)
-            advantages = self.credit(units, named, self.config).to(units.logprobs.dtype)
+            advantages = self.credit(units, named, config).to(units.logprobs.dtype)
         if all(bool(rewards.isnan().all()) for rewards in named.values()):
             raise ValueError(f"the scorer gave no episode of step {step} a reward: see why")
         sums: dict[str, float] = {}
-        norms: list[float] = []
-        for _ in range(self.config.num_iterations):
+        for _ in range(config.num_iterations):
             order = torch.randperm(len(prompts), generator=generator)
-            for chosen in order.tensor_split(self.config.minibatches):
-                rows = units.rows_of(chosen)
-                found = self._update(units.of_prompts(chosen), advantages[rows], norms)
-                merge_sums(sums, found)
+            for chosen in order.tensor_split(config.minibatches):
+                mine = advantages[units.rows_of(chosen)]
+                # Momentum alone must not move the weights.
+                if mine.any() or config.beta:
+                    merge_sums(sums, self._update(units.of_prompts(chosen), mine))
         self.step = step
-        row = {"step": float(step), **score_means(named)}
-        row["zero_variance"] = zero_variance(advantages, self.config.group_size)
-        return row | _means(sums, norms)
+        flat = (advantages.view(len(prompts), -1) == 0).all(dim=1)
+        zero_variance = float(flat.double().mean())
+        return {"step": step, **_rewards(named), "zero_variance": zero_variance, **_means(sums)}
 
-    def _update(self, units: Units, advantages: Tensor, norms: list[float]) -> dict[str, float]:
-        """One optimizer step; its sums over units."""
-        config = self.config
-        if not advantages.any() and not penalised(config):  # momentum alone must not move weights
-            return {}
-        kl = None
+    def _update(self, units: Units, advantages: Tensor) -> dict[str, float]:
+        """Take one optimizer step; return its sums over units."""
+        config, kl = self.config, None
         if self.reference is None:
             logprobs = self.policy.read(units)
         else:
-            policy = cast(Penalised, self.policy)  # checked at the start
-            logprobs, kl = policy.read_with_kl(units, self.reference)
+            logprobs, kl = self.policy.read_with_kl(units, self.reference)
         lengths = units.mask.sum(dim=1)
         denominator = count(lengths, average=config.loss, max_tokens=units.mask.shape[1])
-        loss = policy_loss(
-            logprobs,
-            units.logprobs,
-            advantages,
-            units.mask,
-            config,
-            denominator=denominator,
-            kl=kl,
-        )
+        old = units.logprobs, advantages, units.mask, config
+        loss = policy_loss(logprobs, *old, denominator=denominator, kl=kl)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), config.max_grad_norm)
-        require_finite(float(loss.detach()), float(norm), self.step + 1)
-        self.optimizer.step()
-        norms.append(float(norm))
-        sums = policy_sums(logprobs.detach(), units.logprobs, advantages, units.mask, config)
-        sums["loss"] = float(loss.detach())
-        sums["kl"] = float("nan") if kl is None else float(kl.detach()[units.mask].sum())
-        return sums
+        total, most = float(loss.detach()), config.max_grad_norm
+        rate, step = config.learning_rate, self.step + 1
+        norm = descend(self.optimizer, total, rate=rate, max_norm=most, step=step)
+        divergence = float("nan") if kl is None else float(kl.detach()[units.mask].sum())
+        own = {"updates": 1.0, "loss": total, "grad_norm": norm, "kl": divergence}
+        return policy_sums(logprobs.detach(), *old) | own
 
 
-def _means(sums: dict[str, float], norms: list[float]) -> dict[str, float]:
-    nan = float("nan")
-    if not norms:
-        return dict.fromkeys(("loss", "grad_norm", "ratio", "clip_fraction", "kl"), nan)
+def _rewards(named: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return means over the episodes that have a reward: of the sum, and by name."""
+    total = float(torch.stack(list(named.values())).sum(dim=0).nanmean())
+    return {"reward": total, **{f"reward/{name}": float(x.nanmean()) for name, x in named.items()}}
+
+
+def _means(sums: dict[str, float]) -> dict[str, float]:
+    if not sums:
+        names = ("loss", "grad_norm", "ratio", "clip_fraction", "kl")
+        return dict.fromkeys(names, float("nan"))
     clipped = sum(sums[f"clipped_{bound}"] for bound in ("low", "high", "dual"))
     return {
-        "loss": sums["loss"] / len(norms),
-        "grad_norm": sum(norms) / len(norms),
+        "loss": sums["loss"] / sums["updates"],
+        "grad_norm": sums["grad_norm"] / sums["updates"],
         "ratio": sums["ratio"] / sums["tokens"],
         "clip_fraction": clipped / sums["tokens"],
         "kl": sums["kl"] / sums["tokens"],

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.grpo import CheckpointError, Stage, begun, fingerprints, run_stages
+from assay.family.trainers import Stage, fingerprints, run_stages
+from assay.grpo import CheckpointError, begun
 
 pytestmark = pytest.mark.slow
 
@@ -109,8 +110,9 @@ def test_two_stages_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from assay.grpo.run.alone import alone_in; from pathlib import Path\n"
-        "with alone_in(Path(sys.argv[1])): print('in', flush=True); time.sleep(60)"
+        "import fcntl, sys, time\n"
+        "with open(sys.argv[1] + '/.lock', 'w') as lock:\n"
+        "    fcntl.lockf(lock, fcntl.LOCK_EX); print('in', flush=True); time.sleep(60)"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True

@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from assay.grpo import (
+from assay.family.units import (
     ConstantNoise,
     FlowNoise,
     FlowPolicy,
-    Objective,
     UnitConfig,
     UnitLearner,
     Units,
@@ -19,10 +18,10 @@ from assay.grpo import (
     gaussian_logprob,
     matching_loss,
     outcome_credit,
-    policy_loss,
     step_mean,
     time_grid,
 )
+from assay.grpo import Objective, policy_loss
 
 torch.set_num_threads(1)
 MEAN, STD = 1.5, 0.5  # of the data, a Gaussian: then the velocity is known exactly

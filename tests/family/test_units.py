@@ -6,15 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from assay.grpo import (
-    Objective,
-    UnitConfig,
-    UnitLearner,
-    Units,
-    group_advantages,
-    outcome_credit,
-    policy_loss,
-)
+from assay.family.units import UnitConfig, UnitLearner, Units, outcome_credit
+from assay.grpo import Objective, group_advantages, policy_loss
 
 torch.set_num_threads(1)
 NAN = float("nan")

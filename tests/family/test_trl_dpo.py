@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from assay.grpo import dpo_loss, load_model
+from assay.family.trainers import dpo_loss
+from assay.grpo import load_model
 
 trl = pytest.importorskip("trl")
 datasets = pytest.importorskip("datasets")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,18 @@ import pytest
 import torch
 
 from assay.envs import Episode, EpisodeGroup, Span, Task
+from assay.family.trainers import Critic, PPOConfig, PPOLearner
+from assay.family.trainers.critic import read_values, value_gradient
+from assay.family.trainers.ppo import token_rewards
 from assay.grpo import (
-    Batch,
-    Critic,
+    CheckpointError,
     GRPOConfig,
-    PPOConfig,
-    PPOLearner,
-    list_checkpoints,
+    Learner,
+    TooManyUnscored,
     load_model,
     read_metrics,
     row_of,
 )
-from assay.grpo.baselines.critic import read_values, value_gradient
-from assay.grpo.baselines.ppo import token_rewards
-from assay.grpo.model.precision import set_autocast
 from assay.verifiers import Status, Verdict
 
 pytestmark = pytest.mark.slow
@@ -47,15 +45,6 @@ def config(**settings: Any) -> PPOConfig:
 
 def weights(model: Any) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-
-def numbers(path: Path) -> list[dict[str, Any]]:
-    """Metrics without the clock's."""
-    rows = read_metrics(path / "metrics.jsonl")
-    return [
-        {k: v for k, v in row.items() if k != "tokens/s" and not k.startswith("seconds")}
-        for row in rows
-    ]
 
 
 def woken(model: Any, seed: int = 0) -> Critic:
@@ -110,51 +99,30 @@ class TestCritic:
                 parameter.add_(1.0)
         assert torch.equal(weights(model), before)
 
-    def test_values_do_not_depend_on_the_forward_or_the_cut(self, model: Any) -> None:
+    def test_values_do_not_depend_on_the_cut(self, model: Any) -> None:
         critic = woken(model)
         rows = [
             row_of(episode(*TURNS, reward=1.0)),
             row_of(episode(*ONE, reward=1.0)),
             row_of(episode(("environment", (4,)), ("model", (3, 2, 7, 9)), reward=1.0)),
         ]
-        found = []
-        for critic.shared in (False, True):
-            for budget in (1, 1000):
-                found.append(read_values(critic, rows, budget=budget))
-        for other in found[1:]:
-            for mine, theirs in zip(found[0], other, strict=True):
-                assert mine == pytest.approx(theirs, abs=1e-5)
-        first = found[0][0]
+        alone, together = (read_values(critic, rows, budget=budget) for budget in (1, 1000))
+        for mine, theirs in zip(alone, together, strict=True):
+            assert mine == pytest.approx(theirs, abs=1e-5)
+        first = together[0]
         assert first[2:5] == (0.0, 0.0, 0.0)  # the environment's
         hidden = critic.body(torch.tensor([[5, 6, 7, 8, 9, 10, 11]])).last_hidden_state[0]
         expected = critic.head(hidden)[[1, 2, 6], 0].tolist()
         assert [first[0], first[1], first[5]] == pytest.approx(expected, abs=1e-5)
 
-    def test_it_computes_as_the_model_does(self, model: Any) -> None:
-        set_autocast(model, torch.bfloat16)
-        critic = woken(model)
-        rows = [row_of(episode(*TURNS, reward=1.0))]
-        halved = read_values(critic, rows, budget=100)[0]
-        assert next(critic.parameters()).dtype == torch.float32
-        set_autocast(model, None)
-        whole = read_values(woken(model), rows, budget=100)[0]
-        assert halved != whole
-        assert halved == pytest.approx(whole, abs=0.3)
-        value_gradient(
-            critic, [replace(rows[0], values=(0.0,) * 6, returns=(1.0,) * 6)], clip=None, budget=100
-        )
-        assert all(p.grad is not None for p in critic.head.parameters())
-
     def test_the_gradient_does_not_depend_on_the_cut(self, model: Any) -> None:
         critic = woken(model)
-        rows = [
-            replace(row_of(episode(*TURNS, reward=1.0)), values=(0.2,) * 6, returns=(1.0,) * 6),
-            replace(row_of(episode(*ONE, reward=1.0)), values=(0.4,), returns=(0.0,)),
-        ]
+        rows = [row_of(episode(*TURNS, reward=1.0)), row_of(episode(*ONE, reward=1.0))]
+        given = [(0.2,) * 6, (0.4,)], [(1.0,) * 6, (0.0,)]
         found = []
         for budget in (1, 1000):
             critic.zero_grad()
-            loss = value_gradient(critic, rows, clip=0.2, budget=budget)
+            loss = value_gradient(critic, rows, *given, clip=0.2, budget=budget)
             grads = torch.cat([p.grad.flatten() for p in critic.parameters()])
             found.append((loss, grads))
         assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
@@ -167,52 +135,45 @@ class TestCritic:
             lambda module, given, out: (out.retain_grad(), states.append(out))[-1]
         )
         row = row_of(episode(*TURNS, reward=1.0))
-        n = len(row.reply)
-        critic(Batch.of([[row]])).sum().backward()
+        critic([row]).sum().backward()
         hook.remove()
         learnt = states[0].grad[0].abs().sum(-1) > 0
         written = [False] * len(row.prompt) + list(row.written)
         assert learnt.tolist()[: len(written) - 1] == written[1:]
-        assert n == 6
 
 
 class TestCredit:
     """From rewards and values to advantages."""
 
     def credited(self, model: Any, tokenizer: Any, groups: Any, out: Path, **more: Any) -> Any:
-        learner = PPOLearner(
-            model, tokenizer, lambda *_: groups, config(**more), out, progress=False
-        )
+        learner = PPOLearner(model, tokenizer, lambda *_: groups, config(**more), out)
         learner.critic = woken(model)
-        return learner, learner._rows(groups, {})
+        return learner.credit(groups)
 
     def test_advantages_carry_across_the_environments_tokens(
         self, model: Any, tokenizer: Any, groups: Any, tmp_path: Path
     ) -> None:
         """Against a loop over the policy's own tokens."""
         more = {"lam": 0.5, "gamma": 0.9, "whiten_advantages": False}
-        learner, rows = self.credited(model, tokenizer, groups, tmp_path, **more)
+        rows, values, returns = self.credited(model, tokenizer, groups, tmp_path, **more)
         assert len(rows) == 2  # the one without a reward is in no statistic
-        for row, reward in zip(rows, (0.75, 0.5), strict=True):
+        for row, value, wanted, reward in zip(rows, values, returns, (0.75, 0.5), strict=True):
             own = [i for i, mine in enumerate(row.written) if mine]
             running, following = 0.0, 0.0
             for t in reversed(own):
                 earned = reward if t == own[-1] else 0.0
-                delta = earned + 0.9 * following - row.values[t]
+                delta = earned + 0.9 * following - value[t]
                 running = delta + 0.9 * 0.5 * running
-                following = row.values[t]
+                following = value[t]
                 assert row.advantages[t] == pytest.approx(running, rel=1e-9)
-                assert row.returns[t] == pytest.approx(running + row.values[t], rel=1e-9)
+                assert wanted[t] == pytest.approx(running + value[t], rel=1e-9)
             others = set(range(len(row.reply))) - set(own)
-            assert all(row.advantages[t] == row.returns[t] == 0 for t in others)
-        assert learner._seen["value/mean"] == pytest.approx(
-            sum(v for r in rows for v in r.values) / 4
-        )
+            assert all(row.advantages[t] == wanted[t] == 0 for t in others)
 
     def test_advantages_are_whitened_over_the_rollouts_tokens(
         self, model: Any, tokenizer: Any, groups: Any, tmp_path: Path
     ) -> None:
-        _, rows = self.credited(model, tokenizer, groups, tmp_path)
+        rows, _, _ = self.credited(model, tokenizer, groups, tmp_path)
         own = [a for r in rows for a, mine in zip(r.advantages, r.written, strict=True) if mine]
         found = torch.tensor(own, dtype=torch.float64)
         assert len(own) == 4
@@ -222,9 +183,9 @@ class TestCredit:
     def test_at_lambda_1_the_return_is_the_reward(
         self, model: Any, tokenizer: Any, groups: Any, tmp_path: Path
     ) -> None:
-        _, rows = self.credited(model, tokenizer, groups, tmp_path, whiten_advantages=False)
-        assert rows[0].returns == pytest.approx((0.75, 0.75, 0, 0, 0, 0.75))
-        assert rows[1].returns == pytest.approx((0.5,))
+        *_, returns = self.credited(model, tokenizer, groups, tmp_path, whiten_advantages=False)
+        assert returns[0] == pytest.approx((0.75, 0.75, 0, 0, 0, 0.75))
+        assert returns[1] == pytest.approx((0.5,))
 
     def test_rewards_of_turns_and_the_penalty_of_tokens(self, groups: Any) -> None:
         rows = [row_of(groups[0].episodes[i]) for i in (0, 2)]
@@ -254,7 +215,7 @@ class TestLearner:
     ) -> None:
         """Ten rollouts of which each has no group with variance end no run."""
         settings = config(steps=35, prompts_per_step=96)
-        PPOLearner(model, tokenizer, digits(96, 1), settings, tmp_path, progress=False).train()
+        PPOLearner(model, tokenizer, digits(96, 1), settings, tmp_path).train()
         rows = read_metrics(tmp_path / "metrics.jsonl")[1:]
         assert rows[0]["reward"] < 0.25
         assert sum(row["reward"] for row in rows[-3:]) / 3 > 0.7
@@ -267,7 +228,7 @@ class TestLearner:
         """Before the second token it is known whether the first was a digit."""
         before = weights(model)
         settings = config(steps=21, prompts_per_step=96, critic_warmup=20, num_iterations=4)
-        learner = PPOLearner(model, tokenizer, digits(96, 1), settings, tmp_path, progress=False)
+        learner = PPOLearner(model, tokenizer, digits(96, 1), settings, tmp_path)
         learner.train()
         rows = read_metrics(tmp_path / "metrics.jsonl")[1:]
         assert rows[0]["value/mean"] == 0
@@ -280,55 +241,80 @@ class TestLearner:
         moved = (weights(model) - before).abs().max()
         assert 0 < float(moved) < 4 * 1.6e-3  # Adam moves a weight by about its rate
 
-    def test_resume_gives_the_same_bits_after_any_update(
+    def test_it_is_the_learner_where_the_critic_says_nothing(
         self, model_dir: Path, digits: Any, tmp_path: Path
     ) -> None:
-        settings = {
-            "num_iterations": 2,
+        """Values of 0, lambda 1 and no whitening leave the reward itself, as advantage="reward"."""
+        shared: dict[str, Any] = {
+            "steps": 1,
+            "prompts_per_step": 8,
+            "group_size": 4,
+            "max_new_tokens": 2,
+            "learning_rate": 1e-3,
+            "warmup_steps": 0,
             "minibatches": 2,
-            "beta": 0.05,
-            "kl": "k1",
-            "kl_in": "reward",
-            "save_every_updates": 1,
-            "keep_checkpoints": 50,
+            "beta": 0.1,
+            "tokens_per_batch": 64,
         }
-
-        def run(out: Path, *, resume: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        found = []
+        for kind, settings in (
+            (PPOLearner, PPOConfig(**shared, whiten_advantages=False)),
+            (partial(Learner, progress=False), GRPOConfig(**shared, advantage="reward")),
+        ):
             model, tokenizer = load_model(model_dir)
+            out = tmp_path / str(len(found))
+            kind(model, tokenizer, digits(8, 4), settings, out).train()
+            (row,) = read_metrics(out / "metrics.jsonl")[1:]
+            found.append((weights(model), row))
+        assert torch.allclose(found[0][0], found[1][0], atol=1e-7)
+        for name in (
+            "reward",
+            "accuracy",
+            "updates",
+            "lr",
+            "loss",
+            "grad_norm",
+            "ratio",
+            "entropy",
+        ):
+            assert found[0][1][name] == pytest.approx(found[1][1][name], rel=1e-5), name
+        assert found[0][1]["kl"] == pytest.approx(found[1][1]["kl"], abs=1e-7)
+
+    def test_a_resumed_run_ends_with_the_same_bits(
+        self, model_dir: Path, digits: Any, tmp_path: Path
+    ) -> None:
+        settings = {"num_iterations": 2, "minibatches": 2, "save_every": 1, "eval_every": 1}
+        penalty = {"beta": 0.05, "kl": "k1", "kl_in": "reward"}
+
+        def run(out: Path, steps: int, *, resume: bool = False) -> tuple[torch.Tensor, ...]:
+            model, tokenizer = load_model(model_dir)
+            chosen = config(steps=steps, prompts_per_step=8, group_size=2, **settings, **penalty)
+            held_out = digits(5, 1)
             learner = PPOLearner(
-                model,
-                tokenizer,
-                digits(8, 2),
-                config(prompts_per_step=8, group_size=2, **settings),
-                out,
-                resume=resume,
-                progress=False,
+                model, tokenizer, digits(8, 2), chosen, out, held_out=held_out, resume=resume
             )
             learner.train()
             return weights(model), weights(learner.critic)
 
-        straight = run(tmp_path / "straight")
-        names = [p.name for p in list_checkpoints(tmp_path / "straight/checkpoints")]
-        for name in ("step-000001-update-3", "step-000002-update-1"):
-            out = tmp_path / name
-            shutil.copytree(tmp_path / "straight", out)
-            for later in names[names.index(name) + 1 :]:
-                shutil.rmtree(out / "checkpoints" / later)
-            resumed = run(out, resume=True)
-            assert torch.equal(resumed[0], straight[0])
-            assert torch.equal(resumed[1], straight[1])
-            wanted, found = (
-                [
-                    {
-                        k: v
-                        for k, v in row.items()
-                        if not k.startswith("seconds") and k != "tokens/s"
-                    }
-                    for row in read_metrics(path / "metrics.jsonl")
-                ]
-                for path in (tmp_path / "straight", out)
-            )
-            assert found == wanted
+        straight, halves = tmp_path / "straight", tmp_path / "halves"
+        whole = run(straight, 3)
+        run(halves, 1)
+        resumed = run(halves, 3, resume=True)
+        assert all(torch.equal(*pair) for pair in zip(resumed, whole, strict=True))
+        assert (halves / "metrics.jsonl").read_text() == (straight / "metrics.jsonl").read_text()
+        rows = read_metrics(halves / "metrics.jsonl")
+        assert [row["step"] for row in rows] == [0, 1, 2, 3]
+        assert all(0 <= row["held_out/pass_at_1"] <= 1 for row in rows)
+        assert torch.equal(weights(load_model(halves / "model")[0]), whole[0])
+        with pytest.raises(CheckpointError, match="already holds a run"):
+            run(halves, 3)
+        with pytest.raises(CheckpointError, match="nothing to resume"):
+            run(tmp_path / "none", 3, resume=True)
+        settings["num_iterations"] = 3
+        with pytest.raises(
+            CheckpointError, match=r"made with other settings: .*'num_iterations': 2"
+        ):
+            run(halves, 3, resume=True)
 
     def test_a_rollout_of_equal_rewards_is_seen(
         self, model: Any, tokenizer: Any, groups: Any, tmp_path: Path
@@ -336,8 +322,16 @@ class TestLearner:
         equal = [
             EpisodeGroup(g.task, tuple(e for e in g.episodes if e.reward == 0.5)) for g in groups
         ]
-        learner = PPOLearner(model, tokenizer, lambda *_: equal, config(), tmp_path, progress=False)
-        assert learner._collect(1).found["zero_variance"] == 1.0
+        PPOLearner(model, tokenizer, lambda *_: equal, config(steps=1), tmp_path).train()
+        assert read_metrics(tmp_path / "metrics.jsonl")[1]["zero_variance"] == 1.0
+
+    def test_too_many_episodes_without_a_reward_stop_it(
+        self, model: Any, tokenizer: Any, groups: Any, tmp_path: Path
+    ) -> None:
+        lost = [EpisodeGroup(g.task, g.episodes[1:2]) for g in groups]
+        learner = PPOLearner(model, tokenizer, lambda *_: lost, config(), tmp_path)
+        with pytest.raises(TooManyUnscored, match="step 1: 1 of 1 episodes have no reward"):
+            learner.train()
 
 
 class TestConfig:
@@ -353,7 +347,9 @@ class TestConfig:
             ({"advantage": "opo"}, "advantage='opo' has no effect on PPO"),
             ({"advantage_std": "none"}, "advantage_std='none' has no effect on PPO"),
             ({"group_size": 0}, "group_size must be at least 1, got 0"),
-            ({"max_refills": 2}, "max_refills looks for groups whose replies differ"),
+            ({"max_refills": 2}, "max_refills=2 has no effect on PPO"),
+            ({"correction": "token_mask"}, "correction='token_mask' has no effect on PPO"),
+            ({"steps": -1}, "steps must be at least 0, got -1"),
             ({"clip": 2.0}, r"clip must be in .*, got 2.0"),
         ],
     )

@@ -1,4 +1,4 @@
-"""Warm start, evaluation, log and picture."""
+"""Evaluation, log and picture."""
 
 from __future__ import annotations
 
@@ -9,49 +9,9 @@ import pytest
 import torch
 
 from assay.envs import EpisodeGroup, Task
-from assay.grpo import (
-    MetricsLog,
-    ModelPolicy,
-    Score,
-    evaluate,
-    plot_learning_curve,
-    read_metrics,
-    warm_start,
-)
+from assay.grpo import MetricsLog, ModelPolicy, Score, evaluate, plot_learning_curve, read_metrics
 
 torch.set_num_threads(1)
-
-
-def test_warm_start_stops_at_its_target(model: Any, tokenizer: Any, digits: Any) -> None:
-    tasks = [Task(f"{s}.{i}?", "", solution=str(i)) for s in range(7) for i in range(4)]
-    seen: list[Any] = []
-    done = warm_start(
-        model,
-        tokenizer,
-        tasks,
-        digits(20, 1),
-        target=0.7,
-        max_steps=200,
-        check_every=10,
-        batch_size=16,
-        max_new_tokens=2,
-        learning_rate=1e-2,
-        progress=seen.append,
-    )
-    assert done == seen[-1]
-    assert done.steps < 200
-    assert done.pass_at_1 >= 0.7 > seen[0].pass_at_1
-    policy = ModelPolicy(model, tokenizer, max_new_tokens=2, seed=5)
-    score = evaluate(policy, digits(20, 1))
-    assert score.pass_at_1 > 0.5
-    assert score.truncated < 0.5  # it has learned to end, too
-
-
-def test_warm_start_needs_solutions(model: Any, tokenizer: Any) -> None:
-    with pytest.raises(ValueError, match="task 'x' has none"):
-        warm_start(model, tokenizer, [Task("1+1=", "2", id="x")])
-    with pytest.raises(ValueError, match="at least one task"):
-        warm_start(model, tokenizer, [])
 
 
 def test_evaluation_leaves_out_what_has_no_reward(model: Any, tokenizer: Any, digits: Any) -> None:

@@ -14,29 +14,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Episode, EpisodeGroup, Span, Task
+from assay.family.trainers import (
+    FitConfig,
+    accepted_replies,
+    dpo,
+    dpo_loss,
+    preference_pairs,
+    rft,
+    sft,
+)
+from assay.family.trainers.dpo import _diagonals, pairs_gradient
+from assay.family.trainers.supervised import example_row
 from assay.grpo import (
     CheckpointError,
-    FitConfig,
     GRPOConfig,
     Learner,
     ModelPolicy,
     Row,
-    accepted_replies,
-    dpo,
-    dpo_loss,
     evaluate,
     full_forward,
     load_model,
     outcome_advantages,
     padded_forward,
-    preference_pairs,
     read_metrics,
-    rft,
-    sft,
     shared_forward,
 )
-from assay.grpo.baselines.dpo import _diagonals, pairs_gradient
-from assay.grpo.baselines.supervised import example_row
 from assay.verifiers import Status, Verdict
 
 pytestmark = pytest.mark.slow

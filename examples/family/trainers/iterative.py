@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...envs import TextEnv, rejudged, rollout
-from ...verifiers.atomic_io import sweep, write_directory
-from ..config import GRPOConfig
-from ..learner import Learner
-from ..model.loading import load_weights, save_weights
-from ..run.resume import require_same
-from ..run.tasks import training_tasks
-from ..sampling.policy import ModelPolicy
-from ..sampling.random_numbers import derive_seed
+from assay.envs import TextEnv, rejudged, rollout
+from assay.grpo import (
+    CheckpointError,
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    begun,
+    derive_seed,
+    load_model,
+    training_tasks,
+)
+from assay.verifiers.atomic_io import sweep, write_directory
+
 from .fit import FitConfig
 from .reward_model import Label, TrainableRewardModel, labels_of
 
@@ -32,7 +36,7 @@ _REPORT, _LABELS = "round.json", "labels.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What came of a round.
+    """The result of a round.
 
     Attributes:
         number: from 1.
@@ -87,7 +91,7 @@ def iterative_grpo(
         rounds: how many.
         labels: replies that are labelled after a round, one to each of so many tasks; 0 keeps the
             reward model as it is.
-        replay: see :func:`~assay.grpo.replayed`.
+        replay: see :func:`~.reward_model.replayed`.
         fit: of the reward model's training; see :meth:`TrainableRewardModel.fit`.
         history: labels that the first reward model has learnt from.
         on_step: called with the round and each row of metrics; the model is as that step left it.
@@ -114,15 +118,56 @@ def iterative_grpo(
         **config.to_json(),
         "labels": labels,
         "replay": replay,
-        "fit": fit.to_json() if labels else None,
+        "fit": asdict(fit) if labels else None,
     }
-    rest = model, tokenizer, env, root, settings
-    rows = _Rounds(*rest, config, labels, replay, fit)
-    pool, found = list(history), []
+    pool, found = list(history), list[Round]()
+
+    def play(number: int, scorer: TrainableRewardModel, folder: Path) -> None:
+        """Train, label, fit, and write all of it."""
+        running = root / f"running-{number}"
+        own = replace(config, seed=derive_seed(config.seed, number))
+        Learner(
+            model,
+            tokenizer,
+            training_tasks(rejudged(env, scorer), own),
+            own,
+            running,
+            resume=begun(running),
+            progress=progress,
+            on_step=None if on_step is None else partial(on_step, number),
+        ).train()
+        policy = ModelPolicy(
+            model,
+            tokenizer,
+            max_new_tokens=own.max_new_tokens,
+            temperature=own.temperature,
+            seed=derive_seed(own.seed, 1),
+        )
+        asked = rollout(env, policy, labels, 1, seed=derive_seed(own.seed, 1)) if labels else []
+        new = labels_of(asked)
+        report = {**asdict(_summary(number, scorer, new)), "settings": settings}
+
+        def fill(to: Path) -> None:
+            for part in (model, tokenizer):
+                part.save_pretrained(to / "policy")
+            if new:
+                judge = to / "reward_model"
+                scorer.fit(new, pool, folder=judge, replay=replay, config=fit)
+            lines = [json.dumps(label.to_json()) + "\n" for label in new]
+            (to / _LABELS).write_text("".join(lines), encoding="utf-8")
+            (to / _REPORT).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+            shutil.copytree(running, to / "run", ignore=shutil.ignore_patterns("checkpoints"))
+
+        write_directory(folder, fill)
+        shutil.rmtree(running)
+
     for number in range(1, rounds + 1):
-        if not (root / f"round-{number}").exists():
-            rows.play(number, scorer, pool, on_step, progress)
-        done, scorer, given = rows.read(number, scorer)
+        folder = root / f"round-{number}"
+        if not folder.exists():
+            play(number, scorer, folder)
+        done, given = _read(folder, settings)
+        model.load_state_dict(load_model(folder / "policy")[0].state_dict())
+        scorer = scorer.at(folder / "reward_model") if given else scorer
         pool += given
         found.append(done)
         if on_round is not None:
@@ -130,81 +175,18 @@ def iterative_grpo(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Rounds:
-    """What all rounds have in common, and how one is played, written and read."""
-
-    model: Any
-    tokenizer: Any
-    env: TextEnv
-    root: Path
-    settings: dict[str, Any]
-    config: GRPOConfig
-    labels: int
-    replay: float
-    fit: FitConfig
-
-    def play(
-        self,
-        number: int,
-        scorer: TrainableRewardModel,
-        pool: Sequence[Label],
-        on_step: Callable[[int, dict[str, Any]], None] | None,
-        progress: bool,
-    ) -> None:
-        """Train, label, fit, and write all of it."""
-        config = replace(self.config, seed=derive_seed(self.config.seed, number))
-        running = self.root / f"running-{number}"
-        Learner(
-            self.model,
-            self.tokenizer,
-            training_tasks(rejudged(self.env, scorer), config),
-            config,
-            running,
-            resume=(running / "config.json").exists(),
-            progress=progress,
-            on_step=None if on_step is None else partial(on_step, number),
-        ).train()
-        new = self._label(derive_seed(config.seed, 1)) if self.labels else []
-        report = {**asdict(_summary(number, scorer, new)), "settings": self.settings}
-
-        def fill(to: Path) -> None:
-            save_weights(self.model, to / "policy")
-            self.tokenizer.save_pretrained(to / "policy")
-            if new:
-                given = to / "reward_model"
-                scorer.fit(new, pool, folder=given, replay=self.replay, config=self.fit)
-            lines = [json.dumps(label.to_json()) + "\n" for label in new]
-            (to / _LABELS).write_text("".join(lines), encoding="utf-8")
-            (to / _REPORT).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-            shutil.copytree(running, to / "run", ignore=shutil.ignore_patterns("checkpoints"))
-
-        write_directory(self.root / f"round-{number}", fill)
-        shutil.rmtree(running)
-
-    def read(
-        self, number: int, scorer: TrainableRewardModel
-    ) -> tuple[Round, TrainableRewardModel, list[Label]]:
-        """A whole round, whose policy becomes the model: its reward model and its labels."""
-        folder = self.root / f"round-{number}"
-        report = json.loads((folder / _REPORT).read_text("utf-8"))
-        require_same(self.settings, report.pop("settings"), folder)
-        load_weights(self.model, folder / "policy")
-        lines = (folder / _LABELS).read_text("utf-8").splitlines()
-        given = [Label.from_json(json.loads(line)) for line in lines]
-        if given:
-            scorer = scorer.at(folder / "reward_model")
-        return Round(**report), scorer, given
-
-    def _label(self, seed: int) -> list[Label]:
-        policy = ModelPolicy(
-            self.model,
-            self.tokenizer,
-            max_new_tokens=self.config.max_new_tokens,
-            temperature=self.config.temperature,
-            seed=seed,
+def _read(folder: Path, settings: Mapping[str, Any]) -> tuple[Round, list[Label]]:
+    """Return a whole round and its labels."""
+    report = json.loads((folder / _REPORT).read_text("utf-8"))
+    before = report.pop("settings")
+    if before != settings:
+        changed = {name: value for name, value in before.items() if settings.get(name) != value}
+        raise CheckpointError(
+            f"{str(folder)!r} was made with other settings: {changed}. Go on with those, or give "
+            "another out_dir"
         )
-        return labels_of(rollout(self.env, policy, self.labels, 1, seed=seed))
+    lines = (folder / _LABELS).read_text("utf-8").splitlines()
+    return Round(**report), [Label.from_json(json.loads(line)) for line in lines]
 
 
 def _summary(number: int, scorer: TrainableRewardModel, new: Sequence[Label]) -> Round:
@@ -214,10 +196,6 @@ def _summary(number: int, scorer: TrainableRewardModel, new: Sequence[Label]) ->
         [label.reply for label in new], [{"messages": list(label.messages)} for label in new]
     )
     scores = [verdict.score for verdict in verdicts if verdict.score is not None]
-    return Round(
-        number,
-        scorer.version,
-        len(new),
-        sum(label.score for label in new) / len(new),
-        sum(scores) / len(scores) if scores else None,
-    )
+    true = sum(label.score for label in new) / len(new)
+    proxy = sum(scores) / len(scores) if scores else None
+    return Round(number, scorer.version, len(new), true, proxy)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...sandbox.redaction import redact
-from ...verifiers.atomic_io import publish, write_json
-from .alone import alone_in
-from .checkpoint import versions
+from assay.grpo import CheckpointError
+from assay.sandbox.redaction import redact
+from assay.verifiers.atomic_io import publish, write_json
 
-RECORD = "stage.json"
-_UNFINISHED = ".unfinished"
-_log = logging.getLogger(__name__)
+_RECORD, _UNFINISHED = "stage.json", ".unfinished"
 
 Work = Callable[..., Mapping[str, Any] | None]
-"""``(folder, before, **settings)``: fill a folder; numbers worth keeping, or nothing.
+"""``(folder, before, **settings)``: fill a folder; return numbers worth keeping, or nothing.
 
-``before`` has the folder of each stage before, by name. ``folder`` is the stage's own; killed, the
-stage is called again with what it had left there, so a Learner in it resumes where
-:func:`~assay.grpo.run.resume.begun` says that it can.
+``before`` has the folder of each stage before, by name. ``folder`` is the stage's own; if killed,
+the stage is called again with what it had left there, so a Learner in it resumes if
+:func:`~assay.grpo.begun` is true of its folder.
 """
 
 
@@ -111,12 +108,20 @@ def run_stages(
         ValueError: two stages have one name.
         Exception: whatever a stage raises; those before it are kept, and what it left too.
     """
-    root, done = Path(out_dir), list[Finished]()
-    chain = list(stages)
+    root, chain, done = Path(out_dir), list(stages), list[Finished]()
     names = [stage.name for stage in chain]
     if len(set(names)) < len(names):
         raise ValueError(f"each stage needs a name of its own, got {', '.join(names)}")
-    with alone_in(root):
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / ".lock").open("w") as lock:
+        try:
+            # Not flock, which forked workers would still hold after this process is killed.
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise CheckpointError(
+                f"another process is working in {str(root)!r}: wait for it or stop it, or give "
+                "another out_dir"
+            ) from None
         for stage, mark in zip(chain, fingerprints(chain), strict=True):
             before = {one.name: one.folder for one in done}
             done.append(_run(stage, root / f"{stage.name}-{mark}", before))
@@ -126,37 +131,30 @@ def run_stages(
 
 
 def fingerprints(stages: Sequence[Stage]) -> list[str]:
-    """What tells each stage of a pipeline from others: twelve hexadecimal digits."""
+    """Return twelve hexadecimal digits for each stage, by itself and all before it."""
     found: list[str] = []
     for stage in stages:
         before = found[-1] if found else ""
-        told = json.dumps([stage.name, redact(stage.settings), before], sort_keys=True)
-        found.append(hashlib.sha256(told.encode()).hexdigest()[:12])
+        text = json.dumps([stage.name, redact(stage.settings), before], sort_keys=True)
+        found.append(hashlib.sha256(text.encode()).hexdigest()[:12])
     return found
 
 
 def _run(stage: Stage, folder: Path, before: Mapping[str, Path]) -> Finished:
-    if folder.is_dir():
-        return _read(stage.name, folder, skipped=True)
-    unfinished = folder.with_name(folder.name + _UNFINISHED)
-    _log.info("stage %s %s", stage.name, "goes on" if unfinished.is_dir() else "begins")
-    unfinished.mkdir(exist_ok=True)
-    started = time.perf_counter()
-    found = stage.work(unfinished, before, **stage.settings) or {}
-    seconds = time.perf_counter() - started
-    record = {
-        "stage": stage.name,
-        "settings": redact(stage.settings),
-        "before": {name: path.name for name, path in before.items()},
-        "found": dict(found),
-        "seconds": round(seconds, 3),
-        "versions": versions(),
-    }
-    write_json(unfinished / RECORD, record, indent=2, mode=0o600)
-    publish(unfinished, folder)
-    return _read(stage.name, folder, skipped=False)
-
-
-def _read(name: str, folder: Path, *, skipped: bool) -> Finished:
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    return Finished(name, folder, record["found"], skipped, record["seconds"])
+    skipped = folder.is_dir()
+    if not skipped:
+        unfinished = folder.with_name(folder.name + _UNFINISHED)
+        unfinished.mkdir(exist_ok=True)
+        started = time.perf_counter()
+        found = stage.work(unfinished, before, **stage.settings) or {}
+        record = {
+            "stage": stage.name,
+            "settings": redact(stage.settings),
+            "before": {name: path.name for name, path in before.items()},
+            "found": dict(found),
+            "seconds": round(time.perf_counter() - started, 3),
+        }
+        write_json(unfinished / _RECORD, record, indent=2, mode=0o600)
+        publish(unfinished, folder)
+    record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+    return Finished(stage.name, folder, record["found"], skipped, record["seconds"])

@@ -1,0 +1,93 @@
+"""Rows of tokens through a model, within a budget of padded tokens.
+
+Shapes: B rows, T reply tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.grpo import Batch, Row, choose_forward, micro_batches
+
+Forward = Callable[[Any, Batch, float], tuple[Tensor, Tensor]]
+"""``(model, batch, temperature)`` to log-probabilities and entropies, see ``choose_forward``."""
+
+
+def forward_for(model: Any, rows: Sequence[Row]) -> Forward:
+    """Return the forward that fits: a prefix can be shared only if prompts repeat."""
+    repeated = len({row.prompt for row in rows}) < len(rows)
+    return choose_forward(model, among=("shared", "padded") if repeated else ("padded",))[1]
+
+
+def batches(
+    model: Any, rows: Sequence[Row], budget: int
+) -> Iterator[tuple[list[list[Row]], Batch]]:
+    """Yield groups of rows that share a prompt, and their tensors, at most ``budget`` tokens."""
+    groups: dict[tuple[int, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.prompt, []).append(row)
+    for part in micro_batches(list(groups.values()), budget=budget):
+        yield part, Batch.of(part, device=model.device)
+
+
+@torch.no_grad()
+def read_logprobs(
+    model: Any, forward: Forward, rows: Sequence[Row], *, temperature: float, budget: int
+) -> list[tuple[float, ...]]:
+    """Return the log-probability of each reply token, row by row; 0.0 off the policy's own."""
+    found: dict[int, tuple[float, ...]] = {}
+    for groups, batch in batches(model, rows, budget):
+        for group, values in zip(groups, forward(model, batch, temperature)[0], strict=True):
+            for row, of_row in zip(group, values.tolist(), strict=False):
+                found[id(row)] = tuple(of_row[: len(row.reply)])
+    return [found[id(row)] for row in rows]
+
+
+def likelihood_gradient(
+    model: Any,
+    forward: Forward,
+    rows: Sequence[Row],
+    *,
+    denominator: float,
+    budget: int,
+    temperature: float = 1.0,
+) -> float:
+    """Add the gradient of ``-sum_it A_it log p_it / denominator`` to the model's.
+
+    With A of 1 that is supervised training. DeepSeekMath (arXiv 2402.03300, section 5.2) puts
+    all of SFT, RFT, DPO, PPO and GRPO this way: they differ in the coefficient A of the gradient
+    of log p.
+
+    Args:
+        model: whose parameters' ``grad`` is added to.
+        forward: see :func:`forward_for`.
+        rows: with the coefficients as their ``advantages``.
+        denominator: of the whole optimizer step, so that it does not matter how rows are cut.
+        budget: padded tokens of one forward and backward pass.
+        temperature: divides the logits.
+
+    Returns:
+        The loss.
+    """
+    total = 0.0
+    for _, batch in batches(model, rows, budget):
+        logprobs, _ = forward(model, batch, temperature)
+        loss = -(logprobs * batch.advantages).masked_fill(~batch.mask, 0.0).sum() / denominator
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        total += float(loss.detach())
+    return total
+
+
+def table(values: Sequence[Sequence[float]]) -> Tensor:
+    """Return rows of values as [B, T] of float64, 0 past their end."""
+    width = max((len(v) for v in values), default=0)
+    return torch.tensor([[*v, *[0.0] * (width - len(v))] for v in values], dtype=torch.float64)
+
+
+def cut(values: Tensor, rows: Sequence[Row]) -> list[tuple[float, ...]]:
+    """Return what :func:`table` was made of: each row's own values of [B, T]."""
+    return [tuple(v[: len(row.reply)]) for v, row in zip(values.tolist(), rows, strict=True)]

@@ -1,1 +1,0 @@
-"""What GRPO is compared with."""

@@ -139,7 +139,8 @@ def _train(folder: Path, seed: int, steps: int) -> None:
 
 def _make_start(folder: Path, seed: int) -> None:
     """A tiny model that is right now and then; it appears whole, or not at all."""
-    from .grpo import held_out_tasks, load_model, tiny_model, warm_start
+    from .family.trainers import warm_start
+    from .grpo import held_out_tasks, load_model, tiny_model
 
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # an interrupted run may have left one

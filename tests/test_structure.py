@@ -13,6 +13,9 @@ ROOMS = ("sandbox", "verifiers", "envs", "grpo", "assay")  # each imports only t
 TRAINING = {"torch", "transformers", "trl", "accelerate", "datasets", "matplotlib"}
 
 
+FAMILY = ROOT / "examples/family"
+
+
 def imports(path: Path):
     """Rooms that a file imports, and other packages it imports when it is loaded."""
     tree = ast.parse(path.read_text())
@@ -45,8 +48,41 @@ def test_arrows_point_one_way(room) -> None:
     for path in (ROOT / room).rglob("*.py"):
         rooms, packages = imports(path)
         assert rooms <= allowed, f"{path.name} imports {rooms - allowed}"
+        assert room == "assay" or "assay.family" not in path.read_text() or path.stem == "_moved"
         if room in ("sandbox", "verifiers", "envs"):
             assert not packages & TRAINING, f"{path.name} imports {packages & TRAINING}"
+
+
+def test_trainers_take_only_what_the_learner_exports() -> None:
+    """So the learner needs no hook for them, and may change within."""
+    import assay.grpo
+
+    for path in (*FAMILY.glob("trainers/*.py"), *FAMILY.glob("units/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("assay."):
+                assert node.module.split(".")[1] in (
+                    "grpo",
+                    "envs",
+                    "verifiers",
+                    "sandbox",
+                    "family",
+                )
+                if node.module.startswith("assay.grpo"):
+                    assert node.module == "assay.grpo", f"{path.name} imports {node.module}"
+                    assert {a.name for a in node.names} <= set(assay.grpo.__all__)
+
+
+def test_names_that_have_moved_are_found_with_a_warning() -> None:
+    import assay.grpo
+    from assay.grpo._moved import MOVED
+
+    assert not set(MOVED) & set(assay.grpo.__all__)
+    for name, place in MOVED.items():
+        with pytest.warns(DeprecationWarning, match=f"from {place} import {name}$"):
+            found = getattr(assay.grpo, name)
+        assert found is getattr(sys.modules[place], name)
+    with pytest.raises(AttributeError, match=r"'assay\.grpo' has no attribute 'nothing'"):
+        assay.grpo.nothing  # noqa: B018  # that is the point
 
 
 def test_every_folder_with_code_is_in_the_wheel() -> None:
@@ -57,7 +93,8 @@ def test_every_folder_with_code_is_in_the_wheel() -> None:
         for path in (ROOT / room).rglob("*.py")
     }
     names = {f if f.partition(".")[0] == "assay" else f"assay.{f}" for f in folders}
-    names.add("assay.family")  # examples/family
+    places = {path.parent.relative_to(FAMILY.parent) for path in FAMILY.rglob("*.py")}
+    names |= {f"assay.{str(place).replace('/', '.')}" for place in places}
     assert names == set(setup["packages"])
 
 

@@ -19,13 +19,13 @@ def common(trial: Trial) -> dict[str, Any]:
         "learning_rate": 3e-4,
         "max_new_tokens": LONGEST,
         "seed": trial.seed,
-        "alarm_patience": 0,
     }
 
 
 def grpo(trial: Trial) -> Outcome:
     """64 prompts of 8 replies."""
-    config = GRPOConfig(**common(trial), prompts_per_step=REPLIES // 8, group_size=8)
+    size = {"prompts_per_step": REPLIES // 8, "group_size": 8}
+    config = GRPOConfig(**common(trial), **size, alarm_patience=0)
     return trained(trial, config)
 
 

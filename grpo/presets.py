@@ -42,7 +42,7 @@ class Preset:
 
 
 def _read() -> Mapping[str, Preset]:
-    tables = tomllib.loads(files(__package__).joinpath("presets.toml").read_text("utf-8"))
+    tables = tomllib.loads(files("assay.grpo").joinpath("presets.toml").read_text("utf-8"))
     own = ("paper", "what", "where", "missing")
     found = {}
     for name, table in tables.items():

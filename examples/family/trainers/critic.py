@@ -125,13 +125,7 @@ class Critic(nn.Module):
 
 @torch.no_grad()
 def read_values(critic: Critic, rows: Sequence[Row], *, budget: int) -> list[tuple[float, ...]]:
-    """Return values before each reply token of rows, in their order.
-
-    Args:
-        critic: what reads.
-        rows: in any order.
-        budget: padded tokens of one forward pass.
-    """
+    """Return values before each reply token of rows, ``budget`` padded tokens at a time."""
     found: dict[int, tuple[float, ...]] = {}
     for part in _parts(rows, budget):
         mine = [rows[i] for i in part]
@@ -148,15 +142,10 @@ def value_gradient(
     clip: float | None,
     budget: int,
 ) -> float:
-    """Add the gradient of :func:`value_loss` over rows to the critic's.
+    """Add the gradient of :func:`value_loss` over all rows of an optimizer step to the critic's.
 
-    Args:
-        critic: whose parameters' ``grad`` is added to.
-        rows: all rows of the optimizer step.
-        values: of their reply tokens, by the critic that gave the advantages.
-        returns: of their reply tokens.
-        clip: see the loss.
-        budget: padded tokens of one forward and backward pass; it does not change the gradient.
+    ``values``, by the critic that gave the advantages, and ``returns`` are of the rows' reply
+    tokens; the budget does not change the gradient.
 
     Returns:
         The loss, a mean over tokens.

@@ -85,8 +85,9 @@ class PPOConfig(GRPOConfig):
         ):
             if not holds:
                 raise ValueError(f"{name} must be {rule}, got {getattr(self, name)!r}")
-        for name in _UNREAD:
-            default = getattr(_PLAIN, name)
+        plain = GRPOConfig()
+        for name in sorted(shared.keys() - _READ.split()):
+            default = getattr(plain, name)
             if getattr(self, name) != default:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} has no effect on PPO: leave it at "
@@ -94,13 +95,13 @@ class PPOConfig(GRPOConfig):
                 )
 
 
-_PLAIN = GRPOConfig()
-_UNREAD = (  # how groups are compared, what weighs tokens, and what only the Learner's loop does
-    *("advantage", "advantage_std", "advantage_eps", "reward_weights", "hard_weight"),
-    *("easy_weight", "correction", "top_entropy", "mask_truncated", "max_refills", "max_mismatch"),
-    *("max_drift", "alarm_patience", "reference_every", "keep_best", "early_stop"),
-    *("save_every_updates", "keep_checkpoints", "eval_temperature"),
-)
+_READ = """
+    loss ratio surrogate clip clip_high dual_clip cispo_cap cispo_floor sapo_temperature
+    sapo_temperature_negative beta kl kl_in kl_correction entropy_bonus steps prompts_per_step
+    group_size learning_rate warmup_steps weight_decay max_grad_norm num_iterations minibatches
+    temperature max_new_tokens rows_per_batch tokens_per_batch rollout_chunks max_none_share
+    eval_every eval_samples save_every seed allow_test_split allow_overlap allow_sample
+"""
 
 
 class PPOLearner:
@@ -298,17 +299,12 @@ def token_rewards(groups: Sequence[EpisodeGroup], rows: Sequence[Row], config: P
     ``beta`` times the KL estimate of each token if ``kl_in="reward"`` (Ziegler et al., arXiv
     1909.08593, eq. 2; DeepSeekMath, arXiv 2402.03300, eq. 2).
 
-    Args:
-        groups: what was rolled out.
-        rows: those of the episodes that have a reward.
-        config: the settings.
-
     Raises:
         ValueError: rewards of turns are asked for, and an episode has none.
     """
     mask = table([row.written for row in rows]).bool()
     rewards = torch.zeros(mask.shape, dtype=torch.float64)
-    scored = [e for group in groups for e in group.episodes if e.reward is not None]
+    scored = [e for group in groups for e in group.episodes if e.reward is not None]  # as rows
     for i, (episode, row) in enumerate(zip(scored, rows, strict=True)):
         if not config.turn_rewards:
             rewards[i, row.ends[-1]] = episode.reward or 0.0

@@ -29,16 +29,7 @@ _STAMP = re.compile(r"reward model version (\d+): ")
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a reply is worth: an example for a reward model.
-
-    Attributes:
-        messages: the conversation that it answers.
-        reply: the policy's text.
-        score: in [0, 1].
-
-    Raises:
-        ValueError: the score is outside.
-    """
+    """What a reply to a conversation is worth, in [0, 1]: an example for a reward model."""
 
     messages: tuple[Message, ...]
     reply: str
@@ -89,15 +80,6 @@ def replayed(
     "10% of historical data" (DeepSeekMath, arXiv 2402.03300, 4.1.4) does not say of what. Here it
     is a tenth of the number of new labels, ``round(share * len(new))``, drawn without replacement
     from the pooled history; all of the history if it has fewer.
-
-    Args:
-        new: of this round.
-        history: of all rounds before it, in their order.
-        share: 0 or more.
-        seed: of the draw.
-
-    Raises:
-        ValueError: the share is negative.
     """
     if not share >= 0:
         raise ValueError(f"replay must be a share of the new labels, 0 or more, got {share!r}")
@@ -150,11 +132,7 @@ class TrainableRewardModel(RewardModel):
         """Make version 0: the body of a causal LM with one output, which is 0 for every text.
 
         DeepSeekMath (arXiv 2402.03300, 4.2) begins its reward model with its base model too.
-
-        Args:
-            directory: of the causal LM, as ``save_pretrained`` leaves it.
-            folder: where the reward model goes; there must be nothing yet.
-            options: of the class.
+        ``directory`` is of the causal LM, ``folder`` where the reward model goes.
         """
         causal, tokenizer = load_model(directory)
         config = copy.deepcopy(causal.config)
@@ -194,13 +172,10 @@ class TrainableRewardModel(RewardModel):
 
         Args:
             new: labels of this round.
-            history: of all rounds before it.
+            history: of all rounds before it, replayed by :func:`replayed`.
             folder: where the next version goes; there must be nothing yet.
-            replay: see :func:`replayed`.
+            replay: share of old labels.
             config: of the training; by default one pass at the paper's learning rate of 2e-5.
-
-        Returns:
-            The next version.
 
         Raises:
             NotFinite: a gradient is infinite or NaN; nothing is written.

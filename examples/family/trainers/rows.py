@@ -62,13 +62,8 @@ def likelihood_gradient(
     all of SFT, RFT, DPO, PPO and GRPO this way: they differ in the coefficient A of the gradient
     of log p.
 
-    Args:
-        model: whose parameters' ``grad`` is added to.
-        forward: see :func:`forward_for`.
-        rows: with the coefficients as their ``advantages``.
-        denominator: of the whole optimizer step, so that it does not matter how rows are cut.
-        budget: padded tokens of one forward and backward pass.
-        temperature: divides the logits.
+    The rows' ``advantages`` are the coefficients; the denominator is of the whole optimizer step,
+    so that it does not matter how rows are cut.
 
     Returns:
         The loss.

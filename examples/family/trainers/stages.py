@@ -31,7 +31,7 @@ class Stage:
     """A step of a pipeline.
 
     Attributes:
-        name: what it is called, in letters, digits, ``-`` and ``_``.
+        name: in letters, digits, ``-`` and ``_``.
         work: what it does; see :data:`Work`.
         settings: all that it depends on beside the stages before it, as JSON values; they are
             the arguments of ``work``.
@@ -95,18 +95,12 @@ def run_stages(
     A folder with that name is whole: the stage works in ``NAME-FINGERPRINT.unfinished``, which
     is renamed at its end. Killed at any point and called again, it goes on there.
 
-    Args:
-        stages: in their order; each sees the folders of those before it.
-        out_dir: for their folders.
-        on_done: called with each stage as it is done, or found to be.
-
-    Returns:
-        What each wrote, in order.
+    ``on_done`` is called with each stage as it is done, or found to be. What a stage raises is
+    passed on; those before it are kept, and what it left too.
 
     Raises:
         CheckpointError: another process is working in ``out_dir``.
         ValueError: two stages have one name.
-        Exception: whatever a stage raises; those before it are kept, and what it left too.
     """
     root, chain, done = Path(out_dir), list(stages), list[Finished]()
     names = [stage.name for stage in chain]

@@ -119,12 +119,7 @@ class CriticCredit:
 
 
 def gae_estimate(*, gamma: float = 1.0, lam: float = 0.95) -> Estimate:
-    """PPO's: ``gae`` of the actions taken; beyond a cut-off the critic's value.
-
-    Args:
-        gamma: discount of each step.
-        lam: see there.
-    """
+    """PPO's: ``gae`` of the actions taken; beyond a cut-off the critic's value."""
 
     def estimate(
         trace: Mapping[str, Tensor], values: Tensor, ahead: Tensor
@@ -144,9 +139,7 @@ def gae_estimate(*, gamma: float = 1.0, lam: float = 0.95) -> Estimate:
 def hybrid_estimate(*, gamma: float = 1.0, each: bool = False) -> Estimate:
     """Hybrid GRPO's: :func:`hybrid_advantages`; what they add to the values is wanted.
 
-    Args:
-        gamma: discount of each step.
-        each: see there; the critic then learns the mean over the actions that were tried.
+    With ``each`` the critic learns the mean over the actions that were tried.
     """
 
     def estimate(
@@ -161,18 +154,10 @@ def hybrid_estimate(*, gamma: float = 1.0, each: bool = False) -> Estimate:
 
 
 def state_credit(units: Units, named: Mapping[str, Tensor], objective: Objective) -> Tensor:
-    """GRPO in each state: an action's return against those of the others tried there.
-
-    Args:
-        units: with ``returns`` in their trace: ``BranchingPolicy(..., to_end=True)``.
-        named: not read.
-        objective: its ``advantage_std`` and ``advantage_eps``.
-
-    Returns:
-        [B, U].
+    """Compare an action's return with those of the others tried in its state: GRPO in each state.
 
     Raises:
-        ValueError: there are no returns.
+        ValueError: there are no returns, as of ``BranchingPolicy(..., to_end=True)``.
     """
     if "returns" not in units.trace:
         raise ValueError("state_credit needs returns: sample with BranchingPolicy(to_end=True)")

@@ -24,14 +24,11 @@ Noise = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class FlowNoise:
-    """``sigma = level sqrt(t / (1 - t))``: Flow-GRPO (arXiv 2505.05470) and its code.
+    """``sigma = level sqrt(t / (1 - t))``: Flow-GRPO (arXiv 2505.05470), where level is a.
 
     At t = 1, where it is infinite, 1 - t is that of the next step, as in the code. So the first of
     T even steps adds a variance of level^2 however large T is, and samples are spread a little
     wider than the ODE's, by less and less as t falls.
-
-    Attributes:
-        level: the paper's a.
     """
 
     level: float = 0.7
@@ -47,11 +44,7 @@ class FlowNoise:
 
 @dataclass(frozen=True, slots=True)
 class ConstantNoise:
-    """``sigma = level`` at every step: DanceGRPO (arXiv 2505.07818) and its code.
-
-    Attributes:
-        level: the paper's eta.
-    """
+    """``sigma = level`` at every step: DanceGRPO (arXiv 2505.07818), where level is eta."""
 
     level: float = 0.3
 
@@ -64,14 +57,9 @@ class ConstantNoise:
 
 
 def time_grid(steps: int, shift: float = 1.0) -> Tensor:
-    """The times of a sampler, from 1 down to 0: [T + 1].
+    """Return the times of a sampler in T steps, from 1 down to 0: [T + 1].
 
-    Args:
-        steps: T, at least 1.
-        shift: above 1 more of the steps are near the noise, ``t -> s t / (1 + (s - 1) t)``.
-
-    Raises:
-        ValueError: ``steps`` or ``shift`` is out of its range.
+    With a ``shift`` s above 1 more steps are near the noise, ``t -> s t / (1 + (s - 1) t)``.
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps!r}")
@@ -81,53 +69,38 @@ def time_grid(steps: int, shift: float = 1.0) -> Tensor:
 
 
 def step_mean(x: Tensor, velocity: Tensor, t: Tensor, dt: Tensor, sigma: Tensor) -> Tensor:
-    """Where a step leads before its noise, which is ``sigma sqrt(-dt)`` in each dimension.
+    """Return where a step leads before its noise, which is ``sigma sqrt(-dt)`` in each dimension.
 
     ``x + (v - sigma^2 / 2 score) dt`` with ``score = grad log p_t(x) = -(x + (1 - t) v) / t``.
     The score's part takes away as much spread as the noise brings, so that for every sigma the
     samples at each t are distributed as the ODE's (sigma = 0), up to the error of finite steps.
     Flow-GRPO's and DanceGRPO's steps are this one, each with its own sigma.
 
-    Args:
-        x: [N, ...].
-        velocity: at x and t, shaped like x.
-        t: the time before the step, above 0.
-        dt: of the step, below 0.
-        sigma: 0 for the ODE; all three broadcast to x.
+    The velocity is shaped like x; t, above 0, is the time before the step; sigma is 0 for the ODE.
     """
     score = -(x + (1 - t) * velocity) / t
     return x + (velocity - sigma**2 / 2 * score) * dt
 
 
 def gaussian_logprob(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Mean over dimensions of ``log N(x; mean, std^2)``: [N].
+    """Return the mean over dimensions of ``log N(x; mean, std^2)``: [N].
 
     The sum would be the step's log-probability. With the mean, as both sources have it, the
     ratio p / p_old is the D-th root of the true one, and ``clip`` bounds that root: a clip of 1 / D
     lets the true ratio move by a factor of about e. Theirs of 1e-4 is for images of some ten
     thousand numbers; with D = 2 a rollout's second update would find nearly all steps clipped.
-
-    Args:
-        x: [N, ...].
-        mean: shaped like x.
-        std: broadcasts to x.
     """
     z = (x - mean) / std
     return _dimension_mean(-0.5 * z**2 - std.log() - 0.5 * math.log(2 * math.pi))
 
 
 def gaussian_kl(mean: Tensor, other: Tensor, std: Tensor) -> Tensor:
-    """Mean over dimensions of ``KL(N(mean, std^2) || N(other, std^2))``: [N].
+    """Return the mean over dimensions of ``KL(N(mean, std^2) || N(other, std^2))``: [N].
 
     ``(mean - other)^2 / (2 std^2)``, a mean to fit :func:`gaussian_logprob`. With
     ``std = sigma sqrt(-dt)`` and :func:`step_mean` it is Flow-GRPO's ``-dt / 2 (sigma (1 - t) /
     (2 t) + 1 / sigma)^2 (v - v_other)^2``. Its code leaves out -dt: a beta of 0.04 there with 10
     even steps is 0.004 here, and with 40 steps 0.001. Here beta means the same for any T.
-
-    Args:
-        mean: [N, ...], may have a gradient.
-        other: shaped like mean.
-        std: broadcasts to mean.
     """
     return _dimension_mean((mean - other) ** 2 / (2 * std**2))
 
@@ -135,19 +108,11 @@ def gaussian_kl(mean: Tensor, other: Tensor, std: Tensor) -> Tensor:
 def matching_loss(
     net: Velocity | nn.Module, data: Tensor, prompts: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """Mean square error of a velocity on samples of its task: flow matching (arXiv 2210.02747).
+    """Return the mean square error of a velocity on samples: flow matching (arXiv 2210.02747).
 
     ``|net(x_t, t, prompt) - (e - x_0)|^2`` at a random t of each sample; its minimum is the
-    velocity of the module's head.
-
-    Args:
-        net: what is trained.
-        data: [N, ...], x_0.
-        prompts: [N, ...].
-        generator: decides t and e.
-
-    Returns:
-        A scalar with a gradient.
+    velocity of the module's head. ``data`` are x_0; the
+    generator decides t and e.
     """
     e = torch.randn(data.shape, generator=generator)
     t = torch.rand(len(data), generator=generator)

@@ -75,20 +75,13 @@ class FlowPolicy(nn.Module):
         self.register_buffer("times", times, persistent=False)
         self.register_buffer("sigmas", sigmas, persistent=False)
         self.net, self.shape, self.shift = net, tuple(shape), shift
-        self.shared_noise, self.calls = shared_noise, 0
-
-    @property
-    def steps(self) -> int:
-        """T of training."""
-        return len(self.sigmas)
+        self.steps, self.shared_noise, self.calls = steps, shared_noise, 0
 
     @torch.no_grad()
     def sample(self, prompts: Tensor, group_size: int, generator: torch.Generator) -> Units:
         """Sample a group for each prompt by the SDE.
 
-        Returns:
-            Units whose ``outputs`` are [B, ...], at t = 0, and whose trace is ``path``
-            [B, T + 1, ...], the sample at every time.
+        ``outputs`` are [B, ...], at t = 0; the trace is ``path`` [B, T + 1, ...], at every time.
         """
         asked = prompts.repeat_interleave(group_size, dim=0)
         if self.shared_noise:
@@ -110,7 +103,7 @@ class FlowPolicy(nn.Module):
         return Units(prompts, group_size, x, trace, torch.stack(logprobs, dim=1), mask)
 
     def read(self, units: Units) -> Tensor:
-        """Log-probabilities of the steps on the mask, with a gradient: [B, T], 0 off it."""
+        """Return log-probabilities of the steps on the mask, with a gradient: [B, T], 0 off it."""
         return self._read(units, None)[0]
 
     def read_with_kl(self, units: Units, reference: FlowPolicy) -> tuple[Tensor, Tensor]:
@@ -119,15 +112,9 @@ class FlowPolicy(nn.Module):
 
     @torch.no_grad()
     def draw(self, prompts: Tensor, generator: torch.Generator, *, steps: int = 40) -> Tensor:
-        """Draw a sample for each prompt by the ODE: what a trained model is for.
+        """Draw a sample at t = 0 for each of N prompts by the ODE, in any number of steps.
 
-        Args:
-            prompts: [N, ...].
-            generator: decides the noise at t = 1, the only chance there is.
-            steps: of this sampler; need not be those of training.
-
-        Returns:
-            [N, ...] at t = 0.
+        The generator decides the noise at t = 1, and so everything.
         """
         x, times = self._noise(len(prompts), generator), time_grid(steps, self.shift)
         for t, following in itertools.pairwise(times):

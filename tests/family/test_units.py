@@ -1,6 +1,7 @@
 """Policies whose units are no tokens, trained by the same credit and losses."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -150,9 +151,10 @@ def test_equal_rewards_leave_the_weights_alone() -> None:
         ({"minibatches": 9}, "minibatches must be at most prompts_per_step"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
         ({"clip": 3.0}, "clip must be"),
+        ({"beta": 0.1, "kl_in": "reward"}, "kl_in='reward' has no effect on units"),
     ],
 )
-def test_bad_settings_are_refused(settings: dict[str, float], message: str) -> None:
+def test_bad_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         UnitConfig(**settings)
 

@@ -96,7 +96,9 @@ class UnitLearner:
                     f"beta={config.beta} needs a policy with read_with_kl(units, reference), and "
                     f"{type(policy).__name__} has none: give it one, or set beta=0"
                 )
-            self.reference = copy.deepcopy(self.policy).requires_grad_(False)
+            self.reference = copy.deepcopy(policy)
+            for parameter in self.reference.parameters():
+                parameter.requires_grad_(False)
 
     def train(self, on_step: Callable[[dict[str, float]], None] | None = None) -> None:
         """Take the steps that are left; ``on_step`` is called with the metrics of each."""

@@ -45,6 +45,7 @@ _log = logging.getLogger(__name__)
 _START = "start it with VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs"
 _TRIES = 4
 _SHAPE = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size")
+_LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes
 _T = TypeVar("_T")
 # Run the server, and end its process group when it ends or when our end of stdin closes.
 _GUARD = (
@@ -107,7 +108,8 @@ class VLLMServer:
         if max_model_len:
             given["max-model-len"] = max_model_len
         if lora_rank:  # two adapters: replies of the step before may still be under way
-            given |= {"max-lora-rank": lora_rank, "max-loras": 2, "max-cpu-loras": 2}
+            rank = next(r for r in _LORA_RANKS if r >= lora_rank)
+            given |= {"max-lora-rank": rank, "max-loras": 2, "max-cpu-loras": 2}
         self._command = [executable, "serve", str(model)]
         self._command += [f"--{name}={value}" for name, value in given.items()]
         self._command += ["--enable-lora"] * bool(lora_rank) + list(options)
@@ -430,7 +432,7 @@ class VLLMPolicy:
                 model.save_pretrained(folder, state_dict=tensors)
         except Exception as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError) or "No space left" in str(error):
+            if isinstance(error, OSError) or "os error" in str(error):  # the second by safetensors
                 raise OSError(
                     f"cannot write weights to {str(folder)!r}: {error}. Nothing is lost: make "
                     "room there or name another directory, and resume"

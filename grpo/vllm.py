@@ -135,7 +135,9 @@ class VLLMServer:
         Raises:
             ServerError: it ended, or is not ready in time; the message quotes its log.
         """
-        if self.process is None or self.process.poll() is not None:
+        if self.process is not None and self.process.poll() is not None:
+            self.stop()
+        if self.process is None:
             if shutil.which(self._command[0]) is None:
                 raise ServerError(
                     f"there is no {self._command[0]!r}: pip install vllm, or name its executable"
@@ -552,7 +554,7 @@ class VLLMPolicy:
         _log.warning("%s: waiting for the server", error)
         time.sleep(1.0)
         if isinstance(self.server, VLLMServer):
-            if not _healthy(self._url):
+            if not _healthy(self._url):  # its engine may be dead, and it still there
                 self.server.stop()
             self.server.ensure()
         until = time.monotonic() + self._timeout_s

@@ -96,6 +96,8 @@ def make(dirs: dict[str, Path], servers: dict[str, VLLMServer], tmp_path: Path) 
         def of(name: str, *, lora: bool = False, **settings: Any) -> tuple[Any, VLLMPolicy]:
             model, tokenizer = load_model(dirs[name], lora=LoRA(rank=4) if lora else None)
             given = {"max_new_tokens": 4, "check": False, **settings}
+            if lora:  # the test before may have left the server other weights to adapt
+                of(name)[1].sync(load_model(dirs[name])[0], 0)
             policy = VLLMPolicy(tokenizer, servers[name], tmp_path / "weights", **given)
             stack.callback(policy.close)
             return model, policy

@@ -333,6 +333,7 @@ class VLLMPolicy:
             "repetition_penalty": 1.0,
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,
+            "ignore_eos": True,  # the server's own; ours follow
             "stop_token_ids": list(self.eos_ids),
             "stop": list(self.stop.strings),
             "include_stop_str_in_output": True,

@@ -27,7 +27,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(not PYTHON, reason="ASSAY_VLLM_PYTHON names no python that has vllm"),
-    pytest.mark.xdist_group("vllm"),
 ]
 torch.set_num_threads(1)
 ASK = [[{"role": "user", "content": text}] for text in ("1+1=", "1+1=", "2+13=", "x" * 40)]

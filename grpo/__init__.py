@@ -63,10 +63,9 @@ from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
 from .sampling.sample import Sample, sample
-from .sampling.server import ServerError, ServerPolicy
 from .sampling.stop import StopStrings
-from .sampling.weight_files import Call, SyncError, WeightFiles, plain_calls, vllm_calls
 from .update import accumulate_gradient
+from .vllm import ServerError, VLLMPolicy, VLLMServer
 from .watch.history import History, read_history
 from .watch.lines import WatchWarning
 from .watch.log import MetricsLog, read_metrics
@@ -78,7 +77,6 @@ from .watch.trackers import Tracker
 __all__ = [
     "PRESETS",
     "Batch",
-    "Call",
     "CheckpointError",
     "CheckpointWarning",
     "DamagedCheckpoint",
@@ -105,15 +103,14 @@ __all__ = [
     "SamplerMismatch",
     "Score",
     "ServerError",
-    "ServerPolicy",
     "StopStrings",
-    "SyncError",
     "Terminated",
     "TooManyUnscored",
     "Tracker",
     "TrainingAlarm",
+    "VLLMPolicy",
+    "VLLMServer",
     "WatchWarning",
-    "WeightFiles",
     "World",
     "accumulate_gradient",
     "average_tokens",
@@ -147,7 +144,6 @@ __all__ = [
     "padded_forward",
     "pass_at_k",
     "penalised_rewards",
-    "plain_calls",
     "plot_learning_curve",
     "policy_loss",
     "policy_sums",
@@ -164,7 +160,6 @@ __all__ = [
     "top_entropy_mask",
     "training_tasks",
     "visible",
-    "vllm_calls",
     "whiten",
     "write_report",
 ]

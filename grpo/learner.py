@@ -80,7 +80,7 @@ class Learner:
         resume: go on from the newest whole checkpoint in ``out_dir``.
         progress: show a progress bar where there is a terminal.
         on_step: called with each row of metrics.
-        engine: what samples in the model's place, such as a :class:`ServerPolicy`; it is given the
+        engine: what samples in the model's place, such as a :class:`VLLMPolicy`; it is given the
             weights of each step.
         trackers: see :class:`MetricsLog`.
         samples: groups that are kept of a step, to be read; 0 for none.

@@ -1,0 +1,758 @@
+"""Generation by vLLM: start a server, give it each step's weights, sample from it.
+
+Weights take one of four routes: ``folder``, a checkpoint that the server's ``reload_weights``
+reads; ``adapter``, a LoRA adapter under a new name for each step; ``nccl`` between GPUs and
+``ipc`` within one, by vLLM's weight transfer. The last two need CUDA, and so does ``sleep``: this
+project never ran these.
+
+A checkpoint holds the output matrix under its own name even if it is tied to the embedding: on a
+CPU vLLM packs a second copy of it, which reloading the embedding alone leaves as it was.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import httpx
+import torch
+from torch import Tensor
+
+from ..envs import Completion, Conversation
+from ..sandbox.redaction import redact
+from .model.loading import quiet
+from .sampling.draw import Distribution
+from .sampling.policy import eos_ids
+from .sampling.prompts import encode_all
+from .sampling.random_numbers import derive_seed
+from .sampling.stop import StopStrings
+
+_log = logging.getLogger(__name__)
+_START = "start it with VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs"
+_TRIES = 4
+_SHAPE = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size")
+_LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes
+_T = TypeVar("_T")
+# Run the server, and end its process group when it ends or when our end of stdin closes.
+_GUARD = (
+    'exec 3<&0; "$@" </dev/null 3<&- & server=$!; '
+    '{ cat <&3 >/dev/null; kill "$server" 2>/dev/null; sleep 10; kill -9 0; } & '
+    'exec 3<&-; wait "$server"; kill -9 0'
+)
+
+
+class ServerError(RuntimeError):
+    """A server failed, refused, or answered what no reply can be made of; nothing was judged."""
+
+
+class ServerLost(ServerError):
+    """A server does not answer, or not with the weights it was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCompletion(Completion):
+    """A completion with the step of the weights that its first token was sampled with."""
+
+    step: int = 0
+
+
+class VLLMServer:
+    """A ``vllm serve`` in a process group of its own that ends with this process.
+
+    Args:
+        model: directory or hub name.
+        log: file to which the server's output is appended.
+        executable: vLLM's command.
+        port: 0 chooses a free one.
+        dtype: of weights and computation, such as ``bfloat16``.
+        max_model_len: most tokens of a prompt and its reply; by default the model's own limit.
+        lora_rank: serve adapters up to this rank; 0 serves none.
+        options: more options of ``vllm serve``.
+        env: more environment variables.
+        start_s: seconds that a start may take.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        log: str | Path,
+        *,
+        executable: str = "vllm",
+        port: int = 0,
+        dtype: str = "auto",
+        max_model_len: int | None = None,
+        lora_rank: int = 0,
+        options: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        start_s: float = 1800.0,
+    ) -> None:
+        self.log, self.start_s = Path(log), start_s
+        port = port or _free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        given: dict[str, object] = {"host": "127.0.0.1", "port": port, "dtype": dtype}
+        given |= {"logprobs-mode": "processed_logprobs", "generation-config": "vllm"}
+        if max_model_len:
+            given["max-model-len"] = max_model_len
+        if lora_rank:  # two adapters: replies of the step before may still be under way
+            rank = next(r for r in _LORA_RANKS if r >= lora_rank)
+            given |= {"max-lora-rank": rank, "max-loras": 2, "max-cpu-loras": 2}
+        self._command = [executable, "serve", str(model)]
+        self._command += [f"--{name}={value}" for name, value in given.items()]
+        self._command += ["--enable-lora"] * bool(lora_rank) + list(options)
+        self._env = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
+        self._env |= {"VLLM_NO_USAGE_STATS": "1", **(env or {})}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> VLLMServer:
+        """Start the server, and wait until it answers; stop it if that fails."""
+        try:
+            self.ensure()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def ensure(self) -> None:
+        """Start the server if it is not running, and wait until it answers.
+
+        Raises:
+            ServerError: it ended, or is not ready in time; the message quotes its log.
+        """
+        if self.process is not None and self.process.poll() is not None:
+            self.stop()
+        if self.process is None:
+            if shutil.which(self._command[0]) is None:
+                raise ServerError(
+                    f"there is no {self._command[0]!r}: pip install vllm, or name its executable"
+                )
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with self.log.open("ab") as log:
+                self.process = subprocess.Popen(
+                    ["/bin/sh", "-c", _GUARD, "sh", *self._command],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    env=os.environ | self._env,
+                    start_new_session=True,
+                )
+        until = time.monotonic() + self.start_s
+        while not _healthy(self.url):
+            ended = self.process.poll() is not None
+            if ended or time.monotonic() > until:
+                said = self.log.read_text(errors="replace").splitlines()
+                why = next((x for x in reversed(said) if "Error" in x), "".join(said[-1:]))
+                what = "ended" if ended else f"was not ready in {self.start_s:.0f} s"
+                raise ServerError(f"vLLM {what}: {why.strip()[-300:]} (see {self.log})")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End the server and all that it started."""
+        if self.process is None:
+            return
+        cast(Any, self.process.stdin).close()  # asks the guard to end it
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process = None
+
+
+class VLLMPolicy:
+    """Samples replies from a vLLM server, with the weights of a model in training.
+
+    Prompts go out as token ids, and ids come back with the log-probabilities of the distribution
+    they were drawn from; nothing is tokenized again. A server that is lost in mid-run is started
+    again (a :class:`VLLMServer`) or waited for (an address), given the last weights, and asked
+    again with the same seeds. One thread may sample while another calls :meth:`sync`.
+
+    Args:
+        tokenizer: the model's.
+        server: a running server, or its address such as ``http://127.0.0.1:8000``.
+        directory: for checkpoints, of this run alone; the server reads it under the same path.
+            In memory (``/dev/shm/my-run``) a sync is fastest.
+        max_new_tokens: tokens after which a reply is cut off.
+        eos_ids: tokens that end a reply; by default the tokenizer's, and from the first
+            :meth:`sync` on those of the model's generation config too.
+        temperature: divides the logits; 0 takes the most likely token.
+        top_k: for evaluation only, as the next two; see ``Distribution``.
+        min_p: likewise.
+        top_p: likewise.
+        stop: texts that end a reply.
+        seed: of the first calls.
+        route: of weights, see this module; by default ``adapter`` with LoRA, else ``folder``.
+        check: before the first step, change every trained tensor, and require that the server's
+            log-probabilities follow. In bfloat16 that shows only effects above its rounding.
+        concurrency: requests under way at a time.
+        timeout_s: of a request, and of waiting for a lost server.
+        api_key_env: environment variable with the server's key.
+
+    Attributes:
+        step: of the weights that the server has.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        server: VLLMServer | str,
+        directory: str | Path,
+        *,
+        max_new_tokens: int,
+        eos_ids: Sequence[int] | None = None,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        min_p: float = 0.0,
+        top_p: float = 1.0,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+        route: Literal["folder", "adapter", "nccl", "ipc"] | None = None,
+        check: bool = True,
+        concurrency: int = 256,
+        timeout_s: float = 600.0,
+        api_key_env: str | None = None,
+    ) -> None:
+        if max_new_tokens < 1 or concurrency < 1:
+            raise ValueError(
+                "max_new_tokens and concurrency must be at least 1, "
+                f"got {max_new_tokens} and {concurrency}"
+            )
+        key = os.environ.get(api_key_env, "") if api_key_env else "none"
+        if not key:
+            raise ValueError(f"the environment variable {api_key_env} holds no API key")
+        self.tokenizer, self.server, self.max_new_tokens = tokenizer, server, max_new_tokens
+        self.distribution = Distribution(
+            temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p
+        )
+        self.stop, self.route = StopStrings(tokenizer, stop), route
+        self.eos_ids = tuple(eos_ids or [tokenizer.eos_token_id])
+        self._own_eos = eos_ids is None
+        self.directory = Path(directory).absolute()
+        url = server.url if isinstance(server, VLLMServer) else server
+        self._url = url.rstrip("/").removesuffix("/v1")
+        self._shown = redact(self._url)
+        self._http = httpx.Client(
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=timeout_s,
+            limits=httpx.Limits(max_connections=concurrency + 4),  # a sync needs one besides
+            trust_env=False,
+        )
+        self._concurrency, self._timeout_s, self._check = concurrency, timeout_s, check
+        self._lock = threading.RLock()  # of what follows
+        self._name, self._longest, self._dtype = "", 0, torch.float32
+        self._vocabulary = len(tokenizer)
+        self._label, self._syncs, self._run = "", 0, uuid.uuid4().hex[:8]
+        self._held: tuple[int, list[float]] | None = None
+        self._transfer: Any = None
+        self._asleep = 0
+        self.step = 0
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Start a new stream of random numbers, at row 0."""
+        self._seed, self._row = seed, 0
+
+    def close(self) -> None:
+        """Delete the checkpoints, and close the connections."""
+        for folder in self.directory.glob("assay-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        self._http.close()
+
+    # Sampling
+
+    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
+        """Answer each conversation."""
+        return self.extend(conversations, [()] * len(conversations))
+
+    def extend(
+        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
+    ) -> list[Completion]:
+        """Answer each conversation, going on from the tokens of its earlier turns.
+
+        Args:
+            conversations: what was said so far.
+            prefixes: for each, all tokens up to the end of the policy's last turn; empty before
+                its first.
+
+        Raises:
+            ServerError: the server refuses, stays away, or an answer is off. The whole call
+                fails then: no reply is lost silently.
+        """
+        prompts = encode_all(self.tokenizer, conversations, prefixes)
+        seeds = [derive_seed(self._seed, self._row + i) for i in range(len(prompts))]
+        self._row += len(prompts)
+        if not self._name:
+            self._meet()
+        needed = max(map(len, prompts), default=0) + self.max_new_tokens
+        if self._longest and needed > self._longest:
+            raise ServerError(
+                f"the longest prompt and a reply of {self.max_new_tokens} are {needed} tokens, "
+                f"and the server takes {self._longest}: start it with --max-model-len {needed}, "
+                "or leave long prompts out"
+            )
+
+        def ask() -> list[Completion]:
+            with ThreadPoolExecutor(min(self._concurrency, max(1, len(prompts)))) as pool:
+                try:
+                    found = list(pool.map(self._answer, prompts, seeds))
+                finally:
+                    pool.shutdown(cancel_futures=True)  # if one failed, the others are not asked
+            self._require_weights()  # a server that was restarted has those it began with
+            return list(found)
+
+        return self._through(ask, self._recover)
+
+    def _answer(self, prompt: list[int], seed: int) -> ServedCompletion:
+        d, step = self.distribution, self.step
+        body = {
+            "model": self._served,
+            "prompt": prompt,
+            "max_tokens": self.max_new_tokens,
+            "seed": seed,
+            "temperature": d.temperature,
+            # Each is named: a server may take other defaults from the model's generation config.
+            "top_p": d.top_p,
+            "top_k": d.top_k,
+            "min_p": d.min_p,
+            "repetition_penalty": 1.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "ignore_eos": True,  # the server's own; ours follow
+            "stop_token_ids": list(self.eos_ids),
+            "stop": list(self.stop.strings),
+            "include_stop_str_in_output": True,
+            "return_token_ids": True,
+            "logprobs": 0,
+        }
+        choice = self._complete(body)
+        ids, finish = choice.get("token_ids"), choice.get("finish_reason")
+        logprobs = (choice.get("logprobs") or {}).get("token_logprobs")
+        if finish == "abort":
+            raise ServerLost(f"{self._shown} aborted a request")
+        if choice.get("prompt_token_ids") not in (None, prompt):
+            raise ServerError(f"{self._shown} was given other tokens: it must not cut prompts")
+        # Ids of a vocabulary padded beyond the tokenizer have no text, but the loss knows them.
+        if (
+            not isinstance(ids, list)
+            or not 1 <= len(ids) <= self.max_new_tokens
+            or not all(type(i) is int and 0 <= i < self._vocabulary for i in ids)
+        ):
+            raise ServerError(
+                f"a reply must have 1 to {self.max_new_tokens} token ids below {self._vocabulary}, "
+                f"got {ids!r:.80}: the server must serve this model and know return_token_ids"
+            )
+        # A little above 0 is rounding; vLLM writes -9999 if there is none.
+        if (
+            not isinstance(logprobs, list)
+            or len(logprobs) != len(ids)
+            or not all(isinstance(x, float | int) and -9000 < x < 1e-3 for x in logprobs)
+        ):
+            raise ServerError(f"there must be {len(ids)} log-probabilities, got {logprobs!r:.120}")
+        if finish not in ("stop", "length"):
+            raise ServerError(f"a reply must finish by 'stop' or 'length', got {finish!r}")
+        if finish == "stop" and ids[-1] not in self.eos_ids and not self.stop.complete(ids):
+            raise ServerError(
+                f"the server ended a reply at token {ids[-1]}, which is not in eos_ids "
+                f"{self.eos_ids} and completes no stop string: pass eos_ids with every token that "
+                "the server ends at, or start it with --generation-config vllm"
+            )
+        if d.temperature == 0:
+            logprobs = [0.0] * len(ids)  # as the policy that takes the most likely token has them
+        known = [i for i in ids if i < len(self.tokenizer)]
+        text = self.tokenizer.decode(known, skip_special_tokens=True)
+        return ServedCompletion(text, finish, tuple(prompt), tuple(ids), tuple(logprobs), step)
+
+    # Weights
+
+    def sync(self, model: Any, step: int) -> None:
+        """Give the server the model's weights, unless it has these.
+
+        All processes of a run must call it: each gathers, the first sends, and a failure there
+        raises everywhere.
+
+        Raises:
+            ServerError: the server is another model's, lacks what this needs, or stays away.
+            OSError: the checkpoint cannot be written; the server keeps the weights it has.
+        """
+        with self._lock:
+            held = (step, _fingerprint(model))  # of a second run, the steps may be the same
+            if held == self._held:
+                return
+            if not self._name or self.route is None:
+                self._meet(model)
+            self._held = None
+            self._send(model, step)
+            if self._check and _world() == 1:
+                self._require_effects(model, step)
+                self._check = False
+            self._held = held
+
+    def _send(self, model: Any, step: int) -> None:
+        """Send the weights under a new label."""
+        self._syncs += 1
+        news: list[Any] = [f"assay-{self._run}-{self._syncs}-{step}", None]
+        error = None
+        try:
+            if self.route in ("nccl", "ipc"):
+                if _rank() == 0:
+                    self._exchange(lambda: self._transfer_by_vllm(model), news[0])
+                else:  # takes part in gathering
+                    self._transfer_by_vllm(model)
+            else:
+                tensors = _gathered(model, self.route == "adapter", self._dtype)
+                if _rank() == 0:
+                    self._write(model, tensors, self.directory / news[0])
+                    self._label, before = news[0], self._label
+                    self._through(self._load, self._wait)
+                    self._forget(before)
+        except Exception as caught:
+            error, news[1] = caught, str(caught)
+        if _world() > 1:
+            torch.distributed.broadcast_object_list(news, src=0)
+        if error is not None:
+            raise error
+        if news[1] is not None:
+            raise ServerError(f"the first process could not send weights: {news[1]}")
+        self._label, self.step = news[0], step
+
+    def _write(self, model: Any, tensors: dict[str, Tensor], folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True)
+            with quiet():
+                model.save_pretrained(folder, state_dict=tensors)
+        except Exception as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError) or "os error" in str(error):  # the second by safetensors
+                raise OSError(
+                    f"cannot write weights to {str(folder)!r}: {error}. Nothing is lost: make "
+                    "room there or name another directory, and resume"
+                ) from error
+            raise
+
+    def _load(self) -> None:
+        """Have the server load the newest checkpoint."""
+        folder = str(self.directory / self._label)
+        if self.route == "adapter":
+            if self._asleep:
+                self._post("/wake_up")
+            self._asleep = 0
+            self._post("/v1/load_lora_adapter", {"lora_name": self._label, "lora_path": folder})
+            return
+        call = {"method": "reload_weights", "kwargs": {"weights_path": folder}}
+        self._exchange(lambda: self._post("/collective_rpc", call), self._label)
+
+    def _exchange(self, send: Callable[[], object], label: str) -> None:
+        """Exchange weights between two tokens: requests under way go on with the new ones."""
+        if self._asleep:
+            self._post("/wake_up?tags=weights" if self._asleep == 2 else "/wake_up")
+        self._post("/pause?mode=keep")
+        send()
+        if self._asleep == 2:
+            self._post("/wake_up?tags=kv_cache")
+        self._asleep = 0
+        # Keys and values of old weights are computed again, those of running requests too.
+        cleared = self._post("/reset_prefix_cache?reset_running_requests=true")
+        if cleared != {"success": True}:
+            raise ServerError(f"the server kept its prefix cache: {cleared!r:.200}")
+        self._post("/update_weight_version", {"new_version": label})
+        self._post("/resume")
+
+    def _transfer_by_vllm(self, model: Any) -> None:
+        """Send tensors by vLLM's own trainer engine (0.32)."""
+        if self._transfer is None:
+            try:
+                vllm = importlib.import_module("vllm.distributed.weight_transfer")
+                engine = importlib.import_module(f"{vllm.__name__}.{self.route}_engine")
+            except ImportError as error:
+                raise ServerError(
+                    f"route {self.route!r} needs vllm in this environment too: pip install vllm, "
+                    "or take route='folder'"
+                ) from error
+            if self.route == "ipc":
+                info = engine.IPCTrainerInitInfo(rank=_rank())
+            else:
+                info = engine.NCCLTrainerInitInfo(
+                    master_address=socket.gethostbyname(socket.gethostname()),
+                    master_port=_free_port(),
+                    world_size=1 + self._get("/get_world_size")["world_size"],
+                    rank=_rank(),
+                )
+            self._transfer = vllm.WeightTransferTrainerFactory.trainer_init(
+                info,
+                client=vllm.HTTPVLLMWeightSyncClient(self._url),
+                source=vllm.ModuleSource(model),
+            )
+        self._transfer.send_weights()
+
+    def sleep(self, level: Literal[1, 2] = 1) -> None:
+        """Free the server's GPU memory until the next :meth:`sync`.
+
+        Level 1 keeps the weights in host memory, level 2 drops them. The server must have been
+        started with ``--enable-sleep-mode``.
+        """
+        if level == 2 and self.route == "adapter":
+            raise ValueError("level 2 drops the weights that an adapter needs: sleep at level 1")
+        with self._lock:
+            self._post(f"/sleep?level={level}&mode=wait")
+            self._asleep, self._held = level, None
+
+    def _forget(self, before: str) -> None:
+        """Delete checkpoints and adapters but the last two, and what an earlier run left."""
+        for old in self.directory.glob("assay-*"):
+            if old.name in (self._label, before):
+                continue
+            shutil.rmtree(old, ignore_errors=True)
+            if self.route == "adapter" and self._run in old.name:
+                try:
+                    self._post("/v1/unload_lora_adapter", {"lora_name": old.name})
+                except ServerError as error:  # a server that was restarted never had it
+                    _log.debug("%s was not unloaded: %s", old.name, error)
+
+    def _require_weights(self) -> None:
+        """Require that the server has the weights it was given last."""
+        with self._lock:  # not in the middle of a sync
+            if self.route == "adapter" and self._label:
+                good = self._label in [m["id"] for m in self._get("/v1/models")["data"]]
+            else:
+                good = not self._label or self._label in self._get("/weight_info").values()
+        if not good:
+            raise ServerLost(f"{self._shown} does not have the weights it was given")
+
+    def _through(self, do: Callable[[], _T], repair: Callable[[ServerLost], None]) -> _T:
+        """Do it, and again after the server was lost and repaired."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return do()
+            except ServerLost as error:
+                if not left:
+                    raise
+                repair(error)
+        raise AssertionError
+
+    def _recover(self, error: ServerLost) -> None:
+        """Wait for a lost server, and give it the last weights."""
+        with self._lock:
+            self._wait(error)
+            try:
+                self._require_weights()
+            except ServerLost:
+                if self.route in ("nccl", "ipc"):
+                    raise ServerError(f"{error}. Nothing is lost: resume the run") from error
+                self._load()
+
+    def _wait(self, error: ServerLost) -> None:
+        """Wait until a lost server answers; start one of our own again."""
+        _log.warning("%s: waiting for the server", error)
+        time.sleep(1.0)
+        if isinstance(self.server, VLLMServer):
+            if not _healthy(self._url):  # its engine may be dead, and it still there
+                self.server.stop()
+            self.server.ensure()
+        until = time.monotonic() + self._timeout_s
+        while not _healthy(self._url):
+            if time.monotonic() > until:
+                raise ServerError(
+                    f"{error}; it stayed away for {self._timeout_s:.0f} s. Nothing is lost: "
+                    f"{_START}, and resume"
+                ) from error
+            time.sleep(0.5)
+
+    # At the start
+
+    def _meet(self, model: Any = None) -> None:
+        """Find out what is served, and refuse what cannot work."""
+        try:
+            (served, *_) = (m for m in self._get("/v1/models")["data"] if not m.get("parent"))
+        except ServerLost as error:
+            raise ServerError(f"{error}. Is it running? If not, {_START}") from error
+        self._name, self._longest = served["id"], served.get("max_model_len") or 0
+        if model is None:
+            return
+        adapted = hasattr(model, "peft_config")
+        if self.route is not None and adapted is not (self.route == "adapter"):
+            raise ValueError(f"route {self.route!r} with LoRA={adapted}: leave route out")
+        if self._own_eos:
+            self.eos_ids = eos_ids(model, self.tokenizer)
+        self._vocabulary = max(model.config.get_text_config().vocab_size, len(self.tokenizer))
+        try:
+            info = self._get("/server_info?config_format=json")["vllm_config"]["model_config"]
+        except (ServerError, KeyError, TypeError) as error:
+            raise ServerError(
+                f"{self._shown} takes no weights: its development endpoints are off. {_START}"
+            ) from error
+        theirs, ours = Path(str(info.get("model"))) / "config.json", model.config.to_dict()
+        if theirs.is_file():  # weights of another shape would end the server
+            for name, value in json.loads(theirs.read_text()).items():
+                if name in _SHAPE and ours.get(name) != value:
+                    raise ServerError(
+                        f"{self._shown} serves another model: its {name} is {value}, and that of "
+                        f"the model in training {ours.get(name)}. Serve the model that is trained"
+                    )
+        d, mode = self.distribution, str(info.get("logprobs_mode"))
+        plain = d.temperature in (0, 1) and not d.top_k and not d.min_p and d.top_p == 1
+        if not plain and mode != "processed_logprobs":
+            raise ServerError(
+                f"{self._shown} gives {mode}, which leave out temperature and cuts: start it with "
+                "--logprobs-mode processed_logprobs"
+            )
+        self._dtype = getattr(torch, str(info.get("dtype")).removeprefix("torch."), torch.float32)
+        self.route = self.route or ("adapter" if adapted else "folder")
+
+    def _require_effects(self, model: Any, step: int) -> None:
+        """Require that a change of any trained tensor changes the server as it does the model.
+
+        All are changed at once; only if the server differs then, each is alone, to name it.
+
+        Raises:
+            ServerError: a tensor does not arrive, or the server has another model.
+        """
+        prompt = list(range(min(64, len(self.tokenizer), self._longest - 1)))
+        trained = {n: p.data for n, p in model.named_parameters() if p.requires_grad}
+        kept = {n: p.to("cpu", copy=True) for n, p in trained.items()}
+        noise = torch.Generator().manual_seed(0)
+
+        def off(*changed: str) -> float:
+            """Mean difference of log-probabilities with these tensors changed."""
+            for name, p in trained.items():
+                p.copy_(kept[name])
+                if name in changed:
+                    scale = 0.3 * float(p.abs().mean()) or 0.02
+                    p.add_(scale * torch.randn(p.shape, generator=noise).to(p))
+            self._send(model, step)
+            return float((self._prompt_logprobs(prompt) - _logprobs(model, prompt)).abs().mean())
+
+        try:
+            usual = off()
+            if usual > (1e-3 if self._dtype == torch.float32 else 0.2):
+                raise ServerError(
+                    f"{self._shown} has the weights, and its log-probabilities are {usual:.2g} off "
+                    "on average: it serves another model, or in another precision"
+                )
+            limit = 5 * usual + 1e-6
+            for name in trained if off(*trained) > limit else ():
+                if (found := off(name)) > limit:
+                    raise ServerError(
+                        f"{name} does not reach the server: with it changed, log-probabilities "
+                        f"are {found:.2g} off, else {usual:.2g}. Training would be off-policy: "
+                        "use vLLM 0.32, or sample with transformers"
+                    )
+        finally:
+            for name, p in trained.items():
+                p.copy_(kept[name])
+        self._send(model, step)
+
+    # Requests
+
+    @property
+    def _served(self) -> str:
+        return self._label if self.route == "adapter" else self._name
+
+    def _prompt_logprobs(self, prompt: list[int]) -> Tensor:
+        """The server's log-probabilities of a prompt's tokens after the first."""
+        body = {"model": self._served, "prompt": prompt, "max_tokens": 1, "prompt_logprobs": 0}
+        given = zip(self._complete(body)["prompt_logprobs"][1:], prompt[1:], strict=True)
+        return torch.tensor([at[str(i)]["logprob"] for at, i in given], dtype=torch.float64)
+
+    def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self._post("/v1/completions", body)
+        try:
+            (choice,) = answer["choices"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ServerError(f"an answer must hold one choice, got {answer!r:.200}") from error
+        return cast(dict[str, Any], choice)
+
+    def _get(self, path: str) -> Any:
+        return self._request("GET", path)
+
+    def _post(self, path: str, body: object = None) -> Any:
+        return self._request("POST", path, body)
+
+    def _request(self, method: str, path: str, body: object = None) -> Any:
+        where = f"{self._shown}{path}"
+        try:
+            response = self._http.request(method, self._url + path, json=body)
+            said: Any = response.text
+            if said.startswith(("{", "[")):
+                said = response.json()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise ServerLost(f"no answer from {where}: {error!r:.200}") from error
+        if response.status_code == 200:
+            return said
+        message = f"{where} answered {response.status_code}: {said!r:.300}"
+        # After a restart there is no adapter.
+        lost = response.status_code in (404, 408, 429) if path == "/v1/completions" else False
+        raise (ServerLost if lost or response.status_code >= 500 else ServerError)(message)
+
+
+def _healthy(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health", timeout=10, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _world() -> int:
+    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+
+
+def _rank() -> int:
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """The tensor, gathered if it is sharded."""
+    return cast(Any, tensor).full_tensor() if hasattr(tensor, "full_tensor") else tensor.detach()
+
+
+def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor]:
+    """All tensors of a checkpoint in the server's precision, in the first process."""
+    if adapter:
+        from peft import get_peft_model_state_dict as state_dict
+    else:
+        state_dict = type(model).state_dict
+    found: dict[str, Tensor] = {}
+    seen = set()
+    for name, tensor in state_dict(model).items():
+        whole = _whole(tensor)
+        if _rank() == 0:
+            whole = whole.to(dtype) if whole.is_floating_point() else whole
+            place = whole.untyped_storage().data_ptr()
+            found[name] = whole.clone() if place in seen else whole  # a tied one would be left out
+            seen.add(place)
+    return found
+
+
+def _fingerprint(model: Any) -> list[float]:
+    """Sums that a change of weights changes; fused optimizers leave tensors' versions alone."""
+    sums = [_whole(p.sum(dtype=torch.float64)) for p in model.parameters() if p.requires_grad]
+    return cast(list[float], torch.stack(sums).tolist())
+
+
+@torch.no_grad()
+def _logprobs(model: Any, prompt: list[int]) -> Tensor:
+    """Log-probabilities of a prompt's tokens after the first."""
+    ids = torch.tensor([prompt], device=next(model.parameters()).device)
+    found: Tensor = model(ids).logits[0, :-1].double().log_softmax(-1).cpu()
+    return found[torch.arange(len(prompt) - 1), torch.tensor(prompt[1:])]

@@ -69,8 +69,8 @@ def sample(model, tokenizer, tasks, group_size):
         pad_token_id=tokenizer.pad_token_id,
     )
     replies = sampled[:, ids.shape[1] :]
-    ended_before = (replies == tokenizer.eos_token_id).cumsum(1) - (replies == tokenizer.eos_token_id).long()
-    written = ended_before == 0
+    ends = (replies == tokenizer.eos_token_id).long()
+    written = ends.cumsum(1) - ends == 0  # no end before it
     return (
         sampled,
         torch.cat([there.bool(), written], dim=1),
@@ -176,10 +176,11 @@ def train(model, tokenizer, env, steps):
         advantages = advantages_of(rewards).flatten()
         mask = written[:, 1:] & ~rewards.isnan().view(-1, 1)
         with torch.no_grad():
-            old = logprobs_of(model, ids, there)
             known = logprobs_of(reference, ids, there) if reference else None
+        old = None
         for _ in range(MU):
             logprobs = logprobs_of(model, ids, there)
+            old = logprobs.detach() if old is None else old  # the policy that sampled is the first
             optimize(model, optimizer, loss_of(logprobs, old, advantages, mask, known))
         if step % 10 == 0:
             print(f"step {step:4d}  mean reward {float(rewards.nanmean()):.3f}", flush=True)

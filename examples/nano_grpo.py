@@ -22,14 +22,14 @@ from assay import make
 from assay.grpo import tiny_model
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--steps", type=int, default=100, help="rollouts, each trained on MU times")
+parser.add_argument("--steps", type=int, default=220, help="rollouts, each trained on MU times")
 parser.add_argument("--seed", type=int, default=0)
 
 # --- Config
-PROMPTS, GROUP = 64, 8  # P and G
+PROMPTS, GROUP = 32, 8  # P and G
 MAX_NEW_TOKENS = 6
 TEMPERATURE = 1.0
-LEARNING_RATE = 3e-4  # a pretrained model takes 1e-6
+LEARNING_RATE = 5e-4  # a pretrained model takes 1e-6
 MAX_GRAD_NORM = 1.0
 MU = 1  # optimizer steps on each rollout
 CLIP = 0.2  # epsilon of eq. 3
@@ -108,7 +108,7 @@ def advantages_of(rewards):
 
 
 # --- Loss
-def loss_of(logprobs, old_logprobs, advantages, mask, reference_logprobs=None):
+def loss_of(logprobs, old_logprobs, advantages, mask, replies, reference_logprobs=None):
     """Compute the negated objective of eq. 3, to be minimised.
 
         J = 1/G sum_i 1/|o_i| sum_t { min[ rho A_i, clip(rho, 1 - eps, 1 + eps) A_i ] - beta KL }
@@ -119,8 +119,9 @@ def loss_of(logprobs, old_logprobs, advantages, mask, reference_logprobs=None):
         logprobs: [B, L] under the policy that is trained; the only input with a gradient.
         old_logprobs: [B, L] under the policy that sampled.
         advantages: [B].
-        mask: [B, L] of bool, True on the tokens that the policy wrote. A reply without any
-            (the verifier failed) is left out of the mean.
+        mask: [B, L] of bool, True on the tokens that the policy wrote.
+        replies: number of replies of the step that have a reward, those that are left out here
+            because they have no gradient included.
         reference_logprobs: [B, L] under the reference policy; needed if BETA is not 0.
     """
     rho = (logprobs - old_logprobs).exp()
@@ -129,9 +130,7 @@ def loss_of(logprobs, old_logprobs, advantages, mask, reference_logprobs=None):
     if BETA:
         log_ratio = reference_logprobs - logprobs
         gain = gain - BETA * (log_ratio.exp() - log_ratio - 1)
-    length = mask.sum(1)  # |o_i|
-    per_reply = gain.masked_fill(~mask, 0.0).sum(1) / length.clamp(min=1)
-    return -per_reply.sum() / (length > 0).sum().clamp(min=1)
+    return -(gain.masked_fill(~mask, 0.0).sum(1) / mask.sum(1)).sum() / replies
 
 
 # --- Evaluation: the share of right replies to held-out tasks, one sampled reply to each
@@ -152,7 +151,7 @@ def optimize(model, optimizer, loss):
 
 def warm_up(model, tokenizer, env, test, held_out):
     """Train on worked sums until some replies are right: GRPO needs rewards that differ."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
     for step in range(2000):
         if step % 20 == 0 and pass_at_1(model, tokenizer, test, held_out) >= WARM:
             return
@@ -174,14 +173,18 @@ def train(model, tokenizer, env, steps):
         ids, there, written = sample(model, tokenizer, tasks, GROUP)
         rewards = judge(env, tokenizer, tasks, ids, written, GROUP)
         advantages = advantages_of(rewards).flatten()
-        mask = written[:, 1:] & ~rewards.isnan().view(-1, 1)
+        # Without the KL penalty the others have no gradient: leaving them out is exact.
+        kept = ~rewards.flatten().isnan() if BETA else advantages != 0
+        ids, there, mask = ids[kept], there[kept], written[kept, 1:]
         with torch.no_grad():
             known = logprobs_of(reference, ids, there) if reference else None
         old = None
         for _ in range(MU):
             logprobs = logprobs_of(model, ids, there)
             old = logprobs.detach() if old is None else old  # the policy that sampled is the first
-            optimize(model, optimizer, loss_of(logprobs, old, advantages, mask, known))
+            scored = int((~rewards.isnan()).sum())
+            loss = loss_of(logprobs, old, advantages[kept], mask, scored, known)
+            optimize(model, optimizer, loss)
         if step % 10 == 0:
             print(f"step {step:4d}  mean reward {float(rewards.nanmean()):.3f}", flush=True)
 

@@ -30,6 +30,7 @@ PROMPTS, GROUP = 32, 8  # P and G
 MAX_NEW_TOKENS = 6
 TEMPERATURE = 1.0
 LEARNING_RATE = 5e-4  # a pretrained model takes 1e-6
+WARMUP_STEPS = 10  # to the full learning rate, which then falls to 0
 MAX_GRAD_NORM = 1.0
 MU = 1  # optimizer steps on each rollout
 CLIP = 0.2  # epsilon of eq. 3
@@ -168,6 +169,10 @@ def train(model, tokenizer, env, steps):
     """Roll out, compare, and update: algorithm 1 with rewards by rule."""
     reference = copy.deepcopy(model) if BETA else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.0)
+    # A few first steps at the full rate can lead to rewards of 0, where no gradient leads back.
+    rates = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / WARMUP_STEPS, 1.0) * (1.0 - step / steps)
+    )
     for step in range(steps):
         tasks = [env.task(i) for i in range(PROMPTS * step, PROMPTS * (step + 1))]
         ids, there, written = sample(model, tokenizer, tasks, GROUP)
@@ -176,15 +181,16 @@ def train(model, tokenizer, env, steps):
         # Without the KL penalty the others have no gradient: leaving them out is exact.
         kept = ~rewards.flatten().isnan() if BETA else advantages != 0
         ids, there, mask = ids[kept], there[kept], written[kept, 1:]
+        scored = int((~rewards.isnan()).sum())
         with torch.no_grad():
             known = logprobs_of(reference, ids, there) if reference else None
         old = None
-        for _ in range(MU):
+        for _ in range(MU if kept.any() else 0):
             logprobs = logprobs_of(model, ids, there)
             old = logprobs.detach() if old is None else old  # the policy that sampled is the first
-            scored = int((~rewards.isnan()).sum())
             loss = loss_of(logprobs, old, advantages[kept], mask, scored, known)
             optimize(model, optimizer, loss)
+        rates.step()
         if step % 10 == 0:
             print(f"step {step:4d}  mean reward {float(rewards.nanmean()):.3f}", flush=True)
 

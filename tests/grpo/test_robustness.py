@@ -147,10 +147,14 @@ def test_of_two_learners_that_start_together_one_refuses(
 ) -> None:
     """The second would train from nothing, and add its rows to those of the first."""
     first = learner(model_dir, digits(7), tmp_path)
-    with pytest.raises(CheckpointError, match=str(tmp_path)):
+
+    def train_both() -> None:
         second = learner(model_dir, digits(7), tmp_path)
         first.train()
         second.train()
+
+    with pytest.raises(CheckpointError, match=str(tmp_path)):
+        train_both()
     if first.step < first.config.steps:  # the second was refused when it was made
         first.train()
     assert [row["step"] for row in read_metrics(tmp_path / "metrics.jsonl")] == [0, 1, 2, 3]

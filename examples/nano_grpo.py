@@ -22,17 +22,17 @@ from assay import make
 from assay.grpo import tiny_model
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--steps", type=int, default=220, help="rollouts, each trained on MU times")
+parser.add_argument("--steps", type=int, default=120, help="rollouts, each trained on MU times")
 parser.add_argument("--seed", type=int, default=0)
 
 # --- Config
 PROMPTS, GROUP = 32, 8  # P and G
 MAX_NEW_TOKENS = 6
 TEMPERATURE = 1.0
-LEARNING_RATE = 5e-4  # a pretrained model takes 1e-6
+LEARNING_RATE = 1e-3  # a pretrained model takes 1e-6
 WARMUP_STEPS = 10  # to the full learning rate, which then falls to 0
 MAX_GRAD_NORM = 1.0
-MU = 1  # optimizer steps on each rollout
+MU = 2  # optimizer steps on each rollout
 CLIP = 0.2  # epsilon of eq. 3
 BETA = 0.0  # weight of the KL penalty of eq. 3; at 0 no reference model is run
 EPS = 1e-6  # keeps a group of equal rewards at an advantage of 0

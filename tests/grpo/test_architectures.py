@@ -138,8 +138,20 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3-next": ("Qwen3NextConfig", {
         **DELTA, **EXPERTS, "num_experts": 4, "shared_expert_intermediate_size": 24}),
     "qwen3.5": ("Qwen3_5TextConfig", DELTA),
+    "deepseek-v3": ("DeepseekV3Config", {
+        "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
+        "v_head_dim": 8, "n_routed_experts": 4, "n_group": 2, "topk_group": 1, **EXPERTS,
+        "first_k_dense_replace": 1, "num_key_value_heads": 4}),
+    "gemma4": ("Gemma4TextConfig", {
+        **SLIDING, "head_dim": 8, "global_head_dim": 8, "hidden_size_per_layer_input": 8,
+        "vocab_size_per_layer_input": 100, "num_kv_shared_layers": 0}),
+    "gpt-neo-local": ("GPTNeoConfig", {
+        "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]],
+        "window_size": WINDOW, "num_hidden_layers": None, "num_attention_heads": None,
+        "num_key_value_heads": None}),
 }  # fmt: skip
-# What keeps its past in something else than transformers' cache cannot be sampled here.
+# Of these transformers keeps the past in a cache of their own, or pads prompts into it: rows of a
+# batch would be sampled otherwise than they are trained.
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "rwkv": ("RwkvConfig", {
         "hidden_size": 32, "num_hidden_layers": 2, "context_length": LONGEST}),
@@ -147,6 +159,16 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "hidden_size": 32, "num_hidden_layers": 2, "num_heads": 4,
         "chunkwise_kernel": "chunkwise--native_autograd", "step_kernel": "native",
         "sequence_kernel": "native_sequence__native"}),
+    "mamba": ("MambaConfig", {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8}),
+    "mamba2": ("Mamba2Config", {
+        "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8, "num_heads": 8, "head_dim": 8,
+        "n_groups": 1, "chunk_size": 16}),
+    "recurrent_gemma": ("RecurrentGemmaConfig", {
+        **SIZES, "max_position_embeddings": None, "num_hidden_layers": 3,
+        "attention_window_size": WINDOW}),
+    "minimax": ("MiniMaxConfig", {
+        **SIZES, "head_dim": 8, "layer_types": ["linear_attention", "full_attention"],
+        "num_local_experts": 2, "block_size": 16}),
 }  # fmt: skip
 LENGTH_DEPENDENT = ("llama-dynamic", "phi3-longrope")
 
@@ -325,7 +347,8 @@ def test_rows_longer_than_the_models_positions_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_what_cannot_be_sampled_is_refused_when_it_is_loaded(name: str, tmp_path: Path) -> None:
     kind, settings = REFUSED[name]
-    config = getattr(transformers, kind)(**{**TOKENS, **settings})
+    settings = {k: v for k, v in {**TOKENS, **settings}.items() if v is not None}
+    config = getattr(transformers, kind)(**{"bos_token_id": None, **settings})
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
     character_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match=rf"the {name} model in [^\n]*$"):

@@ -40,6 +40,10 @@ def encode_prompt(
     text = _render(tokenizer, messages, options)
     _refuse_dropped(tokenizer, messages, 0, text, text, options)
     ids = _ids(tokenizer, text)
+    # A chat template writes the first token itself; a base model was never trained without it.
+    begin = [] if tokenizer.chat_template else tokenizer(text)["input_ids"][:1]
+    if begin == [getattr(tokenizer, "bos_token_id", None)] != ids[:1]:
+        ids = [*begin, *ids]
     if not ids:
         raise ValueError(f"a prompt must come to at least one token, got none from {messages!r}")
     return ids

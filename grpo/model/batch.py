@@ -157,6 +157,36 @@ class Batch:
         )
 
 
+def longest_row(model: Any) -> int | None:
+    """Tokens of prompt and reply together that the model's positions allow; None for any number.
+
+    From the original length on, a "dynamic" or "longrope" rotary embedding turns all positions of
+    a batch otherwise: log-probabilities then depend on the batch's longest row, and a reply's
+    first tokens were drawn from another distribution than the one that is trained.
+    """
+    config = model.config.get_text_config()
+    rope = getattr(config, "rope_parameters", None) or {}
+    most: int | None = getattr(config, "max_position_embeddings", None)
+    for part in (rope, *(x for x in rope.values() if isinstance(x, dict))):  # one a layer type
+        if part.get("rope_type") == "longrope":
+            most = part.get("original_max_position_embeddings") or most
+    return most
+
+
+def require_positions(model: Any, prompt: int, reply: int) -> None:
+    """See that the longest prompt and reply fit the model.
+
+    Raises:
+        ValueError: they do not.
+    """
+    most = longest_row(model)
+    if most is not None and prompt + reply > most:
+        raise ValueError(
+            f"a prompt of {prompt} tokens and a reply of up to {reply} are more than the {most} "
+            "positions of the model: lower max_new_tokens, or leave such prompts out"
+        )
+
+
 def by_prompt(rows: Iterable[Row]) -> list[list[Row]]:
     """Gather rows with the same prompt, in order of first appearance."""
     groups: dict[tuple[int, ...], list[Row]] = {}

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .batch import Batch, Row
+from .batch import Batch, Row, longest_row, require_positions
 from .logprob import chosen_logprobs
 from .precision import computed_dtype, computing
 from .prefix import shared_hidden
@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 def full_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
     """Through the model's own logits, [B, L, V] of them."""
+    _require_positions(model, batch)
     ids, rows, columns, chosen = _joined(batch)
     with checkpointed(model):
         logits = causal_lm(model)(input_ids=ids, use_cache=False).logits[rows, columns]
@@ -51,6 +52,7 @@ def padded_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor
 
 def padded_hidden(model: Any, batch: Batch) -> Tensor:
     """Hidden states that predict the policy's tokens, in the order of the batch's mask. [N, D]."""
+    _require_positions(model, batch)
     ids, rows, columns, _ = _joined(batch)
     body = causal_lm(model).base_model
     with checkpointed(model), computing(model):
@@ -60,6 +62,7 @@ def padded_hidden(model: Any, batch: Batch) -> Tensor:
 
 def shared_forward(model: Any, batch: Batch, temperature: float) -> tuple[Tensor, Tensor]:
     """As :func:`padded_forward`, with each prompt computed once for its group."""
+    _require_positions(model, batch)
     hidden = shared_hidden(model, batch)  # [N, D]
     return _head(model, batch, hidden, batch.replies[batch.mask], temperature)
 
@@ -123,7 +126,24 @@ def _probe(model: Any) -> Batch:
     def rows(prompt: tuple[int, ...], *lengths: int) -> list[Row]:
         return [Row(prompt, ids(n), (True,) * n, (0.0,) * n, (0.0,) * n) for n in lengths]
 
-    return Batch.of([rows(ids(7), 5, 3, 6), rows(ids(4), 6, 1)], device=model.device)
+    groups = [rows(ids(7), 5, 3, 6), rows(ids(4), 6, 1)]
+    groups += [rows(ids(length - 2), 6, 1) for length in _boundaries(model)]
+    return Batch.of(groups, device=model.device)
+
+
+def _boundaries(model: Any) -> list[int]:
+    """Lengths at which the config says that attention changes: windows and chunks."""
+    settings = model.config.get_text_config().to_dict()
+    named = {v for k, v in settings.items() if "window" in k or "chunk" in k}
+    most = longest_row(model) or 2**14
+    return sorted(v for v in named if type(v) is int and 2 < v < most - 4)
+
+
+def _require_positions(model: Any, batch: Batch) -> None:
+    lengths = batch.prompt_lengths[:, None] + batch.reply_lengths
+    longest = int(lengths.argmax())
+    prompt = int(batch.prompt_lengths[longest // lengths.shape[1]])
+    require_positions(causal_lm(model), prompt, int(lengths.max()) - prompt)
 
 
 def _joined(batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:

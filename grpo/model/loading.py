@@ -16,13 +16,14 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
-    DynamicCache,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
 from transformers.utils import logging as transformers_logging
 
+from .batch import Batch, Row
+from .forward import full_forward
 from .lora import (
     ADAPTER_CONFIG,
     LoRA,
@@ -31,7 +32,7 @@ from .lora import (
     restore_adapters,
     save_adapters,
 )
-from .precision import set_autocast
+from .precision import computed_dtype, set_autocast
 from .recompute import set_checkpointing
 from .wrapped import is_adapted
 
@@ -97,6 +98,11 @@ def load_model(
             f"{str(base)!r} is not a model directory: it has no config.json. Save the model there "
             "with model.save_pretrained(directory)"
         )
+    if str(dtype).removeprefix("torch.") == "float16":
+        raise ModelError(
+            "weights in float16 cannot be trained: small updates are lost, and gradients overflow. "
+            "Use float32, with autocast for products in bfloat16, or bfloat16"
+        )
     where = _device(device)
     tokenizer = load_tokenizer(path)
     try:
@@ -111,7 +117,6 @@ def load_model(
             f"{str(path)!r} holds no causal LM that transformers can load: {error}. Save it there "
             "with model.save_pretrained(directory)"
         ) from error
-    _require_cache(model, path)
     if lora is not None:
         if is_adapted(model):
             raise ModelError(f"{str(path)!r} holds adapters already: load it without lora")
@@ -123,20 +128,36 @@ def load_model(
         set_checkpointing(model, True)
     if autocast:
         set_autocast(model, torch.bfloat16)
-    model.to(where)
-    return model.eval(), tokenizer
+    model.to(where).eval()
+    _require_sampling(model, path)
+    return model, tokenizer
 
 
-def _require_cache(model: Any, path: Path) -> None:
-    """Sampling copies a prompt's cache to its replies, which a state of another kind forbids."""
-    layers = DynamicCache(config=model.config).layers
-    others = {type(x).__name__ for x in layers if not hasattr(x, "batch_select_indices")}
-    if others:
-        raise ModelError(
-            f"the {model.config.model_type} model in {str(path)!r} keeps a state that is no cache "
-            f"of keys and values ({', '.join(sorted(others))}), so its replies cannot be sampled "
-            "here: take a model whose layers are attention"
-        )
+def _require_sampling(model: Any, path: Path) -> None:
+    """See that what is sampled token by token has the log-probabilities of the whole row."""
+    from ..sampling.sample import sample
+
+    prompts = [(5, 3, 4), (5, 3, 4), (7,)]  # two replies to one prompt, and one that is padded
+    why = "which differ from its logits of the whole row"
+    try:
+        samples = sample(model, prompts, max_new_tokens=3)
+        rows = [
+            Row(prompt, tuple(s.ids), (True,) * 3, tuple(s.logprobs), (0.0,) * 3)
+            for prompt, s in zip(prompts, samples, strict=True)
+        ]
+        batch = Batch.of([rows[:2], rows[2:]], device=model.device)
+        with torch.no_grad():
+            found, _ = full_forward(model, batch, 1.0)
+        off = (found - batch.old_logprobs).masked_fill(~batch.mask, 0.0).abs().max()
+        if float(off) < (1e-2 if computed_dtype(model).itemsize > 2 else 0.2):
+            return
+        why = f"off by {float(off):.2g} from its logits of the whole row"
+    except Exception as error:  # whatever a model's modules raise
+        why = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+    raise ModelError(
+        f"the {model.config.model_type} model in {str(path)!r} cannot be sampled through "
+        f"transformers' cache ({why}): take another model, or generate with vLLM"
+    )
 
 
 def save_weights(model: Any, path: str | Path) -> None:

@@ -70,7 +70,7 @@ class CopyDecoder:
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these rows, in this order; a row may be named more than once."""
-        self._cache.batch_select_indices(rows)
+        self._cache.reorder_cache(rows)
         self._mask, self._positions = self._mask[rows], self._positions[rows]
         self.logits = self.logits[rows]
 

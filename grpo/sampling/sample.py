@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..model.batch import require_positions
 from ..model.wrapped import causal_lm
 from .decoder import choose_decoder
 from .draw import Distribution
@@ -92,6 +93,7 @@ def sample(
     if not prompts:
         return []
     model = causal_lm(model)
+    require_positions(model, max(map(len, prompts)), max_new_tokens)
     device = model.device
     steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
     replies = _Replies(len(prompts), max_new_tokens, eos_ids, stop)

@@ -9,12 +9,11 @@ passes; all else may take at most STEEPEST times as long on four times the text.
 import contextlib
 import functools
 import gc
-import importlib
 import inspect
 import json
-import pkgutil
 import re
 import time
+from itertools import chain
 
 import pytest
 
@@ -66,7 +65,7 @@ TEXTS = {
 }
 
 
-def verifiers():
+def verifiers(_):
     """Each verifier: the examples of a class share the texts."""
     for kind in {example.name: None for example in examples()}:
         cases = [example for example in examples() if example.name == kind]
@@ -81,7 +80,7 @@ def verifiers():
             yield f"{kind} {number}", read, frames, (number, len(cases))
 
 
-def environments():
+def environments(_):
     """A turn of each environment that needs nothing; four neighbours share the texts."""
     for number, spec in enumerate(s for s in specs() if s.namespace == "assay"):
         if spec.needs == "nothing":
@@ -94,17 +93,15 @@ def environments():
             yield spec.id, turn, [BARE, *USUAL], (number % 4, 4)
 
 
-def functions():
+def functions(modules):
     """Public functions of a text and no more, of the folders that read untrusted text."""
     packages = (
         "assay.verifiers", "assay.sandbox.compare", "assay.sandbox.redaction",
         "assay.envs.code_repair", "assay.envs.puzzles.guess_number", "assay.envs.trl_messages",
         "assay.adapters.openrlhf", "assay.adapters.reasoning_gym_judges",
     )  # fmt: skip
-    for package in map(importlib.import_module, packages):
-        inner = pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}.")
-        names = [m.name for m in inner if not m.name.endswith(".symbolic")]  # the worker's side
-        for module in [package, *map(importlib.import_module, names)]:
+    for module in chain.from_iterable(map(modules, packages)):
+        if not module.__name__.endswith(".symbolic"):  # the worker's side
             for name, value in vars(module).items():
                 function = inspect.unwrap(value) if callable(value) else value
                 if inspect.isfunction(function) and function.__module__ == module.__name__:
@@ -115,7 +112,7 @@ def functions():
                         yield f"{module.__name__}.{name}", function, [BARE], ALL
 
 
-def instructions():
+def instructions(_):
     values = (3, "sea", ["sea"], "less than", "en", "q", 1, 90, "a sea of rain", "one/two")
     for name, constraint in CONSTRAINTS.items():
         needed = {n: r for n, r in constraint.rules.items() if n not in constraint.optional}
@@ -146,7 +143,7 @@ def in_a_message(text):
     return messages.read(messages.SOCKET, json.dumps(body))
 
 
-def others():
+def others(_):
     """Readers that need more than a text, or are methods."""
     found = {
         "check_stdio": functools.partial(stdio, tolerance=None),
@@ -199,13 +196,12 @@ def no_collector():
     gc.enable()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of former places
 @pytest.mark.parametrize(
     "readers", [verifiers, environments, functions, instructions, others], ids=lambda r: r.__name__
 )
-def test_no_reader_grows_faster_than_its_text(readers) -> None:
+def test_no_reader_grows_faster_than_its_text(readers, modules) -> None:
     steep = []
-    for name, read, frames, (start, step) in readers():
+    for name, read, frames, (start, step) in readers(modules):
         for number, (letters, make_text) in enumerate([*TEXTS.items()][start::step]):
             left, right = frames[number % len(frames)]
             ratio = growth(read, lambda n, m=make_text, a=left, z=right: f"{a}{m(n)}{z}")
@@ -219,8 +215,8 @@ def test_a_square_is_found() -> None:
     assert growth(lambda text: sum(map(ord, 50 * text)), lambda size: "a" * size) < STEEPEST
 
 
-def test_what_is_timed_is_what_there_is() -> None:
-    found = {name.rpartition(".")[2] for name, *_ in functions()}
+def test_what_is_timed_is_what_there_is(modules) -> None:
+    found = {name.rpartition(".")[2] for name, *_ in functions(modules)}
     assert {"final_answer", "words", "sentences", "read_number", "harmless", "hide"} <= found
     assert len(found) > 150
-    assert len(list(environments())) > 20
+    assert len(list(environments(modules))) > 20

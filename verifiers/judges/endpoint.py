@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -299,7 +299,9 @@ class _Batch:
 
         A judge that thinks has no verdict in so few tokens on any reply: it is asked in full.
         """
-        for ask in (self._short, self._patiently):
+        ways: tuple[Callable[[dict[str, Any]], Awaitable[str | _Failure]], ...]
+        ways = (self._short, self._patiently)
+        for ask in ways:
             best, worst = 0, 2  # of question and control: 2 a verdict, 1 words, 0 no answer
             for step in steps:
                 if self.stopped:

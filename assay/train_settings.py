@@ -19,7 +19,7 @@ from .sandbox.redaction import redact, redacted_paths
 from .setting_files import read_settings, yaml_lines
 from .setting_values import WrongValue, parse_value, read_value
 from .train_config import TrainConfig
-from .verifiers.atomic_io import write_text
+from .verifiers.atomic_io import write_settings
 
 FILE = "config.json"
 _SEE = re.compile(r"[,;]? see (?:the functions of )?:\w+:`[^`]*`")  # links of the API's pages
@@ -299,8 +299,7 @@ def write_stored(config: TrainConfig) -> None:
     """Keep a run's settings, without secrets, whole or not at all; versions stay as they are."""
     path = Path(config.out_dir) / FILE
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    record = {**before, "config": redact(config.to_json())}
-    write_text(path, json.dumps(record, indent=1) + "\n", mode=0o600)
+    write_settings(path, {**before, "config": config.to_json()})
 
 
 def as_file(values: Mapping[str, Any]) -> str:

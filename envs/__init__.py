@@ -32,7 +32,7 @@ from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .policy_judge import PolicyJudge, pairwise_prompt
 from .puzzle_env import Puzzle, PuzzleEnv
-from .puzzles import puzzle_classes
+from .puzzles import PUZZLES
 from .registry import (
     RetiredEnvironment,
     UnknownEnvironment,
@@ -175,13 +175,8 @@ register(
     "assay.envs.arithmetic:Arithmetic",
     summary="sums of numbers",
 )
-_PUZZLES = puzzle_classes()
-for _kind in _PUZZLES:
-    register(
-        f"assay/{_kind.__name__}-v1",
-        f"{_kind.__module__}:{_kind.__name__}",
-        summary=(_kind.__doc__ or "").partition("\n")[0].removesuffix("."),
-    )
+for _name, (_module, _summary) in PUZZLES.items():
+    register(f"assay/{_name}-v1", f"assay.envs.puzzles.{_module}:{_name}", summary=_summary)
 for _name, (_module, _summary, _needs) in LIBRARY.items():
     register(
         f"assay/{_name}-v1",
@@ -195,7 +190,7 @@ register(
     needs="a sandbox",
     summary="find and mend the bug of a Python function, with tools",
 )
-for _name in ("Arithmetic", *(k.__name__ for k in _PUZZLES), *LIBRARY, "CodeRepair"):
+for _name in ("Arithmetic", *PUZZLES, *LIBRARY, "CodeRepair"):
     retire(
         f"assay/{_name}-v0",
         f"assay/{_name}-v1",

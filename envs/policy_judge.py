@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..verifiers import Status, Verdict, Verifier
 from ..verifiers.judges.known import Known, read_known, shown_part
+from ..verifiers.judges.prompt import CONTROL
 from ..verifiers.memo import Memo
 from ..verifiers.text.extract import final_answer
 from ..verifiers.verifier import same_length
@@ -35,8 +38,10 @@ class PolicyJudge(Verifier):
     anything else 0.5. So does a reply that is the same as the known one, which is not asked about.
     Equal questions of a batch are asked once.
 
-    What the policy says is read from its last ``<answer>``. Where that is neither A nor B, in one
-    order or both, there is no score: a judge that cannot be read is our fault, not the reply's.
+    What the policy says is read from its last ``<answer>``. If that is neither A nor B, in one
+    order or both, the policy is asked about "I do not know." in place of the reply: if it can be
+    read on that in both orders, the reply is ``unparseable`` and scores 0.0, else there is no
+    score.
 
     A reply may say nothing that the template says between its slots, since it could then pass for
     more than one slot: it is ``unparseable`` and scores 0.0, as is one that says nothing.
@@ -104,6 +109,9 @@ class PolicyJudge(Verifier):
         except Exception as error:  # whatever the policy raises: the fault is ours
             fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
             return [fault if isinstance(p, _Plan) else p for p in plans]
+        lost = [p for p in plans if isinstance(p, _Plan) and _words(p.prompts, said) is None]
+        with suppress(Exception):  # of the policy: then nothing shows that the reply is at fault
+            said |= self._said(list(dict.fromkeys(text for p in lost for text in p.control)))
         return [_judged(p, said) if isinstance(p, _Plan) else p for p in plans]
 
     def _said(self, prompts: Sequence[str]) -> dict[str, str]:
@@ -131,7 +139,7 @@ class PolicyJudge(Verifier):
             return Verdict.wrong(str(error), status=Status.UNPARSEABLE)
         if shown == other:
             return Verdict.wrong("the same as the known reply", score=0.5, extracted=shown)
-        return _Plan(shown, self._prompt(known, shown, other), self._prompt(known, other, shown))
+        return _Plan(shown, self._orders(known, shown, other), self._orders(known, CONTROL, other))
 
     def _shown(self, reply: str) -> str:
         shown = shown_part(reply, thoughts=False, longest=self.longest)
@@ -140,8 +148,9 @@ class PolicyJudge(Verifier):
             raise ValueError(f"it holds {mark!r:.80}, which sets parts of the judge's task apart")
         return shown
 
-    def _prompt(self, known: Known, first: str, second: str) -> str:
-        return pairwise_prompt(self.template, known.question, first, second)
+    def _orders(self, known: Known, one: str, other: str) -> tuple[str, str]:
+        ask = functools.partial(pairwise_prompt, self.template, known.question)
+        return ask(one, other), ask(other, one)
 
 
 def pairwise_prompt(template: str, question: str, first: str, second: str) -> str:
@@ -163,26 +172,30 @@ class _Plan:
 
     Attributes:
         shown: the part of it that is judged.
-        as_first: the message in which it is A.
-        as_second: the message in which it is B.
+        prompts: the message in which it is A, and the one in which it is B.
+        control: the same with a harmless reply of ours in its place.
     """
 
     shown: str
-    as_first: str
-    as_second: str
+    prompts: tuple[str, str]
+    control: tuple[str, str]
 
-    @property
-    def prompts(self) -> tuple[str, str]:
-        return self.as_first, self.as_second
+
+def _words(prompts: tuple[str, str], said: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The verdicts on two messages; ``None`` if one cannot be read."""
+    found = (final_answer(said.get(text, ""), ("answer",)).text or "" for text in prompts)
+    words = tuple(word.strip() for word in found)
+    return words if set(words) <= {"A", "B"} else None
 
 
 def _judged(plan: _Plan, said: Mapping[str, str]) -> Verdict:
-    words = [(final_answer(said[text], ("answer",)).text or "").strip() for text in plan.prompts]
-    if not all(word in ("A", "B") for word in words):
-        bad = next(
-            said[text] for text, w in zip(plan.prompts, words, strict=True) if w not in ("A", "B")
-        )
-        return Verdict.fault(Status.VERIFIER_ERROR, f"the judge says neither A nor B: {bad!r:.120}")
+    words = _words(plan.prompts, said)
+    if words is None:
+        bad = f"the judge says neither A nor B: {[said[text] for text in plan.prompts]!r:.240}"
+        if _words(plan.control, said) is None:
+            return Verdict.fault(Status.VERIFIER_ERROR, bad)
+        reason = f"{bad}, and one of them about another reply"
+        return Verdict.wrong(reason, status=Status.UNPARSEABLE, extracted=plan.shown)
     score = {("A", "B"): 1.0, ("B", "A"): 0.0}.get((words[0], words[1]), 0.5)
     reason = f"the judge says {words[0]}, and {words[1]} with the order swapped"
     status = Status.CORRECT if score == 1.0 else Status.INCORRECT

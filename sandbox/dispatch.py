@@ -46,8 +46,10 @@ def send(pool: Pool, request: Request) -> Answer:
         SandboxUnavailable: no slot can be had, or none lasts; nothing was judged.
         ValueError: the input is too large.
     """
-    _check_input(request)
-    if len(request.code) > _most(request):
+    fault = input_fault(len(request.data), request.limits)
+    if fault:
+        raise ValueError(fault)
+    if len(request.code) > _most(request.limits):
         return Answer(_OUT_OF_MEMORY, Origin(pool.backend.name, pool.backend.image), 0)
     origin, cause = Origin(), ""
     breaks = 0
@@ -76,19 +78,20 @@ def send(pool: Pool, request: Request) -> Answer:
     )
 
 
-def _most(request: Request) -> int:
+def _most(limits: Limits) -> int:
     """Bytes that a program, and its input, may have."""
-    return request.limits.memory_mib << 19
+    return limits.memory_mib << 19
 
 
-def _check_input(request: Request) -> None:
-    size, memory_mib = len(request.data), request.limits.memory_mib
-    if size > _most(request):
-        raise ValueError(
-            f"the input (stdin, calls or tests) has {size / (1 << 20):.1f} MiB, more than half of "
-            f"memory_mib={memory_mib}, which holds it beside the program: give less, or "
-            f"Limits(memory_mib={-(-size >> 19)}) or more"
-        )
+def input_fault(size: int, limits: Limits) -> str:
+    """Say that an input of so many bytes is too large; empty if it is not."""
+    if size <= _most(limits):
+        return ""
+    return (
+        f"the input (stdin, calls or tests) has {size / (1 << 20):.1f} MiB, more than half of "
+        f"memory_mib={limits.memory_mib}, which holds it beside the program: give less, or "
+        f"Limits(memory_mib={-(-size >> 19)}) or more"
+    )
 
 
 def _must_work(pool: Pool, limits: Limits, cause: str) -> None:

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from .agent_suite import Suite
+from .dispatch import input_fault
+from .grading import calls_data, tests_data
 from .language import PYTHON, Language, find_language
 from .limits import Limits
 from .prompt import assembled, helpers, joined
@@ -124,6 +126,20 @@ def check_problem(
     return box.check_tests(
         code, problem["tests"], setup=setup, entry_point=entry_point, limits=limits
     )
+
+
+def size_fault(problem: Mapping[str, Any], limits: Limits) -> str:
+    """Say that an input of a valid problem takes too much of the memory; empty if none does."""
+    if "stdio" in problem:
+        size = max(len(given.encode("utf-8", "surrogatepass")) for given, _ in problem["stdio"])
+    elif "calls" in problem:
+        try:
+            size = len(calls_data(problem["calls"]["function"], problem["calls"]["cases"]))
+        except ValueError as error:  # values that nest too deep
+            return str(error)
+    else:
+        size = len(tests_data(problem["tests"], problem.get("setup") or "", None))
+    return input_fault(size, limits)
 
 
 def problem_language(problem: Mapping[str, Any]) -> Language:

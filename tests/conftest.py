@@ -1,8 +1,12 @@
 """What all tests share."""
 
 import os
+import pkgutil
 import signal
+import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +20,21 @@ import assay.console  # noqa: F401  # as above
 # then no test of Ctrl-C could work, whatever the code does.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def modules() -> Callable[[str], list[ModuleType]]:
+    """A function from a package's name to the package and all modules in it, imported."""
+    return _modules
+
+
+def _modules(name: str) -> list[ModuleType]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of former places
+        package = import_module(name)
+        inner = pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.")
+        return [package, *(import_module(module.name) for module in inner)]
+
 
 PLAIN = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 

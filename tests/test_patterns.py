@@ -1,13 +1,10 @@
 """Regular expressions: what every supported Python reads in the same way."""
 
 import re
-from importlib import import_module
-from pathlib import Path
 from re import _compiler, _constants, _parser
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
 ROOMS = ("sandbox", "verifiers", "envs")
 
 
@@ -34,13 +31,11 @@ def test_the_search_finds_possessive_groups(pattern: str, count: int) -> None:
     assert len(possessive_groups(_parser.parse(pattern))) == count
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of former places
 @pytest.mark.parametrize("room", ROOMS)
-def test_repeated_groups_are_atomic_not_possessive(room: str) -> None:
+def test_repeated_groups_are_atomic_not_possessive(room: str, modules) -> None:
     """Python before 3.11.5 (Debian 12 has 3.11.2) matches possessive repeats of groups wrongly."""
-    for path in (ROOT / room).rglob("*.py"):
-        name = ".".join(("assay", *path.relative_to(ROOT).with_suffix("").parts))
-        for key, value in vars(import_module(name.removesuffix(".__init__"))).items():
+    for module in modules(f"assay.{room}"):
+        for key, value in vars(module).items():
             if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
                 parsed = _parser.parse(value.pattern, value.flags)
-                assert not possessive_groups(parsed), f"{name}.{key}: write (?>(?:...)*)"
+                assert not possessive_groups(parsed), f"{module.__name__}.{key}: write (?>(?:...)*)"

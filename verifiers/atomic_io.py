@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ..sandbox.redaction import redact
+
 _PARTIAL, _REMOVED = ".partial", ".removed"
 
 
@@ -28,7 +30,8 @@ def replacing(path: str | Path, *, sync: bool = True, mode: int = 0o666) -> Iter
     own = f"{os.getpid()}-{threading.get_ident()}"  # others may write the same file
     partial = target.with_name(f".{target.name}.{own}{_PARTIAL}")
     try:
-        partial.touch(mode)
+        partial.unlink(missing_ok=True)  # a crash may have left one, with wider permissions
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield partial
         if sync:
             _sync(partial)
@@ -49,6 +52,11 @@ def write_text(path: str | Path, text: str, *, sync: bool = True, mode: int = 0o
 def write_json(path: str | Path, value: Any, *, indent: int = 1, mode: int = 0o666) -> None:
     """Write a value as JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=indent) + "\n", mode=mode)
+
+
+def write_settings(path: str | Path, value: Any, *, indent: int = 1) -> None:
+    """Write settings as JSON without their secrets, readable by this user alone."""
+    write_json(path, redact(value), indent=indent, mode=0o600)
 
 
 def write_directory(path: Path, fill: Callable[[Path], None]) -> None:

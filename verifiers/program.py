@@ -20,7 +20,7 @@ from ..sandbox import (
     SandboxUnavailable,
     problem_fault,
 )
-from ..sandbox.problem import problem_language
+from ..sandbox.problem import problem_language, size_fault
 from ..sandbox.prompt import assembled
 from .memo import Memo
 from .text.fences import find_program
@@ -116,9 +116,13 @@ class Code(Verifier):
         except (TypeError, ValueError, RecursionError) as error:
             return f"a reference must be plain JSON: {error}"
         fault = self._faults.get(text)
-        return (
-            self._faults.put(text, problem_fault(reference)) if fault is None else fault
-        ) or None
+        if fault is None:
+            fault = problem_fault(reference)
+            limits = self.limits or getattr(self.sandbox, "limits", None) or Limits()
+            if not fault and len(text) > limits.memory_mib << 17:  # most are far from it
+                fault = size_fault(reference, limits)
+            self._faults.put(text, fault)
+        return fault or None
 
     def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
         """The program of a reply, or ``None`` and why there is none.

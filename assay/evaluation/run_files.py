@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..envs import DataError, Episode, EpisodeGroup
-from ..verifiers.atomic_io import write_json
+from ..verifiers.atomic_io import write_settings
 from .plan import Plan
 
 PLAN, GROUPS, COSTS, SUMMARY = "run.json", "groups.jsonl", "costs.jsonl", "summary.json"
@@ -133,7 +133,7 @@ class RunWriter:
                 raise DataError(f"{directory} has {GROUPS} and no {PLAN}: give another --out")
             self._costs = opened.enter_context((directory / COSTS).open("a+b", buffering=0))
             if not there:
-                write_json(directory / PLAN, plan.to_json(), mode=0o600)
+                write_settings(directory / PLAN, plan.to_json())
             self.done = self._cut_back()
             self._open = opened.pop_all()
 

@@ -160,7 +160,6 @@ class EnvironmentService:
         self, asked: Sequence[messages.Step], store: SessionStore
     ) -> list[dict[str, Any]]:
         """Take a turn in each episode; a step that cannot be taken has an error of its own."""
-        self.allow("steps", len(asked))
         self.budget.room_for(store.owner, 0, sum(len(step.reply) for step in asked))
         self.queue.room_for(len(asked))
         outcomes: list[dict[str, Any]] = [{} for _ in asked]
@@ -214,7 +213,6 @@ class EnvironmentService:
 
     def close(self, ids: Sequence[str], store: SessionStore) -> int:
         """Forget episodes; return how many there were."""
-        self.allow("episodes", len(ids))
         return sum(map(store.forget, ids))
 
     def describe(self) -> dict[str, Any]:

@@ -145,10 +145,12 @@ async def _dispatch(
     if isinstance(asked, messages.SocketReset):
         return await service.reset(asked, store)
     if isinstance(asked, messages.SocketSteps):
+        service.allow("steps", len(asked.steps))
         outcomes = await service.step(asked.steps, store)
         return {"outcomes": outcomes} | await service.begin_next(asked.reset, store)
     if isinstance(asked, messages.SocketTasks):
         return await service.tasks(asked)
     if isinstance(asked, messages.SocketGroups):
         return await service.groups(asked)
+    service.allow("episodes", len(asked.episodes))
     return {"closed": service.close(asked.episodes, store)}

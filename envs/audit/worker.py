@@ -74,7 +74,7 @@ class Worker:
             try:
                 self._fork(frozen, hash_seed)
             except (EOFError, OSError):  # the server was killed, and may not have ended yet
-                _kept.clear()
+                _kept[os.getpid()][hash_seed]._stop()  # type: ignore[attr-defined]
                 self._fork(frozen, hash_seed)
         except (EOFError, OSError) as error:
             raise NotCopyable(f"there is no process for the copy: {error}") from error
@@ -97,9 +97,13 @@ class Worker:
         with theirs:
             server = _servers()[hash_seed]
             self._status, start = server.connect_to_new_process([theirs.fileno()])
-        with open(start, "wb") as file:
-            file.write(pickle.dumps(place) + pickle.dumps(job))
-        self._pid = forkserver.read_signed(self._status)
+        try:
+            with open(start, "wb") as file:
+                file.write(pickle.dumps(place) + pickle.dumps(job))
+            self._pid = forkserver.read_signed(self._status)
+        except BaseException:
+            os.close(self._status)
+            raise
 
     def ask(self, request: tuple[Any, ...], bounds: Bounds, rows: int = 1) -> dict[str, Any]:
         """Send a request about ``rows`` replies and return the answer.

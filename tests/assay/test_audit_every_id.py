@@ -4,13 +4,15 @@ What a reply costs, and whether it gets one verdict, depends on what judges it a
 checks are made where ``tests/verifiers/test_audits.py`` does not make them, once for each judge.
 """
 
+from importlib import import_module
+
 import pytest
 
 from assay.envs import PuzzleEnv, audit, specs
 from assay.envs.audit import CHECKS
 from assay.envs.audit.subject import parts
 from assay.envs.library import LIBRARY
-from assay.envs.puzzles import puzzle_classes
+from assay.envs.puzzles import PUZZLES
 from assay.naming import named
 from assay.verifiers import Rubric
 from assay.verifiers.catalogue import examples
@@ -23,8 +25,9 @@ SAMPLED = {f"assay/{name}-v1" for name in LIBRARY}
 RUN = {f"assay/{n}-v1" for n in ("APPS", "HumanEval", "LiveCodeBench", "MBPP", "CodeRepair")}
 
 WHOLE = {
-    f"assay/{kind.__name__}-v1"
-    for kind in puzzle_classes()
+    f"assay/{name}-v1"
+    for name, (module, _) in PUZZLES.items()
+    for kind in [getattr(import_module(f"assay.envs.puzzles.{module}"), name)]
     if issubclass(kind, PuzzleEnv) and isinstance(kind.verifier(), PuzzleVerifier)
 } - {"assay/Integral-v1"} | {"assay/Countdown-v1", "assay/IFEval-v1", "assay/ShortAnswer-v1"}
 """Those whose answers are no single values, so nothing is known to be close to one."""

@@ -43,10 +43,16 @@ def test_only_what_holds_in_both_orders_counts(as_first, as_second, score) -> No
 
 
 @pytest.mark.parametrize("said", ["C", "", "A or B", "a"])
-def test_a_judge_that_cannot_be_read_gives_no_score(said) -> None:
-    judge = judge_of({"1+1: 2 or 3?": "A", "1+1: 3 or 2?": said})
-    assert judge.verify("2", KNOWN).status is Status.VERIFIER_ERROR
-    assert judge.verify("2", KNOWN).score is None
+def test_a_reply_on_which_alone_the_judge_cannot_be_read_scores_zero(said) -> None:
+    unread = {"1+1: 2 or 3?": "A", "1+1: 3 or 2?": said, "1+1: 4 or 3?": "A", "1+1: 3 or 4?": "B"}
+    first, second = "1+1: I do not know. or 3?", "1+1: 3 or I do not know.?"
+    for control in ({}, {first: "A", second: said}):  # the policy fails on it, or says nothing
+        found = judge_of(unread | control).verify_many(["2", "4"], [KNOWN] * 2)
+        assert [v.status for v in found] == [Status.VERIFIER_ERROR, Status.CORRECT]
+        assert [v.score for v in found] == [None, 1.0]
+    verdict = judge_of(unread | {first: "B", second: "A"}).verify("2", KNOWN)
+    assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
+    assert said in verdict.reason
 
 
 def test_a_policy_that_fails_spoils_only_what_it_was_asked() -> None:

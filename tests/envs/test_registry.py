@@ -24,6 +24,7 @@ from assay.envs import (
     spec,
     specs,
 )
+from assay.envs.puzzles import PUZZLES
 
 
 @environment("tests/Echo-v0", rubric=lambda reply, gold: reply == gold)
@@ -302,3 +303,15 @@ def test_a_retired_id_with_a_substitute_makes_it_and_warns() -> None:
         question, _ = gym.make("assay/Countdown-v0").reset(seed=3)
     assert any("Take assay/Countdown-v1" in str(warning.message) for warning in caught)
     assert question == gym.make("assay/Countdown-v1").reset(seed=3)[0]
+
+
+def test_each_puzzle_of_the_folder_is_registered_by_what_its_docstring_says(modules) -> None:
+    found = {
+        kind.__name__: (module.__name__.rpartition(".")[2], kind.__doc__.partition("\n")[0][:-1])
+        for module in modules("assay.envs.puzzles")
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and issubclass(kind, TextEnv)
+        and kind.__module__ == module.__name__
+    }
+    assert found == PUZZLES

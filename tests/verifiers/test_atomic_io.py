@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.verifiers.atomic_io import replacing, sweep, write_directory, write_json, write_text
+from assay.verifiers.atomic_io import (
+    replacing,
+    sweep,
+    write_directory,
+    write_json,
+    write_settings,
+    write_text,
+)
 
 
 def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
@@ -29,6 +36,17 @@ def test_threads_that_write_one_file_leave_one_of_their_texts(tmp_path: Path) ->
         list(threads.map(lambda text: write_text(path, text, sync=False), texts * 5))
     assert path.read_text() in texts
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_left_by_a_crash_widens_no_permissions(tmp_path: Path) -> None:
+    with replacing(tmp_path / "run.json") as partial:
+        name = partial.name
+    (tmp_path / name).write_text("left")
+    (tmp_path / name).chmod(0o644)
+    write_settings(tmp_path / "run.json", {"hf_token": "hf_abcdef", "steps": 3})
+    assert (tmp_path / "run.json").stat().st_mode & 0o777 == 0o600
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found == {"hf_token": "<redacted>", "steps": 3}
 
 
 def test_a_directory_appears_when_it_is_filled(tmp_path: Path) -> None:

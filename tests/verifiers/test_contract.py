@@ -1,10 +1,8 @@
 """What every verifier owes: the same promises, held to by the same tests."""
 
 import doctest
-import importlib
 import json
 import pickle
-import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -269,12 +267,9 @@ def test_examples_in_the_docs_hold() -> None:
     assert runner.failures == 0
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of former places
-def test_examples_in_docstrings_hold() -> None:
-    for module in pkgutil.walk_packages(assay.verifiers.__path__, "assay.verifiers."):
-        if not module.name.endswith(".symbolic"):  # the worker's side, never imported
-            found = doctest.testmod(importlib.import_module(module.name))
-            assert found.failed == 0, module.name
+def test_examples_in_docstrings_hold(modules) -> None:
+    for module in modules("assay.verifiers"):
+        assert doctest.testmod(module).failed == 0, module.__name__
 
 
 def test_yes_or_no_is_never_a_text() -> None:

@@ -33,6 +33,8 @@ OPTIONS: list[tuple[dict[str, Any], str, str, bool]] = [
     ({"members": "more"}, "1, 2", "1, 2, 3", True),
     ({"members": "more"}, "1, 2", "1, 3", False),
     ({"members": "more"}, "1, 2", "1,2,3,4,5", False),
+    ({}, r"12\%", r"12 \text{ percentage points}", True),
+    ({}, r"12\%", r"12 \text{ points}", False),
     ({"dates": False}, "12 May 2024", "2024-05-12", False),
     ({"dates": False}, "12 May 2024", r"12 \text{ May } 2024", True),
 ]

@@ -225,8 +225,8 @@ def test_no_fault_becomes_a_score(judge_server, name) -> None:
     expected = 1 if name in FOR_GOOD else {"dripping": 2, "hanging": 2, "429": 4 * 3}.get(name, 3)
     # then controls, if the reply may be at fault, and a health check, if the server may be
     expected += 2 if name in FOR_GOOD else {"429": 4 * 3, "503": 1}.get(name, 3)
-    # or both in the short form, if the judge gave no verdict
-    expected -= {"dripping": 2, "hanging": 2}.get(name, name in UNDECIDED)
+    # or both in the short form and in full again, if the judge gave no verdict
+    expected += {"dripping": -2, "hanging": -2}.get(name, name in UNDECIDED)
     assert len(server.bodies) == expected
     assert judge.usage.requests == expected
 

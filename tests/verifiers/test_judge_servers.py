@@ -178,11 +178,29 @@ def test_a_judge_that_has_no_verdict_on_any_reply_pays_and_charges_nothing(judge
     assert [(v.status, v.score) for v in verdicts] == [(Status.VERIFIER_ERROR, None)] * 2
 
 
-def test_a_judge_that_thinks_too_long_for_the_short_form_charges_nothing(judge_server) -> None:
-    """It answers the control at length; what it cannot say in a few tokens it says of neither."""
+@pytest.mark.parametrize("on_poison", ["<think>Well, ", CUT.encode(), slow])
+def test_a_judge_that_thinks_too_long_for_the_short_form_is_asked_in_full(
+    judge_server, on_poison
+) -> None:
+    """What it cannot say in a few tokens it says of neither; the control it answers at length."""
 
     def thinking(body: dict[str, Any], number: int) -> Any:
-        return "<think>Well, " if is_short(body) or POISON in prompt(body) else right(body)
+        if is_short(body):
+            return "<think>Well, "
+        poisoned = (200, {}, on_poison) if isinstance(on_poison, bytes) else on_poison
+        return poisoned if POISON in prompt(body) else right(body)
+
+    with judge_server(thinking) as server:
+        judge = Judge("m", base_url=server.url, attempts=2, timeout_s=1.0)
+        verdicts = judge.verify_many([POISON, "Jupiter"], [KNOWN] * 2)
+    assert [v.score for v in verdicts] == [0.0, 1.0]
+    assert verdicts[0].status is Status.UNPARSEABLE
+
+
+def test_a_judge_that_thinks_too_long_about_any_reply_charges_nothing(judge_server) -> None:
+    def thinking(body: dict[str, Any], number: int) -> Any:
+        full = not is_short(body) and "I do not know." not in prompt(body)
+        return right(body) if full and POISON not in prompt(body) else "<think>Well, "
 
     with judge_server(thinking) as server:
         judge = Judge("m", base_url=server.url, attempts=2)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.sandbox import Language, Sandbox, SandboxUnavailable, find_language
+from assay.sandbox import Language, Limits, Sandbox, SandboxUnavailable, find_language
 from assay.sandbox.prompt import assembled
 from assay.verifiers import Code, Status
 from assay.verifiers.text.fences import find_program
@@ -347,3 +347,24 @@ def test_an_unknown_language_is_a_fault_of_the_data() -> None:
     assert Code().check_reference({"tests": "assert f()", "language": "c"}) is not None
     assert Code().check_reference({"stdio": [["", "1"]], "language": 3}) is not None
     assert Code().check_reference({"stdio": [["", "1"]], "language": "C++"}) is None
+
+
+@pytest.mark.parametrize("kind", ["stdio", "calls", "tests"])
+def test_an_input_too_large_for_the_memory_is_a_fault_of_the_reference(code: Code, kind) -> None:
+    def task(size: int) -> dict[str, Any]:
+        text = "x" * size
+        return {
+            "stdio": {"stdio": [["", "0"], [text, str(size)]]},
+            "calls": {"calls": {"function": "len", "cases": [[[""], 0], [[text], size]]}},
+            "tests": {"tests": f"assert len('') == 0\nassert len({text!r}) == {size}"},
+        }[kind]
+
+    limited = Code(code.sandbox, Limits(memory_mib=32))
+    right = "import sys\nprint(len(sys.stdin.read()))"
+    for judge in (code, limited):  # 256 MiB are enough
+        fault = judge.check_reference(task(20 << 20))
+        assert (fault is None) == (judge is code)
+    assert "more than half of memory_mib=32" in str(fault)
+    found = limited.verify_many([right, "print(1)", "?"], [task(20 << 20)] * 3)
+    assert [(v.status, v.score) for v in found] == [(Status.BAD_GOLD, None)] * 3
+    assert limited.check_reference(task(15 << 20)) is None

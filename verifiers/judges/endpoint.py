@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -295,24 +295,34 @@ class _Batch:
         return await self._shortly(question, SHORT_TRIAL, lost)
 
     async def _shortly(self, question: Question, steps: str, lost: Heard) -> Heard:
-        """Ask for the verdict and nothing else; find whether it is the reply that gets none."""
-        best, worst = 0, 2  # of the question and of the control: 2 a verdict, 1 words, 0 no answer
-        for step in steps:
-            if self.stopped:
-                return lost
-            answer = await self._short(question.body if step == "Q" else question.control)
-            if step == "Q" and isinstance(answer, str):
-                return Heard(answer)
-            if step == "C" and _down(answer):
-                return await self._unanswered(lost)
-            if isinstance(answer, _Failure) and answer.server and not answer.timeout:
-                return lost
-            found = 2 if isinstance(answer, str) else int(not answer.server)
-            best, worst = (max(best, found), worst) if step == "Q" else (best, min(worst, found))
-            if best >= worst:
-                return lost
-        fault = f"{lost.fault}, and the same question with another reply is answered"
-        return Heard(None, fault, refused=True)
+        """Ask for the verdict and nothing else; find whether it is the reply that gets none.
+
+        A judge that thinks has no verdict in so few tokens on any reply: it is asked in full.
+        """
+        ways: tuple[Callable[[dict[str, Any]], Awaitable[str | _Failure]], ...]
+        ways = (self._short, self._patiently)
+        for ask in ways:
+            best, worst = 0, 2  # of question and control: 2 a verdict, 1 words, 0 no answer
+            for step in steps:
+                if self.stopped:
+                    return lost
+                answer = await ask(question.body if step == "Q" else question.control)
+                if step == "Q" and isinstance(answer, str):
+                    return Heard(answer)
+                if step == "C" and _down(answer):
+                    return await self._unanswered(lost)
+                if isinstance(answer, _Failure) and answer.server and not answer.timeout:
+                    return lost
+                found = 2 if isinstance(answer, str) else int(not answer.server)
+                best, worst = (
+                    (max(best, found), worst) if step == "Q" else (best, min(worst, found))
+                )
+                if best >= worst:
+                    break
+            else:
+                fault = f"{lost.fault}, and the same question with another reply is answered"
+                return Heard(None, fault, refused=True)
+        return lost
 
     async def _short(self, body: dict[str, Any]) -> str | _Failure:
         """One request for the verdict alone, with a schema as long as the server takes one."""

@@ -81,7 +81,7 @@ _NOTHING = frozenset((
     "there are no solutions", "no such solution", "no roots", "no real roots", "none",
     "no solution exists", "no solutions exist",
 ))  # fmt: skip
-_MOST_SIGNS = 4
+_MOST_SIGNS, _DEEPEST = 4, 20
 _REALS = re.compile(
     r"\\mathbb\{R\}(?:[\^_]\{?(?P<sign>[-+]|[<>]0|\\ge ?0)\}?)?"
     r"|(?:set of )?(?:all )?(?:the )?(?:(?P<word>positive|negative|non-?negative) )?"
@@ -219,6 +219,8 @@ def _bracketed(text: str) -> Shape | None:
             return None
         return Shape(Kind.MATRIX, text, row.parts, f"pmatrix {len(row.parts)}")
     if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}":
+        return None
+    if len(text) - len(text.lstrip("([{")) > _DEEPEST:  # each pair reads all that is in it anew
         return None
     if not _closes_at_end(text):
         return None

@@ -57,7 +57,9 @@ _PREFIX_WORDS = {
 }
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"}
 _MONEY = frozenset((*_CURRENCIES.values(), "yuan", "peso", "franc"))
-PERCENT_WORDS = frozenset({"percent", "percentage", "pct", "per cent"})
+PERCENT_WORDS = frozenset(
+    ("percent", "percentage", "pct", "per cent", "percentage points", "percentage point")
+)
 CODES = ("USD", "EUR", "GBP", "JPY", "CNY", "RMB", "INR", "Rs")
 """Currency codes, which may stand before the amount."""
 

@@ -11,7 +11,7 @@ from .graph import check_graph, check_name, lightest_path, neighbours_of, vertic
 from .puzzle import BadReference, PuzzleVerifier
 from .reading import items, names, repeated
 
-_TO = re.compile(r"\s+to\s+")
+_TO = re.compile(r"(?<=\s)to(?=\s)")
 
 
 class GraphPath(PuzzleVerifier):
@@ -55,7 +55,7 @@ class GraphPath(PuzzleVerifier):
     def fault(self, text: str, reference: Any) -> str | None:
         graph = neighbours_of(reference)
         start, goal = str(reference["start"]), str(reference["goal"])
-        text = text if any("to" in name.split() for name in graph) else _TO.sub(" → ", text)
+        text = text if any("to" in name.split() for name in graph) else _TO.sub("→", text)
         path = names(items(text), list(graph), run=True)
         if (path[0], path[-1]) != (start, goal):
             return f"leads from {path[0]} to {path[-1]}, not from {start} to {goal}"

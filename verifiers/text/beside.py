@@ -64,7 +64,7 @@ def beside(text: str, start: int, end: int) -> tuple[str, str] | None:
     whole = text[start - 1 : start] == "$" == text[end : end + 1]
     formula = not whole and _in_formula(text, start)
     before = text[max(0, start - _REACH) : start]
-    while (bare := _stripped(before)) and _STYLED.search(bare):
+    while (bare := _stripped(before)).endswith("{") and _STYLED.search(bare):
         before = _STYLED.sub("", bare)
         end = _closing_brace(text, end)
     sign = _before(before, formula)

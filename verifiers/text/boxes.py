@@ -29,8 +29,9 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
         ``(start, end, content)`` of each closed box, in order; and whether one opens after the
         last of them and never closes.
     """
-    start = text.find("\\boxed")
-    framed = text.find("\\fbox", 0, len(text) if start < 0 else start)
+    first = text.find("\\")  # one character is found ten times as fast as several
+    start = text.find("\\boxed", first) if first >= 0 else -1
+    framed = text.find("\\fbox", first, start if start >= 0 else None) if first >= 0 else -1
     start = start if framed < 0 else framed
     if start < 0:
         return [], False

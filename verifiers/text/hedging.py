@@ -257,6 +257,7 @@ _DENIED_BEFORE = re.compile(
     r"(?:\s+equal\s+to)?[\s$*]{0,4}\Z",
     re.IGNORECASE,
 )
+_DENYING = ("not", "never", "n't", "n’t", "wrong", "correct")  # one is in what that matches
 _DENIED_AFTER = re.compile(
     r"[\s$*)]{0,4}(?:\?[\s*]{0,3}not?\b|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
@@ -278,7 +279,9 @@ _CORRECTED = re.compile(
 def denied(text: str, start: int, end: int) -> bool:
     """Whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
     before = text[max(0, start - _REACH) : start]
-    if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end, end + _REACH):
+    low = before.lower()
+    denying = any(word in low for word in _DENYING) and _DENIED_BEFORE.search(before)
+    if denying or _DENIED_AFTER.match(text, end, end + _REACH):
         return True
     other = _CORRECTED.match(text, end, end + 2 * _REACH)
     return other is not None and other[1] not in re.findall(r"-?\d+", text[start:end])

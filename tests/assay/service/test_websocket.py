@@ -140,6 +140,15 @@ def test_messages_are_counted_and_their_answers_logged(host, caplog) -> None:
     assert [row["bytes"] for row in rows if row["path"] == "/v1/ws"] == [size]
 
 
+def test_a_message_of_more_than_a_batch_is_refused(host) -> None:
+    six = {"steps": [{"episode": "1", "reply": "x"}] * 6}
+    limits = ServiceLimits(batch=5)
+    with host(TextEnv(Rows(ROWS), Exact()), limits) as (url, _), socket_of(url) as ws:
+        assert ask(ws, "step", **six)["error"]["code"] == "batch"
+        assert ask(ws, "close", episodes=["1"] * 6)["error"]["code"] == "batch"
+        assert ask(ws, "close", episodes=["1"] * 5) == {"id": 1, "closed": 0}
+
+
 def test_a_socket_on_which_nothing_comes_is_closed(host) -> None:
     limits = ServiceLimits(idle_s=0.5)
     with host(TextEnv(Rows(ROWS), Exact()), limits) as (url, app), socket_of(url) as ws:

@@ -9,7 +9,7 @@ import pytest
 
 from assay.envs import Sample, audit
 from assay.envs.audit.harness import Harness, Trial
-from assay.envs.audit.worker import HASH_SEEDS, Bounds, _servers
+from assay.envs.audit.worker import HASH_SEEDS, Bounds, Worker, _servers, freeze
 from assay.envs.task import Task
 from assay.verifiers import FunctionVerifier
 
@@ -68,6 +68,17 @@ def test_a_server_that_is_lost_is_started_again(at) -> None:
         kill_server()
     yes = FunctionVerifier(lambda reply, reference: float(reply == reference))
     audit(yes, samples=[Sample("yes", "yes")], checks=["gold"]).raise_for_failures()
+
+
+def test_a_server_that_is_lost_leaves_no_file_open() -> None:
+    large = FunctionVerifier(lambda reply, reference, more="x" * 3_000_000: 0.0)
+    audited = freeze(large)  # more than a pipe holds, so that it is lost on the way
+    Worker(audited, HASH_SEEDS[0]).close()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        kill_server()
+        Worker(audited, HASH_SEEDS[0]).close()
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 SCRIPT = """

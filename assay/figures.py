@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from .console import err
-from .sandbox.bench import Design, Figure, measure
+from .sandbox.diagnostics.bench import Design, Figure, measure
 
 
 def measured(

@@ -34,7 +34,7 @@ from .sandbox import (
     registry_fault,
     survey,
 )
-from .sandbox.bench import BARE, bare, single, two_party
+from .sandbox.diagnostics.bench import BARE, bare, single, two_party
 from .verifiers.visible import one_line, visible
 
 sandbox_app = typer.Typer(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .compare import same_lines, same_output
+from .diagnostics.check_result import Finding
+from .diagnostics.survey import survey
 from .errors import (
     BadTests,
     ImageUnavailable,
@@ -12,22 +13,21 @@ from .errors import (
     SandboxError,
     SandboxUnavailable,
 )
-from .finding import Finding
-from .image import build_image, registry_fault
-from .image_description import PINNED, ImageDescription, describe
-from .language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
-from .limits import Limits
-from .problem import problem_fault
-from .result import Check, Result, RunStatus
-from .rows import (
+from .grading.compare import same_lines, same_output
+from .grading.problem import problem_fault
+from .grading.rows import (
     problem_from_apps,
     problem_from_humaneval,
     problem_from_livecodebench,
     problem_from_mbpp,
     problem_from_row,
 )
+from .images.build import build_image, registry_fault
+from .images.description import PINNED, ImageDescription, describe
+from .languages.language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
+from .limits import Limits
+from .result import Check, Result, RunStatus
 from .sandbox import Sandbox
-from .survey import survey
 
 if TYPE_CHECKING:
     from .ray_sandbox import RaySandbox

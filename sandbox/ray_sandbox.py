@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .backend import BackendName, checked_preload
-from .batch import Batches, awaitable
+from .backends.registry import BackendName, checked_preload
 from .errors import SandboxUnavailable
-from .language import PYTHON, Language
+from .languages.language import PYTHON, Language
 from .limits import Limits
+from .pool.batch import Batches, awaitable
 from .result import Check, Result
 from .sandbox import Sandbox
 

@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from .address import checked_addresses
-from .backend import BackendName, checked_preload, choose_backend, wanted_backend
-from .batch import Batches, awaitable
-from .compiled import Compiler, run_compiled_or_script
+from .backends.address import checked_addresses
+from .backends.process import ProcessBackend
+from .backends.registry import BackendName, checked_preload, choose_backend, wanted_backend
+from .backends.slot import Mode, Request
 from .cores import usable_cores
-from .dispatch import Answer, send
+from .diagnostics.check_result import Finding
+from .diagnostics.selfcheck import self_check
 from .errors import SandboxUnavailable
-from .finding import Finding
-from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
-from .language import PYTHON, Language, find_language
+from .grading.checks import StdioCheck, calls_check, calls_data, tests_check, tests_data
+from .grading.outcome import run_result
+from .grading.problem import check_problem
+from .languages.compiled import Compiler, run_compiled_or_script
+from .languages.language import PYTHON, Language, find_language
 from .limits import Limits
-from .outcome import run_result
-from .pool import Pool
-from .problem import check_problem
-from .process import ProcessBackend
+from .pool.batch import Batches, awaitable
+from .pool.dispatch import Answer, send
+from .pool.pool import Pool
 from .result import Check, Result, RunStatus
-from .selfcheck import self_check
-from .slot import Mode, Request
 
 
 class Sandbox(Batches):

@@ -49,6 +49,32 @@ def test_arrows_point_one_way(room) -> None:
             assert not packages & TRAINING, f"{path.name} imports {packages & TRAINING}"
 
 
+def module_imports(path: Path, room: Path) -> set[Path]:
+    """Files of the same room that a file imports when it is loaded."""
+    found: set[Path] = set()
+    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    for node in nodes:  # grows as it is read
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            nodes += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            names = [base / alias.name for alias in node.names]
+            files = [name.with_suffix(".py") for name in names if name.with_suffix(".py").exists()]
+            found |= {file for file in files or [base.with_suffix(".py")] if file.exists()}
+    return {file for file in found if file.is_relative_to(room)}
+
+
+@pytest.mark.parametrize("room", ["sandbox"])
+def test_no_file_of_a_room_imports_itself(room) -> None:
+    files = {path: module_imports(path, ROOT / room) for path in (ROOT / room).rglob("*.py")}
+    while leaves := [path for path, imported in files.items() if not imported & files.keys()]:
+        for path in leaves:
+            del files[path]
+    assert not files, f"these import each other: {[str(path.relative_to(ROOT)) for path in files]}"
+
+
 def test_every_folder_with_code_is_in_the_wheel() -> None:
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     folders = {

@@ -20,8 +20,8 @@ from ..sandbox import (
     SandboxUnavailable,
     problem_fault,
 )
-from ..sandbox.problem import problem_language
-from ..sandbox.prompt import assembled
+from ..sandbox.grading.problem import problem_language
+from ..sandbox.grading.prompt import assembled
 from .memo import Memo
 from .text.fences import find_program
 from .verdict import Status, Verdict

@@ -22,8 +22,8 @@ from assay.sandbox import (
     build_image,
     describe,
 )
-from assay.sandbox.bwrap import bwrap_fault
-from assay.sandbox.docker import connect, daemon_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.backends.docker import connect, daemon_fault
 
 IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 

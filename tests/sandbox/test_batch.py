@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.sandbox import Limits, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.batch import AHEAD
+from assay.sandbox.pool.batch import AHEAD
 
 pytestmark = pytest.mark.slow
 

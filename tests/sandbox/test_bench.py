@@ -7,7 +7,16 @@ from typer.testing import CliRunner
 
 from assay.cli import app
 from assay.sandbox import Sandbox, SandboxError
-from assay.sandbox.bench import BARE, OUTPUT, Design, Figure, bare, measure, single, two_party
+from assay.sandbox.diagnostics.bench import (
+    BARE,
+    OUTPUT,
+    Design,
+    Figure,
+    bare,
+    measure,
+    single,
+    two_party,
+)
 
 
 def test_a_figure_counts_programs_and_times() -> None:

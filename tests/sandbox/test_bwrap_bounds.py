@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Limits, RunStatus, Sandbox, bwrap, cgroup
+from assay.sandbox import Limits, RunStatus, Sandbox
+from assay.sandbox.backends import bwrap, cgroup
 
 pytestmark = pytest.mark.slow
 

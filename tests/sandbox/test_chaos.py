@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import Limits, Result, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.docker import DockerBackend, connect
+from assay.sandbox.backends.docker import DockerBackend, connect
 
 pytestmark = [
     pytest.mark.docker,
@@ -250,7 +250,7 @@ def labelled() -> set[str]:
 HALF_WAY = """
 import sys, time
 from assay.sandbox import Limits
-from assay.sandbox.docker import DockerBackend
+from assay.sandbox.backends.docker import DockerBackend
 backend = DockerBackend(sys.argv[1], Limits(), host=sys.argv[2])
 print(backend._client.create_container(**backend._description(backend._client))["Id"], flush=True)
 time.sleep(600)

@@ -6,7 +6,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.sandbox.compare import same_output, same_value
+from assay.sandbox.grading.compare import same_output, same_value
 
 INTEGER = re.compile(r"([+-]?)0*([0-9]+)")
 SPECIAL = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)

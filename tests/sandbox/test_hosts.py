@@ -23,8 +23,8 @@ import docker
 import pytest
 
 from assay.sandbox import ImageUnavailable, Limits, Result, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.docker import DockerBackend, _check_bounds, connect
-from assay.sandbox.slot import SlotBroken
+from assay.sandbox.backends.docker import DockerBackend, _check_bounds, connect
+from assay.sandbox.backends.slot import SlotBroken
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),

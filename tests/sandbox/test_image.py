@@ -19,14 +19,14 @@ from assay.sandbox import (
     build_image,
     describe,
 )
-from assay.sandbox.agent_source import agent_command, agent_source
-from assay.sandbox.bpf import filter_program
-from assay.sandbox.docker import connect
-from assay.sandbox.host_files import Tree, distributions
-from assay.sandbox.image import dockerfile, image_tree
-from assay.sandbox.image_archive import archive, write_layer
-from assay.sandbox.image_description import shipped_images
-from assay.sandbox.seccomp import ALLOWED_IF, NOT_SUPPORTED, docker_profile
+from assay.sandbox.backends.bpf import filter_program
+from assay.sandbox.backends.docker import connect
+from assay.sandbox.backends.guest_source import guest_command, guest_source
+from assay.sandbox.backends.seccomp import ALLOWED_IF, NOT_SUPPORTED, docker_profile
+from assay.sandbox.images.archive import archive, write_layer
+from assay.sandbox.images.build import dockerfile, image_tree
+from assay.sandbox.images.description import shipped_images
+from assay.sandbox.images.host_files import Tree, distributions
 
 pytestmark = pytest.mark.slow
 
@@ -210,12 +210,12 @@ def test_no_daemon_builds_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_agent_fits_one_argument() -> None:
-    assert len(agent_source().encode()) < 100_000
+    assert len(guest_source().encode()) < 100_000
 
 
 def test_the_agent_runs_as_process_1_only() -> None:
     """It uses kill(-1), which would end whatever the user runs."""
-    command = agent_command(sys.executable, {})
+    command = guest_command(sys.executable, {})
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 1
     assert "must be process 1" in done.stderr

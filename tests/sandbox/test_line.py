@@ -10,16 +10,16 @@ from collections.abc import Callable
 import pytest
 
 from assay.sandbox import Limits, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox import pool as pool_module
-from assay.sandbox.bwrap import BwrapBackend
-from assay.sandbox.pool import (
+from assay.sandbox.backends.bwrap import BwrapBackend
+from assay.sandbox.backends.slot import Slot, SlotBroken
+from assay.sandbox.pool import pool as pool_module
+from assay.sandbox.pool.pool import (
     FAILURES_TO_OPEN,
     RUNS_MEANWHILE,
     RUNS_PER_SLOT,
     STARTS_AT_ONCE,
     Pool,
 )
-from assay.sandbox.slot import Slot, SlotBroken
 
 HANG_S = 60.0
 

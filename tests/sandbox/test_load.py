@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import Limits, Result, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.docker import connect
+from assay.sandbox.backends.docker import connect
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 

@@ -19,11 +19,11 @@ from assay.sandbox import (
     Sandbox,
     SandboxUnavailable,
 )
-from assay.sandbox import backend as backend_module
-from assay.sandbox.bwrap import BwrapBackend
-from assay.sandbox.docker import DockerBackend, connect
-from assay.sandbox.pool import RUNS_PER_SLOT, Pool
-from assay.sandbox.slot import Request, SlotBroken
+from assay.sandbox.backends import registry as backend_module
+from assay.sandbox.backends.bwrap import BwrapBackend
+from assay.sandbox.backends.docker import DockerBackend, connect
+from assay.sandbox.backends.slot import Request, SlotBroken
+from assay.sandbox.pool.pool import RUNS_PER_SLOT, Pool
 
 pytestmark = pytest.mark.slow
 

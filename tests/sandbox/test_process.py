@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Limits, RunStatus, Sandbox, agent_cleanup
-from assay.sandbox.agent_source import agent_command
+from assay.sandbox import Limits, RunStatus, Sandbox
+from assay.sandbox.backends.guest_source import guest_command
+from assay.sandbox.guest import cleanup
 
 NAME = "process (UNSAFE)"
 
@@ -305,7 +306,7 @@ def test_a_program_that_kills_its_agent_broke_its_sandbox() -> None:
 def test_without_the_flag_the_agent_is_process_1_or_nothing() -> None:
     config = {"uid_base": 1, "memory_cgroup": False, "process_limit": False, "preload": []}
     for folder in ({}, {"unsafe_folder": ""}):
-        command = agent_command(sys.executable, config | folder)
+        command = guest_command(sys.executable, config | folder)
         assert json.loads(command[-1]) == config | folder
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode != 0
@@ -314,10 +315,10 @@ def test_without_the_flag_the_agent_is_process_1_or_nothing() -> None:
 
 def test_everything_is_killed_by_process_1_only(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[tuple[int, int]] = []
-    monkeypatch.setattr(agent_cleanup.os, "kill", lambda *args: killed.append(args))
+    monkeypatch.setattr(cleanup.os, "kill", lambda *args: killed.append(args))
     with pytest.raises(RuntimeError, match="outside a pid namespace"):
-        agent_cleanup.kill_all({}, {"cpu": 0.0, "rss": 0}, [])
+        cleanup.kill_all({}, {"cpu": 0.0, "rss": 0}, [])
     assert killed == []
-    monkeypatch.setattr(agent_cleanup.os, "getpid", lambda: 1)
-    agent_cleanup._kill_everything()
+    monkeypatch.setattr(cleanup.os, "getpid", lambda: 1)
+    cleanup._kill_everything()
     assert killed == [(-1, signal.SIGKILL)]

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from assay.sandbox import Limits, RaySandbox, RunStatus, SandboxUnavailable
-from assay.sandbox.bwrap import bwrap_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.verifiers import Code, Status
 
 pytest.importorskip("ray", reason="RaySandbox needs the extra ray")

@@ -22,7 +22,7 @@ from assay.sandbox import (
     problem_from_mbpp,
     problem_from_row,
 )
-from assay.sandbox.packed import unpacked
+from assay.sandbox.grading.packed import unpacked
 
 
 def pack(value: object, protocol: int | None = None) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from assay.sandbox import Limits, Result, RunStatus, Sandbox, survey
-from assay.sandbox.bwrap import bwrap_fault
-from assay.sandbox.finding import Finding
-from assay.sandbox.selfcheck import self_check
+from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.diagnostics.check_result import Finding
+from assay.sandbox.diagnostics.selfcheck import self_check
 
 
 def by_name(findings: list[Finding]) -> dict[str, Finding]:

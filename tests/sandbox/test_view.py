@@ -21,7 +21,7 @@ from assay.sandbox import (
     RunStatus,
     host_files,
 )
-from assay.sandbox.image import image_tree
+from assay.sandbox.images.build import image_tree
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def test_our_own_folder_is_hidden_from_other_languages(
     make_bwrap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Wherever it is installed: here among the commands of this machine."""
-    from assay.sandbox import bwrap
+    from assay.sandbox.backends import bwrap
 
     monkeypatch.setattr(bwrap, "_TOOLS", (*bwrap._TOOLS, str(Path(bwrap.__file__).parents[2])))
     bwrap._shown.cache_clear()
@@ -178,8 +178,8 @@ def test_a_python_in_a_programs_own_folder_is_refused(tmp_path: Path) -> None:
         f"for folder in {[p for p in sys.path if p.endswith('-packages')]}:\n"
         "    site.addsitedir(folder)\n"
         "from assay.sandbox import ImageDescription, ImageUnavailable\n"
-        "from assay.sandbox.bwrap import bwrap_fault\n"
-        "from assay.sandbox.image import image_tree\n"
+        "from assay.sandbox.backends.bwrap import bwrap_fault\n"
+        "from assay.sandbox.images.build import image_tree\n"
         "print(bwrap_fault())\n"
         "try: image_tree(ImageDescription('x'))\n"
         "except ImageUnavailable as error: print(error)"

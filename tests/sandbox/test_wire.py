@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.sandbox.compare import check_tolerance, same_lines, same_output, same_value
-from assay.sandbox.wire import decode, encode
+from assay.sandbox.grading.compare import check_tolerance, same_lines, same_output, same_value
+from assay.sandbox.guest.wire import decode, encode
 
 SCALARS = (
     st.none()

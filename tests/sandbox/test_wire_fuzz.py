@@ -24,13 +24,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.sandbox import Limits, RunStatus
-from assay.sandbox import slot as slot_module
-from assay.sandbox.agent_channel import Peer as Channel
-from assay.sandbox.agent_channel import PeerGone, Remote
-from assay.sandbox.bwrap import BwrapBackend
-from assay.sandbox.grading import calls_check
-from assay.sandbox.outcome import run_result
-from assay.sandbox.slot import Origin, Reply, Request, Slot, SlotBroken
+from assay.sandbox.backends import slot as slot_module
+from assay.sandbox.backends.bwrap import BwrapBackend
+from assay.sandbox.backends.slot import Origin, Reply, Request, Slot, SlotBroken
+from assay.sandbox.grading.checks import calls_check
+from assay.sandbox.grading.outcome import run_result
+from assay.sandbox.guest.channel import Peer as Channel
+from assay.sandbox.guest.channel import PeerGone, Remote
 
 pytestmark = pytest.mark.slow
 

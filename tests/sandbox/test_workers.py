@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import Sandbox
-from assay.sandbox.docker import connect
+from assay.sandbox.backends.docker import connect
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from assay.sandbox import Language, Sandbox, SandboxUnavailable, find_language
-from assay.sandbox.prompt import assembled
+from assay.sandbox.grading.prompt import assembled
 from assay.verifiers import Code, Status
 from assay.verifiers.text.fences import find_program
 

@@ -1,0 +1,224 @@
+"""A problem: what a program is held against, as one plain dict.
+
+It has exactly one of
+
+- ``tests``: Python source that asserts; with it ``entry_point`` (the function that a
+  ``check(candidate)`` among the tests is called with), ``setup`` (source that runs before the
+  tests) and ``prompt`` (the beginning of the program: one that does not define
+  ``entry_point`` itself continues it, one that does gets what stands before it there; its
+  functions that the tests use are the tests' own);
+- ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance``, and ``language`` (a name in
+  :data:`~assay.sandbox.LANGUAGES`; without it, Python);
+- ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``; with
+  it ``tolerance``, and ``prompt`` (what every program begins with, such as imports). The results
+  are JSON, so the list ``[1, 2]`` is also the tuple.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ..guest.suite import Suite
+from ..languages.language import PYTHON, Language, find_language
+from ..limits import Limits
+from ..result import Check
+from .prompt import assembled, helpers, joined
+
+_KINDS = ("tests", "stdio", "calls")
+_BESIDE = {
+    "tests": ("entry_point", "prompt", "setup"),
+    "stdio": ("tolerance", "language"),
+    "calls": ("tolerance", "prompt"),
+}
+
+
+class Checks(Protocol):
+    """The ways to hold a program against something, as :class:`~assay.sandbox.Sandbox` has them."""
+
+    def check_stdio(
+        self,
+        code: str,
+        cases: Sequence[tuple[str, str]],
+        *,
+        tolerance: float | None = None,
+        stop_at_first: bool = False,
+        language: str | Language = PYTHON,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a program's output against what is expected, case by case."""
+
+    def check_calls(
+        self,
+        code: str,
+        function: str,
+        cases: Sequence[tuple[Sequence[Any], Any]],
+        *,
+        tolerance: float | None = None,
+        from_json: bool = False,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Hold a function's results against what is expected, case by case."""
+
+    def check_tests(
+        self,
+        code: str,
+        tests: str,
+        *,
+        setup: str = "",
+        entry_point: str | None = None,
+        limits: Limits | None = None,
+    ) -> Check:
+        """Run a program's tests beside it."""
+
+
+def check_problem(
+    box: Checks,
+    code: str,
+    problem: Mapping[str, Any],
+    *,
+    stop_at_first: bool = False,
+    limits: Limits | None = None,
+) -> Check:
+    """Hold a program against a problem.
+
+    Args:
+        box: where it runs.
+        code: the program, or what continues the problem's prompt.
+        problem: see the head of this module.
+        stop_at_first: of ``stdio``, do not run the cases after the first failure.
+        limits: bounds on each run.
+
+    Raises:
+        ValueError: the problem cannot be used; the message says why.
+        SandboxUnavailable, ImageUnavailable: as ``Sandbox.run`` does.
+    """
+    fault = problem_fault(problem)
+    if fault:
+        raise ValueError(f"the problem cannot be used: {fault}")
+    tolerance, prompt = problem.get("tolerance"), problem.get("prompt") or ""
+    if "stdio" in problem:
+        pairs = [(given, expected) for given, expected in problem["stdio"]]
+        return box.check_stdio(
+            code,
+            pairs,
+            tolerance=tolerance,
+            stop_at_first=stop_at_first,
+            language=problem_language(problem),
+            limits=limits,
+        )
+    if "calls" in problem:
+        function = problem["calls"]["function"]
+        cases = [(arguments, result) for arguments, result in problem["calls"]["cases"]]
+        code = assembled(code, prompt, None)
+        return box.check_calls(
+            code, function, cases, tolerance=tolerance, from_json=True, limits=limits
+        )
+    setup = problem.get("setup") or ""
+    entry_point = problem.get("entry_point")
+    if prompt and entry_point is not None:
+        setup = joined(helpers(prompt, entry_point, problem["tests"]), setup)
+    code = assembled(code, prompt, entry_point)
+    return box.check_tests(
+        code, problem["tests"], setup=setup, entry_point=entry_point, limits=limits
+    )
+
+
+def problem_language(problem: Mapping[str, Any]) -> Language:
+    """The language that a problem asks for.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    name = problem.get("language")
+    return PYTHON if name is None else find_language(name)
+
+
+def problem_fault(problem: Any) -> str:
+    """What is wrong with a problem; empty if nothing is. Its tests are compiled, never run."""
+    if not isinstance(problem, Mapping):
+        return f"a reference must be a dict, got {type(problem).__name__}"
+    kinds = [kind for kind in _KINDS if kind in problem]
+    if len(kinds) != 1:
+        have = ", ".join(map(repr, problem)) or "nothing"
+        return f"a reference needs exactly one of 'tests', 'stdio' and 'calls', got {have}"
+    kind = kinds[0]
+    unknown = [key for key in problem if key not in {kind, *_BESIDE[kind]}]
+    if unknown:
+        return f"a reference with {kind!r} has no key {unknown[0]!r}"
+    fault = _tolerance_fault(problem.get("tolerance"))
+    return fault or {"tests": _tests_fault, "stdio": _stdio_fault, "calls": _calls_fault}[kind](
+        problem
+    )
+
+
+def _tolerance_fault(tolerance: Any) -> str:
+    if tolerance is None or (type(tolerance) in (int, float) and 0 <= tolerance < 1):
+        return ""
+    return f"'tolerance' must be a number from 0 up to, but not including, 1, got {tolerance!r:.60}"
+
+
+def _tests_fault(problem: Mapping[str, Any]) -> str:
+    for key in ("tests", *_BESIDE["tests"]):
+        value = problem.get(key)
+        if not isinstance(value, str) and (key == "tests" or value is not None):
+            return f"{key!r} must be a string, got {type(value).__name__}"
+    entry_point = problem.get("entry_point")
+    if entry_point is not None and not entry_point.isidentifier():
+        return f"'entry_point' must be the name of a function, got {entry_point!r}"
+    if not problem["tests"].strip():
+        return "'tests' is empty, so every program would pass"
+    return _source_fault(problem.get("setup") or "", problem["tests"], entry_point)
+
+
+@functools.lru_cache(maxsize=4096)
+def _source_fault(setup: str, tests: str, entry_point: str | None) -> str:
+    """What the sandbox would say of these tests before any program runs: the same code says it."""
+    try:
+        with warnings.catch_warnings():  # an odd escape is no fault
+            warnings.simplefilter("ignore")
+            Suite(setup, tests, entry_point)
+    except SyntaxError as error:
+        key = "setup" if error.filename == "setup.py" else "tests"
+        return f"{key!r} is not Python: {error}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return f"'tests' cannot be used: {error}"
+    return ""
+
+
+def _stdio_fault(problem: Mapping[str, Any]) -> str:
+    try:
+        problem_language(problem)
+    except ValueError as error:
+        return str(error)
+    fault = _pairs_fault("stdio", problem["stdio"], (str, str), "[stdin, stdout]")
+    if not fault and not any(expected.split() for _, expected in problem["stdio"]):
+        return "no case of 'stdio' expects any output, so a program that does nothing would pass"
+    return fault
+
+
+def _calls_fault(problem: Mapping[str, Any]) -> str:
+    calls, prompt = problem["calls"], problem.get("prompt")
+    if prompt is not None and not isinstance(prompt, str):
+        return f"'prompt' must be a string, got {type(prompt).__name__}"
+    if not isinstance(calls, Mapping):
+        return f"'calls' must be a dict, got {type(calls).__name__}"
+    for key in ("function", "cases"):
+        if key not in calls:
+            return f"'calls' lacks {key!r}"
+    function = calls["function"]
+    if not isinstance(function, str) or not all(map(str.isidentifier, function.split("."))):
+        return f"'function' must be the name of a function, got {function!r}"
+    return _pairs_fault("cases", calls["cases"], (list, object), "[[argument, ...], result]")
+
+
+def _pairs_fault(name: str, pairs: Any, types: tuple[type, type], shape: str) -> str:
+    if not isinstance(pairs, list) or not pairs:
+        return f"{name!r} must be a list of at least one {shape}"
+    for i, pair in enumerate(pairs):
+        fits = isinstance(pair, list | tuple) and len(pair) == len(types)
+        if not fits or not all(map(isinstance, pair, types)):
+            return f"{name}[{i}] must be {shape}, got {str(pair)[:60]!r}"
+    return ""

@@ -8,8 +8,15 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .backends.address import checked_addresses
+from .backends.backend import Options
 from .backends.process import ProcessBackend
-from .backends.registry import BackendName, checked_preload, choose_backend, wanted_backend
+from .backends.registry import (
+    BACKENDS,
+    BackendName,
+    checked_preload,
+    choose_backend,
+    wanted_backend,
+)
 from .backends.slot import Mode, Request
 from .cores import usable_cores
 from .diagnostics.check_result import Finding
@@ -82,19 +89,16 @@ class Sandbox(Batches):
         if idle_s is not None and not idle_s > 0:
             raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
         modules = checked_preload(preload)
-        chosen = wanted_backend(backend, image, unsafe=unsafe)
         if hosts is not None:
             hosts = checked_addresses(hosts)
-        if backend not in ("bwrap", "process"):
+        if backend not in BACKENDS or BACKENDS[backend].daemon:
             runtime = runtime or os.environ.get("ASSAY_SANDBOX_RUNTIME") or None
-        if chosen in ("bwrap", "process") and (hosts or runtime):
-            value = f"hosts={hosts!r}" if hosts else f"runtime={runtime!r}"
-            raise ValueError(f"{chosen} runs on this machine, without a daemon: leave out {value}")
+        chosen = wanted_backend(backend, image=image, hosts=hosts, runtime=runtime, unsafe=unsafe)
         self.limits = limits
         self._size: int | None = slots or (None if hosts else usable_cores())
         self.idle_s = idle_s
-        self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
-        self._wanted = (image, chosen, modules)
+        self._wanted = chosen
+        self._options = Options(limits, modules, False, image, hosts, runtime, slots)
         self._arguments = {
             "image": image,
             "slots": slots,
@@ -406,23 +410,22 @@ class Sandbox(Batches):
     def _ask(self, request: Request) -> Answer:
         less = request.limits.memory_mib < self.limits.memory_mib
         pool = self._slots()
-        if pool.backend.name == "bwrap":  # where slots for Python show no other language
+        if not pool.backend.tools:
             pool = self._tool_slots(self.limits)
         return send(pool, replace(request, less_memory=less))
 
     def _tool_slots(self, limits: Limits) -> Pool:
         """Return slots for compilers and scripts: a slot has its memory and its view for life."""
         beside = self._slots().backend
-        image, wanted, _ = self._wanted
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if limits not in self._tool_pools:
                 # The same image, whatever its tag may mean by now; never another backend.
-                same = wanted or ("bwrap" if beside.name == "bwrap" else "docker")
-                if self._where["hosts"] is None:
-                    image = beside.image or image
-                backend = choose_backend(image, same, limits, (), **self._where, tools=True)
+                options = replace(self._options, limits=limits, preload=(), tools=True)
+                if options.hosts is None:
+                    options = replace(options, image=beside.image or options.image)
+                backend = choose_backend(self._wanted or beside.name, options)
                 self._tool_pools[limits] = Pool(backend, self.slots, idle_s=self.idle_s)
             return self._tool_pools[limits]
 
@@ -431,8 +434,7 @@ class Sandbox(Batches):
             if self._closed:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
-                image, wanted, preload = self._wanted
-                found = choose_backend(image, wanted, self.limits, preload, **self._where)
+                found = choose_backend(self._wanted, self._options)
                 if self._size is None:
                     self._size = getattr(found, "slots", 1)
                 self._pool = Pool(found, self._size, idle_s=self.idle_s)

@@ -66,7 +66,7 @@ def module_imports(path: Path, room: Path) -> set[Path]:
     return {file for file in found if file.is_relative_to(room)}
 
 
-@pytest.mark.parametrize("room", ["sandbox"])
+@pytest.mark.parametrize("room", ROOMS)
 def test_no_file_of_a_room_imports_itself(room) -> None:
     files = {path: module_imports(path, ROOT / room) for path in (ROOT / room).rglob("*.py")}
     while leaves := [path for path, imported in files.items() if not imported & files.keys()]:

@@ -92,6 +92,7 @@ class DockerBackend:
     """
 
     name = "docker"
+    tools = True
 
     def __init__(
         self,

@@ -86,6 +86,7 @@ class HostsBackend:
     """
 
     name = "docker"
+    tools = True
 
     def __init__(
         self,
@@ -214,7 +215,7 @@ class HostsBackend:
                 f"{len(failures)} of {len(self.hosts)} sandbox hosts are left out until they "
                 f"answer: {causes}",
                 RuntimeWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _connect(self, host: Host) -> DockerBackend:

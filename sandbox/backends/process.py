@@ -28,6 +28,7 @@ class ProcessBackend:
 
     name = "process (UNSAFE)"
     image = ""
+    tools = True
 
     def __init__(self, limits: Limits, preload: tuple[str, ...] = ()) -> None:
         self.limits = limits

@@ -1,62 +1,90 @@
-"""What starts slots, and which of the ways to start them is used here."""
+"""The ways to start slots, and which of them a sandbox uses. A new backend is an entry here."""
 
 from __future__ import annotations
 
 import os
 import threading
 import warnings
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from ..errors import ImageUnavailable, SandboxUnavailable
-from ..limits import Limits
+from .backend import Backend, Options
 from .bwrap import BwrapBackend, bwrap_fault
 from .cgroup import can_group
 from .docker import DEFAULT_IMAGE, DockerBackend
 from .hosts import HostsBackend
 from .process import ProcessBackend
-from .slot import Slot
 
 BackendName = Literal["docker", "bwrap", "process"]
 
 
-class Backend(Protocol):
-    """Something that starts slots."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One way to start slots.
 
-    name: str
-    image: str
-    limits: Limits
+    Attributes:
+        open: makes the backend; raises SandboxUnavailable or ImageUnavailable.
+        daemon: it runs containers: it takes an image, hosts and a runtime.
+        safe: it isolates programs; one that does not needs ``unsafe=True``.
+    """
 
-    def start(self) -> Slot:
-        """Start one slot, or raise SlotBroken."""
-        ...
-
-    def close(self) -> None:
-        """Give back what the slots do not own."""
-        ...
+    open: Callable[[Options], Backend]
+    daemon: bool = False
+    safe: bool = True
 
 
-def wanted_backend(backend: str | None, image: str | None, *, unsafe: bool) -> str | None:
-    """The backend that the arguments of a Sandbox, or else the environment, ask for.
+def _open_docker(options: Options) -> Backend:
+    tag, limits, preload = options.image or DEFAULT_IMAGE, options.limits, options.preload
+    if options.hosts is None:
+        return DockerBackend(tag, limits, preload, runtime=options.runtime)
+    return HostsBackend(
+        tag, options.hosts, limits, preload, runtime=options.runtime, slots=options.slots
+    )
+
+
+BACKENDS: dict[str, Entry] = {
+    "docker": Entry(_open_docker, daemon=True),
+    "bwrap": Entry(lambda asked: BwrapBackend(asked.limits, asked.preload, tools=asked.tools)),
+    "process": Entry(lambda asked: ProcessBackend(asked.limits, asked.preload), safe=False),
+}
+
+
+def wanted_backend(
+    backend: str | None,
+    *,
+    image: str | None = None,
+    hosts: Sequence[str] | None = None,
+    runtime: str | None = None,
+    unsafe: bool = False,
+) -> str | None:
+    """Return the backend that the arguments of a Sandbox, or else ASSAY_SANDBOX, ask for.
 
     Raises:
-        ValueError: there is none of this name, it has no images, or it is not safe.
+        ValueError: there is none of this name, it does not take an argument, or it is not safe.
     """
     chosen = backend or os.environ.get("ASSAY_SANDBOX") or None
-    if backend == "process":
+    safe = [name for name, entry in BACKENDS.items() if entry.safe]
+    if backend in BACKENDS.keys() - safe:
         if not unsafe:
             raise ValueError(
-                "backend='process' runs programs on this machine with no isolation at all: they "
-                "may read, change and send away whatever this user may. Use backend='docker' or "
-                "backend='bwrap'; for programs that you trust, say unsafe=True as well"
+                f"backend={backend!r} runs programs on this machine with no isolation at all: they "
+                "may read, change and send away whatever this user may. Use "
+                f"{' or '.join(f'backend={name!r}' for name in safe)}; for programs that you "
+                "trust, say unsafe=True as well"
             )
     elif unsafe:
         raise ValueError(f"unsafe=True is for backend='process' only, got backend={backend!r}")
-    elif chosen not in (None, "docker", "bwrap"):
+    elif chosen not in (None, *safe):
         name = "backend" if backend else "the environment variable ASSAY_SANDBOX"
-        raise ValueError(f"{name} must be 'docker' or 'bwrap', got {chosen!r}")
-    if chosen in ("bwrap", "process") and image is not None:
-        raise ValueError(f"{chosen} shows the host's Python and has no image, got {image!r}")
+        raise ValueError(f"{name} must be {' or '.join(map(repr, safe))}, got {chosen!r}")
+    if chosen is not None and not BACKENDS[chosen].daemon:
+        if image is not None:
+            raise ValueError(f"{chosen} shows the host's Python and has no image, got {image!r}")
+        if hosts or runtime:
+            value = f"hosts={hosts!r}" if hosts else f"runtime={runtime!r}"
+            raise ValueError(f"{chosen} runs on this machine, without a daemon: leave out {value}")
     return chosen
 
 
@@ -74,43 +102,24 @@ def checked_preload(preload: Sequence[str]) -> tuple[str, ...]:
     return tuple(preload)
 
 
-def choose_backend(
-    image: str | None,
-    wanted: str | None,
-    limits: Limits,
-    preload: Sequence[str],
-    *,
-    hosts: Sequence[str] | None = None,
-    runtime: str | None = None,
-    slots: int | None = None,
-    tools: bool = False,
-) -> Backend:
-    """The backend that was asked for; else Docker, else bubblewrap with one warning.
-
-    ``tools`` are for programs in other languages: a container has those of its image.
+def choose_backend(wanted: str | None, options: Options) -> Backend:
+    """Open the backend that was asked for; else Docker, else bubblewrap with one warning.
 
     Raises:
         SandboxUnavailable: it, or either, cannot be used.
         ImageUnavailable: the image asked for is missing.
     """
-    if wanted == "process":
-        return ProcessBackend(limits, tuple(preload))
-    if wanted == "bwrap":
-        return BwrapBackend(limits, tuple(preload), tools=tools)
-    tag = image or DEFAULT_IMAGE
-    if hosts is not None:
-        return HostsBackend(tag, hosts, limits, tuple(preload), runtime=runtime, slots=slots)
     try:
-        return DockerBackend(tag, limits, tuple(preload), runtime=runtime)
+        return BACKENDS[wanted or "docker"].open(options)
     except (SandboxUnavailable, ImageUnavailable) as error:
-        # Whoever names an image, a runtime or Docker wants no other isolation in its place.
-        if wanted == "docker" or image is not None or runtime is not None:
+        # Whoever names an image, hosts, a runtime or a backend wants no other isolation instead.
+        if wanted or options.image or options.hosts or options.runtime:
             raise
         fault = bwrap_fault()
         if fault is not None:
             raise SandboxUnavailable(f"{error} And {fault}") from error
         _warn(error)
-    return BwrapBackend(limits, tuple(preload))
+    return BACKENDS["bwrap"].open(options)
 
 
 _warned = threading.Event()

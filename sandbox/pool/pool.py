@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator
 
-from ..backends.registry import Backend
+from ..backends.backend import Backend
 from ..backends.slot import Slot, SlotBroken
 from ..errors import SandboxUnavailable
 from .threads import Threads

@@ -198,6 +198,22 @@ def test_the_environment_may_choose(monkeypatch: pytest.MonkeyPatch) -> None:
         Sandbox()
 
 
+@pytest.mark.bwrap
+def test_a_new_backend_is_one_entry(make_bwrap, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mine(BwrapBackend):
+        name = "mine"
+
+    entry = backend_module.Entry(lambda asked: Mine(asked.limits, tools=asked.tools))
+    monkeypatch.setitem(backend_module.BACKENDS, "mine", entry)
+    with Sandbox(backend="mine", slots=1) as own:
+        assert own.run("print(1)").backend == "mine"
+        assert own.run("echo 2", language="bash").backend == "mine"
+    with pytest.raises(ValueError, match="without a daemon: leave out runtime='runc'"):
+        Sandbox(backend="mine", runtime="runc")
+    with pytest.raises(ValueError, match="must be 'docker' or 'bwrap' or 'mine', got 'chroot'"):
+        Sandbox(backend="chroot")
+
+
 @pytest.mark.docker
 def test_a_missing_image_names_the_command(image: str) -> None:
     with (

@@ -29,7 +29,7 @@ def measured(
 
         found = []
         for level in levels:
-            found += measure(designs, level, seconds=seconds, rounds=rounds, tell=tell)
+            found += measure(designs, level, seconds=seconds, rounds=rounds, on_turn=tell)
     return found
 
 

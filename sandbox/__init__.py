@@ -1,10 +1,11 @@
-"""Runs untrusted programs, and says how they ended."""
+"""Run untrusted programs, and report how they ended."""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from .diagnostics.check_result import Finding
+from .diagnostics.check_result import CheckResult
 from .diagnostics.survey import survey
 from .errors import (
     BadTests,
@@ -24,7 +25,13 @@ from .grading.rows import (
 )
 from .images.build import build_image, registry_fault
 from .images.description import PINNED, ImageDescription, describe
-from .languages.language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
+from .languages.language import (
+    COMPILE_LIMITS,
+    LANGUAGES,
+    ProgrammingLanguage,
+    find_language,
+    language_of_file,
+)
 from .limits import Limits
 from .result import Check, Result, RunStatus
 from .sandbox import Sandbox
@@ -38,12 +45,12 @@ __all__ = [
     "PINNED",
     "BadTests",
     "Check",
-    "Finding",
+    "CheckResult",
     "ImageDescription",
     "ImageUnavailable",
-    "Language",
     "LanguageUnavailable",
     "Limits",
+    "ProgrammingLanguage",
     "RaySandbox",
     "Result",
     "RunStatus",
@@ -67,8 +74,17 @@ __all__ = [
 ]
 
 
+_RENAMED = {"Finding": CheckResult, "Language": ProgrammingLanguage}  # until 0.3
+
+
 def __getattr__(name: str) -> Any:
-    """``RaySandbox`` where it is asked for: few need it."""
+    """Import ``RaySandbox`` only if it is used; find old names, with a warning."""
+    if name in _RENAMED:
+        renamed = _RENAMED[name]
+        warnings.warn(
+            f"assay.sandbox.{name} is now {renamed.__name__}", DeprecationWarning, stacklevel=2
+        )
+        return renamed
     if name != "RaySandbox":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .ray_sandbox import RaySandbox

@@ -12,7 +12,7 @@ from typing import Any
 
 from .backends.registry import BackendName, checked_preload
 from .errors import SandboxUnavailable
-from .languages.language import PYTHON, Language
+from .languages.language import PYTHON, ProgrammingLanguage
 from .limits import Limits
 from .pool.batch import Batches, awaitable
 from .result import Check, Result
@@ -37,7 +37,7 @@ class NodeBox:
         self._box = Sandbox(**arguments)
 
     def look(self) -> tuple[int, str]:
-        """Slots of the box, and the backend and image in use. Fails where there are none."""
+        """Return slots of the box, and the backend and image in use. Fail if there are none."""
         return self._box.slots, f"{self._box.backend} {self._box.image}".strip()
 
     def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -147,7 +147,7 @@ class RaySandbox(Batches):
         code: str,
         stdin: str = "",
         *,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Result:
         """Run one program on some node: see :meth:`Sandbox.run`. ``Result.host`` is the node.
@@ -218,11 +218,11 @@ class RaySandbox(Batches):
         return f"RaySandbox({len(self._nodes)} nodes, slots={slots})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its arguments: the copy has boxes of its own."""
+        """Pickle the arguments: the copy has boxes of its own."""
         return _rebuild, (self._arguments,)
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> tuple[Any, str, int]:
-        """What a method of a node's box returns, the node's name, and the nodes it took."""
+        """Call a method of a node's box; return its result, the node's name and the nodes tried."""
         import ray
         from ray.exceptions import GetTimeoutError, RayError, RayTaskError, TaskCancelledError
 
@@ -251,7 +251,7 @@ class RaySandbox(Batches):
         )
 
     def _take(self) -> _Node:
-        """The node with the fewest in flight for its slots, once one has a slot free."""
+        """Return the node with the fewest in flight for its slots, once one has a slot free."""
         while True:
             self._look()
             with self._changed:
@@ -339,7 +339,7 @@ class RaySandbox(Batches):
             _kill(actor)
 
     def _differs(self, node: _Node, image: str) -> str:
-        """Why programs would be paid differently on a node; empty where they are not."""
+        """Return why programs would be paid differently on a node, or an empty string."""
         with self._changed:
             if self._image is None:
                 self._image = (node.name, image)

@@ -66,7 +66,7 @@ class Result:
     stderr_truncated: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return asdict(self)
 
 

@@ -19,14 +19,14 @@ from .backends.registry import (
 )
 from .backends.slot import Mode, Request
 from .cores import usable_cores
-from .diagnostics.check_result import Finding
+from .diagnostics.check_result import CheckResult
 from .diagnostics.selfcheck import self_check
 from .errors import SandboxUnavailable
 from .grading.checks import StdioCheck, calls_check, calls_data, tests_check, tests_data
 from .grading.outcome import run_result
 from .grading.problem import check_problem
 from .languages.compiled import Compiler, run_compiled_or_script
-from .languages.language import PYTHON, Language, find_language
+from .languages.language import PYTHON, ProgrammingLanguage, find_language
 from .limits import Limits
 from .pool.batch import Batches, awaitable
 from .pool.dispatch import Answer, send
@@ -144,7 +144,7 @@ class Sandbox(Batches):
         code: str,
         stdin: str = "",
         *,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Result:
         """Run one program, and say how it ended.
@@ -152,8 +152,8 @@ class Sandbox(Batches):
         Args:
             code: the program.
             stdin: its input.
-            language: a name in :data:`~assay.sandbox.LANGUAGES`, or a Language of your own. A
-                program that is compiled is compiled once, in a slot of its own, and kept.
+            language: a name in :data:`~assay.sandbox.LANGUAGES`, or your own
+                ProgrammingLanguage. A program is compiled once, in a slot of its own, and kept.
             limits: bounds on the run; a compiler has those of its language.
 
         Raises:
@@ -164,12 +164,12 @@ class Sandbox(Batches):
                 half of the memory, or there is no such language.
         """
         bounds = self._bounds(limits)
-        tongue = find_language(language)
-        if tongue != PYTHON:
+        spoken = find_language(language)
+        if spoken != PYTHON:
             return run_compiled_or_script(
                 encoded(code),
                 encoded(stdin),
-                tongue,
+                spoken,
                 bounds,
                 self._compiler,
                 self._tool_slots,
@@ -192,7 +192,7 @@ class Sandbox(Batches):
         tolerance: float | None = None,
         compare: Callable[[str, str], bool] | None = None,
         stop_at_first: bool = False,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Run a program once for each pair of stdin and expected stdout.
@@ -237,7 +237,7 @@ class Sandbox(Batches):
         *,
         tolerance: float | None = None,
         from_json: bool = False,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
@@ -284,7 +284,7 @@ class Sandbox(Batches):
         *,
         setup: str = "",
         entry_point: str | None = None,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Hold a program against tests written in Python, which run in a process of their own.
@@ -358,7 +358,7 @@ class Sandbox(Batches):
 
     acheck_problem = awaitable(check_problem)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[CheckResult]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""
         return self_check(self)
 
@@ -388,7 +388,7 @@ class Sandbox(Batches):
         return f"Sandbox({state}, slots={self._size or 'as the hosts have cores'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its arguments: the copy starts slots of its own."""
+        """Pickle the arguments: the copy starts slots of its own."""
         return _rebuild, (self._arguments,)
 
     def _bounds(self, limits: Limits | None) -> Limits:
@@ -445,7 +445,7 @@ def _rebuild(arguments: dict[str, Any]) -> Sandbox:
     return Sandbox(**arguments)
 
 
-def _must_be_python(language: str | Language) -> None:
+def _must_be_python(language: str | ProgrammingLanguage) -> None:
     if find_language(language) != PYTHON:
         raise ValueError(
             f"only Python's functions can be called, not those of {find_language(language).name}: "
@@ -454,7 +454,7 @@ def _must_be_python(language: str | Language) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """UTF-8, lone surrogates kept: the program, not the host, finds that they are no text."""
+    """Encode as UTF-8, with lone surrogates: the program, not the host, fails on those."""
     if not isinstance(text, str):
         raise ValueError(f"programs and their inputs must be text, got {text!r:.60}")
     return text.encode("utf-8", "surrogatepass")

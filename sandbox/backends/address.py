@@ -101,7 +101,7 @@ def explained(error: BaseException) -> str:
 
 
 def _nothing() -> None:
-    """There is no tunnel to end."""
+    """Release nothing: there is no tunnel."""
 
 
 def _is_docker_error(error: BaseException) -> bool:

@@ -121,7 +121,7 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 
 
 def filter_program(machine: str | None = None) -> bytes | None:
-    """The filter for a machine, this one by default; ``None`` for one whose numbers we lack."""
+    """Return a machine's filter (default: this one's), or ``None`` if its numbers are unknown."""
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
@@ -153,12 +153,12 @@ def filter_program(machine: str | None = None) -> bytes | None:
 
 
 def _where(number: int | None, body: list[bytes]) -> list[bytes]:
-    """What is done for one call."""
+    """Return the instructions for one call."""
     return [] if number is None else [_step(_EQUAL, number, 0, len(body)), *body]
 
 
 def _choices(choices: list[list[Condition]], answer: int) -> list[bytes]:
-    """The answer where all conditions of one choice hold; else go on."""
+    """Return the answer if all conditions of one choice hold; else go on."""
     code = []
     for conditions in choices:
         steps = [_step(_RETURN, answer)]
@@ -170,5 +170,5 @@ def _choices(choices: list[list[Condition]], answer: int) -> list[bytes]:
 
 
 def _step(operation: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """One instruction; the jumps count the instructions to skip."""
+    """Return one instruction; the jumps count the instructions to skip."""
     return struct.pack("=HBBI", operation, if_true, if_false, value)

@@ -1,4 +1,4 @@
-"""The embedded backend: the agent under bubblewrap, with no daemon and no image.
+"""The embedded backend: the guest under bubblewrap, with no daemon and no image.
 
 A program sees the host's Python read-only, without the packages that are installed for it, its own
 /tmp, and nothing else. One in another language sees the host's compilers and commands as well.
@@ -35,7 +35,7 @@ from ..images.host_files import (
 from ..limits import NETWORK_SETTINGS, Limits
 from .bpf import filter_program
 from .cgroup import MemoryGroup, make_group, sweep_groups
-from .child_slot import Child
+from .child_process import ChildProcess
 from .guest_source import guest_command
 from .slot import Origin, Slot, SlotBroken
 
@@ -52,7 +52,7 @@ _TOOLS = (
 _HOSTS = b"127.0.0.1 localhost\n"
 _PYTHON_PACKAGES = ("/usr/lib*/py*/*-packages", "/usr/local/lib*/py*/*-packages")
 _SHM_MIB = 16
-_AGENT_MIB = 32
+_GUEST_MIB = 32
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 _PACKAGES = "/opt/packages"
 
@@ -97,9 +97,9 @@ class BwrapBackend:
         seccomp = None if program is None else _file(program)
         hosts = _file(_HOSTS)
         inherited = [hosts] if seccomp is None else [hosts, seccomp]
-        group = make_group((self.limits.memory_mib + _AGENT_MIB) << 20)
+        group = make_group((self.limits.memory_mib + _GUEST_MIB) << 20)
         try:
-            child = Child(
+            child = ChildProcess(
                 self.command(hosts, seccomp, group),
                 {"PATH": os.environ.get("PATH", os.defpath)},
                 inherited=inherited,
@@ -120,7 +120,7 @@ class BwrapBackend:
         return child.slot(Origin(self.name), end)
 
     def command(self, hosts: int, seccomp: int | None, group: MemoryGroup | None) -> list[str]:
-        """The command line of one slot, with the descriptors of its /etc/hosts and its filter."""
+        """Return a slot's command line, given descriptors of its /etc/hosts and its filter."""
         root = os.geteuid() == 0
         config = {
             # Far from real users, and from those of other slots: RLIMIT_NPROC counts by user.
@@ -144,11 +144,11 @@ class BwrapBackend:
         return command if group is None else group.entering(command)
 
     def close(self) -> None:
-        """Nothing outlives the slots."""
+        """Do nothing: nothing outlives the slots."""
 
 
 def _file(content: bytes) -> int:
-    """A file to inherit."""
+    """Return a descriptor of this content, to inherit."""
     file = os.memfd_create("bwrap")
     os.write(file, content)
     os.lseek(file, 0, os.SEEK_SET)
@@ -195,7 +195,7 @@ def _view(
     for folder in filter(inside, hidden):
         view += ["--tmpfs", folder, "--remount-ro", folder]
     # A program is not root, so it writes no setting of the kernel; nor could it if it were, but
-    # for those of its network, which the agent writes.
+    # for those of its network, which the guest writes.
     view += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     view += ["--bind", "/proc/sys/net/ipv4", "/proc/sys/net/ipv4"]
     # Instead of terminals, of which the machine has 3,072 for all its containers together.
@@ -234,14 +234,14 @@ def _shown(packages: tuple[str, ...], tools: bool) -> tuple[Tree, dict[str, str]
 
 
 def _counts_by_namespace() -> bool:
-    """Since Linux 5.14 RLIMIT_NPROC counts a user's processes within the user namespace only."""
+    """Return whether RLIMIT_NPROC counts per user namespace, as it does since Linux 5.14."""
     major, minor = platform.release().split(".")[:2]
     return (int(major), int("".join(c for c in minor if c.isdigit()) or 0)) >= (5, 14)
 
 
 @functools.cache
 def bwrap_fault() -> str | None:
-    """Why bubblewrap cannot be used here, or ``None`` where it can."""
+    """Return why bubblewrap cannot be used here, or ``None`` if it can."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed: apt-get install bubblewrap"
     python = [os.path.realpath(sys.executable), "-I", "-S", "-c", ""]

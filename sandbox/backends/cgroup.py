@@ -30,7 +30,7 @@ class MemoryGroup:
     Attributes:
         path: its folder.
         events: its file that counts what the kernel killed.
-        seen_as: where the agent looks for that file.
+        seen_as: where the guest looks for that file.
     """
 
     path: Path
@@ -38,11 +38,11 @@ class MemoryGroup:
     seen_as: str
 
     def entering(self, command: list[str]) -> list[str]:
-        """The command that runs another one in this group."""
+        """Return the command that runs another one in this group."""
         return ["/bin/sh", "-c", _ENTER, str(self.path), *command]
 
     def view(self) -> list[str]:
-        """What bubblewrap shows of it, for the agent."""
+        """Return what bubblewrap shows of it, for the guest."""
         shown = ["--ro-bind", str(self.path / self.events), self.seen_as]
         # Version 2 counts CPU time in the same group.
         return [*shown, "--ro-bind-try", str(self.path / "cpu.stat"), "/sys/fs/cgroup/cpu.stat"]
@@ -64,12 +64,12 @@ class MemoryGroup:
 
 
 def can_group() -> bool:
-    """Whether this user may make such groups here."""
+    """Return whether this user may make such groups here."""
     return _home() is not None
 
 
 def make_group(memory_bytes: int) -> MemoryGroup | None:
-    """A group that may hold this much memory, or ``None`` where this user may make none."""
+    """Return a group that may hold this much memory, or ``None`` if this user may make none."""
     home = _home()
     if home is None:
         return None
@@ -106,7 +106,7 @@ def _limited(path: Path, memory_bytes: int) -> MemoryGroup:
 
 @functools.cache
 def _home() -> Path | None:
-    """The group that ours go under: the nearest one above this process that may have some."""
+    """Return the group that ours go under: the nearest above this process that may have some."""
     with contextlib.suppress(OSError):
         for folder in _candidates(Path("/proc/self/cgroup").read_text(), _ROOT):
             probe = folder / f"{_NAME}-{process_id()}-probe"
@@ -120,7 +120,7 @@ def _home() -> Path | None:
 
 
 def _candidates(groups: str, root: Path) -> Iterator[Path]:
-    """Folders that may hold groups with a bound on memory.
+    """Return folders that may hold groups with a bound on memory.
 
     Args:
         groups: the text of ``/proc/self/cgroup``.

@@ -31,7 +31,7 @@ PRELOAD_LABEL = "assay.preload"
 
 _LABEL = "assay.sandbox"
 _SHM_MIB = 16
-_AGENT_MIB = 32
+_GUEST_MIB = 32
 _FIRST_UID = 20_000
 _LAST_UID = 62_000  # and 2,000 more; a daemon with user namespaces has no more than 65,536
 _OLD_S = 3600
@@ -43,7 +43,7 @@ POLL_S = 0.2
 
 
 def daemon_fault(timeout_s: int = 10) -> str | None:
-    """Why no Docker daemon can be used, or ``None`` where one answers."""
+    """Return why no Docker daemon can be used, or ``None`` if one answers."""
     try:
         connect(timeout_s).close()
     except SandboxUnavailable as error:
@@ -52,7 +52,7 @@ def daemon_fault(timeout_s: int = 10) -> str | None:
 
 
 def connect(timeout_s: int = 60, host: str | None = None) -> Any:
-    """A client of the low-level API: of a host's daemon, or of the one DOCKER_HOST names.
+    """Open a client of the low-level API: of this host's daemon, or of DOCKER_HOST's.
 
     Raises:
         SandboxUnavailable: no daemon answers.
@@ -71,11 +71,11 @@ def connect(timeout_s: int = 60, host: str | None = None) -> Any:
 
 
 def _nothing() -> None:
-    """Nobody waits for the end."""
+    """Do nothing: nobody waits for the end."""
 
 
 class DockerBackend:
-    """Starts containers that run the agent.
+    """Starts containers that run the guest.
 
     Args:
         image: tag or digest; it needs Python 3.11 or later as ``python3``, and nothing else.
@@ -138,7 +138,7 @@ class DockerBackend:
             broken: called where its slot broke.
 
         Raises:
-            SlotBroken: the daemon refused or is gone, or the agent did not greet.
+            SlotBroken: the daemon refused or is gone, or the guest did not greet.
         """
         for left in (2, 1, 0):
             try:
@@ -201,7 +201,7 @@ class DockerBackend:
         )
 
     def _reach(self) -> Any:
-        """A client for one slot, waiting a while for a daemon that is not there.
+        """Open a client for one slot, waiting a while for a daemon that does not answer.
 
         Raises:
             Unreachable: it did not come.
@@ -217,7 +217,7 @@ class DockerBackend:
 
     def _description(self, client: Any) -> dict[str, Any]:
         limits = self.limits
-        memory = (limits.memory_mib + _AGENT_MIB) << 20
+        memory = (limits.memory_mib + _GUEST_MIB) << 20
         config = {
             # The kernel counts pipes, signals and watches by user, in all containers together.
             "uid_base": random.randrange(_FIRST_UID, _LAST_UID, 2),  # noqa: S311 - no secret
@@ -236,7 +236,7 @@ class DockerBackend:
             cap_drop=["ALL"],
             cap_add=["SETUID", "SETGID", "KILL"],
             security_opt=["no-new-privileges", f"seccomp={json.dumps(docker_profile())}"],
-            # The agent itself, and the process that wipes, come on top.
+            # The guest itself, and the process that wipes, come on top.
             pids_limit=limits.pids + 2,
             mem_limit=memory,
             memswap_limit=memory,
@@ -275,7 +275,7 @@ class DockerBackend:
         }
 
     def look(self) -> tuple[int, Any]:
-        """Cores of the daemon's machine, and what is in the image, comparable between daemons.
+        """Return the daemon's cores and the image's content, comparable between daemons.
 
         Raises:
             SandboxUnavailable: the daemon stopped answering.
@@ -319,7 +319,7 @@ class DockerBackend:
 
 
 def _stream(attached: Any) -> socket.socket:
-    """The socket under what ``attach_socket`` returns, which differs with the transport."""
+    """Return the socket under what ``attach_socket`` returns, which differs with the transport."""
     found = getattr(attached, "_sock", attached)
     if type(found) is socket.socket:
         # A copy of our own: the original belongs to an HTTP response that closes it when freed.
@@ -373,7 +373,7 @@ def _remove(client: Any, container: str) -> None:
 
 
 def _boot_id() -> str:
-    """This boot and this pid namespace: process numbers mean nothing in another."""
+    """Identify this boot and pid namespace: process numbers mean nothing in another."""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"

@@ -70,4 +70,4 @@ class Client(docker.APIClient):
 
 
 def _nothing() -> None:
-    """Given back already."""
+    """Release nothing: it has been released."""

@@ -1,4 +1,4 @@
-"""The agent's source, as the one argument that ``python3 -c`` gets."""
+"""The guest's source, as the one argument that ``python3 -c`` gets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ sys.modules["_assay.supervisor"].main()
 
 @functools.cache
 def guest_source() -> str:
-    """The program that becomes process 1 of a slot.
+    """Return the program that becomes process 1 of a slot.
 
     It is read through importlib, so it is found in a wheel and in a zip file as well.
     """
@@ -65,12 +65,12 @@ def guest_source() -> str:
     packed = binascii.b2a_base64(zlib.compress(json.dumps(sources).encode(), 9), newline=False)
     source = f"PACKED = {packed.decode()!r}\n{_LOADER}"
     if len(source.encode()) > _LARGEST_ARGUMENT:
-        raise ValueError(f"the agent is {len(source)} bytes, more than one argument may hold")
+        raise ValueError(f"the guest is {len(source)} bytes, more than one argument may hold")
     return source
 
 
 def guest_command(python: str, config: dict[str, Any]) -> list[str]:
-    """The command line of a slot.
+    """Return the command line of a slot.
 
     ``-I`` would ignore PYTHONHASHSEED, and sets of strings would then iterate differently from
     slot to slot. The environment is ours, so nothing else is lost by leaving it out.

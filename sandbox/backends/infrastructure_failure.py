@@ -21,7 +21,7 @@ def infrastructure_failure(address: str, container: str, *, hung_up: bool) -> st
     """Return the failure of infrastructure that ended a container; empty if it may be the program.
 
     It is one if somebody had the daemon kill the container; if the connection to it was lost (the
-    agent exits with 0 only then; or it still runs although our stream has ended); and if the
+    guest exits with 0 only then; or it still runs although our stream has ended); and if the
     daemon cannot be asked or does not know the container, since it is gone or was restarted.
 
     Args:

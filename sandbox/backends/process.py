@@ -1,4 +1,4 @@
-"""The unsafe backend: the same agent as a plain process of this machine, isolated from nothing.
+"""The unsafe backend: the same guest as a plain process of this machine, isolated from nothing.
 
 It is for programs that one trusts and for machines where nothing else works. A program sees the
 host's files and network, and may do whatever its user may. What is left of a sandbox: limits on
@@ -16,7 +16,7 @@ import tempfile
 import warnings
 
 from ..limits import Limits
-from .child_slot import Child
+from .child_process import ChildProcess
 from .guest_source import guest_command
 from .slot import Origin, Slot, SlotBroken
 
@@ -24,7 +24,7 @@ _END_S = 10.0
 
 
 class ProcessBackend:
-    """Starts agents as processes of this machine, with a warning."""
+    """Starts guests as processes of this machine, with a warning."""
 
     name = "process (UNSAFE)"
     image = ""
@@ -66,7 +66,7 @@ class ProcessBackend:
         environment |= {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
         command = guest_command(os.path.realpath(sys.executable), config)
         try:
-            child = Child(command, environment, own_session=True)
+            child = ChildProcess(command, environment, own_session=True)
         except SlotBroken:
             os.rmdir(folder)
             raise
@@ -79,4 +79,4 @@ class ProcessBackend:
         return child.slot(Origin(self.name), end)
 
     def close(self) -> None:
-        """Nothing outlives the slots."""
+        """Do nothing: nothing outlives the slots."""

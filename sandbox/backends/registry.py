@@ -89,7 +89,7 @@ def wanted_backend(
 
 
 def checked_preload(preload: Sequence[str]) -> tuple[str, ...]:
-    """Names of modules, as they can be imported.
+    """Check names of modules, and return them.
 
     Raises:
         ValueError: it is one text, or a name in it can be no module's.

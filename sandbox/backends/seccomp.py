@@ -110,7 +110,7 @@ waitid waitpid write writev
 
 @functools.cache
 def docker_profile() -> dict[str, Any]:
-    """The profile in the JSON that Docker reads."""
+    """Return the profile in the JSON that Docker reads."""
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": EPERM,

@@ -21,7 +21,7 @@ GRACE_S = 15.0
 
 _LARGEST_HEADER = 1 << 20
 _LARGEST_COUNT = 1 << 53
-_STDERR_KEPT = 4096  # bytes of what an agent says of its own failure
+_STDERR_KEPT = 4096  # bytes of what a guest says of its own failure
 _ENDS = frozenset({"exit", "wall", "cpu", "output", "sockets", "locks"})
 
 
@@ -81,7 +81,7 @@ class Reply:
     Attributes:
         end: ``exit``, or what ended it: ``wall``, ``cpu``, ``output``, ``sockets`` or ``locks``.
         exits: exit code of each process of the run (negative for a signal); ``None`` for one
-            that the agent killed.
+            that the guest killed.
         note: what the program says of its own end; it can only harm itself by lying.
         oom: the kernel killed one of its processes for memory.
         clean: nothing of it is left, so the slot may be used again.
@@ -103,25 +103,25 @@ class Reply:
 
 
 def _unknown(hung_up: bool) -> str:
-    """Nobody can be asked."""
+    """Return no cause: nobody can be asked."""
     return ""
 
 
 class Slot:
-    """A stream to an agent.
+    """A stream to a guest.
 
     Args:
-        stream: connected to the agent's stdin and stdout.
+        stream: connected to the guest's stdin and stdout.
         origin: where it runs.
-        multiplexed: Docker's frames of stdout and stderr, told apart by an 8-byte header.
-        end: gives back what holds the agent.
+        multiplexed: Docker's frames of stdout and stderr, separated by an 8-byte header.
+        end: gives back what holds the guest.
         said: what went to stderr by another way than the stream.
         infrastructure_failure: asked by the method of that name, with whether the stream has
             ended.
-        start_s: seconds the agent may take to greet.
+        start_s: seconds the guest may take to greet.
 
     Raises:
-        SlotBroken: the agent did not greet.
+        SlotBroken: the guest did not greet.
     """
 
     def __init__(
@@ -153,9 +153,9 @@ class Slot:
         self._deadline = time.monotonic() + start_s
         try:
             greeting = self._read_frame()
-            told = (greeting.get("ready"), greeting.get("python"), greeting.get("switches"))
-            if told[0] != 1 or type(told[1]) is not str or type(told[2]) is not bool:
-                raise SlotBroken(f"the agent greeted with {greeting!r:.100}")
+            facts = (greeting.get("ready"), greeting.get("python"), greeting.get("switches"))
+            if facts[0] != 1 or type(facts[1]) is not str or type(facts[2]) is not bool:
+                raise SlotBroken(f"the guest greeted with {greeting!r:.100}")
         except SlotBroken as error:
             why = self.infrastructure_failure()
             self.close()
@@ -176,7 +176,7 @@ class Slot:
         self.runs += 1
         self._number += 1
         if self._data or self._header or self._frame_left:
-            raise SlotBroken("the agent spoke before it was asked")
+            raise SlotBroken("the guest spoke before it was asked")
         bounds = request.limits
         self._deadline = time.monotonic() + bounds.ceiling_seconds + GRACE_S
         limits = {
@@ -196,7 +196,7 @@ class Slot:
         self._send(b"".join([struct.pack(">I", len(data)), data, request.code, request.data]))
         reply = self._read_reply(request)
         if self._data:
-            raise SlotBroken("the agent said more than its reply")
+            raise SlotBroken("the guest said more than its reply")
         return reply
 
     def _read_reply(self, request: Request) -> Reply:
@@ -234,7 +234,7 @@ class Slot:
         return self._infrastructure_failure(self._hung_up)
 
     def close(self) -> None:
-        """End the agent. Its end of the stream closes, and the sandbox with it."""
+        """End the guest. Its end of the stream closes, and the sandbox with it."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits for a reply
         # Not before it has left: the next file gets our number, and it would wait on that one.
@@ -243,7 +243,7 @@ class Slot:
         self._end()
 
     def abandon(self) -> None:
-        """Close our copy of the stream in a forked child, and leave the agent to the parent."""
+        """Close our copy of the stream in a forked child, and leave the guest to the parent."""
         with contextlib.suppress(OSError):
             self._stream.close()
 
@@ -263,7 +263,7 @@ class Slot:
 
     def _cause(self, error: object) -> str:
         said = self._stderr[-500:].decode("utf-8", "replace").strip() or self._said()
-        return f"{error}; the agent said: {said}" if said else str(error)
+        return f"{error}; the guest said: {said}" if said else str(error)
 
     def _read_frame(self) -> dict[str, Any]:
         (size,) = struct.unpack(">I", self._read(4))
@@ -293,7 +293,7 @@ class Slot:
             raise SlotBroken(self._cause(error)) from error
         if not piece:
             self._hung_up = True
-            raise SlotBroken(self._cause("the agent ended"))
+            raise SlotBroken(self._cause("the guest ended"))
         if not self._multiplexed:
             self._data += piece
             return
@@ -318,7 +318,7 @@ class Slot:
 
 
 def _count(value: Any, most: int = _LARGEST_COUNT) -> int:
-    """A number of something. The facts come from an agent that a program may have overcome."""
+    """Check a count. The facts come from a guest that a program may control."""
     if type(value) is not int or not 0 <= value <= most:
         raise ValueError(f"{value!r:.100} is no count of at most {most}")
     return value

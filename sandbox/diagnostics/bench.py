@@ -76,7 +76,7 @@ class Figure:
         return 1e3 * sorted(self.times)[int(0.99 * (len(self.times) - 1) + 0.5)]
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "name": self.name,
             "concurrency": self.concurrency,
@@ -89,12 +89,12 @@ class Figure:
 
 
 def single(name: str, box: Sandbox) -> Design:
-    """A program by itself in this box."""
+    """Return a program by itself in this box."""
     return Design(name, lambda: box.run(PROGRAM).stdout, box.slots)
 
 
 def two_party(name: str, box: Sandbox) -> Design:
-    """A program and its tests, in two processes of this box."""
+    """Return a program and its tests, in two processes of this box."""
 
     def run() -> str:
         check = box.check_tests(_CANDIDATE, _TESTS)
@@ -105,7 +105,7 @@ def two_party(name: str, box: Sandbox) -> Design:
 
 @contextlib.contextmanager
 def bare() -> Iterator[list[Design]]:
-    """New interpreters on this machine, without any isolation: what sandboxes are held against.
+    """Start new interpreters on this machine, without isolation: the baseline.
 
     The first is ``python -I`` in an empty virtual environment. Outside of one, an interpreter also
     runs what packages put into ``.pth`` files, which may take ten times as long as the program
@@ -138,7 +138,7 @@ def measure(
     *,
     seconds: float = 1.0,
     rounds: int = 3,
-    tell: Callable[[str], None] = lambda name: None,
+    on_turn: Callable[[str], None] = lambda name: None,
 ) -> list[Figure]:
     """Time designs one after the other, several rounds long, so that all see the same machine.
 
@@ -148,7 +148,7 @@ def measure(
         seconds: for which each design starts programs in each round.
         rounds: times that each design's turn comes; it begins with one round that is not counted,
             of one program for each thread.
-        tell: called with the name of a design when its turn begins.
+        on_turn: called with the name of a design when its turn begins.
 
     Raises:
         SandboxError: a program did not print what it should.
@@ -160,7 +160,7 @@ def measure(
             _turn(threads, design, concurrency, 0.0)
         for _ in range(rounds):
             for design, figure in zip(chosen, found, strict=True):
-                tell(design.name)
+                on_turn(design.name)
                 took, times = _turn(threads, design, concurrency, seconds)
                 figure.seconds += took
                 figure.times += times
@@ -170,7 +170,7 @@ def measure(
 def _turn(
     threads: ThreadPoolExecutor, design: Design, concurrency: int, seconds: float
 ) -> tuple[float, list[float]]:
-    """Wall-clock seconds until the last program ended, and those of each program."""
+    """Return wall-clock seconds until the last program ended, and those of each program."""
     together = threading.Barrier(concurrency + 1)
     begun = [0.0]
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from ..errors import SandboxError
 from ..limits import Limits
 from ..result import Result, RunStatus
-from .check_result import Finding
+from .check_result import CheckResult
 
 
 class Box(Protocol):
@@ -158,7 +158,7 @@ _NO_FILTER = (
 )
 
 
-def self_check(box: Box) -> list[Finding]:
+def self_check(box: Box) -> list[CheckResult]:
     """Run programs that try to get out, and say what became of each.
 
     A sandbox that cannot run at all is one finding, named ``runs programs``.
@@ -167,25 +167,25 @@ def self_check(box: Box) -> list[Finding]:
         cpu_s=1.0, wall_s=10.0, memory_mib=min(64, box.limits.memory_mib), pids=box.limits.pids
     )
 
-    def seen(name: str, code: str, bad: tuple[str, ...], remedy: str = _BROKEN) -> Finding:
-        """What a program printed; it must end properly and print none of these words."""
+    def seen(name: str, code: str, bad: tuple[str, ...], remedy: str = _BROKEN) -> CheckResult:
+        """Check that a program ends properly and prints none of these words."""
         result = box.run(code, limits=limits)
         fine = result.status is RunStatus.OK and not any(w in result.stdout for w in bad)
-        return Finding(name, fine, _said(result), "" if fine else remedy)
+        return CheckResult(name, fine, _said(result), "" if fine else remedy)
 
-    def stopped(name: str, code: str, status: RunStatus) -> Finding:
+    def stopped(name: str, code: str, status: RunStatus) -> CheckResult:
         result = box.run(code, limits=limits)
         fine = result.status is status
-        return Finding(name, fine, result.reason or _said(result), "" if fine else _BROKEN)
+        return CheckResult(name, fine, result.reason or _said(result), "" if fine else _BROKEN)
 
     try:
         first = box.run(_PYTHON)
     except SandboxError as error:
-        return [Finding("runs programs", False, str(error), "See the lines above.")]
+        return [CheckResult("runs programs", False, str(error), "See the lines above.")]
     version = first.stdout.split()[:1]
     ran = first.stdout.endswith(" 42\n")
-    findings = [
-        Finding(
+    results = [
+        CheckResult(
             "runs programs",
             ran,
             f"Python {version[0]}" if ran else _said(first),
@@ -193,10 +193,10 @@ def self_check(box: Box) -> list[Finding]:
         )
     ]
     if not ran:
-        return findings
+        return results
     numbers = _NUMBERS.get(platform.machine())
     return [
-        *findings,
+        *results,
         _users(box),
         seen("no rights", _RIGHTS, ("HOLDS", "GAINS")),
         *(
@@ -224,38 +224,38 @@ def _said(result: Result) -> str:
     return f"{result.status.value}: {result.reason or said}"[:200].rstrip(": ")
 
 
-def _users(box: Box) -> Finding:
-    """Each run has a user of its own, and none is root."""
+def _users(box: Box) -> CheckResult:
+    """Check that each run has a user of its own, and none is root."""
     first, second = (box.run(_USER).stdout.split() for _ in range(2))
     if "ROOT" in first or not first or first[0] == "0":
-        return Finding("users", False, f"programs are root: {first}", _BROKEN)
+        return CheckResult("users", False, f"programs are root: {first}", _BROKEN)
     if first == second:
         said = f"all programs of a slot are user {first[0]}; checks between runs part them"
-        return Finding("users", True, said, _OWN_USER)
-    return Finding("users", True, "each run is a user of its own, and none is root")
+        return CheckResult("users", True, said, _OWN_USER)
+    return CheckResult("users", True, "each run is a user of its own, and none is root")
 
 
-def _whole_memory(box: Box) -> Finding:
-    """Eight processes that together want twice the memory."""
+def _whole_memory(box: Box) -> CheckResult:
+    """Run eight processes that together want twice the memory."""
     most = box.limits.memory_mib
     result = box.run(_MANY, str((most << 20) // 4), limits=_with(box.limits, 10.0))
     name = "memory, whole program"
     if result.stdout != "8\n":
-        return Finding(name, True, f"eight processes share {most} MiB")
+        return CheckResult(name, True, f"eight processes share {most} MiB")
     said = f"each process may have {most} MiB, up to {box.limits.pids} processes"
-    return Finding(name, True, said, _WHOLE_MEMORY)
+    return CheckResult(name, True, said, _WHOLE_MEMORY)
 
 
-def _processes(box: Box, limits: Limits) -> Finding:
+def _processes(box: Box, limits: Limits) -> CheckResult:
     result = box.run(_FORKS, limits=limits)
     made = result.stdout.strip()
     fine = made.isdigit() and int(made) <= limits.pids + 2
     said = f"at most {limits.pids}" if fine else f"it made {made or _said(result)}"
-    return Finding("processes", fine, said, "" if fine else _BROKEN)
+    return CheckResult("processes", fine, said, "" if fine else _BROKEN)
 
 
 def _with(limits: Limits, wall_s: float) -> Limits:
-    """The same bounds on space, with more time than any machine needs to fill it."""
+    """Return the same bounds on space, with more time than any machine needs to fill it."""
     return Limits(
         cpu_s=5.0,
         wall_s=wall_s,
@@ -266,9 +266,9 @@ def _with(limits: Limits, wall_s: float) -> Limits:
     )
 
 
-def _left_behind(box: Box, limits: Limits) -> Finding:
+def _left_behind(box: Box, limits: Limits) -> CheckResult:
     left = box.run(_LEAVE, limits=limits)
     seen = box.run(_LOOK, limits=limits)
     fine = seen.stdout == "[]\n[]\n" and left.status is RunStatus.OK and left.strays == 1
     said = "no file, and no process: the one that was left was killed" if fine else _said(seen)
-    return Finding("left behind", fine, said, "" if fine else _BROKEN)
+    return CheckResult("left behind", fine, said, "" if fine else _BROKEN)

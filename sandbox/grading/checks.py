@@ -68,7 +68,7 @@ class StdioCheck:
         return result.status not in _STOPS
 
     def check(self) -> Check:
-        """The finding over all runs."""
+        """Return the result over all runs."""
         failed = None
         if self.failure is not None:
             result, reason, failed = self.failure
@@ -83,7 +83,7 @@ class StdioCheck:
 def calls_data(
     function: str, cases: Sequence[tuple[Sequence[Any], Any]], tolerance: float | None = None
 ) -> bytes:
-    """What the program's process is told of the calls: arguments, never expected values.
+    """Encode the calls for the program's process: arguments, never expected values.
 
     Raises:
         ValueError: there are no cases, a case's values are not plain built-in ones, or the
@@ -146,7 +146,7 @@ def calls_check(
 
 
 def _line(data: bytes) -> tuple[str, Any]:
-    """The kind and content of a line that an untrusted program wrote."""
+    """Parse a line of an untrusted program into its kind and content."""
     try:
         kind, *content = json.loads(data)
     except (ValueError, TypeError, RecursionError):
@@ -162,7 +162,7 @@ def _load_failure(said: Any) -> tuple[RunStatus, str]:
 
 
 def _unfinished(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStatus, str]:
-    """The status of a program that ended before its tests did."""
+    """Return the status of a program that ended before its tests did."""
     status, reason = ended(reply, limits, code)
     if status is RunStatus.OK:
         return RunStatus.RUNTIME_ERROR, "the program ended before its tests did"
@@ -170,7 +170,7 @@ def _unfinished(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStat
 
 
 def tests_data(tests: str, setup: str, entry_point: str | None) -> bytes:
-    """What the tests' process is told."""
+    """Encode the tests for their process."""
     if not tests.strip():
         raise BadTests("tests must hold at least one assert, got no text")
     work = {"setup": setup, "tests": tests, "entry_point": entry_point}
@@ -217,7 +217,7 @@ def tests_check(reply: Reply, limits: Limits) -> Check:
 
 
 def shortened(said: str) -> str:
-    """A text of at most some 100 characters, for a reason."""
+    """Return the repr of a text, cut to some 100 characters."""
     return repr(said if len(said) <= 100 else said[:97] + "...")
 
 

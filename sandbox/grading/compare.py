@@ -170,7 +170,7 @@ class _Comparison:
         )
 
     def key(self, key: Any) -> Any:
-        """A dict's key: as JSON writes it, where the expected value comes from JSON."""
+        """Return a dict's key, as JSON writes it if the expected value comes from JSON."""
         if self.from_json and (key is None or type(key) in (bool, int, float)):
             return json.dumps(key)
         return key

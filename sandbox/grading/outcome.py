@@ -10,7 +10,7 @@ from ..result import Result, RunStatus
 
 
 def run_result(reply: Reply, limits: Limits) -> Result:
-    """The result of a program that ran by itself."""
+    """Return the result of a program that ran by itself."""
     code = reply.exits[0]
     status, reason = ended(reply, limits, code)
     return Result(
@@ -30,7 +30,7 @@ def run_result(reply: Reply, limits: Limits) -> Result:
 
 
 def ended(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStatus, str]:
-    """The status of a run whose main process ended with this code, and a sentence on it."""
+    """Return the status of a run whose main process ended with this code, and a reason."""
     if reply.oom and code != 0:
         return RunStatus.MEMORY, f"it used more than {limits.memory_mib} MiB"
     if reply.end == "wall":
@@ -56,7 +56,7 @@ def ended(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStatus, st
 
 
 def text(data: bytes) -> str:
-    """What a program wrote, undecodable bytes escaped."""
+    """Decode what a program wrote, escaping undecodable bytes."""
     return data.decode("utf-8", "backslashreplace")
 
 

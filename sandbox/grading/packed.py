@@ -19,7 +19,7 @@ _HARMLESS = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPU
 
 
 def unpacked(text: str) -> str:
-    """The text that was packed.
+    """Unpack a text.
 
     Raises:
         ValueError: it is not base64 of zlib, is larger than LARGEST, or what was pickled is

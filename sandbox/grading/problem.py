@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..guest.suite import Suite
-from ..languages.language import PYTHON, Language, find_language
+from ..languages.language import PYTHON, ProgrammingLanguage, find_language
 from ..limits import Limits
 from ..result import Check
 from .prompt import assembled, helpers, joined
@@ -45,7 +45,7 @@ class Checks(Protocol):
         *,
         tolerance: float | None = None,
         stop_at_first: bool = False,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Hold a program's output against what is expected, case by case."""
@@ -126,8 +126,8 @@ def check_problem(
     )
 
 
-def problem_language(problem: Mapping[str, Any]) -> Language:
-    """The language that a problem asks for.
+def problem_language(problem: Mapping[str, Any]) -> ProgrammingLanguage:
+    """Return the language that a problem asks for.
 
     Raises:
         ValueError: there is none of that name.
@@ -137,7 +137,7 @@ def problem_language(problem: Mapping[str, Any]) -> Language:
 
 
 def problem_fault(problem: Any) -> str:
-    """What is wrong with a problem; empty if nothing is. Its tests are compiled, never run."""
+    """Return what is wrong with a problem, or an empty string. Tests are compiled, never run."""
     if not isinstance(problem, Mapping):
         return f"a reference must be a dict, got {type(problem).__name__}"
     kinds = [kind for kind in _KINDS if kind in problem]
@@ -175,7 +175,7 @@ def _tests_fault(problem: Mapping[str, Any]) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _source_fault(setup: str, tests: str, entry_point: str | None) -> str:
-    """What the sandbox would say of these tests before any program runs: the same code says it."""
+    """Return what is wrong with tests, by the code that the sandbox itself checks them with."""
     try:
         with warnings.catch_warnings():  # an odd escape is no fault
             warnings.simplefilter("ignore")

@@ -11,7 +11,7 @@ _FUTURE = re.compile(r"^from +__future__ +import +(?:\([^)]{0,999}\)|[^\n(]*)\n?
 
 
 def assembled(code: str, prompt: str, entry_point: str | None) -> str:
-    """The whole program: the prompt continued, or what the prompt has before the function."""
+    """Return the whole program: the prompt continued, or what stands before the function."""
     if not prompt:
         return code
     # Python wants them before everything else, so before the prompt too.
@@ -24,7 +24,7 @@ def assembled(code: str, prompt: str, entry_point: str | None) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def helpers(prompt: str, entry_point: str, tests: str) -> str:
-    """What the tests need of the prompt, where they use a function that it defines.
+    """Return what the tests need of the prompt, if they use a function that it defines.
 
     It is the tests' own then: a program could bring a function of that name which agrees with
     whatever it answers. Classes stay the program's, since it makes objects of them.
@@ -40,12 +40,12 @@ def helpers(prompt: str, entry_point: str, tests: str) -> str:
 
 
 def joined(before: str, after: str) -> str:
-    """Two texts, the second on a line of its own."""
+    """Join two texts, the second on a line of its own."""
     return before + ("" if not before or before.endswith("\n") else "\n") + after
 
 
 def parsed(source: str) -> ast.Module:
-    """Python's own reading of a source; an odd escape in it is no fault.
+    """Parse a source; an odd escape in it is no fault.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: it is not Python.
@@ -56,7 +56,7 @@ def parsed(source: str) -> ast.Module:
 
 
 def _is_stub(node: ast.stmt) -> bool:
-    """A function of which only the docstring is written: the program's to write."""
+    """Return whether a function has only a docstring: the program is to write it."""
     return isinstance(node, ast.FunctionDef) and all(
         isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
         for s in node.body
@@ -64,7 +64,7 @@ def _is_stub(node: ast.stmt) -> bool:
 
 
 def _before(prompt: str, entry_point: str) -> str:
-    """The part of a prompt before the function; all of it where that is not there."""
+    """Return the prompt before the function, or all of it if that is not there."""
     there = _definition(entry_point).search(prompt)
     return prompt[: there.start()] if there else prompt
 

@@ -28,7 +28,7 @@ from .row_cases import (
 
 
 def problem_from_humaneval(row: Row) -> Problem:
-    """HumanEval (Chen et al. 2021, arXiv:2107.03374), HumanEval+ and LeetCodeDataset.
+    """Convert HumanEval (Chen et al. 2021, arXiv:2107.03374), HumanEval+ and LeetCodeDataset.
 
     The entry point of LeetCodeDataset (Xia et al. 2025, arXiv:2504.14655) is a method of a new
     object, such as ``Solution().twoSum``, and its prompt is what every program begins with.
@@ -49,7 +49,7 @@ def problem_from_humaneval(row: Row) -> Problem:
 
 
 def problem_from_mbpp(row: Row) -> Problem:
-    """MBPP (Austin et al. 2021, arXiv:2108.07732), full or sanitized, and MBPP+.
+    """Convert MBPP (Austin et al. 2021, arXiv:2108.07732), full or sanitized, and MBPP+.
 
     The tests are ``test_list``; of MBPP+, which has more of them in ``test``, those.
 
@@ -68,7 +68,7 @@ def problem_from_mbpp(row: Row) -> Problem:
 
 
 def problem_from_apps(row: Row, *, wrapped: bool | None = None) -> Problem:
-    """APPS (Hendrycks et al. 2021, arXiv:2105.09938), TACO and what has their layout.
+    """Convert APPS (Hendrycks et al. 2021, arXiv:2105.09938), TACO and what has their layout.
 
     ``input_output`` has ``inputs`` and ``outputs``: stdin and stdout, each a text or a list of
     lines; or, with ``fn_name``, arguments and results. If ``starter_code`` has a class Solution,
@@ -86,7 +86,7 @@ def problem_from_apps(row: Row, *, wrapped: bool | None = None) -> Problem:
 
 
 def problem_from_livecodebench(row: Row) -> Problem:
-    """LiveCodeBench (Jain et al. 2024, arXiv:2403.07974): public and private cases together.
+    """Convert LiveCodeBench (Jain et al. 2024, arXiv:2403.07974): public and private cases.
 
     Private cases may be packed; they are read without unpickling anything.
 
@@ -184,7 +184,7 @@ def _codeforces(row: Row) -> Problem:
 
 
 def _code_contests(row: Row) -> Problem:
-    """deepmind/code_contests (Li et al. 2022, arXiv:2203.07814): all three lists of cases."""
+    """Convert deepmind/code_contests (Li et al. 2022, arXiv:2203.07814): all lists of cases."""
     for field in ("input_file", "output_file"):
         if row.get(field):
             raise ValueError(f"{field!r} must be empty, got {row[field]!r:.60}. Remove this row")
@@ -193,12 +193,12 @@ def _code_contests(row: Row) -> Problem:
 
 
 def _pytest(row: Row) -> Problem:
-    """KodCode (Xu et al. 2025, arXiv:2503.02951): a test file that imports ``solution``."""
+    """Convert KodCode (Xu et al. 2025, arXiv:2503.02951): tests that import ``solution``."""
     return sound({"tests": _text(row, "test")})
 
 
 def _functional(row: Row) -> Problem:
-    """A ``ground_truth`` of code-r1: Python that asserts, such as a check that it calls."""
+    """Return a ``ground_truth`` of code-r1: Python that asserts, such as a check that it calls."""
     tests = _text(row, "functional" if _filled(row, "functional") else "pytest")
     checked = _CHECKED.findall(tests)
     return sound({"tests": tests, "entry_point": checked[-1]} if checked else {"tests": tests})

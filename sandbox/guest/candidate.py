@@ -85,7 +85,7 @@ def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
 
 
 def _encoded(peer: Peer, value: Any) -> Any:
-    """A global for the tests: a list that holds itself, say, stays here."""
+    """Encode a global for the tests; one that cannot be (a list that holds itself) stays here."""
     try:
         return peer.encode(value)
     except Exception:
@@ -99,7 +99,7 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
         work = json.loads(file.read())
     with os.fdopen(os.dup(REPORT_FD), "wb") as report:
 
-        def tell(*line: Any) -> None:
+        def send(*line: Any) -> None:
             report.write(json.dumps(line).encode() + b"\n")
             report.flush()
 
@@ -107,7 +107,7 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
             function = _find(load_candidate(code), work["function"])
         except LoadFailed as failure:
             flush()
-            tell("failed", *failure.args)
+            send("failed", *failure.args)
             os._exit(1)
         for args in work["cases"]:
             try:
@@ -115,15 +115,15 @@ def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
             except BaseException as error:
                 show(error, hidden_frames=1)
                 kind = "memory" if isinstance(error, MemoryError) else "error"
-                tell(kind, _sentence(error))
+                send(kind, _sentence(error))
             else:
-                tell("value", value)
+                send("value", value)
         flush()
     os._exit(0)
 
 
 def _find(module: types.ModuleType, path: str) -> Any:
-    """The function of this name; of ``Solution.solve``, the method of a new Solution."""
+    """Find the function of this name; of ``Solution.solve``, the method of a new Solution."""
     first, *rest = path.split(".")
     try:
         found = getattr(module, first)

@@ -69,7 +69,7 @@ class Fixtures:
     def value(
         self, found: Fixture, owner: Any, arguments: Callable[[str], Any], request: Any
     ) -> Any:
-        """A fixture's value, made where it is not there yet."""
+        """Return a fixture's value, made at its first use."""
         place = self if found.scope == "function" else self.wider
         key = (id(found), repr(getattr(request, "param", None)))
         if found.scope == "class":
@@ -111,7 +111,7 @@ class Collector:
         self.marks = _marks(types.SimpleNamespace(pytestmark=namespace.get("pytestmark", [])))
 
     def function(self, name: str, called: bool) -> list[Case]:
-        """The tests of a top-level function.
+        """Return the tests of a top-level function.
 
         Args:
             name: its name.
@@ -139,7 +139,7 @@ class Collector:
         raise NameError(f"name {name!r} is not defined")
 
     def classes(self) -> Iterator[Case]:
-        """The tests of all classes."""
+        """Return the tests of all classes."""
         seen = set()
         for name, value in list(self.namespace.items()):
             if not isinstance(value, type) or value in seen:
@@ -151,7 +151,7 @@ class Collector:
                 yield from self._class_cases(name, value)
 
     def module_hooks(self) -> tuple[list[Body], list[Body]]:
-        """What to do before the first and after the last test."""
+        """Return what to do before the first and after the last test."""
         before = [self.namespace.get(n) for n in ("setUpModule", "setup_module")]
         after = [self.namespace.get(n) for n in ("tearDownModule", "teardown_module")]
         return [_lenient(f) for f in before if f], [_lenient(f) for f in after if f]
@@ -169,7 +169,7 @@ class Collector:
     def _cases(
         self, name: str, function: Any, owner: type | None, marks: list[Mark]
     ) -> Iterator[Case]:
-        """One test for each set of parameters."""
+        """Return one test for each set of parameters."""
         marks = [*marks, *_marks(function)]
         sets = [_parameter_sets(m) for m in marks if m.name == "parametrize"]
         given = _given(marks)
@@ -264,7 +264,7 @@ class Collector:
     def _closure(
         self, names: list[str], owner: type | None, function: Any, given: set[str]
     ) -> list[Fixture]:
-        """The fixtures of these names, and those that they ask for."""
+        """Return the fixtures of these names, and those that they ask for."""
         found: dict[str, Fixture] = {}
         names = list(names)
         while names:
@@ -357,7 +357,7 @@ _Set = tuple[dict[str, Any], str, list[Mark]]
 
 
 def _options(mark: Mark) -> dict[str, Any]:
-    """The arguments of a ``parametrize`` by name; argnames as a list."""
+    """Return the arguments of a ``parametrize`` by name; argnames as a list."""
     options = dict(zip(("argnames", "argvalues", "indirect", "ids"), mark.args, strict=False))
     options |= mark.options
     if options.get("indirect"):
@@ -370,12 +370,12 @@ def _options(mark: Mark) -> dict[str, Any]:
 
 
 def _given(marks: list[Mark]) -> set[str]:
-    """Names of the parameters that marks give."""
+    """Return the parameters that marks give."""
     return {n for mark in marks if mark.name == "parametrize" for n in _options(mark)["argnames"]}
 
 
 def _parameter_sets(mark: Mark) -> list[_Set]:
-    """Names and values, label and marks of each set of a ``parametrize``."""
+    """Return names and values, label and marks of each set of a ``parametrize``."""
     options = _options(mark)
     names, single = options["argnames"], options["single"]
     rows = list(options["argvalues"])
@@ -414,7 +414,7 @@ def _is_static(owner: type, method: str) -> bool:
 
 
 def _required(function: Any) -> list[str]:
-    """Names of the parameters without defaults; the program's own objects have none."""
+    """Return the parameters without defaults; the program's own objects have none."""
     if isinstance(function, Remote):
         return []
     try:
@@ -431,13 +431,13 @@ def _method_names(owner: type) -> list[str]:
 
 
 def _lenient(hook: Any, *arguments: Any) -> Body:
-    """A hook that may or may not want what there is to give it."""
+    """Wrap a hook that may take fewer arguments than there are."""
     wants = len(_required(hook))
     return lambda: _finished(hook(*[*arguments, None][:wants]))
 
 
 def _finished(result: Any) -> Any:
-    """What an ``async`` test gives, awaited; a generator would assert nothing."""
+    """Await the result of an ``async`` test; refuse a generator, which would assert nothing."""
     if inspect.iscoroutine(result):
         import asyncio
 
@@ -448,5 +448,5 @@ def _finished(result: Any) -> Any:
 
 
 def skips() -> tuple[type[BaseException], ...]:
-    """What a test raises that is not to be counted."""
+    """Return the exceptions of a test that is not to be counted."""
     return (Skipped, XFailed, unittest.SkipTest)

@@ -79,7 +79,7 @@ class Peer:
         """Why there will be no more answers, also where a bare ``except`` took the exception."""
 
     def end(self, why: str) -> PeerGone:
-        """The exception to raise where the other side is of no more use."""
+        """Return the exception to raise where the other side is of no more use."""
         self.gone = self.gone or PeerGone(why)
         return self.gone
 
@@ -123,11 +123,11 @@ class Peer:
         return bytes(data)
 
     def encode(self, value: Any) -> Any:
-        """A value for the other side; what is not plain becomes a handle."""
+        """Return a value for the other side; what is not plain becomes a handle."""
         return encode(value, self._export)
 
     def decode(self, data: Any) -> Any:
-        """A value from the other side.
+        """Return a value from the other side.
 
         Raises:
             PeerGone: it is none.
@@ -140,7 +140,7 @@ class Peer:
             raise self.end("it sent a value nested too deep") from error
 
     def handle(self, value: Any) -> Any:
-        """What stands for an object of ours; for the same object always the same."""
+        """Return the handle of an object of ours: for the same object always the same."""
         known = self._handles.get(id(value))
         if known is None:  # ids stay taken, as the list keeps what it holds
             known = self._handles[id(value)] = len(self._objects)
@@ -195,7 +195,7 @@ class Peer:
         return self._remotes[handle]
 
     def _kin_of(self, handle: Any, base: Any, data: Any) -> Any:
-        """A value of a plain type's subclass: its content never changes."""
+        """Return a value of a plain type's subclass: its content never changes."""
         remote = self._remote(handle)
         if handle not in self._kin:
             plain = self.decode(data)
@@ -207,7 +207,7 @@ class Peer:
         return self._kin[handle]
 
     def names(self, wanted: list[str]) -> dict[str, Any]:
-        """Those of these names that the program defines, with their values."""
+        """Return those of these names that the program defines, with their values."""
         with self._lock:
             self.send(["names", wanted])
             kind, *data = self.receive()
@@ -220,7 +220,7 @@ class Peer:
         return found
 
     def content(self, remote: Remote) -> Any:
-        """The plain content of an object of a plain type's subclass, or NotImplemented.
+        """Return the plain content of an object of a plain type's subclass, or NotImplemented.
 
         It is asked for once between two other requests: an object that changes with every
         question would have as many guesses as the tests have comparisons.
@@ -240,12 +240,12 @@ class Peer:
         return found
 
     def origin(self, remote: Remote) -> int:
-        """Where an object comes from; a class that the tests name counts as made by them."""
+        """Return where an object comes from; a class that the tests name counts as made by them."""
         _, handle, origin = parts(remote)
         return MADE if handle in self._classes else origin
 
     def may_swallow(self, trace: types.TracebackType | None) -> bool:
-        """Whether an exception was raised by the tests for a context manager to swallow."""
+        """Return whether an exception was raised by the tests for a context manager to swallow."""
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         return (
@@ -416,7 +416,7 @@ def update(old: Any, new: Any) -> None:
 
 
 def _updated(old: Any, new: Any) -> Any:
-    """The value to put in the place of another: itself, changed, where it can hold the new."""
+    """Return the value to replace another: itself, changed, if it can hold the new."""
     if isinstance(old, list | dict | set) and type(old) is type(new):
         update(old, new)
         return old

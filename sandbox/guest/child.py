@@ -1,4 +1,4 @@
-"""What the agent's forked child does: give up all rights, then be a Python program.
+"""What the guest's forked child does: give up all rights, then be a Python program.
 
 Runs inside the sandbox, from source that the host sends: standard library only.
 """
@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from .fork_hooks import give_hooks
 
 REPORT_FD = 3
-"""Where a program's process reports to the agent, or, if it is graded, to the host."""
+"""Where a program's process reports to the guest, or, if it is graded, to the host."""
 
 PEER_FD = 4
 """The socket between a candidate and its tests."""
@@ -50,7 +50,7 @@ def become_program(
 
     Args:
         descriptors: those that become 0, 1, 2, ...; all others are closed.
-        limits: the request's limits, and those that the agent adds.
+        limits: the request's limits, and those that the guest adds.
         uid: the user to become; ``None`` where the sandbox has only one.
         secret: keep other processes of the run from reading this one's memory.
     """
@@ -78,7 +78,7 @@ def become_program(
 
 
 def set_environment(folder: str = _TMP) -> None:
-    """Make the environment what programs see: the agent's, which every fork has for nothing."""
+    """Make the environment what programs see: the guest's, which every fork has for nothing."""
     os.environ.clear()
     os.environ.update(_ENVIRONMENT, HOME=folder, TMPDIR=folder)
     time.tzset()
@@ -120,7 +120,7 @@ def become_user(uid: int, *, reads_all: bool = False) -> None:
 
 @functools.cache
 def prctl() -> Callable[..., int]:
-    """The system call. Found once, in the agent: every page that a fork changes costs it a copy."""
+    """Return the system call. Found once, before any fork: a page that a fork changes is copied."""
     import ctypes
 
     found: Callable[..., int] = ctypes.CDLL(None).prctl
@@ -131,7 +131,7 @@ def _limit(limits: dict[str, Any]) -> None:
     bounds = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: limits["files"],
-        # The agent's own check comes first; this one is the kernel's, in whole seconds.
+        # The guest's own check comes first; this one is the kernel's, in whole seconds.
         resource.RLIMIT_CPU: int(limits["cpu_s"]) + 2,
         resource.RLIMIT_FSIZE: limits["tmp_mib"] << 20,
     }
@@ -152,8 +152,8 @@ def _limit(limits: dict[str, Any]) -> None:
 def open_streams() -> None:
     """Make stdin, stdout and stderr what a fresh interpreter makes them.
 
-    Called in the agent, over a file and pipes like those that a program gets, so that forks have
-    them for nothing. The agent itself uses none of them.
+    Called in the guest, over a file and pipes like those that a program gets, so that forks have
+    them for nothing. The guest itself uses none of them.
     """
     kept = [os.dup(fd) for fd in range(3)]
     stdin = os.memfd_create("stdin")
@@ -200,7 +200,7 @@ def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.M
         SyntaxError, ValueError, RecursionError, OverflowError, MemoryError: it does not compile.
     """
     sys.path.insert(0, "")
-    sys.setrecursionlimit(1000 + _depth())  # the agent's frames take nothing from a program's
+    sys.setrecursionlimit(1000 + _depth())  # the guest's frames take nothing from a program's
     text = code.decode("utf-8").removeprefix("\ufeff")
     linecache.cache[filename] = (lambda: text,)  # split into lines where a traceback wants them
     compiled = compile(text, filename, "exec", dont_inherit=True)
@@ -212,7 +212,7 @@ def load(code: bytes, name: str, filename: str) -> tuple[types.CodeType, types.M
 
 
 def rehearse() -> None:
-    """Do in the agent what every program's process does.
+    """Do in the guest what every program's process does.
 
     The interpreter's caches, and its adaptive bytecode, are then settled once for all forks.
     """
@@ -227,7 +227,7 @@ def rehearse() -> None:
 
 
 def _depth() -> int:
-    """Frames on the stack, the caller's too: ``exec`` counts as one in its place."""
+    """Count the frames on the stack, the caller's too: ``exec`` counts as one in its place."""
     frame: types.FrameType | None = sys._getframe(1)
     depth = 0
     while frame is not None:
@@ -282,7 +282,7 @@ def flush() -> None:
 
 
 def exit_code_of(error: SystemExit) -> int:
-    """The exit code that ``sys.exit`` asked for; a message goes to stderr."""
+    """Return the exit code that ``sys.exit`` asked for; a message goes to stderr."""
     if error.code is None:
         return 0
     if isinstance(error.code, int):
@@ -293,7 +293,7 @@ def exit_code_of(error: SystemExit) -> int:
 
 
 def show(error: BaseException, *, hidden_frames: int = 0) -> None:
-    """Print a traceback, without the agent's own frames, through the program's excepthook."""
+    """Print a traceback, without the guest's own frames, through the program's excepthook."""
     trace = error.__traceback__
     for _ in range(hidden_frames):
         trace = trace.tb_next if trace is not None else None
@@ -306,6 +306,6 @@ def show(error: BaseException, *, hidden_frames: int = 0) -> None:
 
 
 def note(word: bytes) -> None:
-    """Tell the agent why the program ends. A program may forge it, and only harm itself."""
+    """Tell the guest why the program ends. A program may forge it, and only harm itself."""
     with contextlib.suppress(OSError):
         os.write(REPORT_FD, word)

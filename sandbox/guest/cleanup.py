@@ -1,4 +1,4 @@
-"""What the agent does after each run: end every process, delete every file, look again.
+"""What the guest does after each run: end every process, delete every file, look again.
 
 Runs inside the sandbox, from source that the host sends: standard library only.
 """
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from .child import become_user
 from .clock import delay_of
-from .process_tree import Family
+from .process_tree import ProcessTree
 from .tester import CANDIDATE_GONE
 
 _WRITABLE = ("/tmp", "/dev/shm")  # noqa: S108 - the sandbox's own
@@ -48,7 +48,7 @@ class Files:
         return not self.dirty()
 
     def dirty(self) -> list[str | int]:
-        """The places that are not as they were: paths, or descriptors of folders."""
+        """Return the places that are not as they were: paths, or descriptors of folders."""
         used: list[str | int] = [
             path for path, state in self.clean.items() if _state(path) != state
         ]
@@ -71,7 +71,7 @@ class OwnFolder(Files):
         return super().wipe(uids) and os.path.samestat(os.lstat(self.path), self.status)
 
     def dirty(self) -> list[str | int]:
-        """The folder, where it is not empty."""
+        """Return the folder, where it is not empty."""
         return [self.directory] if os.listdir(self.directory) else []
 
     def remove(self) -> None:
@@ -82,7 +82,7 @@ class OwnFolder(Files):
 
 
 def _state(path: str) -> tuple[int, int]:
-    """How many files lie in a place, and who may write there, which its owner may change."""
+    """Return how many files are in a place, and who may write there, which its owner may change."""
     usage = os.statvfs(path)
     return usage.f_files - usage.f_ffree, os.stat(path).st_mode
 
@@ -104,26 +104,26 @@ def kill_all(
     exits: dict[int, int],
     usage: dict[str, Any],
     processes: list[int],
-    family: Family | None = None,
+    tree: ProcessTree | None = None,
 ) -> int:
     """Kill and reap every process but this one; say how many were strays.
 
     One signal reaches them all at once, so a fork bomb cannot outrun it. The exit codes of
     ``processes`` go to ``exits``, their CPU seconds and largest resident KiB to ``usage``.
-    In an unsafe slot it is the agent's family that is killed, as often as it takes.
+    In an unsafe slot it is the guest's tree that is killed, as often as it takes.
     """
-    # What ended by itself is told from what is killed here.
+    # What ended by itself is not counted as killed here.
     ended = {pid for pid in processes if _has_ended(pid)}
-    if family is None:
+    if tree is None:
         _kill_everything()
     strays = 0
     while True:
         try:
-            pid, status, used = os.wait4(-1, 0 if family is None else os.WNOHANG)
+            pid, status, used = os.wait4(-1, 0 if tree is None else os.WNOHANG)
         except ChildProcessError:
             return strays
-        if pid == 0 and family is not None:
-            family.kill()
+        if pid == 0 and tree is not None:
+            tree.kill()
             time.sleep(0.0005)
             continue
         usage["cpu"] += used.ru_utime + used.ru_stime

@@ -32,11 +32,11 @@ class GroupClock:
         self._before = 0.0
 
     def start(self) -> None:
-        """A run begins."""
+        """Begin a run."""
         self._before = self._read()
 
     def used(self) -> float:
-        """Seconds since then, without those of this process; zero where no group tells."""
+        """Return CPU seconds since then, without this process's; zero without a group."""
         return self._read() - self._before
 
     def _read(self) -> float:
@@ -49,7 +49,7 @@ class GroupClock:
 
 
 def cpu_of(members: Iterable[int]) -> float:
-    """CPU seconds of these processes, their waited-for children included."""
+    """Return CPU seconds of these processes, their waited-for children included."""
     ticks = 0
     for pid in members:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
@@ -60,7 +60,7 @@ def cpu_of(members: Iterable[int]) -> float:
 
 
 def delay_of(processes: Sequence[int], members: Iterable[int] = ()) -> float:
-    """Seconds for which a run was ready to go on and others had the cores.
+    """Return seconds for which a run was ready to go on and others had the cores.
 
     Args:
         processes: those that the run began with. They take turns, so their delays add up.

@@ -28,7 +28,7 @@ _MFD_EXEC = 0x10  # Linux 6.3; os has no name for it
 
 
 def bounds(limits: dict[str, Any], request: dict[str, Any], bounded: bool) -> dict[str, Any]:
-    """The limits of such a program: its memory has none of the agent's interpreter.
+    """Return the limits of such a program: its memory has no interpreter of the guest.
 
     Args:
         limits: those of the request.
@@ -79,7 +79,7 @@ def compile_program(code: bytes, request: dict[str, Any]) -> NoReturn:
 
 
 def _found(name: str) -> str:
-    """The executable of this name. Where there is none, say so to the agent and end."""
+    """Return the executable of this name; if there is none, report that to the guest and end."""
     folders = [""] if "/" in name else os.environ["PATH"].split(":")
     for folder in folders:
         path = os.path.join(folder, name)
@@ -102,7 +102,7 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _executable(code: bytes) -> int:
-    """A memory file to execute: /tmp forbids that, and nobody can change it any more."""
+    """Return a memory file to execute: /tmp forbids that, and nobody can change this one."""
     try:
         file = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | _MFD_EXEC)
     except OSError:  # an older kernel, where every memory file may be executed

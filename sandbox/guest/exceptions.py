@@ -22,29 +22,29 @@ class RemoteError(Exception):
     """An exception in the other process, of a class that is not a builtin one."""
 
     def __str__(self) -> str:
-        """What it said over there."""
+        """Return the message that it had over there."""
         return str(vars(self).get("_said", ""))
 
 
 class Errors:
-    """The classes that one end of the socket has told of, and has been told of."""
+    """The exception classes that one end of the socket has described, and knows."""
 
     def __init__(self) -> None:
-        self._told: dict[type, int] = {}
+        self._described: dict[type, int] = {}
         self._known: dict[int, type[BaseException]] = {}
 
     def describe_class(self, kind: type) -> Any:
-        """An exception class as JSON: a builtin one's name, or key, name, module and bases."""
+        """Encode an exception class: a builtin one's name, or key, name, module and bases."""
         if getattr(builtins, kind.__name__, None) is kind:
             return kind.__name__
-        key = self._told.setdefault(kind, len(self._told))
+        key = self._described.setdefault(kind, len(self._described))
         bases = [
             self.describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)
         ]
         return [key, kind.__name__, kind.__module__, bases]
 
     def describe(self, error: BaseException) -> list[Any]:
-        """An exception as JSON: class, text, arguments and attributes, as far as plain."""
+        """Encode an exception: class, text, and plain arguments and attributes."""
         try:
             said = str(error)[:1000]
         except Exception as fault:
@@ -62,7 +62,7 @@ class Errors:
         return [self.describe_class(type(error)), said, args, attributes]
 
     def build_class(self, data: Any, depth: int = 0) -> type[BaseException]:
-        """The class here for one that was described there.
+        """Return the class here for one that was described there.
 
         Raises:
             ValueError, TypeError: that is no description.
@@ -81,7 +81,7 @@ class Errors:
         return self._known[key]
 
     def build(self, data: Any) -> BaseException:
-        """The exception to raise here for one that was raised there.
+        """Return the exception to raise here for one that was raised there.
 
         Raises:
             ValueError, TypeError, LookupError: that is no description.
@@ -97,7 +97,7 @@ class Errors:
 
 
 def _standard(module: Any, name: str) -> type[Exception] | None:
-    """A class of a standard module that is loaded here.
+    """Return a class of a standard module that is loaded here.
 
     Not unittest's: its SkipTest would let a program skip its own tests.
     """

@@ -1,7 +1,7 @@
 """Forks that skip the hooks of imported modules, which programs' own forks then have.
 
 ``random``, ``threading``, ``logging`` and others ask to be called after each fork. Between the
-agent, which has one thread and draws no numbers, and a program there is nothing to put right, and
+guest, which has one thread and draws no numbers, and a program there is nothing to put right, and
 every page that a hook changes costs a copy: together they took a third of a short run.
 
 Runs inside the sandbox, from source that the host sends: standard library only. It is the first
@@ -28,7 +28,7 @@ def keep_hooks() -> None:
 
 
 def give_hooks() -> None:
-    """In the program's process: register them after all."""
+    """Register them after all, in the program's process."""
     os.register_at_fork = _register
     for hooks in _kept:
         _register(**hooks)

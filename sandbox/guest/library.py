@@ -46,7 +46,7 @@ def _forwarded(module: str, name: str, function: Callable[..., Any]) -> Callable
 
 
 def class_of(value: Any, declared: bool = False) -> Any:
-    """The class of a value in the tests: over there, if an object of the program has its own.
+    """Return a value's class for the tests: the program's, if it is an object of the program.
 
     Args:
         value: any value.

@@ -1,7 +1,7 @@
-"""What the agent does where it is not process 1: an unsafe slot, a process of the host itself.
+"""What the guest does where it is not process 1: an unsafe slot, a process of the host itself.
 
 There ``kill(-1)`` would end all that the user runs, and /tmp and /proc are everybody's. So the
-agent adopts the orphans among its descendants, looks for all of these and for nothing else, and
+guest adopts the orphans among its descendants, looks for all of these and for nothing else, and
 gives programs a folder of their own in the place of /tmp.
 
 Runs from source that the host sends: standard library only.
@@ -22,16 +22,16 @@ _Process = tuple[int, int]
 """Its number, and its start, which tells it from a later one of the same number."""
 
 
-class Family:
+class ProcessTree:
     """This process's descendants."""
 
     def __init__(self) -> None:
         for option in (_NO_NEW_PRIVS, _SUBREAPER):
             if prctl()(option, 1, 0, 0, 0):
-                sys.exit("agent: cannot adopt the orphans of programs, so could not end them")
+                sys.exit("guest: cannot adopt the orphans of programs, so could not end them")
 
     def members(self) -> list[int]:
-        """The numbers of all descendants."""
+        """Return the numbers of all descendants."""
         return [pid for pid, _ in _descendants()]
 
     def kill(self) -> None:
@@ -57,7 +57,7 @@ def _descendants() -> list[_Process]:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of a process's stat after its name; none where it is gone."""
+    """Return the fields of a process's stat after its name, or none if it is gone."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
     return []
@@ -77,7 +77,7 @@ def _send(process: _Process, number: int) -> None:
 
 
 def tasks_of_user() -> int:
-    """Processes and threads of this user: the kernel counts them all against RLIMIT_NPROC."""
+    """Count processes and threads of this user, all of which count against RLIMIT_NPROC."""
     tasks, uid = 0, os.getuid()
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):

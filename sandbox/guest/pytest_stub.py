@@ -141,7 +141,7 @@ class Approx:
         return f"approx({self.expected!r})"
 
     def _same(self, expected: Any, actual: Any) -> bool:
-        """Plain values only: an object of the program's would say itself how close it is."""
+        """Compare plain values only: the program's objects would themselves say how close."""
         if isinstance(expected, dict):
             return (
                 type(actual) is dict
@@ -258,7 +258,7 @@ OFFERED: dict[str, Any] = {
 
 
 def stand_in() -> types.ModuleType:
-    """The module ``pytest``."""
+    """Return the module ``pytest``."""
     module = types.ModuleType("pytest")
     vars(module).update(OFFERED, __version__="8.0.0")
     return module

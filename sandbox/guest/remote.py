@@ -209,7 +209,7 @@ class Remote:
 
 
 def parts(remote: Remote) -> tuple[Peer, int, int]:
-    """Its peer, its handle and its origin."""
+    """Return its peer, its handle and its origin."""
     return remote._Remote__peer, remote._Remote__handle, remote._Remote__origin
 
 
@@ -254,7 +254,7 @@ for _name in CONVERSIONS:
 
 
 def _iterate(remote: Any) -> Iterator[Any]:
-    """What the other side's ``iter`` gave: an object, or a plain value sent whole."""
+    """Return what the other side's ``iter`` gave: an object, or a plain value sent whole."""
     if not isinstance(remote, Remote):
         yield from remote
         return
@@ -290,7 +290,7 @@ class _Following:
 
 
 async def coroutine_of(remote: Remote) -> Any:
-    """A coroutine of this process that waits for one of the other."""
+    """Return a coroutine of this process that waits for one of the other."""
     return await remote
 
 
@@ -334,7 +334,7 @@ class Task:
 
 
 def _kin_type(base: type) -> type:
-    """A subclass of a plain type: its value is here, its other attributes over there."""
+    """Return a subclass of a plain type: its value is here, its other attributes over there."""
 
     def get(self: Any, name: str) -> Any:
         if name.startswith("__") or name == "_assay_remote":

@@ -1,4 +1,4 @@
-"""The agent's ends: the host's stream, and pipes whose content is kept in memory files.
+"""The guest's ends: the host's stream, and pipes whose content is kept in memory files.
 
 Runs inside the sandbox, from source that the host sends: standard library only.
 """
@@ -49,7 +49,7 @@ class Capture:
         return min(self.size, self.limit)
 
     def head(self) -> bytes:
-        """The first bytes: a program's note to the agent."""
+        """Return the first bytes: a program's note to the guest."""
         return os.pread(self.file, 16, 0)
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class Capture:
 
 
 class Host:
-    """The other end of the agent's stdin and stdout."""
+    """The other end of the guest's stdin and stdout."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.dup(0), os.dup(1)

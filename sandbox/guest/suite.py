@@ -79,17 +79,17 @@ class Suite:
             self._refuse_unknown_names(whole)
 
     def required(self, name: str) -> int:
-        """How many arguments a function cannot do without."""
+        """Return how many arguments a function needs."""
         parameters = self.functions[name].args
         return len(parameters.posonlyargs + parameters.args) - len(parameters.defaults)
 
     def source(self, node: ast.stmt) -> str:
-        """The first line of a statement, for a reason."""
+        """Return the first line of a statement, for a reason."""
         line = self.lines[node.lineno - 1].strip() if node in self.body else "the setup"
         return line if len(line) <= 200 else line[:200] + "..."
 
     def _refuse_missing_parts(self, whole: ast.Module) -> None:
-        """Before anything runs, so that no program can steer the tests into such a line."""
+        """Refuse before anything runs, so that no program can steer the tests into such a line."""
         imported = [n for n in ast.walk(whole) if isinstance(n, ast.Import | ast.ImportFrom)]
         names = {
             alias.asname or alias.name
@@ -115,7 +115,7 @@ class Suite:
             raise ValueError(f"pytest.{missing[0]} is not offered here")
 
     def _refuse_unknown_names(self, whole: ast.Module) -> None:
-        """What nothing defines, where the tests import all that is the program's."""
+        """Refuse names that nothing defines, if the tests import all that is the program's."""
         nodes = list(ast.walk(whole))
         known = _bound(nodes) | set(dir(builtins)) | self.modules | set(self.libraries)
         known |= self.names | {"__file__", "__name__", "__doc__", "__builtins__"}
@@ -125,7 +125,7 @@ class Suite:
             raise ValueError(f"NameError: nothing defines {unknown[0]!r}")
 
     def raising_lines(self) -> set[int]:
-        """Lines that raise, directly in a ``with`` block, whatever the program does."""
+        """Return lines that raise, directly in a ``with`` block, whatever the program does."""
         blocks = [
             statement
             for node in ast.walk(ast.Module(self.body, []))
@@ -135,7 +135,7 @@ class Suite:
         return {n.lineno for n in blocks if isinstance(n, ast.Raise) or _is_constant(n)}
 
     def compiled(self, statement: ast.stmt) -> types.CodeType:
-        """A statement as code. The class of an object is asked for with CLASS_OF."""
+        """Compile a statement. The class of an object is asked for with CLASS_OF."""
         if self._asks_for_classes:
             statement = _Classes().visit(statement)
         return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
@@ -154,7 +154,7 @@ class Suite:
         return [n for n in kept if not _starts_runner(n)]
 
     def _asserting_functions(self) -> set[str]:
-        """Functions that assert, themselves or through another."""
+        """Return functions that assert, themselves or through another."""
         found: set[str] = set()
         while True:
             more = {
@@ -168,7 +168,7 @@ class Suite:
             found |= more
 
     def _is_test(self, statement: ast.stmt) -> bool:
-        """A statement that asserts something, by itself or by a function of the tests."""
+        """Return whether a statement asserts something, by itself or by a function of the tests."""
         if isinstance(statement, _DEFINITIONS):
             return False
         nodes = list(ast.walk(statement))
@@ -261,7 +261,7 @@ class _Classes(ast.NodeTransformer):
 
 
 def _asserts(node: ast.AST) -> bool:
-    """``assert``, ``raise``, and calls such as ``self.assertEqual`` and ``pytest.raises``."""
+    """Return whether it is ``assert``, ``raise``, or a call such as ``self.assertEqual``."""
     if isinstance(node, ast.Assert | ast.Raise):
         return True
     if not isinstance(node, ast.Call):
@@ -275,7 +275,7 @@ def _asserts(node: ast.AST) -> bool:
 
 
 def _imported(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that import statements bind."""
+    """Return the names that import statements bind."""
     return {
         (alias.asname or alias.name).partition(".")[0]
         for node in nodes
@@ -285,7 +285,7 @@ def _imported(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that anything binds, anywhere; ``*`` is what an import of all names binds."""
+    """Return names that anything binds, anywhere; ``*`` if an import binds all names."""
     names = set[str]()
     for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -300,7 +300,7 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _is_constant(statement: ast.stmt) -> bool:
-    """An expression statement without a name but those of builtins, such as ``1 / 0``."""
+    """Return whether it is an expression that names builtins only, such as ``1 / 0``."""
     return isinstance(statement, ast.Expr) and all(
         hasattr(builtins, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)
     )

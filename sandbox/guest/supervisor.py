@@ -1,4 +1,4 @@
-"""The agent: process 1 of a slot. It runs one program at a time and reports how each ended.
+"""The guest: process 1 of a slot. It runs one program at a time and reports how each ended.
 
 Runs inside the sandbox, from source that the host sends: standard library only. It talks to the
 host over its stdin and stdout, in frames: a length (4 bytes, big-endian), then JSON. A request's
@@ -30,7 +30,7 @@ from . import candidate, child, commands, tester
 from .cleanup import Files, OwnFolder, kill_all, settle
 from .clock import GroupClock, cpu_of, delay_of
 from .kernel_memory import KernelMemory
-from .process_tree import Family, tasks_of_user
+from .process_tree import ProcessTree, tasks_of_user
 from .streams import Capture, Host
 
 _PRELOAD = """
@@ -50,7 +50,7 @@ SHORTEST_CHECK = 0.02  # seconds between looks at the times of all processes
 KERNEL_CHECK = 0.01  # seconds between looks at what the kernel keeps for them
 
 
-class Agent:
+class Supervisor:
     """Runs requests until the host goes away.
 
     Args:
@@ -71,12 +71,12 @@ class Agent:
         self.runs = 0
         _prepare_interpreter(config)
         if not child.set_dumpable(False) and not self.switches:
-            sys.exit("agent: cannot keep programs from reading its memory")
+            sys.exit("guest: cannot keep programs from reading its memory")
         self.memory = _Memory()
         self.kernel = KernelMemory(config.get("settings", {}), usable=not folder)
         self.clock = GroupClock(usable=config["memory_cgroup"])
         self.cores = os.cpu_count() or 1
-        self.family: Family | None = None
+        self.tree: ProcessTree | None = None
         self.files = Files() if not folder else self._be_unsafe(folder)
         self.own_limits = _own_limits()
         self.own_address_space = _address_space()
@@ -94,14 +94,14 @@ class Agent:
     def _be_unsafe(self, folder: str) -> OwnFolder:
         """Do without namespaces: find and kill descendants only, and keep to one folder."""
         if os.getuid() == 0 and not self.switches:
-            sys.exit("agent: will not run programs as root of this machine: be another user")
-        family, files = Family(), OwnFolder(folder)
+            sys.exit("guest: will not run programs as root of this machine: be another user")
+        tree, files = ProcessTree(), OwnFolder(folder)
 
         def clean_up() -> None:
-            kill_all({}, {"cpu": 0.0, "rss": 0}, [], family)
+            kill_all({}, {"cpu": 0.0, "rss": 0}, [], tree)
             files.remove()
 
-        self.family, self.host.before_end = family, clean_up
+        self.tree, self.host.before_end = tree, clean_up
         return files
 
     def serve(self) -> NoReturn:
@@ -130,7 +130,7 @@ class Agent:
         settle(processes, end)
         exits: dict[int, int] = {}
         usage = {"cpu": 0.0, "rss": 0}
-        strays = kill_all(exits, usage, processes, self.family)
+        strays = kill_all(exits, usage, processes, self.tree)
         for capture in captures:
             while not (capture.over or capture.ended) and capture.move():
                 pass
@@ -144,7 +144,7 @@ class Agent:
             "wall_s": time.monotonic() - started,
             "cpu_s": max(usage["cpu"], self.clock.used() - CLOCKS_DIFFER),
             "rss_kib": usage["rss"],
-            "oom": self.family is None and self.memory.was_exceeded(),
+            "oom": self.tree is None and self.memory.was_exceeded(),
             "strays": strays,
             "clean": self.files.wipe(uids) and self._is_unharmed(),
             "sizes": [capture.kept for capture in captures],
@@ -156,9 +156,9 @@ class Agent:
             capture.close()
 
     def _members(self) -> list[int]:
-        """The processes of a run: all but this one, or its descendants where others are about."""
-        if self.family is not None:
-            return self.family.members()
+        """Return the processes of a run: all but this one, or its descendants on a shared host."""
+        if self.tree is not None:
+            return self.tree.members()
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
     def _limits(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -166,13 +166,13 @@ class Agent:
         for name in _LIMITS:
             value = limits[name]  # a number that the kernel takes for "none" must not come through
             if type(value) not in (int, float) or not 0 < value < 1 << 40:
-                sys.exit(f"agent: {name} must be a positive number, got {value!r:.100}")
+                sys.exit(f"guest: {name} must be a positive number, got {value!r:.100}")
         bounded = self.config["memory_cgroup"] and not request["less_memory"]
         memory = limits["memory_mib"] << 20
         limits["address_space"] = 0 if bounded else memory + self.own_address_space
         limits["reads_all"] = self.reads_all
         limits["processes"] = limits["pids"] if self.config["process_limit"] else 0
-        if self.family is not None and not self.switches:
+        if self.tree is not None and not self.switches:
             limits["processes"] += tasks_of_user()
         return commands.bounds(limits, request, bounded) if "exec" in request else limits
 
@@ -187,7 +187,7 @@ class Agent:
         return self.switches or _own_limits() == self.own_limits
 
     def _fresh_users(self) -> list[int | None]:
-        """Two users that no earlier run had: what one run leaves, the next may not touch."""
+        """Return two users that no earlier run had: what one run leaves, the next may not touch."""
         self.runs += 1
         if not self.switches:
             return [None, None]
@@ -246,7 +246,7 @@ class Agent:
             data = _read_file(blob)
             child.become_program(descriptors, limits, uid, secret=secret)
             body(data, request)
-        except BaseException as error:  # nothing may unwind into the agent's loop
+        except BaseException as error:  # nothing may unwind into the guest's loop
             with contextlib.suppress(BaseException):
                 os.write(2, f"sandbox: {error!r}\n".encode()[:2000])
         finally:
@@ -338,7 +338,7 @@ def _prepare_interpreter(config: dict[str, Any]) -> None:
 
 
 def _unignore_signals() -> None:
-    """A client whose shell ignores signals for background jobs would hand that on to programs."""
+    """Reset ignored signals: shells ignore some for background jobs, and programs inherit that."""
     for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # Python's own wish
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -381,7 +381,7 @@ class _Memory:
         self.kills = self._count()
 
     def was_exceeded(self) -> bool:
-        """Whether it happened since the last call."""
+        """Return whether it happened since the last call."""
         before, self.kills = self.kills, self._count()
         return self.kills != before
 
@@ -397,9 +397,9 @@ def main() -> NoReturn:
     """Be process 1. Anywhere else, kill(-1) would end everything the user runs."""
     config = json.loads(sys.argv[1])
     if os.getpid() != 1 and not config.get("unsafe_folder"):
-        sys.exit("agent: must be process 1 of its own pid namespace, since it uses kill(-1)")
-    agent = Agent(config)
+        sys.exit("guest: must be process 1 of its own pid namespace, since it uses kill(-1)")
+    guest = Supervisor(config)
     try:
-        agent.serve()
+        guest.serve()
     finally:
-        agent.host.before_end()
+        guest.host.before_end()

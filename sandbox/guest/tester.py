@@ -77,7 +77,7 @@ def run_tests(text: bytes, request: dict[str, Any]) -> NoReturn:
 
 
 def _may(operation: str, target: Any, args: list[Any]) -> bool:
-    """What a candidate may do to the tests' objects: use what it was handed as such.
+    """Decide what a candidate may do to the tests' objects: use what it was handed as such.
 
     Of a function only names are read: ``f.__globals__`` holds the tests.
     """
@@ -97,7 +97,7 @@ def _may(operation: str, target: Any, args: list[Any]) -> bool:
 
 
 def _is_method(kind: type, name: str) -> bool:
-    """Whether a name is a method, or what a mock records: a program may replace neither."""
+    """Return whether a name is a method, or what a mock records: a program may replace neither."""
     found = inspect.getattr_static(kind, name, None)
     if callable(found) or isinstance(found, classmethod):
         return True
@@ -193,7 +193,7 @@ class Runner:
                 self._tell(False)
 
     def _namespace(self) -> dict[str, Any]:
-        """The tests' globals: what they do not define and is no builtin comes from the candidate.
+        """Return the tests' globals: the candidate's are those neither defined here nor builtin.
 
         A standard module that they use (``math.isclose``) is imported here: the candidate's
         ``math`` could say that everything is close.
@@ -220,7 +220,7 @@ class Runner:
         return vars(module)
 
     def _find(self, name: str) -> dict[str, Any]:
-        """The program's global of this name, if it defines one. The first request starts it."""
+        """Find the program's global of this name, if any. The first request starts it."""
         if not self.started:
             self.started = True
             self.peer.send(["load"])
@@ -231,14 +231,14 @@ class Runner:
         return self.peer.names([name])
 
     def _of_program(self, name: str) -> dict[str, Any]:
-        """What a name is that the tests do not define: the program's, or nothing."""
+        """Return the program's object for a name that the tests do not define, or nothing."""
         if name in self.suite.names:
             return self._find(name)
         asks = not (self.suite.imports_by_name or hasattr(builtins, name) or name[:2] == "__")
         return self._find(name) if asks else {}
 
     def _program_module(self, name: str) -> types.ModuleType:
-        """What ``import solution`` gives. A star brings nothing: unknown names are found anyway."""
+        """Return what ``import solution`` gives. A star imports nothing: names are found anyway."""
 
         def find(attribute: str) -> Any:
             if attribute == "__all__":

@@ -101,7 +101,7 @@ def _items(data: Any, decode: _Convert) -> dict[Any, Any]:
 
 
 def stays(kind: type, plain: Any) -> bool:
-    """Whether an instance of a plain type's subclass is an object rather than a value.
+    """Return whether an instance of a plain type's subclass is an object rather than a value.
 
     Args:
         kind: its class.
@@ -114,5 +114,5 @@ def stays(kind: type, plain: Any) -> bool:
 
 
 def is_kin(plain: Any) -> bool:
-    """Whether content cannot change, so that a copy of it serves for ever."""
+    """Return whether content cannot change, so that a copy of it serves for ever."""
     return type(plain) in (int, str, float, tuple)

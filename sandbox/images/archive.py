@@ -21,7 +21,7 @@ File = BufferedRandom | BytesIO
 
 
 def write_layer(tree: Tree, file: File) -> None:
-    """A root file system as a tar archive."""
+    """Write a root file system as a tar archive."""
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name in _EMPTY:
             _add_folder(tar, name, 0o1777 if name == "tmp" else 0o755)
@@ -37,7 +37,7 @@ def write_layer(tree: Tree, file: File) -> None:
 
 
 def archive(layer: File, tag: str, labels: Mapping[str, str]) -> Iterator[bytes]:
-    """A layer as an image, in the form of ``docker save``, piece by piece."""
+    """Yield a layer as an image, in the form of ``docker save``, piece by piece."""
     layer.seek(0)
     digest = hashlib.file_digest(layer, "sha256").hexdigest()
     size = layer.seek(0, os.SEEK_END)
@@ -74,7 +74,7 @@ def _padding(size: int) -> bytes:
 
 
 def _parents(path: str) -> list[str]:
-    """The folders that lead to a file, without the root."""
+    """Return the folders that lead to a file, without the root."""
     found = []
     while (path := os.path.dirname(path)) != "/":
         found.append(path)
@@ -99,7 +99,7 @@ def _add_link(tar: tarfile.TarFile, path: str, target: str) -> None:
 
 
 def _add_file(tar: tarfile.TarFile, path: str, source: str) -> None:
-    """Compiled files name their source's time, so times are kept."""
+    """Add a file with its time: compiled files name their source's."""
     status = os.stat(source)
     info = _entry(path.lstrip("/"), tarfile.REGTYPE, 0o755 if status.st_mode & 0o111 else 0o644)
     info.size = status.st_size

@@ -15,7 +15,7 @@ from .host_files import Tree, add_distributions, add_packages, add_python
 
 
 def registry_fault(reference: str, timeout_s: int = 15) -> str | None:
-    """Why an image cannot be pulled now, or ``None`` where its registry has it.
+    """Return why an image cannot be pulled now, or ``None`` if its registry has it.
 
     Raises:
         SandboxUnavailable: no Docker daemon answers.
@@ -82,7 +82,7 @@ def build_image(
 
 
 def image_tree(description: ImageDescription) -> Tree:
-    """The files of this machine that make up an image.
+    """Return the files of this machine that make up an image.
 
     Raises:
         ImageUnavailable: packages are missing here.
@@ -95,7 +95,7 @@ def image_tree(description: ImageDescription) -> Tree:
 
 
 def dockerfile(description: ImageDescription, base: str) -> str:
-    """What Docker builds where a registry answers."""
+    """Return the Dockerfile of an image that starts from a registry's."""
     lines = [f"FROM {base}"]
     if description.system:
         lines.append(
@@ -131,5 +131,5 @@ def _pull(client: Any, tag: str, description: ImageDescription, base: str) -> No
 
 
 def _fault(messages: Iterable[dict[str, Any]]) -> str:
-    """What a daemon says went wrong; it says so in the middle of what went right."""
+    """Return what went wrong, from the stream of messages of a daemon."""
     return "; ".join(message["error"].strip() for message in messages if "error" in message)

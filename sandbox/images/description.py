@@ -58,7 +58,7 @@ class ImageDescription:
 
 
 def shipped_images() -> list[str]:
-    """The names of the descriptions that come with the package."""
+    """Return the names of the descriptions that come with the package."""
     folder = importlib.resources.files(__package__)
     return sorted(
         f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
@@ -66,7 +66,7 @@ def shipped_images() -> list[str]:
 
 
 def describe(name: str) -> ImageDescription:
-    """The description of this name, or the one in this file.
+    """Return the description of this name, or the one in this file.
 
     Raises:
         ValueError: there is none, or it is not one.

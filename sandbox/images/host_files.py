@@ -69,7 +69,7 @@ class Tree:
             self._real_folder(path)
 
     def _real_folder(self, folder: str) -> str:
-        """A folder's own path; the links that lead to it are added, such as /lib on Debian."""
+        """Return a folder's own path; add the links that lead to it, such as /lib on Debian."""
         real = "/"
         for name in folder.strip("/").split("/"):
             path = os.path.join(real, name)
@@ -190,7 +190,7 @@ def shared_libraries(binaries: Sequence[str]) -> set[str]:
 
 
 def distributions(wanted: Sequence[str]) -> list[Distribution]:
-    """Installed distributions and all that they need, by name.
+    """Return installed distributions and all that they need, by name.
 
     Args:
         wanted: ``NAME`` or ``NAME==VERSION``.
@@ -237,7 +237,7 @@ def distributions(wanted: Sequence[str]) -> list[Distribution]:
 
 
 def distribution_files(distribution: Distribution) -> dict[str, str]:
-    """Where its files belong in site-packages: where they are here. Its tests stay behind.
+    """Map files of a distribution in site-packages to those here, without its tests.
 
     Raises:
         ImageUnavailable: nothing says which files are its own.
@@ -254,7 +254,7 @@ def distribution_files(distribution: Distribution) -> dict[str, str]:
 
 
 def add_distributions(tree: Tree, wanted: Sequence[str]) -> None:
-    """Python packages, in the site-packages of the image's Python.
+    """Add Python packages, in the site-packages of the image's Python.
 
     Raises:
         ImageUnavailable: some are not installed here.
@@ -307,7 +307,7 @@ def package_folders(modules: Sequence[str]) -> dict[str, str]:
 
 
 def add_packages(tree: Tree, wanted: Sequence[str]) -> None:
-    """Debian packages as they are installed here, with all that they depend on.
+    """Add Debian packages as they are installed here, with all that they depend on.
 
     Raises:
         ImageUnavailable: some are not installed, or this is no Debian.
@@ -337,7 +337,7 @@ def add_packages(tree: Tree, wanted: Sequence[str]) -> None:
 
 
 def _installed() -> tuple[dict[str, list[list[str]]], dict[str, str]]:
-    """What each installed package depends on, as lists of choices; and who provides a name."""
+    """Return what each installed package depends on, as lists of choices, and name providers."""
     form = "${Package}\t${db:Status-Abbrev}\t${Provides}\t${Pre-Depends}, ${Depends}\n"
     installed: dict[str, list[list[str]]] = {}
     provided: dict[str, str] = {}
@@ -350,7 +350,7 @@ def _installed() -> tuple[dict[str, list[list[str]]], dict[str, str]]:
 
 
 def _names(text: str, mark: str) -> list[str]:
-    """Names of packages, without versions and architectures."""
+    """Return names of packages, without versions and architectures."""
     found = [re.match(r"[a-z0-9][a-z0-9+.-]+", part.strip()) for part in text.split(mark)]
     return [match[0] for match in found if match]
 
@@ -368,7 +368,7 @@ def _dpkg(*arguments: str) -> str:
 
 
 def _add_alternatives(tree: Tree) -> None:
-    """Commands such as awk and cc, which are links that no package holds."""
+    """Add commands such as awk and cc, which are links that no package holds."""
     names = os.listdir(_ALTERNATIVES) if os.path.isdir(_ALTERNATIVES) else []
     for name in names:
         path = f"/usr/bin/{name}"

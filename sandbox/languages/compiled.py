@@ -17,7 +17,7 @@ from ..limits import Limits
 from ..pool.dispatch import Answer, send
 from ..pool.pool import Pool
 from ..result import Result, RunStatus
-from .language import Language
+from .language import ProgrammingLanguage
 
 CACHE_BYTES = 256 << 20
 """Compiled programs that a sandbox keeps."""
@@ -69,8 +69,8 @@ class Compiler:
         self._lock = threading.Lock()
         self._running: dict[str, threading.Lock] = {}
 
-    def build(self, source: bytes, language: Language, pool: Pool) -> Built:
-        """The program of this source. Who asks for one that is being made waits for it.
+    def build(self, source: bytes, language: ProgrammingLanguage, pool: Pool) -> Built:
+        """Compile this source, once: who asks meanwhile waits for it.
 
         Args:
             source: the source.
@@ -117,7 +117,7 @@ class Compiler:
 def run_compiled_or_script(
     code: bytes,
     stdin: bytes,
-    language: Language,
+    language: ProgrammingLanguage,
     limits: Limits,
     compiler: Compiler,
     compile_slots: Callable[[Limits], Pool],
@@ -159,7 +159,7 @@ def run_compiled_or_script(
     return replace(result, attempts=answer.attempts, **asdict(answer.origin))
 
 
-def _key(source: bytes, language: Language, image: str) -> str:
+def _key(source: bytes, language: ProgrammingLanguage, image: str) -> str:
     found = hashlib.sha256(repr((image, language)).encode())
     found.update(source)
     return found.hexdigest()
@@ -170,8 +170,8 @@ def _size(built: Built) -> int:
     return len(content) + _ENTRY_BYTES
 
 
-def _compile(pool: Pool, source: bytes, language: Language) -> tuple[Built, bool]:
-    """What became of a source, and whether the next try would end alike."""
+def _compile(pool: Pool, source: bytes, language: ProgrammingLanguage) -> tuple[Built, bool]:
+    """Compile a source; return the result, and whether the next try would end alike."""
     limits = language.compile_limits
     work = {
         "command": list(language.compile),
@@ -203,7 +203,7 @@ def _compile(pool: Pool, source: bytes, language: Language) -> tuple[Built, bool
 
 
 def _compile_reason(reply: Reply, limits: Limits, status: RunStatus, reason: str) -> str:
-    """The compiler's first error, or the limit that it came to."""
+    """Return the compiler's first error, or the limit that it reached."""
     if status is RunStatus.OK:
         return "the compiler made nothing"
     if status is RunStatus.OUTPUT_LIMIT and len(reply.outputs[2]) == limits.output_bytes:
@@ -218,7 +218,7 @@ def _compile_reason(reply: Reply, limits: Limits, status: RunStatus, reason: str
 
 
 def _run_result(reply: Reply, limits: Limits) -> Result:
-    """As for Python, but runtimes say in their own words that memory ran out."""
+    """Return a run's result; runtimes say in their own words that memory ran out."""
     result = run_result(reply, limits)
     status, reason = result.status, result.reason
     if status is RunStatus.RUNTIME_ERROR:
@@ -230,7 +230,9 @@ def _run_result(reply: Reply, limits: Limits) -> Result:
     return replace(result, status=status, reason=reason)
 
 
-def _refuse_missing(answer: Answer, language: Language, command: tuple[str, ...]) -> None:
+def _refuse_missing(
+    answer: Answer, language: ProgrammingLanguage, command: tuple[str, ...]
+) -> None:
     reply = answer.reply
     if reply is None or not command or (reply.note, reply.exits[0]) != _MISSING:
         return
@@ -249,7 +251,7 @@ def _refuse_missing(answer: Answer, language: Language, command: tuple[str, ...]
 
 
 def _cut(result: Result, limits: Limits) -> Result:
-    """A run's outputs have at most so many bytes, a compiler's too."""
+    """Cut a compiler's outputs to the run's limit."""
     most = limits.output_bytes
     stdout, stderr = result.stdout.encode(), result.stderr.encode()
     return replace(

@@ -14,7 +14,7 @@ COMPILE_LIMITS = Limits(
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class ProgrammingLanguage:
     """How programs in one language are run. The table is :data:`LANGUAGES`; others may be made.
 
     Commands run in the folder of the source file, without a shell. ``{memory_mib}`` in an
@@ -36,7 +36,7 @@ class Language:
         ValueError: there is nothing to run, or a file name is none.
 
     Example:
-        >>> Language("awk", "main.awk", command=("awk", "-f", "main.awk")).needs
+        >>> ProgrammingLanguage("awk", "main.awk", command=("awk", "-f", "main.awk")).needs
         'awk'
     """
 
@@ -66,7 +66,7 @@ class Language:
         return (self.compile or self.command)[0]
 
 
-PYTHON = Language(
+PYTHON = ProgrammingLanguage(
     "python",
     "main.py",
     command=("python3", "main.py"),
@@ -80,20 +80,20 @@ _GCC = ("-O2", "-w", "-fmax-errors=20", "-fdiagnostics-color=never", "-o", "prog
 
 _TABLE = (
     PYTHON,
-    Language(
+    ProgrammingLanguage(
         "c",
         "main.c",
         compile=("gcc", "-std=gnu17", *_GCC, "main.c", "-lm"),
         suffixes=(".c",),
     ),
-    Language(
+    ProgrammingLanguage(
         "cpp",
         "main.cpp",
         compile=("g++", "-std=gnu++20", *_GCC, "main.cpp"),
         fences=("c++", "cc", "cxx"),
         suffixes=(".cpp", ".cc", ".cxx"),
     ),
-    Language(
+    ProgrammingLanguage(
         "javascript",
         "main.js",
         # Left to itself it takes a quarter of the machine's memory for its heap.
@@ -102,14 +102,14 @@ _TABLE = (
         fences=("js", "node", "nodejs"),
         suffixes=(".js",),
     ),
-    Language(
+    ProgrammingLanguage(
         "bash",
         "main.sh",
         command=("bash", "main.sh"),
         fences=("sh", "shell"),
         suffixes=(".sh", ".bash"),
     ),
-    Language(
+    ProgrammingLanguage(
         "go",
         "main.go",
         compile=("go", "build", "-o", "program", "main.go"),
@@ -117,7 +117,7 @@ _TABLE = (
         fences=("golang",),
         suffixes=(".go",),
     ),
-    Language(
+    ProgrammingLanguage(
         "rust",
         "main.rs",
         compile=("rustc", "--edition=2021", "-O", "--cap-lints=allow", "-o", "program", "main.rs"),
@@ -132,8 +132,8 @@ LANGUAGES = {language.name: language for language in _TABLE}
 _BY_NAME = {name: language for language in _TABLE for name in (language.name, *language.fences)}
 
 
-def find_language(name: str | Language) -> Language:
-    """The language of this name; a Language is itself.
+def find_language(name: str | ProgrammingLanguage) -> ProgrammingLanguage:
+    """Return the language of this name; a ProgrammingLanguage is returned as it is.
 
     Raises:
         ValueError: there is none of this name. The message names those nearest to it.
@@ -142,19 +142,21 @@ def find_language(name: str | Language) -> Language:
         >>> find_language("C++").name
         'cpp'
     """
-    if isinstance(name, Language):
+    if isinstance(name, ProgrammingLanguage):
         return name
     found = _BY_NAME.get(name.lower()) if isinstance(name, str) else None
     if found is None:
         near = difflib.get_close_matches(str(name).lower(), _BY_NAME, cutoff=0.5)
         known = f"did you mean {' or '.join(map(repr, near))}?" if near else "there are"
         known += "" if near else " " + ", ".join(LANGUAGES)
-        raise ValueError(f"unknown language {name!r}: {known} (or give a Language of your own)")
+        raise ValueError(
+            f"unknown language {name!r}: {known} (or give a ProgrammingLanguage of your own)"
+        )
     return found
 
 
-def language_of_file(file: str) -> Language:
-    """The language that a file's ending tells.
+def language_of_file(file: str) -> ProgrammingLanguage:
+    """Return the language of a file, by its ending.
 
     Raises:
         ValueError: it tells none.

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, overload
 
 from ..errors import SandboxUnavailable
-from ..languages.language import PYTHON, Language
+from ..languages.language import PYTHON, ProgrammingLanguage
 from ..limits import Limits
 from ..result import Result, RunStatus
 from .threads import Threads
@@ -55,7 +55,7 @@ class Batches(abc.ABC):
         code: str,
         stdin: str = "",
         *,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Result:
         """Run one program."""
@@ -81,7 +81,7 @@ class Batches(abc.ABC):
         programs: Iterable[Program],
         *,
         stream: Literal[False] = False,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> list[Result]: ...
     @overload
@@ -90,7 +90,7 @@ class Batches(abc.ABC):
         programs: Iterable[Program],
         *,
         stream: Literal[True],
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Generator[Result, None, None]: ...
     def run_many(
@@ -98,7 +98,7 @@ class Batches(abc.ABC):
         programs: Iterable[Program],
         *,
         stream: bool = False,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> list[Result] | Generator[Result, None, None]:
         """Run programs, or pairs of a program and its stdin, in all slots; the order is kept.
@@ -203,7 +203,7 @@ class Batches(abc.ABC):
 def awaitable(
     method: Callable[Concatenate[_Box, _P], _Found],
 ) -> Callable[Concatenate[_Box, _P], Coroutine[Any, Any, _Found]]:
-    """The method to await that does what another does, and takes what it takes."""
+    """Return a coroutine method that awaits a method, with its arguments."""
 
     @functools.wraps(method)
     async def call(box: _Box, /, *args: _P.args, **kwargs: _P.kwargs) -> _Found:
@@ -282,7 +282,7 @@ def _streamed(
 def _results(
     found: Iterable[Result | SandboxUnavailable], most_held: int | None = None
 ) -> Generator[Result, None, None]:
-    """Results, and ``sandbox_error`` for failures, unless nothing but failures came.
+    """Yield results, and ``sandbox_error`` for failures, unless nothing but failures came.
 
     Args:
         found: what became of each program.

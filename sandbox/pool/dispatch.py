@@ -77,7 +77,7 @@ def send(pool: Pool, request: Request) -> Answer:
 
 
 def _most(request: Request) -> int:
-    """Bytes that a program, and its input, may have."""
+    """Return the bytes that a program, and its input, may have."""
     return request.limits.memory_mib << 19
 
 

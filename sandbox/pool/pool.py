@@ -88,7 +88,7 @@ class Pool:
 
     @contextlib.contextmanager
     def lend(self, *, fresh: bool = False) -> Iterator[Slot]:
-        """A slot of one's own. One that raises SlotBroken under its user is replaced.
+        """Lend a slot. One that raises SlotBroken under its user is replaced.
 
         Args:
             fresh: one that has run nothing yet, so whatever breaks it is its user.
@@ -175,11 +175,11 @@ class Pool:
                 self._start_one()
 
     def _paused(self) -> bool:
-        """Whether no slots are started for now, as the last few did not come up."""
+        """Return whether no slots are started for now, as the last few did not come up."""
         return time.monotonic() < self._open_until
 
     def _may_wait(self, waiter: _Waiter) -> bool:
-        """Whether slots that work may serve it, when they come back."""
+        """Return whether slots that work may serve it, when they come back."""
         return not waiter.fresh or self._fit(waiter) is not None
 
     def _fit(self, waiter: _Waiter) -> Slot | None:
@@ -188,7 +188,7 @@ class Pool:
         return next(reversed(self._idle), None)  # so that the others become idle for long
 
     def _capacity(self) -> int:
-        """Slots that there may be now: fewer while some of several hosts are lost."""
+        """Return how many slots there may be now: fewer while some of several hosts are lost."""
         return min(self.size, getattr(self.backend, "capacity", self.size))
 
     def _count(self) -> int:

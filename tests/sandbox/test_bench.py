@@ -34,7 +34,7 @@ def test_a_wrong_output_ends_the_measurement() -> None:
 def test_designs_take_turns_and_small_ones_are_left_out() -> None:
     turns: list[str] = []
     designs = [Design("a", lambda: OUTPUT), Design("b", lambda: OUTPUT, 1)]
-    both = measure(designs, 1, seconds=0.01, rounds=2, tell=turns.append)
+    both = measure(designs, 1, seconds=0.01, rounds=2, on_turn=turns.append)
     assert turns == ["a", "b", "a", "b"]
     assert [figure.name for figure in both] == ["a", "b"]
     assert [f.name for f in measure(designs, 2, seconds=0.01, rounds=1)] == ["a"]

@@ -209,11 +209,11 @@ def test_no_daemon_builds_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
         build_image("x:1")
 
 
-def test_the_agent_fits_one_argument() -> None:
+def test_the_guest_fits_one_argument() -> None:
     assert len(guest_source().encode()) < 100_000
 
 
-def test_the_agent_runs_as_process_1_only() -> None:
+def test_the_guest_runs_as_process_1_only() -> None:
     """It uses kill(-1), which would end whatever the user runs."""
     command = guest_command(sys.executable, {})
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)

@@ -12,9 +12,9 @@ import pytest
 
 from assay.sandbox import (
     LANGUAGES,
-    Language,
     LanguageUnavailable,
     Limits,
+    ProgrammingLanguage,
     RunStatus,
     Sandbox,
     find_language,
@@ -36,10 +36,10 @@ DOUBLE = {
 }
 
 # Two lines of bash stand for a compiler that a candidate has taken over.
-MADE = Language(
+MADE = ProgrammingLanguage(
     "made", "main.sh", command=("cat", "program"), compile=("bash", "main.sh"), fences=("x",)
 )
-SCRIPT = Language("script", "main.py", command=("python3", "main.py"))
+SCRIPT = ProgrammingLanguage("script", "main.py", command=("python3", "main.py"))
 SHELL = replace(MADE, name="shell", command=("bash", "program"))
 RANDOM = "head -c 16 /dev/urandom | od -An -tx1 > program"
 
@@ -136,9 +136,9 @@ def test_a_batch_keeps_its_order(box: Sandbox) -> None:
 
 
 def test_a_language_of_ones_own(box: Sandbox) -> None:
-    sorted_ = Language("sort", "main.txt", command=("sort", "-n", "main.txt"))
+    sorted_ = ProgrammingLanguage("sort", "main.txt", command=("sort", "-n", "main.txt"))
     assert box.run("10\n9\n8\n", language=sorted_).stdout == "8\n9\n10\n"
-    memory = Language("echo", "x", command=("echo", "{memory_mib}"))
+    memory = ProgrammingLanguage("echo", "x", command=("echo", "{memory_mib}"))
     assert box.run("", language=memory).stdout == "128\n"
 
 
@@ -181,7 +181,7 @@ def test_names_and_endings_lead_to_one_language() -> None:
 )
 def test_a_language_that_is_none_is_refused(arguments: dict, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        Language("x", **arguments)
+        ProgrammingLanguage("x", **arguments)
 
 
 # -- how programs end --------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def test_nothing_of_an_attack_is_left(box: Sandbox, attack: str) -> None:
         assert result.strays == (2 if "children" in attack else 0)
 
 
-def test_the_agent_cannot_be_read_stopped_or_spoken_for(box: Sandbox) -> None:
+def test_the_guest_cannot_be_read_stopped_or_spoken_for(box: Sandbox) -> None:
     code = (
         "for f in environ mem maps fd/0 fd/1 root cwd; do\n"
         "  head -c 1 /proc/1/$f > /dev/null 2>&1 && echo read $f\n"
@@ -406,9 +406,9 @@ def test_what_was_not_used_for_longest_is_compiled_again(make_bwrap) -> None:
 COMPILER_ATTACKS = {
     # what a source may not read
     "a file of the host": ('#include "/etc/shadow"\nint main(void) {}', "No such file"),
-    "the agent": ('#include "/proc/1/environ"\nint main(void) {}', "Permission denied"),
-    "the agent's memory": ('#include "/proc/1/mem"\nint main(void) {}', "Permission denied"),
-    "the agent, by the assembler": (
+    "the guest": ('#include "/proc/1/environ"\nint main(void) {}', "Permission denied"),
+    "the guest's memory": ('#include "/proc/1/mem"\nint main(void) {}', "Permission denied"),
+    "the guest, by the assembler": (
         '__asm__(".incbin \\"/proc/1/environ\\""); int main(void) {}',
         "file not found",
     ),
@@ -539,7 +539,7 @@ def test_a_compiler_runs_as_unsafely_as_its_box() -> None:
             result = box.run("echo 'echo $((6 * 7))' > program", language=SHELL)
             assert (result.stdout, result.backend) == ("42\n", "process (UNSAFE)"), result
             with pytest.raises(LanguageUnavailable, match="no-such-tool"):
-                box.run("", language=Language("x", "x", command=("no-such-tool",)))
+                box.run("", language=ProgrammingLanguage("x", "x", command=("no-such-tool",)))
     assert all("UNSAFE" in str(warning.message) for warning in told)
 
 

@@ -114,7 +114,7 @@ def test_retries_of_all_callers_at_once_do_not_wait_for_each_other() -> None:
         for _ in range(3):
             with contextlib.suppress(SlotBroken), pool.lend() as slot:
                 slot.runs += 1
-                raise SlotBroken("the agent ended")
+                raise SlotBroken("the guest ended")
             with pool.lend(fresh=True) as slot:
                 assert slot.runs == 0
                 slot.runs += 1
@@ -288,7 +288,7 @@ def test_those_who_wait_are_refused_when_the_last_slot_breaks() -> None:
             pass
         threads = start_threads([body] * 3, pool)
         assert not refused
-        raise SlotBroken("the agent ended")
+        raise SlotBroken("the guest ended")
     join(threads)
     pool.close()
     assert len(refused) == 3

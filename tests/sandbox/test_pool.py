@@ -286,7 +286,7 @@ def test_a_batch_keeps_its_results_where_starts_fail(make_bwrap) -> None:
 
         def run(request: Request):
             if slot.runs == 3:
-                raise SlotBroken("the agent ended")
+                raise SlotBroken("the guest ended")
             return whole(request)
 
         slot.run = run
@@ -313,7 +313,7 @@ def test_a_slot_that_breaks_once_is_bad_luck(make_bwrap) -> None:
         own.run("")
 
         def die(self: object, request: Request) -> None:
-            raise SlotBroken("the agent ended")
+            raise SlotBroken("the guest ended")
 
         next(iter(own._pool._idle)).run = die.__get__(own)
         assert own.run("print(1)").attempts == 2
@@ -341,7 +341,7 @@ def slots_that_die(under) -> Broken:
 
         def run(request: Request):
             if under(request):
-                raise SlotBroken("the agent ended")
+                raise SlotBroken("the guest ended")
             return whole(request)
 
         slot.run = run

@@ -120,8 +120,8 @@ def test_nothing_of_ours_is_in_its_environment(
         warnings.simplefilter("ignore")
         with Sandbox(backend="process", unsafe=True, slots=1) as other:
             said = other.run("import os; print(dict(os.environ), os.getcwd(), os.listdir())").stdout
-            agent = other.run("import os; print(open(f'/proc/{os.getppid()}/environ').read())")
-    assert "hunter2" not in said + agent.stdout
+            guest = other.run("import os; print(open(f'/proc/{os.getppid()}/environ').read())")
+    assert "hunter2" not in said + guest.stdout
     assert "/assay-unsafe-" in said
     assert said.endswith("[]\n")
 
@@ -208,17 +208,17 @@ def test_a_killed_client_leaves_nothing(state: str) -> None:
         stdout=subprocess.PIPE,
         text=True,
     ) as client:
-        agent, folder = client.stdout.readline().split()
+        guest, folder = client.stdout.readline().split()
         if state == "busy":
             deadline = time.monotonic() + 20
             while not os.listdir(folder) and time.monotonic() < deadline:
                 time.sleep(0.02)
             time.sleep(0.2)
-        children = descendants(int(agent))
+        children = descendants(int(guest))
         assert len(children) == (2 if state == "busy" else 0)
         client.kill()
     assert gone(folder)
-    assert gone(f"/proc/{agent}")
+    assert gone(f"/proc/{guest}")
     assert all(gone(f"/proc/{pid}") for pid in children)
 
 
@@ -296,14 +296,14 @@ def test_only_its_own_folder_is_emptied(tmp_path: Path) -> None:
     assert (target / "precious").read_text() == "mine"
 
 
-def test_a_program_that_kills_its_agent_broke_its_sandbox() -> None:
+def test_a_program_that_kills_its_guest_broke_its_sandbox() -> None:
     kill = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
     (found, hello) = as_a_user([kill, "print(1)"])
     assert found == ["broke_sandbox", "0", "2"]
     assert hello == ["ok", "0", "1", "1"]
 
 
-def test_without_the_flag_the_agent_is_process_1_or_nothing() -> None:
+def test_without_the_flag_the_guest_is_process_1_or_nothing() -> None:
     config = {"uid_base": 1, "memory_cgroup": False, "process_limit": False, "preload": []}
     for folder in ({}, {"unsafe_folder": ""}):
         command = guest_command(sys.executable, config | folder)

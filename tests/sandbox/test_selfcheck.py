@@ -10,11 +10,11 @@ import pytest
 
 from assay.sandbox import Limits, Result, RunStatus, Sandbox, survey
 from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.diagnostics.check_result import Finding
+from assay.sandbox.diagnostics.check_result import CheckResult
 from assay.sandbox.diagnostics.selfcheck import self_check
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[CheckResult]) -> dict[str, CheckResult]:
     assert len({finding.name for finding in findings}) == len(findings)
     return {finding.name: finding for finding in findings}
 

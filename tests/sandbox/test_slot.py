@@ -1,4 +1,4 @@
-"""One slot over a pair of sockets, its agent played by the test."""
+"""One slot over a pair of sockets, its guest played by the test."""
 
 from __future__ import annotations
 

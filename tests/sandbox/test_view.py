@@ -16,8 +16,8 @@ import pytest
 from assay.sandbox import (
     ImageDescription,
     ImageUnavailable,
-    Language,
     Limits,
+    ProgrammingLanguage,
     RunStatus,
     host_files,
 )
@@ -26,7 +26,7 @@ from assay.sandbox.images.build import image_tree
 pytestmark = pytest.mark.slow
 
 STDLIB = os.path.realpath(sysconfig.get_path("stdlib"))
-SCRIPT = Language("script", "main.py", command=("python3", "main.py"))
+SCRIPT = ProgrammingLanguage("script", "main.py", command=("python3", "main.py"))
 EVERYTHING = """
 import os, json
 found = []

@@ -1,4 +1,4 @@
-"""An agent that is a child process of this one, spoken to over a socket pair."""
+"""A guest that is a child process of this one, spoken to over a socket pair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from .slot import Origin, Slot, SlotBroken
 
 
-class Child:
+class ChildProcess:
     """Starts a command whose stdin and stdout are one end of a socket pair.
 
     Args:
@@ -54,14 +54,14 @@ class Child:
             theirs.close()
 
     def slot(self, origin: Origin, end: Callable[[], None]) -> Slot:
-        """The slot that it is, once its agent has greeted.
+        """Return the slot that it is, once its guest has greeted.
 
         Args:
             origin: where it runs.
             end: gives back what it holds; called when the stream is closed.
 
         Raises:
-            SlotBroken: the agent did not greet.
+            SlotBroken: the guest did not greet.
         """
         return Slot(self._stream, origin, multiplexed=False, end=end, said=self._said)
 

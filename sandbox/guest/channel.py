@@ -23,12 +23,12 @@ from .exceptions import Errors
 from .library import LIBRARY
 from .remote import (
     CONVERSIONS,
+    DERIVED,
     FOUND,
     IN_PLACE,
     KIN,
     MADE,
     OPERATORS,
-    TOLD,
     UNKNOWN,
     Remote,
     Task,
@@ -226,7 +226,7 @@ class Peer:
         question would have as many guesses as the tests have comparisons.
         """
         _, handle, origin = parts(remote)
-        if origin == TOLD:
+        if origin == DERIVED:
             return NotImplemented
         asked, found = self._contents.get(handle, (-1, None))
         if asked != self._asked:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .channel import Peer
 
-UNKNOWN, TOLD, FOUND, MADE = range(4)
+UNKNOWN, DERIVED, FOUND, MADE = range(4)
 """Where an object of the candidate comes from: anywhere; an operation with a value of the tests,
 so that it may hold what the tests expect; an attribute of a class or of a made object, or the
 result of a method; the tests called a class by its name."""
@@ -107,7 +107,7 @@ class Remote:
         return int(self.__peer.ask("len", self))
 
     def __bool__(self) -> bool:
-        if self.__origin == TOLD:
+        if self.__origin == DERIVED:
             raise TypeError("the truth of an object that an operation with a value gave")
         return bool(self.__peer.ask("bool", self))
 
@@ -191,7 +191,7 @@ class Remote:
             return NotImplemented
         if origin != MADE and type(other) not in _NUMBERS:
             return NotImplemented
-        result = peer.ask(name, self, other, origin=TOLD)
+        result = peer.ask(name, self, other, origin=DERIVED)
         return result if isinstance(result, Remote) else NotImplemented
 
     def _assay_convert(self, name: str, *options: Any) -> Any:

@@ -74,13 +74,15 @@ def make_bwrap():
     return lambda **options: Sandbox(backend="bwrap", **options)
 
 
-@pytest.fixture(
-    scope="session",
-    params=[
-        pytest.param("docker", marks=pytest.mark.docker),
-        pytest.param("bwrap", marks=pytest.mark.bwrap),
-    ],
-)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test under each backend, or under those that its module's BACKENDS names."""
+    if "make_box" in metafunc.fixturenames:
+        names = getattr(metafunc.module, "BACKENDS", ("docker", "bwrap"))
+        params = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in names]
+        metafunc.parametrize("make_box", params, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def make_box(request: pytest.FixtureRequest):
     """Make boxes under one backend after the other."""
     return request.getfixturevalue(f"make_{request.param}")

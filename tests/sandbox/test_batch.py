@@ -15,6 +15,7 @@ import pytest
 from assay.sandbox import Limits, RunStatus, Sandbox, SandboxUnavailable
 from assay.sandbox.pool.batch import AHEAD
 
+BACKENDS = ("bwrap",)  # batches are the host's affair
 pytestmark = pytest.mark.slow
 
 

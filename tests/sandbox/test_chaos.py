@@ -144,16 +144,6 @@ def test_a_daemon_that_is_started_again(
         wait_until_none(lambda: list(set(second.processes("containerd-shim")) - shims))
 
 
-def test_one_of_two_daemons_stopped(image: str, second) -> None:
-    with Sandbox(image, hosts=[LOCAL, second.url], slots=4) as box:
-        box.run("")
-        stopper = threading.Timer(0.5, second.stop)
-        stopper.start()
-        found = box.run_many(PROGRAMS)
-        stopper.join()
-    assert judge(found) == {"ok": COUNT}
-
-
 def test_a_host_that_restarts_costs_nothing_beside_one_that_stays(image: str, second) -> None:
     def restart() -> None:
         second.stop()
@@ -207,14 +197,6 @@ def client_of(image: str, *before: str) -> subprocess.Popen[str]:
     time.sleep(0.5)
     client.stdout.close()
     return client
-
-
-def test_a_killed_client_with_busy_slots(image: str) -> None:
-    client = client_of(image)
-    assert containers(LOCAL, client.pid)
-    client.kill()
-    client.wait()
-    wait_until_none(containers, LOCAL, client.pid)
 
 
 def test_a_client_that_is_stopped_and_then_killed(image: str) -> None:

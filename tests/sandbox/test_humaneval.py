@@ -10,6 +10,7 @@ import pytest
 
 from assay.sandbox import Sandbox
 
+BACKENDS = ("bwrap",)  # test_reward_hacks.py has hacks for every backend
 pytestmark = pytest.mark.slow
 
 PATH = Path(__file__).parent.parent.parent / "benchmarks" / "humaneval_hacks.py"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import io
 import os
-import subprocess
 import sys
 import tarfile
 
@@ -21,7 +20,7 @@ from assay.sandbox import (
 )
 from assay.sandbox.backends.bpf import filter_program
 from assay.sandbox.backends.docker import connect
-from assay.sandbox.backends.guest_source import guest_command, guest_source
+from assay.sandbox.backends.guest_source import guest_source
 from assay.sandbox.backends.seccomp import ALLOWED_IF, NOT_SUPPORTED, docker_profile
 from assay.sandbox.images.archive import archive, write_layer
 from assay.sandbox.images.build import dockerfile, image_tree
@@ -211,14 +210,6 @@ def test_no_daemon_builds_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_guest_fits_one_argument() -> None:
     assert len(guest_source().encode()) < 100_000
-
-
-def test_the_guest_runs_as_process_1_only() -> None:
-    """It uses kill(-1), which would end whatever the user runs."""
-    command = guest_command(sys.executable, {})
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    assert done.returncode == 1
-    assert "must be process 1" in done.stderr
 
 
 def test_the_filters_forbid_the_same() -> None:

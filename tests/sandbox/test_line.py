@@ -50,6 +50,7 @@ class Counting(BwrapBackend):
                 self.now -= 1
 
 
+BACKENDS = ("bwrap",)  # the pool is the same for every backend
 pytestmark = [pytest.mark.usefixtures("make_bwrap"), pytest.mark.slow]
 
 
@@ -202,17 +203,13 @@ def test_a_worn_slot_serves_until_its_replacement_is_there() -> None:
 def test_a_worn_slot_in_use_is_closed_when_it_comes_back() -> None:
     pool = Pool(Counting(), 1)
 
-    def borrow() -> None:
-        with pool.lend():
-            pass
-
     with pool.lend() as first:
         first.runs = RUNS_PER_SLOT
     with pool.lend() as slot:
         assert slot is first
         assert soon(lambda: first in pool._spent)
         assert len(pool._idle) == 1
-        other = start_threads([borrow], pool)
+        other = start_threads([lambda: lend_once(pool)], pool)
         assert pool._lent == {first}  # never more at one time than there are slots
     join(other)
     assert soon(lambda: first._stream.fileno() == -1)
@@ -274,14 +271,7 @@ def test_a_slot_that_works_is_not_closed_for_one_that_does_not_start() -> None:
 def test_those_who_wait_are_refused_when_the_last_slot_breaks() -> None:
     backend = Counting()
     pool = Pool(backend, 2)
-    refused: list[str] = []
-
-    def body() -> None:
-        try:
-            lend_once(pool)
-        except SandboxUnavailable as error:
-            refused.append(str(error))
-
+    refused, body = refusals(pool)
     with contextlib.suppress(SlotBroken), pool.lend():
         backend.fails = True
         with pytest.raises(SandboxUnavailable), pool.lend(fresh=True):
@@ -299,19 +289,24 @@ def lend_once(pool: Pool) -> None:
         pass
 
 
-def test_the_open_breaker_sends_everybody_away_at_once() -> None:
-    backend = Counting(delay_s=0.1)
-    backend.fails = True
-    pool = Pool(backend, 2)
+def refusals(pool: Pool) -> tuple[list[str], Callable[[], None]]:
+    """Borrow a slot in each call, and collect why there was none."""
     refused: list[str] = []
 
     def body() -> None:
         try:
-            with pool.lend():
-                pass
+            lend_once(pool)
         except SandboxUnavailable as error:
             refused.append(str(error))
 
+    return refused, body
+
+
+def test_the_open_breaker_sends_everybody_away_at_once() -> None:
+    backend = Counting(delay_s=0.1)
+    backend.fails = True
+    pool = Pool(backend, 2)
+    refused, body = refusals(pool)
     threads = [threading.Thread(target=body) for _ in range(32)]
     for thread in threads:
         thread.start()
@@ -324,15 +319,7 @@ def test_the_open_breaker_sends_everybody_away_at_once() -> None:
 
 def test_closing_sends_everybody_away() -> None:
     pool = Pool(Counting(), 1)
-    refused: list[str] = []
-
-    def body() -> None:
-        try:
-            with pool.lend():
-                pass
-        except SandboxUnavailable as error:
-            refused.append(str(error))
-
+    refused, body = refusals(pool)
     with pool.lend():
         threads = start_threads([body] * 4, pool)
         pool.close()

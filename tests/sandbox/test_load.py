@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -122,62 +120,3 @@ def test_thousands_at_once_in_one_box(make_box, backend_name: str) -> None:
         assert len(slots_of(own, backend_name)) - len(before) <= 2
     wait_until_closed(before, own, backend_name)
     assert used[2] - max(used[:2]) < 16  # the second time needs no more than the first
-
-
-@pytest.mark.docker
-def test_thousands_at_once_while_containers_are_killed(image: str) -> None:
-    own = {os.getpid()}
-    before = slots_of(own, "docker")
-    killed: list[object] = []
-    done: dict[int, Result] = {}
-    stop = threading.Event()
-
-    def kill() -> None:
-        """Kill one for each hundred programs that are done, as an operator may."""
-        due = 0
-        with contextlib.closing(connect()) as client:
-            while not stop.wait(0.05):
-                victims = set(slots_of(own, "docker")) - {*before, *killed}
-                if len(done) >= due and victims:
-                    victim = victims.pop()
-                    with contextlib.suppress(Exception):  # just gone by itself
-                        client.kill(victim)
-                    killed.append(victim)
-                    due = len(done) + 100
-
-    with Sandbox(image, slots=4, limits=LIMITS) as box:
-        box.run("")
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            found = by_threads(box, done)
-        finally:
-            stop.set()
-            killer.join()
-    assert killed
-    none = judge(found)
-    again = sum(result.attempts > 1 for result in found)
-    print(f"{len(killed)} killed, {again} run again, {none} without result")  # noqa: T201
-    assert none <= COUNT / 50
-    wait_until_closed(before, own, "docker")
-
-
-CLIENT = """
-import sys
-from assay.sandbox import Sandbox
-options = {"backend": "bwrap"} if sys.argv[1] == "bwrap" else {"image": sys.argv[1]}
-with Sandbox(slots=1, **options) as box:
-    found = box.run_many([("print(input())", str(i)) for i in range(50)])
-assert [r.stdout for r in found] == [f"{i}\\n" for i in range(50)], found
-"""
-
-
-def test_eight_processes_with_boxes_of_their_own(
-    make_box, backend_name: str, request: pytest.FixtureRequest
-) -> None:
-    image = request.getfixturevalue("image") if backend_name == "docker" else "bwrap"
-    command = [sys.executable, "-c", CLIENT, image]
-    clients = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(8)]
-    ended = [(client.communicate()[1], client.returncode) for client in clients]
-    assert [code for _, code in ended] == [0] * 8, ended
-    wait_until_closed([], {client.pid for client in clients}, backend_name)

@@ -23,7 +23,7 @@ from assay.sandbox.backends import registry as backend_module
 from assay.sandbox.backends.bwrap import BwrapBackend
 from assay.sandbox.backends.docker import DockerBackend, connect
 from assay.sandbox.backends.slot import Request, SlotBroken
-from assay.sandbox.pool.pool import RUNS_PER_SLOT, Pool
+from assay.sandbox.pool.pool import Pool
 
 pytestmark = pytest.mark.slow
 
@@ -153,23 +153,6 @@ def test_closing_ends_every_slot(make_box) -> None:
         own.run("")
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_forked_child_has_slots_of_its_own(make_box) -> None:
-    with make_box(slots=1) as own:
-        assert own.run("print(1)").stdout == "1\n"
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                code = 0 if own.run("print(2)").stdout == "2\n" else 2
-                own.close()
-            finally:
-                os._exit(code)
-        assert own.run("print(3)").stdout == "3\n"
-        assert os.waitpid(pid, 0)[1] == 0
-        assert own.run("print(4)").stdout == "4\n"
-
-
 def test_no_daemon_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
     with (
@@ -190,12 +173,6 @@ def test_without_docker_programs_run_under_bwrap_with_a_warning(
         assert own.run("").backend == "bwrap"
     with Sandbox(slots=1) as again:
         assert again.run("").backend == "bwrap"  # warned once
-
-
-def test_the_environment_may_choose(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSAY_SANDBOX", "chroot")
-    with pytest.raises(ValueError, match="chroot"):
-        Sandbox()
 
 
 @pytest.mark.bwrap
@@ -265,17 +242,6 @@ def box_of(backend: Broken) -> Sandbox:
 
 
 @pytest.mark.bwrap
-def test_failing_starts_open_the_breaker(make_bwrap) -> None:
-    backend = Broken()
-    backend.works = False
-    with box_of(backend) as own:
-        for _ in range(3):
-            with pytest.raises(SandboxUnavailable, match="the disk is full"):
-                own.run("")
-        assert backend.starts == 3  # after that nothing was tried
-
-
-@pytest.mark.bwrap
 def test_a_batch_keeps_its_results_where_starts_fail(make_bwrap) -> None:
     backend = Broken()
     with box_of(backend) as own:
@@ -295,18 +261,6 @@ def test_a_batch_keeps_its_results_where_starts_fail(make_bwrap) -> None:
 
 
 @pytest.mark.bwrap
-def test_the_breaker_closes_again(make_bwrap) -> None:
-    backend = Broken()
-    backend.works = False
-    with box_of(backend) as own:
-        with pytest.raises(SandboxUnavailable):
-            own.run("")
-        backend.works = True
-        own._pool._open_until = 0.0  # the pause is over
-        assert own.run("print(1)").stdout == "1\n"
-
-
-@pytest.mark.bwrap
 def test_a_slot_that_breaks_once_is_bad_luck(make_bwrap) -> None:
     backend = Broken()
     with box_of(backend) as own:
@@ -318,17 +272,6 @@ def test_a_slot_that_breaks_once_is_bad_luck(make_bwrap) -> None:
         next(iter(own._pool._idle)).run = die.__get__(own)
         assert own.run("print(1)").attempts == 2
         assert backend.starts == 2
-
-
-@pytest.mark.bwrap
-def test_slots_are_replaced_after_many_runs(make_bwrap) -> None:
-    backend = Broken()
-    with box_of(backend) as own:
-        own.run("")
-        next(iter(own._pool._idle)).runs = RUNS_PER_SLOT - 1
-        own.run("")
-        own.run("")
-    assert backend.starts == 2
 
 
 def slots_that_die(under) -> Broken:

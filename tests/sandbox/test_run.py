@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 
 import pytest
@@ -194,12 +193,6 @@ def test_a_run_may_have_less_memory(box: Sandbox) -> None:
     code = "x = b'x' * (80 << 20)\nprint(len(x))"
     assert box.run(code).status is RunStatus.OK
     assert box.run(code, limits=Limits(memory_mib=32)).status is RunStatus.MEMORY
-
-
-def test_a_pickled_box_is_a_box_of_its_own() -> None:
-    first = Sandbox(backend="bwrap", slots=3)
-    second = pickle.loads(pickle.dumps(first))
-    assert (second.slots, second.limits) == (3, first.limits)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from assay.sandbox import (
     Limits,
     ProgrammingLanguage,
     RunStatus,
-    host_files,
 )
+from assay.sandbox.images import host_files
 from assay.sandbox.images.build import image_tree
 
 pytestmark = pytest.mark.slow

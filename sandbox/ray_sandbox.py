@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from .backends.registry import BackendName, checked_preload
 from .errors import SandboxUnavailable
@@ -65,6 +66,22 @@ class _Node:
     def rest(self, cause: str) -> None:
         self.cause = cause
         self.rests_until = time.monotonic() + REST_S
+
+
+_P = ParamSpec("_P")
+
+
+def _on_a_node(
+    method: Callable[Concatenate[Sandbox, _P], Check],
+) -> Callable[Concatenate[RaySandbox, _P], Check]:
+    """Return a method that calls that of some node's box."""
+
+    @functools.wraps(method)
+    def call(box: RaySandbox, /, *args: _P.args, **kwargs: _P.kwargs) -> Check:
+        found: Check = box._call(method.__name__, *args, **kwargs)[0]
+        return found
+
+    return call
 
 
 class RaySandbox(Batches):
@@ -162,39 +179,13 @@ class RaySandbox(Batches):
 
     arun = awaitable(run)
 
-    def check_stdio(self, /, code: str, cases: Sequence[tuple[str, str]], **options: Any) -> Check:
-        """Hold a program's output against what is expected: see :meth:`Sandbox.check_stdio`."""
-        found: Check = self._call("check_stdio", code, cases, **options)[0]
-        return found
-
+    check_stdio = _on_a_node(Sandbox.check_stdio)
     acheck_stdio = awaitable(check_stdio)
-
-    def check_calls(
-        self,
-        /,
-        code: str,
-        function: str,
-        cases: Sequence[tuple[Sequence[Any], Any]],
-        **options: Any,
-    ) -> Check:
-        """Hold a function's results against what is expected: see :meth:`Sandbox.check_calls`."""
-        found: Check = self._call("check_calls", code, function, cases, **options)[0]
-        return found
-
+    check_calls = _on_a_node(Sandbox.check_calls)
     acheck_calls = awaitable(check_calls)
-
-    def check_tests(self, /, code: str, tests: str, **options: Any) -> Check:
-        """Run a program's tests beside it: see :meth:`Sandbox.check_tests`."""
-        found: Check = self._call("check_tests", code, tests, **options)[0]
-        return found
-
+    check_tests = _on_a_node(Sandbox.check_tests)
     acheck_tests = awaitable(check_tests)
-
-    def check_problem(self, /, code: str, problem: Mapping[str, Any], **options: Any) -> Check:
-        """Hold a program against a problem: see :meth:`Sandbox.check_problem`."""
-        found: Check = self._call("check_problem", code, problem, **options)[0]
-        return found
-
+    check_problem = _on_a_node(Sandbox.check_problem)
     acheck_problem = awaitable(check_problem)
 
     def close(self) -> None:
@@ -219,7 +210,7 @@ class RaySandbox(Batches):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments: the copy has boxes of its own."""
-        return _rebuild, (self._arguments,)
+        return functools.partial(RaySandbox, **self._arguments), ()
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> tuple[Any, str, int]:
         """Call a method of a node's box; return its result, the node's name and the nodes tried."""
@@ -360,10 +351,6 @@ class RaySandbox(Batches):
                 del self._nodes[node.id]
             self._looked = float("-inf")
             self._changed.notify_all()
-
-
-def _rebuild(arguments: dict[str, Any]) -> RaySandbox:
-    return RaySandbox(**arguments)
 
 
 def _kill(actor: Any) -> None:

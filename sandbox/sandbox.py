@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -22,9 +23,10 @@ from .cores import usable_cores
 from .diagnostics.check_result import CheckResult
 from .diagnostics.selfcheck import self_check
 from .errors import SandboxUnavailable
-from .grading.checks import StdioCheck, calls_check, calls_data, tests_check, tests_data
+from .grading.checks import calls_check, calls_data, stdio_check, tests_check, tests_data
 from .grading.outcome import run_result
-from .grading.problem import check_problem
+from .grading.problem import problem_fault, problem_language, tests_of
+from .grading.prompt import assembled
 from .languages.compiled import Compiler, run_compiled_or_script
 from .languages.language import PYTHON, ProgrammingLanguage, find_language
 from .limits import Limits
@@ -99,7 +101,7 @@ class Sandbox(Batches):
         self.idle_s = idle_s
         self._wanted = chosen
         self._options = Options(limits, modules, False, image, hosts, runtime, slots)
-        self._arguments = {
+        self._arguments: dict[str, Any] = {
             "image": image,
             "slots": slots,
             "limits": limits,
@@ -216,16 +218,13 @@ class Sandbox(Batches):
             ValueError: there are no cases, or the tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable, LanguageUnavailable: as :meth:`run` does.
         """
-        found = StdioCheck(len(cases), tolerance, compare)
-        for number, (_, expected) in enumerate(cases):
-            if not isinstance(expected, str):
-                raise ValueError(f"cases[{number}] must expect text, got {expected!r:.60}")
-        for number, (stdin, expected) in enumerate(cases, 1):
-            result = self.run(code, stdin, language=language, limits=limits)
-            go_on = found.add(number, stdin, expected, result)
-            if not go_on or (stop_at_first and found.failure is not None):
-                break
-        return found.check()
+        return stdio_check(
+            lambda stdin: self.run(code, stdin, language=language, limits=limits),
+            cases,
+            tolerance=tolerance,
+            compare=compare,
+            stop_at_first=stop_at_first,
+        )
 
     acheck_stdio = awaitable(check_stdio)
 
@@ -339,7 +338,7 @@ class Sandbox(Batches):
         Args:
             code: the program, or what continues the problem's prompt.
             problem: a dict with one of ``tests``, ``stdio`` and ``calls``, as
-                :mod:`assay.sandbox.problem` says; :func:`~assay.sandbox.problem_from_row`
+                :mod:`assay.sandbox.grading.problem` says; :func:`~assay.sandbox.problem_from_row`
                 makes one of a public data set's row.
             stop_at_first: of ``stdio``, do not run the cases after the first failure.
             limits: bounds on each run.
@@ -354,7 +353,30 @@ class Sandbox(Batches):
             ...     box.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
             0.5
         """
-        return check_problem(self, code, problem, stop_at_first=stop_at_first, limits=limits)
+        fault = problem_fault(problem)
+        if fault:
+            raise ValueError(f"the problem cannot be used: {fault}")
+        tolerance, prompt = problem.get("tolerance"), problem.get("prompt") or ""
+        if "stdio" in problem:
+            return self.check_stdio(
+                code,
+                [(given, expected) for given, expected in problem["stdio"]],
+                tolerance=tolerance,
+                stop_at_first=stop_at_first,
+                language=problem_language(problem),
+                limits=limits,
+            )
+        code = assembled(code, prompt, problem.get("entry_point"))
+        if "calls" in problem:
+            calls = problem["calls"]
+            cases = [(arguments, result) for arguments, result in calls["cases"]]
+            return self.check_calls(
+                code, calls["function"], cases, tolerance=tolerance, from_json=True, limits=limits
+            )
+        tests, setup = tests_of(problem)
+        return self.check_tests(
+            code, tests, setup=setup, entry_point=problem.get("entry_point"), limits=limits
+        )
 
     acheck_problem = awaitable(check_problem)
 
@@ -389,7 +411,7 @@ class Sandbox(Batches):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments: the copy starts slots of its own."""
-        return _rebuild, (self._arguments,)
+        return functools.partial(Sandbox, **self._arguments), ()
 
     def _bounds(self, limits: Limits | None) -> Limits:
         if limits is None:
@@ -439,10 +461,6 @@ class Sandbox(Batches):
                     self._size = getattr(found, "slots", 1)
                 self._pool = Pool(found, self._size, idle_s=self.idle_s)
             return self._pool
-
-
-def _rebuild(arguments: dict[str, Any]) -> Sandbox:
-    return Sandbox(**arguments)
 
 
 def _must_be_python(language: str | ProgrammingLanguage) -> None:

@@ -31,53 +31,50 @@ _STOPS = frozenset(
     }
 )
 
-
 _NO_CASE = "a check needs at least one case, got none"
 
 
-class StdioCheck:
-    """Collects the runs of one program over pairs of input and expected output."""
+def stdio_check(
+    run: Callable[[str], Result],
+    cases: Sequence[tuple[str, str]],
+    *,
+    tolerance: float | None = None,
+    compare: Callable[[str, str], bool] | None = None,
+    stop_at_first: bool = False,
+) -> Check:
+    """Compare what a program prints for each input with what is expected.
 
-    def __init__(
-        self, total: int, tolerance: float | None, compare: Callable[[str, str], bool] | None
-    ) -> None:
-        if total < 1:
-            raise ValueError(_NO_CASE)
-        check_tolerance(tolerance)
-        if tolerance is not None and compare is not None:
-            raise ValueError("give a tolerance or a compare function, not both")
-        self.total = total
-        self.same = compare or (lambda printed, asked: same_output(printed, asked, tolerance))
-        self.passed = 0
-        self.failure: tuple[Result, str, int] | None = None
-        self.last: Result | None = None
+    After a timeout the other cases are not run: a program that loops would cost the limit for each.
 
-    def add(self, number: int, stdin: str, expected: str, result: Result) -> bool:
-        """Judge one run; say whether the next one is worth making.
-
-        After a timeout it is not: a program that loops would cost the limit once for each case.
-        """
-        self.last = result
-        if result.status is RunStatus.OK and self.same(result.stdout, expected):
-            self.passed += 1
-            return True
-        if self.failure is None:
+    Raises:
+        ValueError: there are no cases, or the tolerance accepts anything.
+    """
+    if not cases:
+        raise ValueError(_NO_CASE)
+    check_tolerance(tolerance)
+    if tolerance is not None and compare is not None:
+        raise ValueError("give a tolerance or a compare function, not both")
+    for number, (_, expected) in enumerate(cases):
+        if not isinstance(expected, str):
+            raise ValueError(f"cases[{number}] must expect text, got {expected!r:.60}")
+    same = compare or (lambda printed, expected: same_output(printed, expected, tolerance))
+    passed, failed, reason = 0, None, ""
+    shown: Result | None = None
+    for number, (stdin, expected) in enumerate(cases):
+        result = run(stdin)
+        if result.status is RunStatus.OK and same(result.stdout, expected):
+            passed += 1
+            shown = result if failed is None else shown
+            continue
+        if failed is None:
             said = result.reason or f"it printed {shortened(result.stdout)}"
-            case = f"case {number} of {self.total}"
-            self.failure = (result, f"{case}, input {shortened(stdin)}: {said}", number - 1)
-        return result.status not in _STOPS
-
-    def check(self) -> Check:
-        """Return the result over all runs."""
-        failed = None
-        if self.failure is not None:
-            result, reason, failed = self.failure
-        elif self.last is not None:
-            result, reason = self.last, ""
-        else:
-            raise ValueError("no case was judged: add one first")
-        out, err = result.stdout, result.stderr
-        return Check(result.status, self.passed, self.total, reason, out, err, failed)
+            reason = f"case {number + 1} of {len(cases)}, input {shortened(stdin)}: {said}"
+            shown, failed = result, number
+        if stop_at_first or result.status in _STOPS:
+            break
+    assert shown is not None  # noqa: S101 - there is a case
+    out, err = shown.stdout, shown.stderr
+    return Check(shown.status, passed, len(cases), reason, out, err, failed)
 
 
 def calls_data(

@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from ..guest.suite import Suite
 from ..languages.language import PYTHON, ProgrammingLanguage, find_language
-from ..limits import Limits
-from ..result import Check
-from .prompt import assembled, helpers, joined
+from .prompt import helpers, joined
 
 _KINDS = ("tests", "stdio", "calls")
 _BESIDE = {
@@ -35,95 +33,13 @@ _BESIDE = {
 }
 
 
-class Checks(Protocol):
-    """The ways to hold a program against something, as :class:`~assay.sandbox.Sandbox` has them."""
-
-    def check_stdio(
-        self,
-        code: str,
-        cases: Sequence[tuple[str, str]],
-        *,
-        tolerance: float | None = None,
-        stop_at_first: bool = False,
-        language: str | ProgrammingLanguage = PYTHON,
-        limits: Limits | None = None,
-    ) -> Check:
-        """Hold a program's output against what is expected, case by case."""
-
-    def check_calls(
-        self,
-        code: str,
-        function: str,
-        cases: Sequence[tuple[Sequence[Any], Any]],
-        *,
-        tolerance: float | None = None,
-        from_json: bool = False,
-        limits: Limits | None = None,
-    ) -> Check:
-        """Hold a function's results against what is expected, case by case."""
-
-    def check_tests(
-        self,
-        code: str,
-        tests: str,
-        *,
-        setup: str = "",
-        entry_point: str | None = None,
-        limits: Limits | None = None,
-    ) -> Check:
-        """Run a program's tests beside it."""
-
-
-def check_problem(
-    box: Checks,
-    code: str,
-    problem: Mapping[str, Any],
-    *,
-    stop_at_first: bool = False,
-    limits: Limits | None = None,
-) -> Check:
-    """Hold a program against a problem.
-
-    Args:
-        box: where it runs.
-        code: the program, or what continues the problem's prompt.
-        problem: see the head of this module.
-        stop_at_first: of ``stdio``, do not run the cases after the first failure.
-        limits: bounds on each run.
-
-    Raises:
-        ValueError: the problem cannot be used; the message says why.
-        SandboxUnavailable, ImageUnavailable: as ``Sandbox.run`` does.
-    """
-    fault = problem_fault(problem)
-    if fault:
-        raise ValueError(f"the problem cannot be used: {fault}")
-    tolerance, prompt = problem.get("tolerance"), problem.get("prompt") or ""
-    if "stdio" in problem:
-        pairs = [(given, expected) for given, expected in problem["stdio"]]
-        return box.check_stdio(
-            code,
-            pairs,
-            tolerance=tolerance,
-            stop_at_first=stop_at_first,
-            language=problem_language(problem),
-            limits=limits,
-        )
-    if "calls" in problem:
-        function = problem["calls"]["function"]
-        cases = [(arguments, result) for arguments, result in problem["calls"]["cases"]]
-        code = assembled(code, prompt, None)
-        return box.check_calls(
-            code, function, cases, tolerance=tolerance, from_json=True, limits=limits
-        )
+def tests_of(problem: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a problem's tests, and what runs before them: its setup, and helpers of its prompt."""
+    prompt, entry_point = problem.get("prompt") or "", problem.get("entry_point")
     setup = problem.get("setup") or ""
-    entry_point = problem.get("entry_point")
     if prompt and entry_point is not None:
         setup = joined(helpers(prompt, entry_point, problem["tests"]), setup)
-    code = assembled(code, prompt, entry_point)
-    return box.check_tests(
-        code, problem["tests"], setup=setup, entry_point=entry_point, limits=limits
-    )
+    return problem["tests"], setup
 
 
 def problem_language(problem: Mapping[str, Any]) -> ProgrammingLanguage:

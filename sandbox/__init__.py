@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .diagnostics.check_result import CheckResult
 from .diagnostics.survey import survey
 from .errors import (
     BadTests,
@@ -33,7 +32,7 @@ from .languages.language import (
     language_of_file,
 )
 from .limits import Limits
-from .result import Check, Result, RunStatus
+from .result import Check, CheckResult, Result, RunStatus
 from .sandbox import Sandbox
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 
 class RunStatus(StrEnum):
@@ -103,3 +103,27 @@ class Check:
     def share(self) -> float:
         """Tests passed, as a share of all: from 0.0 to 1.0, and 0.0 where there were none."""
         return self.passed / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One thing looked at.
+
+    Attributes:
+        name: what should be the case.
+        ok: whether it is, at least so far that hostile programs are held.
+        detail: what was seen.
+        remedy: what to do about what is missing; empty where nothing is.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+    @property
+    def level(self) -> Literal["ok", "warning", "no"]:
+        """``warning``: it holds, but not as well as it could."""
+        if not self.ok:
+            return "no"
+        return "warning" if self.remedy else "ok"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from .backends.address import checked_addresses
@@ -20,7 +20,6 @@ from .backends.registry import (
 )
 from .backends.slot import Mode, Request
 from .cores import usable_cores
-from .diagnostics.check_result import CheckResult
 from .diagnostics.selfcheck import self_check
 from .errors import SandboxUnavailable
 from .grading.checks import calls_check, calls_data, stdio_check, tests_check, tests_data
@@ -33,7 +32,7 @@ from .limits import Limits
 from .pool.batch import Batches, awaitable
 from .pool.dispatch import Answer, send
 from .pool.pool import Pool
-from .result import Check, Result, RunStatus
+from .result import Check, CheckResult, Result, RunStatus
 
 
 class Sandbox(Batches):
@@ -178,11 +177,8 @@ class Sandbox(Batches):
                 self._ask,
             )
         answer = self._send("program", encoded(code), encoded(stdin), bounds)
-        if answer.reply is None:
-            result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
-        else:
-            result = run_result(answer.reply, bounds)
-        return replace(result, attempts=answer.attempts, **asdict(answer.origin))
+        reply = answer.reply
+        return answer.result(None if reply is None else run_result(reply, bounds))
 
     arun = awaitable(run)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -66,10 +66,7 @@ def open_client(address: str, timeout_s: int, version: str | None = None) -> Any
     Raises:
         SandboxUnavailable: nothing listens there, or what listens is no Docker daemon.
     """
-    release: Callable[[], None] = _nothing
-    url = address
-    if address.startswith("ssh://"):
-        url, release = forward(address)
+    url = forward(address) if address.startswith("ssh://") else address
     try:
         if url.startswith("unix://"):
             # Importing docker-py takes 0.2 s, for nothing if nobody listens.
@@ -77,9 +74,8 @@ def open_client(address: str, timeout_s: int, version: str | None = None) -> Any
                 probe.connect(url.removeprefix("unix://"))
         from .docker_client import Client
 
-        return Client(url, timeout_s, version, release)
+        return Client(url, timeout_s, version)
     except BaseException as error:
-        release()
         if isinstance(error, OSError) or _is_docker_error(error):
             raise SandboxUnavailable(unreachable(address, error)) from error
         raise
@@ -98,10 +94,6 @@ def unreachable(address: str, error: BaseException) -> str:
 def explained(error: BaseException) -> str:
     """Return what the daemon itself said, without the HTTP around it."""
     return str(getattr(error, "explanation", None) or error).strip().rstrip(".")
-
-
-def _nothing() -> None:
-    """Release nothing: there is no tunnel."""
 
 
 def _is_docker_error(error: BaseException) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,17 +24,13 @@ class Client(docker.APIClient):
         url: the daemon's, as Docker writes it.
         timeout_s: for each answer.
         version: of the API. Default: the daemon's.
-        release: called once, when it is closed.
 
     Raises:
         OSError, docker.errors.DockerException: the daemon does not answer.
     """
 
-    def __init__(
-        self, url: str, timeout_s: int, version: str | None, release: Callable[[], None]
-    ) -> None:
+    def __init__(self, url: str, timeout_s: int, version: str | None) -> None:
         self._path = url.removeprefix("unix://") if url.startswith("unix://") else ""
-        self._release = release
         # The variables of TLS are for tcp:// only; a certificate missing here must not stop unix://.
         arguments: dict[str, Any] = {"base_url": url}
         if not self._path:
@@ -61,13 +56,3 @@ class Client(docker.APIClient):
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(self._path)
         return super().request(*arguments, **options)
-
-    def close(self) -> None:
-        """Close the connections, and give back the way to the daemon."""
-        super().close()
-        release, self._release = self._release, _nothing
-        release()
-
-
-def _nothing() -> None:
-    """Release nothing: it has been released."""

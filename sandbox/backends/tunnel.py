@@ -12,7 +12,6 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from typing import IO
 from urllib.parse import urlsplit
 
@@ -71,7 +70,6 @@ class Tunnel:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.users = 0
         self.owner = os.getpid()
         self._folder = tempfile.mkdtemp(prefix="assay-ssh-")
         self._socket = f"{self._folder}/docker.sock"
@@ -156,62 +154,42 @@ class Tunnel:
         )
 
 
-class _Line:
-    """The tunnel to one address, shared by all that use it, and made again if it died."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.tunnel: Tunnel | None = None
-
-
 _lock = threading.Lock()
-_lines: dict[str, _Line] = {}
+_opening: dict[str, threading.Lock] = {}
+_tunnels: dict[str, Tunnel] = {}
 
 
-def forward(address: str) -> tuple[str, Callable[[], None]]:
-    """Return a local URL of the daemon at an ``ssh://`` address, and a function that releases it.
+def forward(address: str) -> str:
+    """Return a local URL of the daemon at an ``ssh://`` address; the tunnel lives as we do.
 
     Raises:
         SandboxUnavailable: ssh cannot log in.
     """
     with _lock:
-        line = _lines.setdefault(address, _Line())
-    with line.lock:
-        if line.tunnel is None or not line.tunnel.works:
-            line.tunnel = Tunnel(address)
-        tunnel = line.tunnel
-        tunnel.users += 1
-    done = threading.Event()
+        opening = _opening.setdefault(address, threading.Lock())
+    with opening:
+        tunnel = _tunnels.get(address)
+        if tunnel is not None and not tunnel.works:
+            tunnel.end()
+            tunnel = None
+        if tunnel is None:
+            tunnel = _tunnels[address] = Tunnel(address)
+        return tunnel.url
 
-    def release() -> None:
-        if tunnel.owner != os.getpid():
-            return  # a forked child's copy, and its lock may be held for ever
-        with line.lock:
-            if done.is_set():
-                return
-            done.set()
-            tunnel.users -= 1
-            if tunnel.users:
-                return
-            if line.tunnel is tunnel:
-                line.tunnel = None
-        tunnel.end()
 
-    return tunnel.url, release
+def end_tunnels() -> None:
+    """End every tunnel of this process; one that is wanted again is made again."""
+    while _tunnels:
+        _tunnels.popitem()[1].end()
 
 
 def _forget() -> None:
     """Leave the tunnels to the parent after a fork, with its locks, which may be held for ever."""
     global _lock
     _lock = threading.Lock()
-    _lines.clear()
-
-
-def _end_all() -> None:
-    for line in list(_lines.values()):
-        if line.tunnel is not None:
-            line.tunnel.end()
+    _opening.clear()
+    _tunnels.clear()
 
 
 os.register_at_fork(after_in_child=_forget)
-atexit.register(_end_all)
+atexit.register(end_tunnels)

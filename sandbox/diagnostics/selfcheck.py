@@ -7,8 +7,7 @@ from typing import Protocol
 
 from ..errors import SandboxError
 from ..limits import Limits
-from ..result import Result, RunStatus
-from .check_result import CheckResult
+from ..result import CheckResult, Result, RunStatus
 
 
 class Box(Protocol):

@@ -13,7 +13,7 @@ from ..backends.bwrap import bwrap_fault
 from ..backends.cgroup import can_group
 from ..backends.docker import DEFAULT_IMAGE, connect
 from ..errors import SandboxUnavailable
-from .check_result import CheckResult
+from ..result import CheckResult
 
 _GET_DOCKER = (
     "Install Docker (https://docs.docker.com/engine/install), start it, and join the group "

@@ -8,7 +8,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from ..backends.slot import Reply, Request
 from ..errors import LanguageUnavailable
@@ -151,12 +151,9 @@ def run_compiled_or_script(
         "reserves": language.reserves,
     }
     answer = ask(Request("run", code, stdin, limits, work=work))
-    if answer.reply is None:
-        result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
-    else:
-        _refuse_missing(answer, language, language.command)
-        result = _run_result(answer.reply, limits)
-    return replace(result, attempts=answer.attempts, **asdict(answer.origin))
+    _refuse_missing(answer, language, language.command)
+    reply = answer.reply
+    return answer.result(None if reply is None else _run_result(reply, limits))
 
 
 def _key(source: bytes, language: ProgrammingLanguage, image: str) -> str:
@@ -182,8 +179,7 @@ def _compile(pool: Pool, source: bytes, language: ProgrammingLanguage) -> tuple[
     answer = send(pool, Request("compile", source, b"", limits, work=work))
     reply = answer.reply
     if reply is None:
-        result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
-        return replace(result, attempts=answer.attempts, **asdict(answer.origin)), False
+        return answer.result(None), False
     _refuse_missing(answer, language, language.compile)
     ended = run_result(reply, limits)
     if ended.status is RunStatus.OK and reply.outputs[2]:
@@ -195,11 +191,9 @@ def _compile(pool: Pool, source: bytes, language: ProgrammingLanguage) -> tuple[
         stderr=text(reply.outputs[1][:_KEPT_MESSAGE]),
         stdout_truncated=ended.stdout_truncated or len(reply.outputs[0]) > _KEPT_MESSAGE,
         stderr_truncated=ended.stderr_truncated or len(reply.outputs[1]) > _KEPT_MESSAGE,
-        attempts=answer.attempts,
         reason=_compile_reason(reply, limits, ended.status, ended.reason),
-        **asdict(answer.origin),
     )
-    return result, ended.status in (RunStatus.OK, RunStatus.RUNTIME_ERROR)
+    return answer.result(result), ended.status in (RunStatus.OK, RunStatus.RUNTIME_ERROR)
 
 
 def _compile_reason(reply: Reply, limits: Limits, status: RunStatus, reason: str) -> str:

@@ -175,15 +175,7 @@ class Batches(abc.ABC):
         todo = list(items)
         if len(todo) < 2 or self.slots == 1:
             return [function(item) for item in todo]
-        threads = Threads(min(self.slots, len(todo)), "assay-run")
-        try:
-            calls = [threads.submit(functools.partial(function, item)) for item in todo]
-            found = [call.result() for call in calls]
-        except BaseException:
-            threads.close(cancel=True)
-            raise
-        threads.close(wait=True)
-        return found
+        return list(_in_order(function, iter(todo), min(self.slots, len(todo))))
 
     def _in_thread(self, call: Callable[[], _Found]) -> Future[_Found]:
         """Make a call in one of as many threads as there are slots, first come, first served."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ..backends.slot import Origin, Reply, Request, SlotBroken
 from ..errors import SandboxUnavailable
 from ..limits import Limits
+from ..result import Result, RunStatus
 from .pool import Pool
 
 BREAKS = 2
@@ -34,6 +35,11 @@ class Answer:
     origin: Origin
     attempts: int
     cause: str = ""
+
+    def result(self, found: Result | None) -> Result:
+        """Return a run's result with where it ran, or that the program broke its sandboxes."""
+        found = found or Result(RunStatus.BROKE_SANDBOX, reason=self.cause)
+        return replace(found, attempts=self.attempts, **asdict(self.origin))
 
 
 def send(pool: Pool, request: Request) -> Answer:

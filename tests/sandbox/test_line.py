@@ -129,32 +129,6 @@ def test_retries_of_all_callers_at_once_do_not_wait_for_each_other() -> None:
     assert len(served) == 8
 
 
-def test_32_threads_share_two_slots() -> None:
-    backend = Counting()
-    pool = Pool(backend, 2)
-    lent, most, lock = 0, 0, threading.Lock()
-
-    def body() -> None:
-        nonlocal lent, most
-        for _ in range(50):
-            with pool.lend():
-                with lock:
-                    lent += 1
-                    most = max(most, lent)
-                with lock:
-                    lent -= 1
-
-    threads = [threading.Thread(target=body) for _ in range(32)]
-    for thread in threads:
-        thread.start()
-    join(threads)
-    left = (len(pool._idle) + pool._starting, len(pool._lent), pool._line)
-    pool.close()
-    assert left == (2, 0, {})
-    assert most <= 2
-    assert backend.starts == 2
-
-
 def test_at_most_two_slots_start_at_once() -> None:
     backend = Counting(delay_s=0.2)
     pool = Pool(backend, 6)
@@ -170,16 +144,6 @@ def test_at_most_two_slots_start_at_once() -> None:
     join(threads)
     pool.close()
     assert (backend.starts, backend.most) == (6, STARTS_AT_ONCE)
-
-
-def test_nothing_starts_that_nobody_waits_for() -> None:
-    backend = Counting()
-    pool = Pool(backend, 8)
-    for _ in range(5):
-        with pool.lend():
-            pass
-    pool.close()
-    assert backend.starts == 1
 
 
 def test_a_worn_slot_serves_until_its_replacement_is_there() -> None:
@@ -251,21 +215,6 @@ def test_slots_that_work_serve_on_while_no_new_one_starts(caplog: pytest.LogCapt
     with pool.lend(fresh=True) as slot:
         assert slot is not first
     pool.close()
-
-
-def test_a_slot_that_works_is_not_closed_for_one_that_does_not_start() -> None:
-    backend = Counting()
-    pool = Pool(backend, 1)
-    with pool.lend() as first:
-        first.runs = 1
-        backend.fails = True
-    for _ in range(3):
-        with pytest.raises(SandboxUnavailable, match="the disk is full"), pool.lend(fresh=True):
-            pass
-        with pool.lend() as slot:
-            assert slot is first
-    pool.close()
-    assert backend.starts == 1 + FAILURES_TO_OPEN
 
 
 def test_those_who_wait_are_refused_when_the_last_slot_breaks() -> None:
@@ -399,11 +348,3 @@ def test_slots_in_use_are_not_idle(make_box) -> None:
 def test_idle_time_is_positive(idle_s: float) -> None:
     with pytest.raises(ValueError, match="idle_s must be positive"):
         Sandbox(idle_s=idle_s)
-
-
-def test_idle_slots_may_stay() -> None:
-    pool = Pool(Counting(), 1, idle_s=None)
-    with pool.lend():
-        pass
-    assert not pool._shrinking
-    pool.close()

@@ -6,7 +6,6 @@ ASSAY_LOAD_PROGRAMS sets how many are under way at one time (default 2,000); -s 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import os
 import threading
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import Limits, Result, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.backends.docker import connect
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
@@ -81,32 +79,7 @@ def memory_mib() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-def slots_of(pids: set[int], backend: str) -> list[object]:
-    """The containers or bwrap processes that these processes started."""
-    if backend == "docker":
-        with contextlib.closing(connect()) as client:
-            found = client.containers(all=True, filters={"label": "assay.sandbox=1"})
-        owners = [(c["Id"], c["Labels"]["assay.sandbox.pid"].partition("-")[0]) for c in found]
-        return [id_ for id_, owner in owners if int(owner) in pids]
-    left: list[object] = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, _, fields = stat.read_text().rpartition(")")
-            if name.endswith("(bwrap") and int(fields.split()[1]) in pids:
-                left.append(stat.parent.name)
-    return left
-
-
-def wait_until_closed(before: list[object], pids: set[int], backend: str) -> None:
-    deadline = time.monotonic() + 30
-    while (left := set(slots_of(pids, backend)) - set(before)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert left == set()
-
-
 def test_thousands_at_once_in_one_box(make_box, backend_name: str) -> None:
-    own = {os.getpid()}
-    before = slots_of(own, backend_name)
     used: list[float] = []
     with make_box(slots=2, limits=LIMITS) as box:
         ways: tuple[Callable[[Sandbox], list[Result]], ...] = (by_threads, by_asyncio)
@@ -117,6 +90,4 @@ def test_thousands_at_once_in_one_box(make_box, backend_name: str) -> None:
             used.append(memory_mib())
             figures = f"{COUNT} at once {way.__name__}: {COUNT / seconds:.0f}/s, {used[-1]:.0f} MiB"
             print(f"{backend_name}, {figures}")  # noqa: T201 - the figures, with -s
-        assert len(slots_of(own, backend_name)) - len(before) <= 2
-    wait_until_closed(before, own, backend_name)
     assert used[2] - max(used[:2]) < 16  # the second time needs no more than the first

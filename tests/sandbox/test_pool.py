@@ -241,39 +241,6 @@ def box_of(backend: Broken) -> Sandbox:
     return own
 
 
-@pytest.mark.bwrap
-def test_a_batch_keeps_its_results_where_starts_fail(make_bwrap) -> None:
-    backend = Broken()
-    with box_of(backend) as own:
-        own.run("")
-        backend.works = False
-        slot = next(iter(own._pool._idle))
-        whole = slot.run
-
-        def run(request: Request):
-            if slot.runs == 3:
-                raise SlotBroken("the guest ended")
-            return whole(request)
-
-        slot.run = run
-        found = own.run_many(["print(1)"] * 4)
-    assert [r.status.value for r in found] == ["ok", "ok", "sandbox_error", "sandbox_error"]
-
-
-@pytest.mark.bwrap
-def test_a_slot_that_breaks_once_is_bad_luck(make_bwrap) -> None:
-    backend = Broken()
-    with box_of(backend) as own:
-        own.run("")
-
-        def die(self: object, request: Request) -> None:
-            raise SlotBroken("the guest ended")
-
-        next(iter(own._pool._idle)).run = die.__get__(own)
-        assert own.run("print(1)").attempts == 2
-        assert backend.starts == 2
-
-
 def slots_that_die(under) -> Broken:
     """A backend whose slots die under the requests that ``under`` picks."""
     backend = Broken()

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.sandbox import Limits, Result, RunStatus, Sandbox, survey
+from assay.sandbox import CheckResult, Limits, Result, RunStatus, Sandbox, survey
 from assay.sandbox.backends.bwrap import bwrap_fault
-from assay.sandbox.diagnostics.check_result import CheckResult
 from assay.sandbox.diagnostics.selfcheck import self_check
 
 

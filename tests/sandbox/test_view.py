@@ -45,11 +45,6 @@ for above, folders, files in os.walk('/'):
 """
 
 
-def test_no_installed_package_can_be_read(make_box) -> None:
-    with make_box(slots=1) as box:
-        assert box.run(CHEAT).stdout == ""
-
-
 @pytest.mark.bwrap
 def test_neither_can_a_program_in_another_language(make_bwrap) -> None:
     """It sees compilers and commands, and no Python packages beside them."""

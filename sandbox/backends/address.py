@@ -75,8 +75,12 @@ def open_client(address: str, timeout_s: int, version: str | None = None) -> Any
         from .docker_client import Client
 
         return Client(url, timeout_s, version)
-    except BaseException as error:
-        if isinstance(error, OSError) or _is_docker_error(error):
+    except OSError as error:
+        raise SandboxUnavailable(unreachable(address, error)) from error
+    except Exception as error:
+        import docker.errors
+
+        if isinstance(error, docker.errors.DockerException):
             raise SandboxUnavailable(unreachable(address, error)) from error
         raise
 
@@ -94,9 +98,3 @@ def unreachable(address: str, error: BaseException) -> str:
 def explained(error: BaseException) -> str:
     """Return what the daemon itself said, without the HTTP around it."""
     return str(getattr(error, "explanation", None) or error).strip().rstrip(".")
-
-
-def _is_docker_error(error: BaseException) -> bool:
-    import docker.errors
-
-    return isinstance(error, docker.errors.DockerException)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -100,6 +102,15 @@ def backend_name(make_box) -> str:
     """The backend that ``make_box`` makes boxes under."""
     with make_box(slots=1) as found:
         return found.backend
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """docker-py leaves a socket open where a daemon stops answering: let it go in here."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 class Daemon:

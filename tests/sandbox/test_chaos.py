@@ -6,7 +6,6 @@ ASSAY_CHAOS_PROGRAMS sets how many programs each test runs (default 200).
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import random
 import shutil
@@ -15,9 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +23,7 @@ from assay.sandbox import Limits, Result, RunStatus, Sandbox, SandboxUnavailable
 from assay.sandbox.backends.docker import DockerBackend, connect
 
 pytestmark = [
+    pytest.mark.usefixtures("collected"),
     pytest.mark.docker,
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
@@ -35,15 +33,6 @@ pytestmark = [
 COUNT = int(os.environ.get("ASSAY_CHAOS_PROGRAMS", "200"))
 PROGRAMS = [f"import time; time.sleep(0.03); print({i})" for i in range(COUNT)]
 LOCAL = "unix:///var/run/docker.sock"
-
-
-@pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    """docker-py leaves a socket open where a daemon stops answering: let it go in here."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def judge(found: list[Result]) -> Counter[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
 import pickle
@@ -15,8 +14,6 @@ import sys
 import tarfile
 import threading
 import time
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import docker
@@ -28,21 +25,13 @@ from assay.sandbox.backends.slot import SlotBroken
 from assay.sandbox.backends.tunnel import end_tunnels
 
 pytestmark = [
+    pytest.mark.usefixtures("collected"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.slow,
 ]
 
 LOCAL = "unix:///var/run/docker.sock"
 NOWHERE = "unix:///nonexistent/docker.sock"
-
-
-@pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    """docker-py leaves a socket open where a daemon stops answering: let it go in here."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from assay.sandbox import (
     ImageDescription,
     ImageUnavailable,
     Sandbox,
-    SandboxUnavailable,
     build_image,
     describe,
 )
@@ -200,12 +199,6 @@ def test_the_science_image_imports_its_packages_once(image: str) -> None:
 def test_what_cannot_be_pulled_is_named(image: str) -> None:
     with pytest.raises(ImageUnavailable, match="cannot pull"):
         build_image(image, pull="no-such-registry.invalid/python:3")
-
-
-def test_no_daemon_builds_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
-    with pytest.raises(SandboxUnavailable, match="Start Docker"):
-        build_image("x:1")
 
 
 def test_the_guest_fits_one_argument() -> None:

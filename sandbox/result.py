@@ -32,7 +32,7 @@ class Result:
         status: how it ended.
         stdout: what it printed, at most ``Limits.output_bytes`` bytes, undecodable bytes escaped.
         stderr: likewise.
-        exit_code: its exit code; ``None`` where a signal or the sandbox ended it.
+        exit_code: its exit code; ``None`` if a signal or the sandbox ended it.
         signal: the number of the signal that ended it, or ``None``.
         cpu_s: CPU seconds it used.
         wall_s: wall-clock seconds it took.
@@ -82,7 +82,7 @@ class Check:
         reason: the first failure, in a short sentence; empty where all passed.
         stdout: what the program printed in the run that decided.
         stderr: likewise.
-        failed: number of the first case or test that it failed, from 0; ``None`` where it passed
+        failed: number of the first case or test that it failed, from 0; ``None`` if it passed
             all.
     """
 

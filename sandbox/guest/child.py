@@ -51,7 +51,7 @@ def become_program(
     Args:
         descriptors: those that become 0, 1, 2, ...; all others are closed.
         limits: the request's limits, and those that the guest adds.
-        uid: the user to become; ``None`` where the sandbox has only one.
+        uid: the user to become; ``None`` if the sandbox has only one.
         secret: keep other processes of the run from reading this one's memory.
     """
     os.setsid()

@@ -25,7 +25,7 @@ class Answer:
     """What became of a request.
 
     Attributes:
-        reply: what the last slot said; ``None`` where the program broke every slot it got.
+        reply: what the last slot said; ``None`` if the program broke every slot it got.
         origin: that slot.
         attempts: slots it took; 0 if it was too large for any.
         cause: how the last slot broke, where there is no reply.

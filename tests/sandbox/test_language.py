@@ -129,12 +129,6 @@ def test_many_cases_of_one_program(box: Sandbox) -> None:
     assert "main.c:1:18: error:" in check.reason
 
 
-def test_a_batch_keeps_its_order(box: Sandbox) -> None:
-    programs = [(f"read -r a; echo {n} $a", f"{-n}\n") for n in range(8)]
-    found = box.run_many(programs, language="bash")
-    assert [r.stdout for r in found] == [f"{n} {-n}\n" for n in range(8)]
-
-
 def test_a_language_of_ones_own(box: Sandbox) -> None:
     sorted_ = ProgrammingLanguage("sort", "main.txt", command=("sort", "-n", "main.txt"))
     assert box.run("10\n9\n8\n", language=sorted_).stdout == "8\n9\n10\n"

@@ -197,7 +197,6 @@ def test_a_run_may_have_less_memory(box: Sandbox) -> None:
     ("options", "match"),
     [
         ({"slots": 0}, "slots"),
-        ({"backend": "chroot"}, "chroot"),
         ({"backend": "bwrap", "image": "python:3"}, "python:3"),
     ],
 )

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from .console import err
-from .sandbox.bench import Design, Figure, measure
+from .sandbox.diagnostics.bench import Design, Figure, measure
 
 
 def measured(
@@ -29,7 +29,7 @@ def measured(
 
         found = []
         for level in levels:
-            found += measure(designs, level, seconds=seconds, rounds=rounds, tell=tell)
+            found += measure(designs, level, seconds=seconds, rounds=rounds, on_turn=tell)
     return found
 
 

@@ -21,7 +21,7 @@ from .console import add_row, err, out, say
 from .figures import figures_table, measured
 from .sandbox import (
     LANGUAGES,
-    Finding,
+    CheckResult,
     Limits,
     Result,
     RunStatus,
@@ -34,7 +34,7 @@ from .sandbox import (
     registry_fault,
     survey,
 )
-from .sandbox.bench import BARE, bare, single, two_party
+from .sandbox.diagnostics.bench import BARE, bare, single, two_party
 from .verifiers.visible import one_line, visible
 
 sandbox_app = typer.Typer(
@@ -123,7 +123,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _look(backend: BackendChoice) -> tuple[str, list[Finding]]:
+def _look(backend: BackendChoice) -> tuple[str, list[CheckResult]]:
     """Return the backend that was found, or ``none``, and what was seen of it."""
     findings = survey(backend or os.environ.get("ASSAY_SANDBOX") or None)
     box_limits = Limits(cpu_s=2.0, memory_mib=128, pids=32)
@@ -137,16 +137,16 @@ def _look(backend: BackendChoice) -> tuple[str, list[Finding]]:
             return chosen, findings + box.check()
 
 
-def _holds(chosen: str, findings: list[Finding]) -> bool:
+def _holds(chosen: str, findings: list[CheckResult]) -> bool:
     return chosen != "none" and all(finding.ok for finding in findings)
 
 
-def _report(chosen: str, findings: list[Finding]) -> dict[str, object]:
+def _report(chosen: str, findings: list[CheckResult]) -> dict[str, object]:
     rows = [{**asdict(finding), "level": finding.level} for finding in findings]
     return {"backend": chosen, "holds": _holds(chosen, findings), "findings": rows}
 
 
-def _markdown(looks: Mapping[BackendChoice, tuple[str, list[Finding]]]) -> str:
+def _markdown(looks: Mapping[BackendChoice, tuple[str, list[CheckResult]]]) -> str:
     """One row for each thing looked at, one column for each backend."""
     columns = {
         name or chosen: {finding.name: finding for finding in findings}
@@ -158,7 +158,7 @@ def _markdown(looks: Mapping[BackendChoice, tuple[str, list[Finding]]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _cell(finding: Finding | None) -> str:
+def _cell(finding: CheckResult | None) -> str:
     if finding is None:
         return ""
     detail = finding.detail.replace("|", "\\|")
@@ -166,7 +166,7 @@ def _cell(finding: Finding | None) -> str:
 
 
 def _print_findings(
-    chosen: str, wanted: str | bool | None, findings: list[Finding], holds: bool
+    chosen: str, wanted: str | bool | None, findings: list[CheckResult], holds: bool
 ) -> None:
     table = Table("isolation", "", "found", box=rich_box.SIMPLE_HEAD, pad_edge=False)
     for finding in findings:

@@ -32,9 +32,9 @@ from rich.table import Table
 
 from assay.figures import figures_table, measured
 from assay.sandbox import Sandbox
-from assay.sandbox.bench import BARE, OUTPUT, PROGRAM, Design, bare, single, two_party
-from assay.sandbox.bwrap import bwrap_fault
-from assay.sandbox.docker import DEFAULT_IMAGE, connect, daemon_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.backends.docker import DEFAULT_IMAGE, connect, daemon_fault
+from assay.sandbox.diagnostics.bench import BARE, OUTPUT, PROGRAM, Design, bare, single, two_party
 
 console = Console()
 HARDENED = """--network none --read-only --cap-drop ALL --security-opt no-new-privileges

@@ -1,10 +1,11 @@
-"""Runs untrusted programs, and says how they ended."""
+"""Run untrusted programs, and report how they ended."""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from .compare import same_lines, same_output
+from .diagnostics.survey import survey
 from .errors import (
     BadTests,
     ImageUnavailable,
@@ -12,22 +13,27 @@ from .errors import (
     SandboxError,
     SandboxUnavailable,
 )
-from .finding import Finding
-from .image import build_image, registry_fault
-from .image_description import PINNED, ImageDescription, describe
-from .language import COMPILE_LIMITS, LANGUAGES, Language, find_language, language_of_file
-from .limits import Limits
-from .problem import problem_fault
-from .result import Check, Result, RunStatus
-from .rows import (
+from .grading.compare import same_lines, same_output
+from .grading.problem import problem_fault
+from .grading.rows import (
     problem_from_apps,
     problem_from_humaneval,
     problem_from_livecodebench,
     problem_from_mbpp,
     problem_from_row,
 )
+from .images.build import build_image, registry_fault
+from .images.description import PINNED, ImageDescription, describe
+from .languages.language import (
+    COMPILE_LIMITS,
+    LANGUAGES,
+    ProgrammingLanguage,
+    find_language,
+    language_of_file,
+)
+from .limits import Limits
+from .result import Check, CheckResult, Result, RunStatus
 from .sandbox import Sandbox
-from .survey import survey
 
 if TYPE_CHECKING:
     from .ray_sandbox import RaySandbox
@@ -38,12 +44,12 @@ __all__ = [
     "PINNED",
     "BadTests",
     "Check",
-    "Finding",
+    "CheckResult",
     "ImageDescription",
     "ImageUnavailable",
-    "Language",
     "LanguageUnavailable",
     "Limits",
+    "ProgrammingLanguage",
     "RaySandbox",
     "Result",
     "RunStatus",
@@ -67,8 +73,17 @@ __all__ = [
 ]
 
 
+_RENAMED = {"Finding": CheckResult, "Language": ProgrammingLanguage}  # until 0.3
+
+
 def __getattr__(name: str) -> Any:
-    """``RaySandbox`` where it is asked for: few need it."""
+    """Import ``RaySandbox`` only if it is used; find old names, with a warning."""
+    if name in _RENAMED:
+        renamed = _RENAMED[name]
+        warnings.warn(
+            f"assay.sandbox.{name} is now {renamed.__name__}", DeprecationWarning, stacklevel=2
+        )
+        return renamed
     if name != "RaySandbox":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .ray_sandbox import RaySandbox

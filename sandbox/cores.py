@@ -13,7 +13,7 @@ _MOUNT = Path("/sys/fs/cgroup")
 
 
 def usable_cores(groups: Path = _GROUPS, mount: Path = _MOUNT) -> int:
-    """Cores that this process may use at one time, at least 1.
+    """Return the cores that this process may use at one time, at least 1.
 
     The smaller of its affinity (``taskset``, Slurm) and the CPU quotas of its cgroup and of those
     above it, versions 1 and 2 (``docker run --cpus``, Kubernetes limits, systemd), rounded up.
@@ -29,7 +29,7 @@ def usable_cores(groups: Path = _GROUPS, mount: Path = _MOUNT) -> int:
 
 
 def _quotas(groups: Path, mount: Path) -> Iterator[float]:
-    """The quotas that bind this process, in cores."""
+    """Return the quotas that bind this process, in cores."""
     try:
         lines = groups.read_text().splitlines()
     except OSError:
@@ -44,7 +44,7 @@ def _quotas(groups: Path, mount: Path) -> Iterator[float]:
 
 
 def _each(mount: Path, path: str, read: Callable[[Path], tuple[str, str]]) -> Iterator[float]:
-    """The quotas from a group up to the root.
+    """Return the quotas of a group and all above it.
 
     In a container the path may be the host's while the mount shows the container's own group as
     the root, so folders that are not there are skipped.

@@ -17,7 +17,7 @@ NETWORK_SETTINGS = {
 }
 """Settings of the kernel (sysctl) for a slot's own network."""
 
-_CEILING = 10.0  # times the wall limit; it was met at 5, with a thirtieth of a core
+_CEILING = 10.0  # times the wall limit; 5 was reached on a thirtieth of a core
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +70,5 @@ class Limits:
         return _CEILING * self.wall_seconds
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return asdict(self)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
-from .backend import BackendName, checked_preload
-from .batch import Batches, awaitable
+from .backends.registry import BackendName, checked_preload
 from .errors import SandboxUnavailable
-from .language import PYTHON, Language
+from .languages.language import PYTHON, ProgrammingLanguage
 from .limits import Limits
+from .pool.batch import Batches, awaitable
 from .result import Check, Result
 from .sandbox import Sandbox
 
@@ -37,7 +38,7 @@ class NodeBox:
         self._box = Sandbox(**arguments)
 
     def look(self) -> tuple[int, str]:
-        """Slots of the box, and the backend and image in use. Fails where there are none."""
+        """Return slots of the box, and the backend and image in use. Fail if there are none."""
         return self._box.slots, f"{self._box.backend} {self._box.image}".strip()
 
     def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -65,6 +66,22 @@ class _Node:
     def rest(self, cause: str) -> None:
         self.cause = cause
         self.rests_until = time.monotonic() + REST_S
+
+
+_P = ParamSpec("_P")
+
+
+def _on_a_node(
+    method: Callable[Concatenate[Sandbox, _P], Check],
+) -> Callable[Concatenate[RaySandbox, _P], Check]:
+    """Return a method that calls that of some node's box."""
+
+    @functools.wraps(method)
+    def call(box: RaySandbox, /, *args: _P.args, **kwargs: _P.kwargs) -> Check:
+        found: Check = box._call(method.__name__, *args, **kwargs)[0]
+        return found
+
+    return call
 
 
 class RaySandbox(Batches):
@@ -147,7 +164,7 @@ class RaySandbox(Batches):
         code: str,
         stdin: str = "",
         *,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Result:
         """Run one program on some node: see :meth:`Sandbox.run`. ``Result.host`` is the node.
@@ -162,39 +179,13 @@ class RaySandbox(Batches):
 
     arun = awaitable(run)
 
-    def check_stdio(self, /, code: str, cases: Sequence[tuple[str, str]], **options: Any) -> Check:
-        """Hold a program's output against what is expected: see :meth:`Sandbox.check_stdio`."""
-        found: Check = self._call("check_stdio", code, cases, **options)[0]
-        return found
-
+    check_stdio = _on_a_node(Sandbox.check_stdio)
     acheck_stdio = awaitable(check_stdio)
-
-    def check_calls(
-        self,
-        /,
-        code: str,
-        function: str,
-        cases: Sequence[tuple[Sequence[Any], Any]],
-        **options: Any,
-    ) -> Check:
-        """Hold a function's results against what is expected: see :meth:`Sandbox.check_calls`."""
-        found: Check = self._call("check_calls", code, function, cases, **options)[0]
-        return found
-
+    check_calls = _on_a_node(Sandbox.check_calls)
     acheck_calls = awaitable(check_calls)
-
-    def check_tests(self, /, code: str, tests: str, **options: Any) -> Check:
-        """Run a program's tests beside it: see :meth:`Sandbox.check_tests`."""
-        found: Check = self._call("check_tests", code, tests, **options)[0]
-        return found
-
+    check_tests = _on_a_node(Sandbox.check_tests)
     acheck_tests = awaitable(check_tests)
-
-    def check_problem(self, /, code: str, problem: Mapping[str, Any], **options: Any) -> Check:
-        """Hold a program against a problem: see :meth:`Sandbox.check_problem`."""
-        found: Check = self._call("check_problem", code, problem, **options)[0]
-        return found
-
+    check_problem = _on_a_node(Sandbox.check_problem)
     acheck_problem = awaitable(check_problem)
 
     def close(self) -> None:
@@ -218,11 +209,11 @@ class RaySandbox(Batches):
         return f"RaySandbox({len(self._nodes)} nodes, slots={slots})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its arguments: the copy has boxes of its own."""
-        return _rebuild, (self._arguments,)
+        """Pickle the arguments: the copy has boxes of its own."""
+        return functools.partial(RaySandbox, **self._arguments), ()
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> tuple[Any, str, int]:
-        """What a method of a node's box returns, the node's name, and the nodes it took."""
+        """Call a method of a node's box; return its result, the node's name and the nodes tried."""
         import ray
         from ray.exceptions import GetTimeoutError, RayError, RayTaskError, TaskCancelledError
 
@@ -251,7 +242,7 @@ class RaySandbox(Batches):
         )
 
     def _take(self) -> _Node:
-        """The node with the fewest in flight for its slots, once one has a slot free."""
+        """Return the node with the fewest in flight for its slots, once one has a slot free."""
         while True:
             self._look()
             with self._changed:
@@ -339,7 +330,7 @@ class RaySandbox(Batches):
             _kill(actor)
 
     def _differs(self, node: _Node, image: str) -> str:
-        """Why programs would be paid differently on a node; empty where they are not."""
+        """Return why programs would be paid differently on a node, or an empty string."""
         with self._changed:
             if self._image is None:
                 self._image = (node.name, image)
@@ -360,10 +351,6 @@ class RaySandbox(Batches):
                 del self._nodes[node.id]
             self._looked = float("-inf")
             self._changed.notify_all()
-
-
-def _rebuild(arguments: dict[str, Any]) -> RaySandbox:
-    return RaySandbox(**arguments)
 
 
 def _kill(actor: Any) -> None:

@@ -61,7 +61,7 @@ def redact(value: Any, name: str = "") -> Any:
 
 
 def remember(values: Any, name: str = "") -> None:
-    """Have :func:`hide` look for the secrets in settings that were given, wherever they turn up."""
+    """Remember the secrets in settings, so that :func:`hide` finds them wherever they turn up."""
     if isinstance(values, Mapping):
         for key, each in values.items():
             remember(each, name if name and is_secret(name) else str(key))

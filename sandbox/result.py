@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 
 class RunStatus(StrEnum):
@@ -32,7 +32,7 @@ class Result:
         status: how it ended.
         stdout: what it printed, at most ``Limits.output_bytes`` bytes, undecodable bytes escaped.
         stderr: likewise.
-        exit_code: its exit code; ``None`` where a signal or the sandbox ended it.
+        exit_code: its exit code; ``None`` if a signal or the sandbox ended it.
         signal: the number of the signal that ended it, or ``None``.
         cpu_s: CPU seconds it used.
         wall_s: wall-clock seconds it took.
@@ -66,7 +66,7 @@ class Result:
     stderr_truncated: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return asdict(self)
 
 
@@ -82,7 +82,7 @@ class Check:
         reason: the first failure, in a short sentence; empty where all passed.
         stdout: what the program printed in the run that decided.
         stderr: likewise.
-        failed: number of the first case or test that it failed, from 0; ``None`` where it passed
+        failed: number of the first case or test that it failed, from 0; ``None`` if it passed
             all.
     """
 
@@ -103,3 +103,27 @@ class Check:
     def share(self) -> float:
         """Tests passed, as a share of all: from 0.0 to 1.0, and 0.0 where there were none."""
         return self.passed / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One thing looked at.
+
+    Attributes:
+        name: what should be the case.
+        ok: whether it is, at least so far that hostile programs are held.
+        detail: what was seen.
+        remedy: what to do about what is missing; empty where nothing is.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+    @property
+    def level(self) -> Literal["ok", "warning", "no"]:
+        """``warning``: it holds, but not as well as it could."""
+        if not self.ok:
+            return "no"
+        return "warning" if self.remedy else "ok"

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from .address import checked_addresses
-from .backend import BackendName, checked_preload, choose_backend, wanted_backend
-from .batch import Batches, awaitable
-from .compiled import Compiler, run_compiled_or_script
+from .backends.address import checked_addresses
+from .backends.backend import Options
+from .backends.process import ProcessBackend
+from .backends.registry import (
+    BACKENDS,
+    BackendName,
+    checked_preload,
+    choose_backend,
+    wanted_backend,
+)
+from .backends.slot import Mode, Request
 from .cores import usable_cores
-from .dispatch import Answer, send
+from .diagnostics.selfcheck import self_check
 from .errors import SandboxUnavailable
-from .finding import Finding
-from .grading import StdioCheck, calls_check, calls_data, tests_check, tests_data
-from .language import PYTHON, Language, find_language
+from .grading.checks import calls_check, calls_data, stdio_check, tests_check, tests_data
+from .grading.outcome import run_result
+from .grading.problem import problem_fault, problem_language, tests_of
+from .grading.prompt import assembled
+from .languages.compiled import Compiler, run_compiled_or_script
+from .languages.language import PYTHON, ProgrammingLanguage, find_language
 from .limits import Limits
-from .outcome import run_result
-from .pool import Pool
-from .problem import check_problem
-from .process import ProcessBackend
-from .result import Check, Result, RunStatus
-from .selfcheck import self_check
-from .slot import Mode, Request
+from .pool.batch import Batches, awaitable
+from .pool.dispatch import Answer, send
+from .pool.pool import Pool
+from .result import Check, CheckResult, Result, RunStatus
 
 
 class Sandbox(Batches):
@@ -82,20 +90,17 @@ class Sandbox(Batches):
         if idle_s is not None and not idle_s > 0:
             raise ValueError(f"idle_s must be positive, or None to keep idle slots, got {idle_s}")
         modules = checked_preload(preload)
-        chosen = wanted_backend(backend, image, unsafe=unsafe)
         if hosts is not None:
             hosts = checked_addresses(hosts)
-        if backend not in ("bwrap", "process"):
+        if backend not in BACKENDS or BACKENDS[backend].daemon:
             runtime = runtime or os.environ.get("ASSAY_SANDBOX_RUNTIME") or None
-        if chosen in ("bwrap", "process") and (hosts or runtime):
-            value = f"hosts={hosts!r}" if hosts else f"runtime={runtime!r}"
-            raise ValueError(f"{chosen} runs on this machine, without a daemon: leave out {value}")
+        chosen = wanted_backend(backend, image=image, hosts=hosts, runtime=runtime, unsafe=unsafe)
         self.limits = limits
         self._size: int | None = slots or (None if hosts else usable_cores())
         self.idle_s = idle_s
-        self._where: dict[str, Any] = {"hosts": hosts, "runtime": runtime, "slots": slots}
-        self._wanted = (image, chosen, modules)
-        self._arguments = {
+        self._wanted = chosen
+        self._options = Options(limits, modules, False, image, hosts, runtime, slots)
+        self._arguments: dict[str, Any] = {
             "image": image,
             "slots": slots,
             "limits": limits,
@@ -140,7 +145,7 @@ class Sandbox(Batches):
         code: str,
         stdin: str = "",
         *,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Result:
         """Run one program, and say how it ended.
@@ -148,8 +153,8 @@ class Sandbox(Batches):
         Args:
             code: the program.
             stdin: its input.
-            language: a name in :data:`~assay.sandbox.LANGUAGES`, or a Language of your own. A
-                program that is compiled is compiled once, in a slot of its own, and kept.
+            language: a name in :data:`~assay.sandbox.LANGUAGES`, or your own
+                ProgrammingLanguage. A program is compiled once, in a slot of its own, and kept.
             limits: bounds on the run; a compiler has those of its language.
 
         Raises:
@@ -160,23 +165,20 @@ class Sandbox(Batches):
                 half of the memory, or there is no such language.
         """
         bounds = self._bounds(limits)
-        tongue = find_language(language)
-        if tongue != PYTHON:
+        spoken = find_language(language)
+        if spoken != PYTHON:
             return run_compiled_or_script(
                 encoded(code),
                 encoded(stdin),
-                tongue,
+                spoken,
                 bounds,
                 self._compiler,
                 self._tool_slots,
                 self._ask,
             )
         answer = self._send("program", encoded(code), encoded(stdin), bounds)
-        if answer.reply is None:
-            result = Result(RunStatus.BROKE_SANDBOX, reason=answer.cause)
-        else:
-            result = run_result(answer.reply, bounds)
-        return replace(result, attempts=answer.attempts, **asdict(answer.origin))
+        reply = answer.reply
+        return answer.result(None if reply is None else run_result(reply, bounds))
 
     arun = awaitable(run)
 
@@ -188,7 +190,7 @@ class Sandbox(Batches):
         tolerance: float | None = None,
         compare: Callable[[str, str], bool] | None = None,
         stop_at_first: bool = False,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Run a program once for each pair of stdin and expected stdout.
@@ -212,16 +214,13 @@ class Sandbox(Batches):
             ValueError: there are no cases, or the tolerance accepts anything.
             SandboxUnavailable, ImageUnavailable, LanguageUnavailable: as :meth:`run` does.
         """
-        found = StdioCheck(len(cases), tolerance, compare)
-        for number, (_, expected) in enumerate(cases):
-            if not isinstance(expected, str):
-                raise ValueError(f"cases[{number}] must expect text, got {expected!r:.60}")
-        for number, (stdin, expected) in enumerate(cases, 1):
-            result = self.run(code, stdin, language=language, limits=limits)
-            go_on = found.add(number, stdin, expected, result)
-            if not go_on or (stop_at_first and found.failure is not None):
-                break
-        return found.check()
+        return stdio_check(
+            lambda stdin: self.run(code, stdin, language=language, limits=limits),
+            cases,
+            tolerance=tolerance,
+            compare=compare,
+            stop_at_first=stop_at_first,
+        )
 
     acheck_stdio = awaitable(check_stdio)
 
@@ -233,7 +232,7 @@ class Sandbox(Batches):
         *,
         tolerance: float | None = None,
         from_json: bool = False,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Call a program's function with each case's arguments, and compare what it returns.
@@ -280,7 +279,7 @@ class Sandbox(Batches):
         *,
         setup: str = "",
         entry_point: str | None = None,
-        language: str | Language = PYTHON,
+        language: str | ProgrammingLanguage = PYTHON,
         limits: Limits | None = None,
     ) -> Check:
         """Hold a program against tests written in Python, which run in a process of their own.
@@ -335,7 +334,7 @@ class Sandbox(Batches):
         Args:
             code: the program, or what continues the problem's prompt.
             problem: a dict with one of ``tests``, ``stdio`` and ``calls``, as
-                :mod:`assay.sandbox.problem` says; :func:`~assay.sandbox.problem_from_row`
+                :mod:`assay.sandbox.grading.problem` says; :func:`~assay.sandbox.problem_from_row`
                 makes one of a public data set's row.
             stop_at_first: of ``stdio``, do not run the cases after the first failure.
             limits: bounds on each run.
@@ -350,11 +349,34 @@ class Sandbox(Batches):
             ...     box.check_problem("print(2)", {"stdio": [["", "1"], ["", "2"]]}).share
             0.5
         """
-        return check_problem(self, code, problem, stop_at_first=stop_at_first, limits=limits)
+        fault = problem_fault(problem)
+        if fault:
+            raise ValueError(f"the problem cannot be used: {fault}")
+        tolerance, prompt = problem.get("tolerance"), problem.get("prompt") or ""
+        if "stdio" in problem:
+            return self.check_stdio(
+                code,
+                [(given, expected) for given, expected in problem["stdio"]],
+                tolerance=tolerance,
+                stop_at_first=stop_at_first,
+                language=problem_language(problem),
+                limits=limits,
+            )
+        code = assembled(code, prompt, problem.get("entry_point"))
+        if "calls" in problem:
+            calls = problem["calls"]
+            cases = [(arguments, result) for arguments, result in calls["cases"]]
+            return self.check_calls(
+                code, calls["function"], cases, tolerance=tolerance, from_json=True, limits=limits
+            )
+        tests, setup = tests_of(problem)
+        return self.check_tests(
+            code, tests, setup=setup, entry_point=problem.get("entry_point"), limits=limits
+        )
 
     acheck_problem = awaitable(check_problem)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[CheckResult]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""
         return self_check(self)
 
@@ -384,8 +406,8 @@ class Sandbox(Batches):
         return f"Sandbox({state}, slots={self._size or 'as the hosts have cores'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its arguments: the copy starts slots of its own."""
-        return _rebuild, (self._arguments,)
+        """Pickle the arguments: the copy starts slots of its own."""
+        return functools.partial(Sandbox, **self._arguments), ()
 
     def _bounds(self, limits: Limits | None) -> Limits:
         if limits is None:
@@ -406,23 +428,22 @@ class Sandbox(Batches):
     def _ask(self, request: Request) -> Answer:
         less = request.limits.memory_mib < self.limits.memory_mib
         pool = self._slots()
-        if pool.backend.name == "bwrap":  # where slots for Python show no other language
+        if not pool.backend.tools:
             pool = self._tool_slots(self.limits)
         return send(pool, replace(request, less_memory=less))
 
     def _tool_slots(self, limits: Limits) -> Pool:
         """Return slots for compilers and scripts: a slot has its memory and its view for life."""
         beside = self._slots().backend
-        image, wanted, _ = self._wanted
         with self._lock:
             if self._closed:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if limits not in self._tool_pools:
                 # The same image, whatever its tag may mean by now; never another backend.
-                same = wanted or ("bwrap" if beside.name == "bwrap" else "docker")
-                if self._where["hosts"] is None:
-                    image = beside.image or image
-                backend = choose_backend(image, same, limits, (), **self._where, tools=True)
+                options = replace(self._options, limits=limits, preload=(), tools=True)
+                if options.hosts is None:
+                    options = replace(options, image=beside.image or options.image)
+                backend = choose_backend(self._wanted or beside.name, options)
                 self._tool_pools[limits] = Pool(backend, self.slots, idle_s=self.idle_s)
             return self._tool_pools[limits]
 
@@ -431,19 +452,14 @@ class Sandbox(Batches):
             if self._closed:
                 raise SandboxUnavailable("the sandbox is closed: make a new one")
             if self._pool is None:
-                image, wanted, preload = self._wanted
-                found = choose_backend(image, wanted, self.limits, preload, **self._where)
+                found = choose_backend(self._wanted, self._options)
                 if self._size is None:
                     self._size = getattr(found, "slots", 1)
                 self._pool = Pool(found, self._size, idle_s=self.idle_s)
             return self._pool
 
 
-def _rebuild(arguments: dict[str, Any]) -> Sandbox:
-    return Sandbox(**arguments)
-
-
-def _must_be_python(language: str | Language) -> None:
+def _must_be_python(language: str | ProgrammingLanguage) -> None:
     if find_language(language) != PYTHON:
         raise ValueError(
             f"only Python's functions can be called, not those of {find_language(language).name}: "
@@ -452,7 +468,7 @@ def _must_be_python(language: str | Language) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """UTF-8, lone surrogates kept: the program, not the host, finds that they are no text."""
+    """Encode as UTF-8, with lone surrogates: the program, not the host, fails on those."""
     if not isinstance(text, str):
         raise ValueError(f"programs and their inputs must be text, got {text!r:.60}")
     return text.encode("utf-8", "surrogatepass")

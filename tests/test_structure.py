@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("sandbox", "verifiers", "envs", "grpo", "assay")  # each imports only those before it
 TRAINING = {"torch", "transformers", "trl", "accelerate", "datasets", "matplotlib"}
+HEAVY = TRAINING | {"sympy", "docker", "ray", "math_verify"}
 
 
 FAMILY = ROOT / "examples/family"
@@ -85,6 +86,32 @@ def test_names_that_have_moved_are_found_with_a_warning() -> None:
         assay.grpo.nothing  # noqa: B018  # that is the point
 
 
+def module_imports(path: Path, room: Path) -> set[Path]:
+    """Files of the same room that a file imports when it is loaded."""
+    found: set[Path] = set()
+    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    for node in nodes:  # grows as it is read
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            nodes += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            names = [base / alias.name for alias in node.names]
+            files = [name.with_suffix(".py") for name in names if name.with_suffix(".py").exists()]
+            found |= {file for file in files or [base.with_suffix(".py")] if file.exists()}
+    return {file for file in found if file.is_relative_to(room)}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_file_of_a_room_imports_itself(room) -> None:
+    files = {path: module_imports(path, ROOT / room) for path in (ROOT / room).rglob("*.py")}
+    while leaves := [path for path, imported in files.items() if not imported & files.keys()]:
+        for path in leaves:
+            del files[path]
+    assert not files, f"these import each other: {[str(path.relative_to(ROOT)) for path in files]}"
+
+
 def test_every_folder_with_code_is_in_the_wheel() -> None:
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     folders = {
@@ -99,7 +126,7 @@ def test_every_folder_with_code_is_in_the_wheel() -> None:
 
 
 def test_importing_assay_is_light() -> None:
-    heavy = TRAINING | {"sympy", "docker", "math_verify", "assay.envs.puzzles.countdown"}
+    heavy = HEAVY | {"assay.envs.puzzles.countdown"}
     code = (
         "import sys, time; t = time.process_time(); import assay; t = time.process_time() - t; "
         f"print(sorted(set(sys.modules) & {heavy!r}), t)"

@@ -20,15 +20,15 @@ from ..sandbox import (
     SandboxUnavailable,
     problem_fault,
 )
-from ..sandbox.problem import problem_language, size_fault
-from ..sandbox.prompt import assembled
+from ..sandbox.grading.problem import problem_language, size_fault
+from ..sandbox.grading.prompt import assembled
 from .memo import Memo
 from .text.fences import find_program
 from .verdict import Status, Verdict
 from .verifier import Verifier, same_length
 
 
-class Judge(Protocol):
+class ProblemRunner(Protocol):
     """What is asked of a sandbox."""
 
     @property
@@ -86,13 +86,13 @@ class Code(Verifier):
 
     def __init__(
         self,
-        sandbox: Judge | None = None,
+        sandbox: ProblemRunner | None = None,
         limits: Limits | None = None,
         *,
         partial: bool = False,
     ) -> None:
         self.sandbox, self.limits, self.partial = sandbox, limits, partial
-        self._own: Judge | None = None
+        self._own: ProblemRunner | None = None
         if sandbox is None:
             self._new_sandbox()  # opens nothing, but refuses a wrong ASSAY_SANDBOX at once
         self._faults: Memo[str, str] = Memo(4096)
@@ -105,7 +105,7 @@ class Code(Verifier):
         found: dict[str, Verdict] = {}
         if work:
             batch = _Batch(self, self._sandbox())
-            with ThreadPoolExecutor(min(batch.judge.slots, len(work)), "assay-code") as threads:
+            with ThreadPoolExecutor(min(batch.runner.slots, len(work)), "assay-code") as threads:
                 found = dict(zip(work, threads.map(batch.run, work.values()), strict=True))
         return [found[row[0]] if isinstance(row, tuple) else row for row in rows]
 
@@ -152,7 +152,7 @@ class Code(Verifier):
         limits = options.pop("limits", None)
         return cls(limits=None if limits is None else Limits(**limits), **options)
 
-    def _sandbox(self) -> Judge:
+    def _sandbox(self) -> ProblemRunner:
         if self.sandbox is not None:
             return self.sandbox
         if self._own is None:
@@ -181,8 +181,8 @@ class Code(Verifier):
 class _Batch:
     """The programs of one batch; once the sandbox is gone the rest are not tried."""
 
-    def __init__(self, code: Code, judge: Judge) -> None:
-        self.code, self.judge = code, judge
+    def __init__(self, code: Code, runner: ProblemRunner) -> None:
+        self.code, self.runner = code, runner
         self._gone = threading.Event()
         self._cause = ""
 
@@ -193,7 +193,7 @@ class _Batch:
             if self._gone.is_set():
                 raise SandboxError(self._cause)
             stop = not self.code.partial
-            check = self.judge.check_problem(
+            check = self.runner.check_problem(
                 code, reference, stop_at_first=stop, limits=self.code.limits
             )
             prompt = reference.get("prompt") or ""

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from assay.cli import main
-from assay.sandbox.bwrap import bwrap_fault
-from assay.sandbox.docker import daemon_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.backends.docker import daemon_fault
 
 GSM8K = [
     {"question": f"What is {n} and {n}?", "answer": f"It is {2 * n}.\n#### {2 * n}"}

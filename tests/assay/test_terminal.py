@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from assay.cli import main
-from assay.sandbox.bwrap import bwrap_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.serve_cli import _log_to_stderr
 
 pytestmark = pytest.mark.slow

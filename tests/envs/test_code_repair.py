@@ -7,7 +7,7 @@ import pytest
 from assay.envs import Completion, DataError, FunctionPolicy, play
 from assay.envs.code_repair import CodeRepair, Submission, sample, submission
 from assay.sandbox import Limits, Sandbox, SandboxUnavailable
-from assay.sandbox.bwrap import bwrap_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.filterwarnings("ignore::UserWarning")]
 ROWS = [

@@ -8,7 +8,7 @@ import pytest
 from assay.envs import Completion, Rows, Task
 from assay.envs.tools import FileTools, PythonTool, ToolEnv, Workspace
 from assay.sandbox import Limits, Sandbox
-from assay.sandbox.bwrap import bwrap_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.verifiers import Exact
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.filterwarnings("ignore::UserWarning")]

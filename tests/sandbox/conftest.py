@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,8 +24,8 @@ from assay.sandbox import (
     build_image,
     describe,
 )
-from assay.sandbox.bwrap import bwrap_fault
-from assay.sandbox.docker import connect, daemon_fault
+from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.backends.docker import connect, daemon_fault
 
 IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 
@@ -74,13 +76,15 @@ def make_bwrap():
     return lambda **options: Sandbox(backend="bwrap", **options)
 
 
-@pytest.fixture(
-    scope="session",
-    params=[
-        pytest.param("docker", marks=pytest.mark.docker),
-        pytest.param("bwrap", marks=pytest.mark.bwrap),
-    ],
-)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test under each backend, or under those that its module's BACKENDS names."""
+    if "make_box" in metafunc.fixturenames:
+        names = getattr(metafunc.module, "BACKENDS", ("docker", "bwrap"))
+        params = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in names]
+        metafunc.parametrize("make_box", params, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def make_box(request: pytest.FixtureRequest):
     """Make boxes under one backend after the other."""
     return request.getfixturevalue(f"make_{request.param}")
@@ -98,6 +102,15 @@ def backend_name(make_box) -> str:
     """The backend that ``make_box`` makes boxes under."""
     with make_box(slots=1) as found:
         return found.backend
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """docker-py leaves a socket open where a daemon stops answering: let it go in here."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 class Daemon:

@@ -62,6 +62,13 @@ ATTACKS = list(read_attacks())
 LOOK = (FOLDER / "look.txt").read_text("utf-8")
 
 
+@pytest.fixture(scope="module")
+def box(make_box) -> Iterator[Sandbox]:
+    """A box of its own: a slot that others have used may be replaced for its age."""
+    with make_box(slots=1, limits=OTHERS) as found:
+        yield found
+
+
 def look(box: Sandbox) -> dict[str, object]:
     """What a program finds in the slot."""
     result = box.run(LOOK)

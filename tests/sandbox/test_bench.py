@@ -7,7 +7,16 @@ from typer.testing import CliRunner
 
 from assay.cli import app
 from assay.sandbox import Sandbox, SandboxError
-from assay.sandbox.bench import BARE, OUTPUT, Design, Figure, bare, measure, single, two_party
+from assay.sandbox.diagnostics.bench import (
+    BARE,
+    OUTPUT,
+    Design,
+    Figure,
+    bare,
+    measure,
+    single,
+    two_party,
+)
 
 
 def test_a_figure_counts_programs_and_times() -> None:
@@ -25,7 +34,7 @@ def test_a_wrong_output_ends_the_measurement() -> None:
 def test_designs_take_turns_and_small_ones_are_left_out() -> None:
     turns: list[str] = []
     designs = [Design("a", lambda: OUTPUT), Design("b", lambda: OUTPUT, 1)]
-    both = measure(designs, 1, seconds=0.01, rounds=2, tell=turns.append)
+    both = measure(designs, 1, seconds=0.01, rounds=2, on_turn=turns.append)
     assert turns == ["a", "b", "a", "b"]
     assert [figure.name for figure in both] == ["a", "b"]
     assert [f.name for f in measure(designs, 2, seconds=0.01, rounds=1)] == ["a"]

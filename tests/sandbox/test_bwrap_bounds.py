@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Limits, RunStatus, Sandbox, bwrap, cgroup
+from assay.sandbox import Limits, RunStatus, Sandbox
+from assay.sandbox.backends import bwrap, cgroup
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +127,7 @@ def test_with_one_user_what_a_program_changes_is_gone_with_its_slot(
 
 
 @pytest.mark.bwrap
-def test_with_one_user_a_program_that_ends_two_agents_is_to_blame(one_user: Sandbox) -> None:
+def test_with_one_user_a_program_that_ends_two_guests_is_to_blame(one_user: Sandbox) -> None:
     code = "import resource as r\nfor n in range(16): r.prlimit(1, n, (0, 0))\nprint(1, flush=True)"
     result = one_user.run(code)
     assert (result.status, result.attempts) == (RunStatus.BROKE_SANDBOX, 2)

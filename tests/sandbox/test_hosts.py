@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
 import pickle
@@ -15,33 +14,24 @@ import sys
 import tarfile
 import threading
 import time
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import docker
 import pytest
 
 from assay.sandbox import ImageUnavailable, Limits, Result, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.docker import DockerBackend, _check_bounds, connect
-from assay.sandbox.slot import SlotBroken
+from assay.sandbox.backends.docker import DockerBackend, _check_bounds, connect
+from assay.sandbox.backends.slot import SlotBroken
+from assay.sandbox.backends.tunnel import end_tunnels
 
 pytestmark = [
+    pytest.mark.usefixtures("collected"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.slow,
 ]
 
 LOCAL = "unix:///var/run/docker.sock"
 NOWHERE = "unix:///nonexistent/docker.sock"
-
-
-@pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    """docker-py leaves a socket open where a daemon stops answering: let it go in here."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.mark.parametrize(
@@ -103,12 +93,6 @@ def test_a_host_that_is_down_is_left_out_with_a_warning(image: str) -> None:
         assert (result.stdout, result.host) == ("1\n", LOCAL)
         assert box.slots == cores_of(LOCAL)
         assert [r.stdout for r in box.run_many(["print(2)"] * 4)] == ["2\n"] * 4
-
-
-@pytest.mark.docker
-def test_without_hosts_no_host_is_named(image: str) -> None:
-    with Sandbox(image, slots=1) as box:
-        assert box.run("").host == ""
 
 
 def results_from_all(box: Sandbox, hosts: set[str]) -> list[Result]:
@@ -429,6 +413,7 @@ def nothing_left():
     """Whatever the test does, no tunnel and no folder of one is left."""
     processes, files = set(tunnels()), folders()
     yield
+    end_tunnels()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and (set(tunnels()) - processes or folders() - files):
         time.sleep(0.1)

@@ -1,15 +1,15 @@
-"""The HumanEval benchmark's hacks, on rows of our own; on the data set too, where there is one."""
+"""The HumanEval benchmark's hacks, on rows of our own."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 
 import pytest
 
 from assay.sandbox import Sandbox
 
+BACKENDS = ("bwrap",)  # test_reward_hacks.py has hacks for every backend
 pytestmark = pytest.mark.slow
 
 PATH = Path(__file__).parent.parent.parent / "benchmarks" / "humaneval_hacks.py"
@@ -54,34 +54,20 @@ def check(candidate):
 ]
 
 
-def rows() -> list[dict[str, object]]:
-    """Ours, and every tenth of HumanEval's from the folder ASSAY_DATA."""
-    folder = os.environ.get("ASSAY_DATA")
-    return ROWS + (hacks.read(Path(folder) / "HumanEval.jsonl.gz")[::10] if folder else [])
-
-
 def test_right_solutions_pass_in_every_way_to_grade(box: Sandbox) -> None:
-    found = hacks.count(box, rows(), "", True)
+    found = hacks.count(box, ROWS, "", True)
     assert list(found) == list(KINDS)
     assert all(passed == total for passed, total in found.values()), found
 
 
 @pytest.mark.parametrize("hack", hacks.HACKS)
 def test_no_hack_pays_in_any_way_to_grade(box: Sandbox, hack: str) -> None:
-    found = hacks.count(box, rows(), hack, False)
+    found = hacks.count(box, ROWS, hack, False)
     assert list(found) == list(KINDS)
     assert not any(passed for passed, _ in found.values()), found
 
 
 @pytest.mark.parametrize("hack", hacks.HACKS)
 def test_a_hack_before_a_right_solution_breaks_nothing(box: Sandbox, hack: str) -> None:
-    hacks.count(box, rows(), hack, True)
+    hacks.count(box, ROWS, hack, True)
     assert all(passed == total for passed, total in hacks.count(box, ROWS, "", True).values())
-
-
-@pytest.mark.skipif("ASSAY_DATA" not in os.environ, reason="ASSAY_DATA names no folder")
-def test_every_right_solution_of_the_data_set_passes(box: Sandbox) -> None:
-    every = hacks.read(Path(os.environ["ASSAY_DATA"]) / "HumanEval.jsonl.gz")
-    found = hacks.count(box, every, "", True)
-    assert found["tests"] == (164, 164)
-    assert all(passed == total for passed, total in found.values()), found

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import Limits, RunStatus, Sandbox
-from assay.sandbox.bpf import filter_program
+from assay.sandbox.backends.bpf import filter_program
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ import pytest
 
 from assay.sandbox import (
     LANGUAGES,
-    Language,
     LanguageUnavailable,
     Limits,
+    ProgrammingLanguage,
     RunStatus,
     Sandbox,
     find_language,
@@ -36,10 +36,10 @@ DOUBLE = {
 }
 
 # Two lines of bash stand for a compiler that a candidate has taken over.
-MADE = Language(
+MADE = ProgrammingLanguage(
     "made", "main.sh", command=("cat", "program"), compile=("bash", "main.sh"), fences=("x",)
 )
-SCRIPT = Language("script", "main.py", command=("python3", "main.py"))
+SCRIPT = ProgrammingLanguage("script", "main.py", command=("python3", "main.py"))
 SHELL = replace(MADE, name="shell", command=("bash", "program"))
 RANDOM = "head -c 16 /dev/urandom | od -An -tx1 > program"
 
@@ -129,16 +129,10 @@ def test_many_cases_of_one_program(box: Sandbox) -> None:
     assert "main.c:1:18: error:" in check.reason
 
 
-def test_a_batch_keeps_its_order(box: Sandbox) -> None:
-    programs = [(f"read -r a; echo {n} $a", f"{-n}\n") for n in range(8)]
-    found = box.run_many(programs, language="bash")
-    assert [r.stdout for r in found] == [f"{n} {-n}\n" for n in range(8)]
-
-
 def test_a_language_of_ones_own(box: Sandbox) -> None:
-    sorted_ = Language("sort", "main.txt", command=("sort", "-n", "main.txt"))
+    sorted_ = ProgrammingLanguage("sort", "main.txt", command=("sort", "-n", "main.txt"))
     assert box.run("10\n9\n8\n", language=sorted_).stdout == "8\n9\n10\n"
-    memory = Language("echo", "x", command=("echo", "{memory_mib}"))
+    memory = ProgrammingLanguage("echo", "x", command=("echo", "{memory_mib}"))
     assert box.run("", language=memory).stdout == "128\n"
 
 
@@ -169,6 +163,12 @@ def test_names_and_endings_lead_to_one_language() -> None:
         language_of_file("x.java")
 
 
+def test_the_old_name_works_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="Language is now ProgrammingLanguage"):
+        from assay.sandbox import Language
+    assert Language is ProgrammingLanguage
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -181,7 +181,7 @@ def test_names_and_endings_lead_to_one_language() -> None:
 )
 def test_a_language_that_is_none_is_refused(arguments: dict, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        Language("x", **arguments)
+        ProgrammingLanguage("x", **arguments)
 
 
 # -- how programs end --------------------------------------------------------------------------
@@ -248,13 +248,6 @@ def test_memory_that_malloc_gives_is_bounded(toolchains: str) -> None:
         assert box.run(deep, language="c").status is RunStatus.OK
 
 
-def test_output_that_is_cut_says_so(box: Sandbox) -> None:
-    need(box, "bash")
-    result = box.run("yes", language="bash")
-    assert (len(result.stdout), result.stdout_truncated) == (LIMITS.output_bytes, True)
-    assert not result.stderr_truncated
-
-
 def test_many_threads_and_a_deep_heap_run_under_the_limits(box: Sandbox) -> None:
     need(box, "cpp")
     code = (
@@ -285,11 +278,6 @@ def test_signals_descriptors_and_environment_are_those_of_a_fresh_program(box: S
     assert lines[2:5] == ["0 1 2 /tmp", "/tmp /tmp C.UTF-8", "main.sh"]
     assert int(lines[5]) >= 20_000
     assert lines[6:] == ["y", "141"]  # 128 + SIGPIPE
-
-
-def test_every_run_has_a_user_of_its_own(box: Sandbox) -> None:
-    first, second = (box.run("id -u", language="bash").stdout for _ in range(2))
-    assert first != second
 
 
 def test_a_compiled_program_cannot_be_changed_while_it_runs(box: Sandbox) -> None:
@@ -352,7 +340,7 @@ def test_nothing_of_an_attack_is_left(box: Sandbox, attack: str) -> None:
         assert result.strays == (2 if "children" in attack else 0)
 
 
-def test_the_agent_cannot_be_read_stopped_or_spoken_for(box: Sandbox) -> None:
+def test_the_guest_cannot_be_read_stopped_or_spoken_for(box: Sandbox) -> None:
     code = (
         "for f in environ mem maps fd/0 fd/1 root cwd; do\n"
         "  head -c 1 /proc/1/$f > /dev/null 2>&1 && echo read $f\n"
@@ -406,9 +394,9 @@ def test_what_was_not_used_for_longest_is_compiled_again(make_bwrap) -> None:
 COMPILER_ATTACKS = {
     # what a source may not read
     "a file of the host": ('#include "/etc/shadow"\nint main(void) {}', "No such file"),
-    "the agent": ('#include "/proc/1/environ"\nint main(void) {}', "Permission denied"),
-    "the agent's memory": ('#include "/proc/1/mem"\nint main(void) {}', "Permission denied"),
-    "the agent, by the assembler": (
+    "the guest": ('#include "/proc/1/environ"\nint main(void) {}', "Permission denied"),
+    "the guest's memory": ('#include "/proc/1/mem"\nint main(void) {}', "Permission denied"),
+    "the guest, by the assembler": (
         '__asm__(".incbin \\"/proc/1/environ\\""); int main(void) {}',
         "file not found",
     ),
@@ -424,6 +412,13 @@ COMPILER_ATTACKS = {
         f'#pragma message "{"m" * 4000}"\n' * 1500 + "int main(void) {}",
         "the compiler was stopped: it wrote more than",
     ),
+    "templates": (
+        "template <class T, class U> struct P {};\n"
+        "template <class T, int N> struct B { using t = typename B<P<T, T>, N - 1>::t; };\n"
+        "template <class T> struct B<T, 0> { using t = T; };\n"
+        "B<int, 2000>::t x;\nint main() { return sizeof x; }",
+        "the compiler was stopped",
+    ),
     "a large program": ("char a[3 << 20] = {1};\nint main(void) {}", "more than 2097152 bytes"),
     "a huge program": ("char a[1 << 30] = {1};\nint main(void) {}", "size limit exceeded"),
 }
@@ -432,9 +427,10 @@ SMALL = Limits(cpu_s=3.0, wall_s=60.0, memory_mib=160, output_bytes=2 << 20, tmp
 
 @pytest.mark.parametrize("attack", COMPILER_ATTACKS)
 def test_an_attack_on_the_compiler_is_a_compile_error(box: Sandbox, attack: str) -> None:
-    need(box, "c")
+    name = "cpp" if attack == "templates" else "c"
+    need(box, name)
     source, told = COMPILER_ATTACKS[attack]
-    result = box.run(source, language=replace(LANGUAGES["c"], compile_limits=SMALL))
+    result = box.run(source, language=replace(LANGUAGES[name], compile_limits=SMALL))
     assert result.status is RunStatus.COMPILE_ERROR, result
     assert told.lower() in result.reason.lower()
     assert len(result.stderr) <= LIMITS.output_bytes
@@ -445,19 +441,6 @@ def test_a_compilers_standard_input_is_empty(box: Sandbox) -> None:
     need(box, "c")
     code = "#include </dev/stdin>\nint main(void) { return 0; }"
     assert box.run(code, "#error the run's input\n", language="c").status is RunStatus.OK
-
-
-def test_templates_without_end_are_a_compile_error(box: Sandbox) -> None:
-    need(box, "cpp")
-    code = (
-        "template <class T, class U> struct P {};\n"
-        "template <class T, int N> struct B { using t = typename B<P<T, T>, N - 1>::t; };\n"
-        "template <class T> struct B<T, 0> { using t = T; };\n"
-        "B<int, 2000>::t x;\nint main() { return sizeof x; }"
-    )
-    result = box.run(code, language=replace(LANGUAGES["cpp"], compile_limits=SMALL))
-    assert result.status is RunStatus.COMPILE_ERROR, result
-    assert "the compiler was stopped" in result.reason
 
 
 TAKEN_OVER = {
@@ -539,7 +522,7 @@ def test_a_compiler_runs_as_unsafely_as_its_box() -> None:
             result = box.run("echo 'echo $((6 * 7))' > program", language=SHELL)
             assert (result.stdout, result.backend) == ("42\n", "process (UNSAFE)"), result
             with pytest.raises(LanguageUnavailable, match="no-such-tool"):
-                box.run("", language=Language("x", "x", command=("no-such-tool",)))
+                box.run("", language=ProgrammingLanguage("x", "x", command=("no-such-tool",)))
     assert all("UNSAFE" in str(warning.message) for warning in told)
 
 

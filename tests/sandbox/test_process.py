@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Limits, RunStatus, Sandbox, agent_cleanup
-from assay.sandbox.agent_source import agent_command
+from assay.sandbox import Limits, RunStatus, Sandbox
+from assay.sandbox.backends.guest_source import guest_command
+from assay.sandbox.guest import cleanup
 
 NAME = "process (UNSAFE)"
 
@@ -119,8 +120,8 @@ def test_nothing_of_ours_is_in_its_environment(
         warnings.simplefilter("ignore")
         with Sandbox(backend="process", unsafe=True, slots=1) as other:
             said = other.run("import os; print(dict(os.environ), os.getcwd(), os.listdir())").stdout
-            agent = other.run("import os; print(open(f'/proc/{os.getppid()}/environ').read())")
-    assert "hunter2" not in said + agent.stdout
+            guest = other.run("import os; print(open(f'/proc/{os.getppid()}/environ').read())")
+    assert "hunter2" not in said + guest.stdout
     assert "/assay-unsafe-" in said
     assert said.endswith("[]\n")
 
@@ -207,17 +208,17 @@ def test_a_killed_client_leaves_nothing(state: str) -> None:
         stdout=subprocess.PIPE,
         text=True,
     ) as client:
-        agent, folder = client.stdout.readline().split()
+        guest, folder = client.stdout.readline().split()
         if state == "busy":
             deadline = time.monotonic() + 20
             while not os.listdir(folder) and time.monotonic() < deadline:
                 time.sleep(0.02)
             time.sleep(0.2)
-        children = descendants(int(agent))
+        children = descendants(int(guest))
         assert len(children) == (2 if state == "busy" else 0)
         client.kill()
     assert gone(folder)
-    assert gone(f"/proc/{agent}")
+    assert gone(f"/proc/{guest}")
     assert all(gone(f"/proc/{pid}") for pid in children)
 
 
@@ -295,17 +296,17 @@ def test_only_its_own_folder_is_emptied(tmp_path: Path) -> None:
     assert (target / "precious").read_text() == "mine"
 
 
-def test_a_program_that_kills_its_agent_broke_its_sandbox() -> None:
+def test_a_program_that_kills_its_guest_broke_its_sandbox() -> None:
     kill = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
     (found, hello) = as_a_user([kill, "print(1)"])
     assert found == ["broke_sandbox", "0", "2"]
     assert hello == ["ok", "0", "1", "1"]
 
 
-def test_without_the_flag_the_agent_is_process_1_or_nothing() -> None:
+def test_without_the_flag_the_guest_is_process_1_or_nothing() -> None:
     config = {"uid_base": 1, "memory_cgroup": False, "process_limit": False, "preload": []}
     for folder in ({}, {"unsafe_folder": ""}):
-        command = agent_command(sys.executable, config | folder)
+        command = guest_command(sys.executable, config | folder)
         assert json.loads(command[-1]) == config | folder
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode != 0
@@ -314,10 +315,10 @@ def test_without_the_flag_the_agent_is_process_1_or_nothing() -> None:
 
 def test_everything_is_killed_by_process_1_only(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[tuple[int, int]] = []
-    monkeypatch.setattr(agent_cleanup.os, "kill", lambda *args: killed.append(args))
+    monkeypatch.setattr(cleanup.os, "kill", lambda *args: killed.append(args))
     with pytest.raises(RuntimeError, match="outside a pid namespace"):
-        agent_cleanup.kill_all({}, {"cpu": 0.0, "rss": 0}, [])
+        cleanup.kill_all({}, {"cpu": 0.0, "rss": 0}, [])
     assert killed == []
-    monkeypatch.setattr(agent_cleanup.os, "getpid", lambda: 1)
-    agent_cleanup._kill_everything()
+    monkeypatch.setattr(cleanup.os, "getpid", lambda: 1)
+    cleanup._kill_everything()
     assert killed == [(-1, signal.SIGKILL)]

@@ -22,7 +22,9 @@ from assay.sandbox import (
     problem_from_mbpp,
     problem_from_row,
 )
-from assay.sandbox.packed import unpacked
+from assay.sandbox.grading.packed import unpacked
+
+BACKENDS = ("bwrap",)  # no problem depends on the backend
 
 
 def pack(value: object, protocol: int | None = None) -> str:
@@ -165,6 +167,7 @@ def test_anything_but_one_text_is_refused_unread(packed: str, rule: str) -> None
         ({"test_list": []}, "'test_list' must hold at least one test"),
         ({"test_list": None}, "'test_list' must hold at least one test"),
         ({"test_list": [1]}, "'test_list' must hold at least one test"),
+        ({"test_list": np.array([], dtype=object)}, "at least one test"),
         ({"test_list": ["assert ("]}, "not Python"),
         ({"test_list": ["assert 1"], "test_imports": [1]}, "'test_imports'"),
         ({"input_output": ""}, "'input_output' must be JSON"),
@@ -444,25 +447,3 @@ def test_a_method_may_use_the_names_that_its_starter_takes_for_granted(
     assert box.check_problem(future + TOP, problem).solved
     wrong = TOP.replace("max", "min")
     assert box.check_problem(wrong, problem).passed == 0
-
-
-def test_lists_of_a_row_may_be_arrays() -> None:
-    """As pandas reads them from a file of columns."""
-    tests = np.array(["assert f(1) == 2", "assert f(2) == 3"], dtype=object)
-    imports = np.array(["import math", "import re"], dtype=object)
-    row = {"test_list": tests, "test_imports": imports}
-    assert problem_from_row(row) == {
-        "tests": "assert f(1) == 2\nassert f(2) == 3",
-        "setup": "import math\nimport re",
-    }
-    assert problem_from_row({**row, "test_imports": np.array([], dtype=object)})["setup"] == ""
-    lines = np.array([["1", "2"]], dtype=object)
-    io = {"inputs": lines, "outputs": np.array(["3"], dtype=object)}
-    assert problem_from_row({"input_output": io}) == {"stdio": [["1\n2", "3"]]}
-    calls = {"fn_name": "f", "inputs": np.array([[1, 2]]), "outputs": np.array([[3]])}
-    problem = problem_from_row({"input_output": calls})
-    assert problem == {"calls": {"function": "f", "cases": [[[1, 2], 3]]}}
-    cases = np.array([{"input": "1", "output": "2", "testtype": "stdin"}], dtype=object)
-    assert problem_from_row({"public_test_cases": cases}) == {"stdio": [["1", "2"]]}
-    with pytest.raises(ValueError, match="at least one test"):
-        problem_from_row({"test_list": np.array([], dtype=object)})

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
-
 import pytest
 
 from assay.sandbox import Limits, RunStatus, Sandbox
@@ -107,7 +104,7 @@ def test_a_traceback_shows_the_program_only(box: Sandbox) -> None:
     assert result.stderr.splitlines()[0] == "Traceback (most recent call last):"
     assert 'File "main.py", line 2, in f' in result.stderr
     assert "return 1 / 0" in result.stderr
-    assert "agent" not in result.stderr
+    assert "<assay" not in result.stderr
 
 
 def test_cpu_time_of_children_counts(box: Sandbox) -> None:
@@ -196,17 +193,10 @@ def test_a_run_may_have_less_memory(box: Sandbox) -> None:
     assert box.run(code, limits=Limits(memory_mib=32)).status is RunStatus.MEMORY
 
 
-def test_a_pickled_box_is_a_box_of_its_own() -> None:
-    first = Sandbox(backend="bwrap", slots=3)
-    second = pickle.loads(pickle.dumps(first))
-    assert (second.slots, second.limits) == (3, first.limits)
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [
         ({"slots": 0}, "slots"),
-        ({"backend": "chroot"}, "chroot"),
         ({"backend": "bwrap", "image": "python:3"}, "python:3"),
     ],
 )
@@ -238,14 +228,6 @@ def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="ASSAY_SANDBOX must be 'docker' or 'bwrap', got 'podman'"):
         Sandbox()
     assert Sandbox(backend="bwrap").slots > 0
-
-
-def test_importing_the_room_is_light() -> None:
-    import subprocess
-
-    code = "import sys, assay.sandbox; print([m for m in ('torch', 'docker') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("preload", ["numpy", ["os; x"], [""], [3]])

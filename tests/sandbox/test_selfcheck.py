@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.sandbox import Limits, Result, RunStatus, Sandbox, survey
-from assay.sandbox.bwrap import bwrap_fault
-from assay.sandbox.finding import Finding
-from assay.sandbox.selfcheck import self_check
+from assay.sandbox import CheckResult, Limits, Result, RunStatus, Sandbox, survey
+from assay.sandbox.backends.bwrap import bwrap_fault
+from assay.sandbox.diagnostics.selfcheck import self_check
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[CheckResult]) -> dict[str, CheckResult]:
     assert len({finding.name for finding in findings}) == len(findings)
     return {finding.name: finding for finding in findings}
 

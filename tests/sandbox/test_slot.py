@@ -1,4 +1,4 @@
-"""One slot over a pair of sockets, its agent played by the test."""
+"""One slot over a pair of sockets, its guest played by the test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
+from assay.sandbox.backends.slot import Origin, Request, Slot, SlotBroken
 from assay.sandbox.limits import Limits
-from assay.sandbox.slot import Origin, Request, Slot, SlotBroken
 
 GREETING = json.dumps({"ready": 1, "python": "3.11", "switches": False}).encode()
 ASKED = Request("program", b"", b"", Limits(cpu_s=60.0))

@@ -6,6 +6,7 @@ import pytest
 
 from assay.sandbox import Limits, Sandbox
 
+BACKENDS = ("bwrap",)  # the guest's code is the same under every backend
 LIMITS = Limits(cpu_s=2.0, wall_s=10.0, memory_mib=128)
 PROGRAM = """
 import json, queue
@@ -316,85 +317,6 @@ def test_a_program_cannot_make_its_tests_look_bad(box: Sandbox, program: str) ->
     ):
         check = box.check_tests(program, tests, limits=LIMITS)
         assert check.passed == 0, (tests, check)
-
-
-LOOSE = """
-class Yes:
-    def __getattr__(self, name): return Yes()
-for name in 'eq ne lt le gt ge bool contains'.split():
-    setattr(Yes, f'__{name}__', lambda *a: True)
-for name in 'add sub mul radd rsub abs round neg getitem call enter'.split():
-    setattr(Yes, f'__{name}__', lambda *a, **k: Yes())
-for name in 'int index len hash'.split():
-    setattr(Yes, f'__{name}__', lambda *a: 0)
-Yes.__float__ = lambda a: 0.0
-Yes.__iter__ = lambda a: iter([])
-Yes.__exit__ = lambda *a: True
-def f(*a, **k): return Yes()
-"""
-
-
-@pytest.mark.parametrize(
-    "tests",
-    [
-        "assert f(1) == 5",
-        "assert 5 == f(1)",
-        "assert not f(1) != 5",
-        "assert f(1) in [5, 6]",
-        "assert 5 in f(1)",
-        "assert f(1) < 5",
-        "assert f(1) > 5 or f(1) <= 5",
-        "assert abs(f(1) - 5) < 1e-9",
-        "assert round(f(1), 2) == 5",
-        "assert float(f(1)) == 0.0",
-        "assert f(1) + 1 == 6",
-        "assert f(1) is True",
-        "assert {5: True}[f(1)]",
-        "assert sorted(f(1)) == [5]",
-        "assert isinstance(f(1), int)",
-        "assert f(1) == f(2) == 5",
-        "assert f(1)[0] == 5",
-        "assert f(1).value == 5",
-        "assert len(f(1)) == 1",
-        "assert str(f(1)) == '5'",
-        "assert f'{f(1)}' == '5'",
-        "assert ''.join(f(1)) == '5'",
-        "import math\nassert math.isclose(f(1), 5)",
-        "import pytest\nassert f(1) == pytest.approx(5)",
-        "import pytest\nassert [f(1)] == pytest.approx([5])",
-        "import pytest\nassert f(1) == pytest.approx({'a': 5})",
-        "import pytest\nwith pytest.raises(ValueError): f(1)",
-        "import pytest\nassert not f(1) != pytest.approx(5)",
-        *(
-            "import unittest\nclass T(unittest.TestCase):\n    def test(self): self." + line
-            for line in (
-                "assertEqual(f(1), 5)",
-                "assertAlmostEqual(f(1), 5)",
-                "assertCountEqual(f(1), [5])",
-                "assertIn(5, f(1))",
-                "assertIn(f(1), [5])",
-                "assertLess(f(1), 5)",
-                "assertGreaterEqual(f(1), 5)",
-                "assertListEqual(f(1), [5])",
-                "assertDictEqual(f(1), {1: 5})",
-                "assertSetEqual(f(1), {5})",
-                "assertSequenceEqual(f(1), [5])",
-                "assertIs(f(1), True)",
-                "assertIsInstance(f(1), int)",
-                "assertRegex(f(1), '5')",
-                "assertRaises(ValueError, f, 1)",
-                "assertFalse(f(1))",
-                "assertIsNone(f(1))",
-            )
-        ),
-    ],
-)
-def test_an_object_that_says_yes_to_everything_is_not_believed(box: Sandbox, tests: str) -> None:
-    check = box.check_tests(LOOSE, tests, limits=LIMITS)
-    assert (check.passed, check.total) == (0, 1), check
-    if "aises" not in tests:
-        raising = "def f(*a): raise StopIteration(5)"
-        assert box.check_tests(raising, tests, limits=LIMITS).passed == 0
 
 
 @pytest.mark.parametrize(

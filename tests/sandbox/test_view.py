@@ -16,17 +16,17 @@ import pytest
 from assay.sandbox import (
     ImageDescription,
     ImageUnavailable,
-    Language,
     Limits,
+    ProgrammingLanguage,
     RunStatus,
-    host_files,
 )
-from assay.sandbox.image import image_tree
+from assay.sandbox.images import host_files
+from assay.sandbox.images.build import image_tree
 
 pytestmark = pytest.mark.slow
 
 STDLIB = os.path.realpath(sysconfig.get_path("stdlib"))
-SCRIPT = Language("script", "main.py", command=("python3", "main.py"))
+SCRIPT = ProgrammingLanguage("script", "main.py", command=("python3", "main.py"))
 EVERYTHING = """
 import os, json
 found = []
@@ -43,11 +43,6 @@ for above, folders, files in os.walk('/'):
         print(tomllib.load(open(above + '/code_repair.toml', 'rb'))['task'][0]['solution'])
     if above.endswith('-packages') and (folders or files): print(above, folders, files)
 """
-
-
-def test_no_installed_package_can_be_read(make_box) -> None:
-    with make_box(slots=1) as box:
-        assert box.run(CHEAT).stdout == ""
 
 
 @pytest.mark.bwrap
@@ -70,7 +65,7 @@ def test_our_own_folder_is_hidden_from_other_languages(
     make_bwrap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Wherever it is installed: here among the commands of this machine."""
-    from assay.sandbox import bwrap
+    from assay.sandbox.backends import bwrap
 
     monkeypatch.setattr(bwrap, "_TOOLS", (*bwrap._TOOLS, str(Path(bwrap.__file__).parents[2])))
     bwrap._shown.cache_clear()
@@ -178,8 +173,8 @@ def test_a_python_in_a_programs_own_folder_is_refused(tmp_path: Path) -> None:
         f"for folder in {[p for p in sys.path if p.endswith('-packages')]}:\n"
         "    site.addsitedir(folder)\n"
         "from assay.sandbox import ImageDescription, ImageUnavailable\n"
-        "from assay.sandbox.bwrap import bwrap_fault\n"
-        "from assay.sandbox.image import image_tree\n"
+        "from assay.sandbox.backends.bwrap import bwrap_fault\n"
+        "from assay.sandbox.images.build import image_tree\n"
         "print(bwrap_fault())\n"
         "try: image_tree(ImageDescription('x'))\n"
         "except ImageUnavailable as error: print(error)"

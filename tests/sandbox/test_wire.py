@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.sandbox.compare import check_tolerance, same_lines, same_output, same_value
-from assay.sandbox.wire import decode, encode
+from assay.sandbox.grading.compare import check_tolerance, same_lines, same_output, same_value
+from assay.sandbox.guest.wire import decode, encode
 
 SCALARS = (
     st.none()
@@ -159,6 +159,11 @@ def test_a_set_of_another_size_is_not_built() -> None:
         ("", "0", 1e-6, False),
         ("-0", "0", None, False),
         ("-0", "0", 1e-6, True),
+        ("-0", "+00", 0.0, True),
+        ("-", "0", 0.9, False),
+        ("+-1", "-1", 0.9, False),
+        ("--1", "1", 0.9, False),
+        ("\u0663", "3", 0.9, False),
         ("-0.0", "0", 1e-6, True),
         ("+07", "7", 1e-6, True),
         ("-7", "7", 1e-6, False),
@@ -264,3 +269,18 @@ def test_values_read_from_json(expected: object, value: object, same: bool) -> N
 def test_dates_travel() -> None:
     now = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)
     assert decode(encode(now)) == now
+
+
+MEMBERS = st.integers(-2, 2) | st.sampled_from([0.0, 1.0, 0.5, True, "1", 2**61 - 1, 2**62])
+
+
+@given(expected=st.sets(MEMBERS, max_size=4), printed=st.lists(MEMBERS, max_size=5))
+def test_sets_and_keys_are_equal_as_python_has_it(expected, printed) -> None:
+    assert same_value(expected, {"set": printed}) is (
+        len(printed) == len(expected) and set(printed) == expected
+    )
+    pairs = [[item, place] for place, item in enumerate(printed)]
+    known = dict.fromkeys(expected, 0) | {k: v for k, v in map(tuple, pairs) if k in expected}
+    assert same_value(known, {"dict": pairs}) is (
+        len(printed) == len(expected) and set(printed) == expected
+    )

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Sandbox
-from assay.sandbox.docker import connect
+from assay.sandbox.backends.docker import connect
 
 pytestmark = pytest.mark.slow
 
@@ -207,11 +206,3 @@ def test_a_fork_in_the_midst_of_everything_has_no_lock_that_is_held(make_bwrap) 
         own._lock.release()
         assert os.waitpid(pid, 0)[1] == 0
         assert own.run("print(3)").stdout == "3\n"
-
-
-def test_a_box_is_pickled_as_its_arguments() -> None:
-    import pickle
-
-    own = Sandbox(slots=3, backend="bwrap", idle_s=None)
-    copy = pickle.loads(pickle.dumps(own))
-    assert (copy.slots, copy.idle_s) == (3, None)

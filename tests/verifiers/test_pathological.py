@@ -184,7 +184,7 @@ def test_no_payload_runs(tmp_path: Path) -> None:
 
 EVALUATE = {"eval", "exec", "compile", "__import__", "sympify", "parse_expr", "alarm"}
 UNPICKLE = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
-IN_THE_SANDBOX = ("sandbox/agent_", "envs/tools/python_runner.py")
+IN_THE_SANDBOX = ("sandbox/guest/", "envs/tools/python_runner.py")
 OUR_OWN = ("envs/audit/worker.py", "envs/contract.py")  # what another process of ours has pickled
 
 

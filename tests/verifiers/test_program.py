@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from assay.sandbox import Language, Limits, Sandbox, SandboxUnavailable, find_language
-from assay.sandbox.prompt import assembled
+from assay.sandbox import Limits, ProgrammingLanguage, Sandbox, SandboxUnavailable, find_language
+from assay.sandbox.grading.prompt import assembled
 from assay.verifiers import Code, Status
 from assay.verifiers.text.fences import find_program
 
@@ -331,7 +331,7 @@ def test_a_task_in_another_language_is_judged_by_its_output(code: Code) -> None:
 def test_a_language_that_cannot_be_run_here_is_our_fault_and_no_score() -> None:
     class Toolless(Sandbox):
         def run(self, *args: Any, **kwargs: Any):
-            nothing = Language("rust", "main.rs", compile=("/no/rustc", "main.rs"))
+            nothing = ProgrammingLanguage("rust", "main.rs", compile=("/no/rustc", "main.rs"))
             return super().run(*args, **{**kwargs, "language": nothing})
 
     with Toolless(backend="bwrap", slots=1) as box:

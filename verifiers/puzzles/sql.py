@@ -7,7 +7,7 @@ import re
 from hashlib import blake2b
 from typing import Any
 
-from ...sandbox import Language
+from ...sandbox import ProgrammingLanguage
 from ..maths.pool import shared_pool
 from ..maths.worker import Finding, WorkerError, WorkerLimits
 from ..memo import Memo
@@ -31,7 +31,7 @@ _PROGRAM = "puzzles/sql_engine.py"
 _LIMITS = WorkerLimits(cpu_s=5.0)
 """A backstop: the count of steps decides, which no busy machine changes."""
 
-_LANGUAGE = Language(
+_LANGUAGE = ProgrammingLanguage(
     "sql", "query.sql", ("sqlite3",), fences=("sqlite", "sqlite3", "postgresql", "mysql")
 )
 _LONGEST = 10_000

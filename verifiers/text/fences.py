@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
-from ...sandbox import LANGUAGES, Language
+from ...sandbox import LANGUAGES, ProgrammingLanguage
 from .thought import UNCLOSED, after_thinking
 
 _PYTHON = ("python", *LANGUAGES["python"].fences)
@@ -62,7 +62,9 @@ class Block:
                 self.quote = "" if self.quote else token[0]
 
 
-def find_program(reply: str, language: Language = LANGUAGES["python"]) -> tuple[str | None, str]:
+def find_program(
+    reply: str, language: ProgrammingLanguage = LANGUAGES["python"]
+) -> tuple[str | None, str]:
     """Return the program in a reply, or ``None`` and why there is none.
 
     Blocks that name no language often show output, so they count only if none names this one. What

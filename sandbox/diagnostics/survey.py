@@ -1,0 +1,157 @@
+"""What this machine offers to sandboxes, before any program is run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from typing import Any
+
+from ..backends.bpf import filter_program
+from ..backends.bwrap import bwrap_fault
+from ..backends.cgroup import can_group
+from ..backends.docker import DEFAULT_IMAGE, connect
+from ..errors import SandboxUnavailable
+from ..result import CheckResult
+
+_GET_DOCKER = (
+    "Install Docker (https://docs.docker.com/engine/install), start it, and join the group "
+    "docker; or set DOCKER_HOST to where one runs."
+)
+_GET_BWRAP = "apt-get install bubblewrap (or dnf, pacman, ...: the package has that name)."
+
+
+def survey(backend: str | None = None, image: str | None = None) -> list[CheckResult]:
+    """Say which backends can be used here, and how good they are.
+
+    Args:
+        backend: look at this one only; default: at both.
+        image: the container image to look for.
+    """
+    found: list[CheckResult] = []
+    if backend != "bwrap":
+        found += _docker(image or DEFAULT_IMAGE, needed=backend == "docker")
+    if backend != "docker":
+        usable = any(f.name == "image" and f.ok for f in found)
+        found += _bubblewrap(needed=backend == "bwrap" or not usable)
+    return found
+
+
+def _docker(image: str, *, needed: bool) -> list[CheckResult]:
+    import docker.errors
+
+    try:
+        client = connect(10)
+    except SandboxUnavailable as error:
+        return [CheckResult("Docker", not needed, str(error), _GET_DOCKER)]
+    try:
+        info: dict[str, Any] = client.info()
+        found = [_daemon(info), _runtime(info), _filters(info), _cgroups(info)]
+        try:
+            about = client.inspect_image(image)
+            found.append(CheckResult("image", True, f"{image}, {about['Id'][:19]}"))
+        except docker.errors.ImageNotFound:
+            said = f"the daemon has no image {image}"
+            found.append(CheckResult("image", not needed, said, "assay sandbox build"))
+    finally:
+        client.close()
+    return found
+
+
+def _daemon(info: dict[str, Any]) -> CheckResult:
+    where = os.environ.get("DOCKER_HOST", "the local socket")
+    said = f"version {info.get('ServerVersion', '?')} at {where}"
+    options = " ".join(info.get("SecurityOptions") or [])
+    if "rootless" in options:
+        return CheckResult("Docker", True, f"{said}, rootless: what breaks out is no root")
+    if "userns" in options:
+        return CheckResult(
+            "Docker", True, f"{said}, with user namespaces: what breaks out is no root"
+        )
+    return CheckResult(
+        "Docker",
+        True,
+        f"{said}, run by root, without user namespaces",
+        'Programs are no root in any case. For more, set "userns-remap": "default" in '
+        "/etc/docker/daemon.json, or use rootless Docker.",
+    )
+
+
+def _runtime(info: dict[str, Any]) -> CheckResult:
+    name = os.environ.get("ASSAY_SANDBOX_RUNTIME") or info.get("DefaultRuntime", "?")
+    kernel = info.get("KernelVersion", "?")
+    if "runsc" in name:
+        return CheckResult(
+            "runtime", True, f"{name}: programs have a kernel of their own, gVisor's"
+        )
+    return CheckResult(
+        "runtime", True, f"{name}: programs share the machine's kernel, Linux {kernel}"
+    )
+
+
+def _filters(info: dict[str, Any]) -> CheckResult:
+    options = " ".join(info.get("SecurityOptions") or [])
+    if "seccomp" not in options:
+        return CheckResult(
+            "seccomp",
+            False,
+            "the daemon does not filter system calls",
+            "Use a kernel with CONFIG_SECCOMP_FILTER and a Docker built with seccomp.",
+        )
+    more = [name for name in ("apparmor", "selinux") if name in options]
+    return CheckResult("seccomp", True, " and ".join(["our own list of system calls", *more]))
+
+
+def _cgroups(info: dict[str, Any]) -> CheckResult:
+    said = f"version {info.get('CgroupVersion', '?')}, driver {info.get('CgroupDriver', '?')}"
+    missing = [
+        word
+        for word, key in (("memory", "MemoryLimit"), ("processes", "PidsLimit"))
+        if info.get(key) is False
+    ]
+    if missing:
+        remedy = "Enable these controllers: on the kernel's command line, or delegate them."
+        return CheckResult("cgroups", False, f"{said}; no limit on {' and '.join(missing)}", remedy)
+    if info.get("SwapLimit") is False:
+        return CheckResult(
+            "cgroups",
+            True,
+            f"{said}; swap is not limited, so a program may use that on top of its memory",
+            "Boot with swapaccount=1, or without swap.",
+        )
+    return CheckResult("cgroups", True, f"{said}: memory, swap and processes are limited")
+
+
+def _bubblewrap(*, needed: bool) -> list[CheckResult]:
+    fault = bwrap_fault()
+    if fault is not None:
+        remedy = _GET_BWRAP if shutil.which("bwrap") is None else _user_namespaces()
+        return [CheckResult("bubblewrap", not needed, fault, remedy)]
+    version = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, check=False)
+    root = os.geteuid() == 0
+    who = "started by root" if root else "started by this user, in a user namespace"
+    found = [CheckResult("bubblewrap", True, f"{version.stdout.strip()}, {who}")]
+    if not needed:
+        return found
+    if filter_program() is None:
+        found.append(
+            CheckResult(
+                "seccomp",
+                False,
+                f"no filter of system calls for {platform.machine()}",
+                "Use Docker, whose filter knows this machine.",
+            )
+        )
+    if can_group():
+        found.append(CheckResult("cgroups", True, "each slot has one of its own, for memory"))
+    return found
+
+
+def _user_namespaces() -> str:
+    """Return what to do where bubblewrap may make no namespaces."""
+    return (
+        "Allow user namespaces (sysctl user.max_user_namespaces=10000; on Ubuntu also "
+        "kernel.apparmor_restrict_unprivileged_userns=0; in a container also --security-opt "
+        "seccomp=unconfined), run as root, or use Docker."
+    )

@@ -1,0 +1,1 @@
+"""Problems, and what a program's runs say about them."""

@@ -1,0 +1,73 @@
+"""Programs that continue a prompt: what the program is then, and what its tests get of it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import warnings
+
+_FUTURE = re.compile(r"^from +__future__ +import +(?:\([^)]{0,999}\)|[^\n(]*)\n?", re.MULTILINE)
+
+
+def assembled(code: str, prompt: str, entry_point: str | None) -> str:
+    """Return the whole program: the prompt continued, or what stands before the function."""
+    if not prompt:
+        return code
+    # Python wants them before everything else, so before the prompt too.
+    future = "".join(f"{found.strip()}\n" for found in _FUTURE.findall(code))
+    code = _FUTURE.sub("", code) if future else code
+    if entry_point is None or not _definition(entry_point).search(code):
+        return future + joined(prompt, code)
+    return future + joined(_before(prompt, entry_point), code)
+
+
+@functools.lru_cache(maxsize=4096)
+def helpers(prompt: str, entry_point: str, tests: str) -> str:
+    """Return what the tests need of the prompt, if they use a function that it defines.
+
+    It is the tests' own then: a program could bring a function of that name which agrees with
+    whatever it answers. Classes stay the program's, since it makes objects of them.
+    """
+    try:
+        body = parsed(_before(prompt, entry_point)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    kept = [node for node in body if not isinstance(node, ast.ClassDef) and not _is_stub(node)]
+    used = {node.id for node in ast.walk(parsed(tests)) if isinstance(node, ast.Name)}
+    defined = {node.name for node in kept if isinstance(node, ast.FunctionDef)}
+    return ast.unparse(ast.Module(kept, [])) if used & defined else ""
+
+
+def joined(before: str, after: str) -> str:
+    """Join two texts, the second on a line of its own."""
+    return before + ("" if not before or before.endswith("\n") else "\n") + after
+
+
+def parsed(source: str) -> ast.Module:
+    """Parse a source; an odd escape in it is no fault.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is not Python.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    """Return whether a function has only a docstring: the program is to write it."""
+    return isinstance(node, ast.FunctionDef) and all(
+        isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in node.body
+    )
+
+
+def _before(prompt: str, entry_point: str) -> str:
+    """Return the prompt before the function, or all of it if that is not there."""
+    there = _definition(entry_point).search(prompt)
+    return prompt[: there.start()] if there else prompt
+
+
+def _definition(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^(?:async +)?def +{re.escape(name)}\b", re.MULTILINE)

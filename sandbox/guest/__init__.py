@@ -1,0 +1,1 @@
+"""What runs inside a slot, sent there as source: standard library only."""

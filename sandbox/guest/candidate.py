@@ -1,0 +1,134 @@
+"""The candidate's process where a program is graded by calls: it answers, and knows no answers.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+from typing import Any, NoReturn
+
+from .channel import Peer, PeerGone
+from .child import (
+    COMPILE_ERRORS,
+    PEER_FD,
+    REPORT_FD,
+    flush,
+    load,
+    show,
+)
+from .wire import decode, encode
+
+
+class LoadFailed(Exception):
+    """The program did not get through its own top level: args are the kind and a sentence."""
+
+
+def load_candidate(code: bytes) -> types.ModuleType:
+    """Run a program's top level, as a module named ``candidate``: a main guard does not run.
+
+    Raises:
+        LoadFailed: it does not compile, raises, or exits.
+    """
+    try:
+        compiled, module = load(code, "candidate", "main.py")
+    except COMPILE_ERRORS as error:
+        show(error, hidden_frames=2)
+        raise LoadFailed("compile", _sentence(error)) from None
+    try:
+        exec(compiled, module.__dict__)  # noqa: S102 - this process is the sandboxed program
+    except SystemExit:
+        raise LoadFailed("error", "the program exited before it could be called") from None
+    except BaseException as error:
+        show(error, hidden_frames=1)
+        kind = "memory" if isinstance(error, MemoryError) else "error"
+        raise LoadFailed(kind, _sentence(error)) from None
+    return module
+
+
+def _sentence(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:500]
+    except BaseException:  # the program's own exception may not even have a str
+        return type(error).__name__
+
+
+def serve(code: bytes, request: dict[str, Any]) -> NoReturn:
+    """Load a program and do what the tests' process asks for, until it closes the socket."""
+    peer = Peer(PEER_FD, None)
+    try:
+        peer.receive()  # until then the tests do what does not depend on the program
+    except PeerGone:
+        os._exit(0)
+    try:
+        module = load_candidate(code)
+    except LoadFailed as failure:
+        flush()
+        peer.send(["failed", *failure.args])
+        os._exit(1)
+    peer.send(["ready"])
+    try:
+        while True:
+            message = peer.receive()
+            if message[0] == "names":
+                found = {n: vars(module)[n] for n in message[1] if n in vars(module)}
+                peer.send(["value", {n: _encoded(peer, value) for n, value in found.items()}])
+                continue
+            try:
+                peer.answer(message, before_reply=flush)
+            except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+                peer.send_error(error)
+    except PeerGone:
+        os._exit(0)
+
+
+def _encoded(peer: Peer, value: Any) -> Any:
+    """Encode a global for the tests; one that cannot be (a list that holds itself) stays here."""
+    try:
+        return peer.encode(value)
+    except Exception:
+        return peer.handle(value)
+
+
+def answer(code: bytes, request: dict[str, Any]) -> NoReturn:
+    """Load a program, call its function once for each case, and report each value."""
+    with os.fdopen(PEER_FD, "rb") as file:
+        file.seek(0)
+        work = json.loads(file.read())
+    with os.fdopen(os.dup(REPORT_FD), "wb") as report:
+
+        def send(*line: Any) -> None:
+            report.write(json.dumps(line).encode() + b"\n")
+            report.flush()
+
+        try:
+            function = _find(load_candidate(code), work["function"])
+        except LoadFailed as failure:
+            flush()
+            send("failed", *failure.args)
+            os._exit(1)
+        for args in work["cases"]:
+            try:
+                value = encode(function(*decode(args)))
+            except BaseException as error:
+                show(error, hidden_frames=1)
+                kind = "memory" if isinstance(error, MemoryError) else "error"
+                send(kind, _sentence(error))
+            else:
+                send("value", value)
+        flush()
+    os._exit(0)
+
+
+def _find(module: types.ModuleType, path: str) -> Any:
+    """Find the function of this name; of ``Solution.solve``, the method of a new Solution."""
+    first, *rest = path.split(".")
+    try:
+        found = getattr(module, first)
+        for name in rest:
+            found = getattr(found() if isinstance(found, type) else found, name)
+    except BaseException as error:
+        raise LoadFailed("error", f"no {path}: {_sentence(error)}") from None
+    return found

@@ -1,0 +1,423 @@
+"""Two processes that use each other's objects, over a socket that carries plain values only.
+
+The tests call the candidate's functions; the candidate may call back what the tests handed it.
+Values of the standard containers travel whole. A value of any other kind stays where it is and
+travels as a handle, and the other side sees a :class:`~.remote.Remote`.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import struct
+import threading
+import types
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from .exceptions import Errors
+from .library import LIBRARY
+from .remote import (
+    CONVERSIONS,
+    DERIVED,
+    FOUND,
+    IN_PLACE,
+    KIN,
+    MADE,
+    OPERATORS,
+    UNKNOWN,
+    Remote,
+    Task,
+    coroutine_of,
+    parts,
+    set_origin,
+)
+from .values import decode_standard, encode_standard, is_kin, stays
+from .wire import content, decode, encode
+
+LARGEST_MESSAGE = 64 << 20
+
+
+class PeerGone(BaseException):
+    """The other process ended, or sent what is not the protocol.
+
+    It is no Exception, so a test's own ``except Exception`` does not take it for an answer.
+    """
+
+
+class Peer:
+    """One end of the socket.
+
+    Args:
+        socket: its descriptor.
+        may: says whether the other side may do this operation to this object of ours. ``None``:
+            it may do anything, and its objects decide their comparisons: the candidate's end.
+    """
+
+    def __init__(self, socket: int, may: Callable[[str, Any, list[Any]], bool] | None) -> None:
+        self._socket = socket
+        self._may = may
+        self.trusting = may is None
+        self.raising_lines: set[int] = set()
+        """Lines of the tests that raise what a context manager of the program may swallow."""
+        self._objects: list[Any] = []
+        self._handles: dict[int, int] = {}
+        self._remotes: dict[int, Remote] = {}
+        self._kin: dict[int, Any] = {}
+        self._classes: set[int] = set()
+        self._asked = 0
+        self._contents: dict[int, tuple[int, Any]] = {}
+        self._errors = Errors()
+        self._lock = threading.RLock()  # tests may call the program from several threads
+        self.last_error: BaseException | None = None
+        """The last exception that came over the socket, to tell it from one of our own."""
+        self.gone: PeerGone | None = None
+        """Why there will be no more answers, also where a bare ``except`` took the exception."""
+
+    def end(self, why: str) -> PeerGone:
+        """Return the exception to raise where the other side is of no more use."""
+        self.gone = self.gone or PeerGone(why)
+        return self.gone
+
+    def send(self, message: Any) -> None:
+        """Send JSON."""
+        data = json.dumps(message).encode()
+        view = memoryview(struct.pack(">I", len(data)) + data)
+        try:
+            while view:
+                view = view[os.write(self._socket, view) :]
+        except OSError as error:
+            raise self.end("it ended") from error
+
+    def receive(self) -> list[Any]:
+        """Wait for a message: a list whose first item is a word.
+
+        Raises:
+            PeerGone: the other side ended, or sent something else.
+        """
+        (size,) = struct.unpack(">I", self._read(4))
+        if size > LARGEST_MESSAGE:
+            raise self.end(f"it sent {size} bytes at once")
+        try:
+            message = json.loads(self._read(size))
+        except (ValueError, RecursionError) as error:
+            raise self.end("it sent what is not the protocol") from error
+        if type(message) is not list or not message or type(message[0]) is not str:
+            raise self.end("it sent what is not the protocol")
+        return message
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            try:
+                piece = os.read(self._socket, min(size - len(data), 1 << 20))
+            except OSError as error:
+                raise self.end("it ended") from error
+            if not piece:
+                raise self.end("it ended")
+            data += piece
+        return bytes(data)
+
+    def encode(self, value: Any) -> Any:
+        """Return a value for the other side; what is not plain becomes a handle."""
+        return encode(value, self._export)
+
+    def decode(self, data: Any) -> Any:
+        """Return a value from the other side.
+
+        Raises:
+            PeerGone: it is none.
+        """
+        try:
+            return decode(data, self._import)
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            raise self.end("it sent what is not a value") from error
+        except RecursionError as error:
+            raise self.end("it sent a value nested too deep") from error
+
+    def handle(self, value: Any) -> Any:
+        """Return the handle of an object of ours: for the same object always the same."""
+        known = self._handles.get(id(value))
+        if known is None:  # ids stay taken, as the list keeps what it holds
+            known = self._handles[id(value)] = len(self._objects)
+            self._objects.append(value)
+        return {"mine": known}
+
+    def _export(self, value: Any) -> Any:
+        if isinstance(value, Remote):
+            peer, handle, _ = parts(value)
+            return {"yours": handle} if peer is self else self.handle(value)
+        kind = type(value)
+        if kind in _KIN_TYPES:
+            return {"yours": parts(value._assay_remote)[1]}
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return {"exception": self._errors.describe_class(value)}
+        if isinstance(value, BaseException):
+            return {"raised": self._errors.describe(value)}
+        if kind is types.CoroutineType:
+            return {"coroutine": self.handle(value)["mine"]}
+        standard = encode_standard(value, kind, self.encode)
+        if standard is not None:
+            return standard
+        plain = content(value)
+        if plain is NotImplemented or stays(kind, plain):
+            return self.handle(value)
+        if is_kin(plain):
+            return {"kin": [self.handle(value)["mine"], type(plain).__name__, self.encode(plain)]}
+        return self.encode(plain)
+
+    def _import(self, tag: str, data: Any) -> Any:
+        if tag == "exception":
+            return self._errors.build_class(data)
+        if tag == "raised":
+            return self._errors.build(data)
+        if tag == "kin":
+            return self._kin_of(*data)
+        if tag == "mine":
+            return self._remote(data)
+        if tag == "coroutine":
+            return coroutine_of(self._remote(data))
+        if tag == "yours" and type(data) is int and 0 <= data < len(self._objects):
+            return self._objects[data]
+        return decode_standard(tag, data, self.decode)
+
+    def _remote(self, handle: Any) -> Remote:
+        if type(handle) is not int:
+            raise ValueError("a handle is a number")
+        if handle not in self._remotes:
+            self._remotes[handle] = Remote(self, handle)
+        else:  # ``return self`` must not make a result what the tests made
+            set_origin(self._remotes[handle], UNKNOWN)
+        return self._remotes[handle]
+
+    def _kin_of(self, handle: Any, base: Any, data: Any) -> Any:
+        """Return a value of a plain type's subclass: its content never changes."""
+        remote = self._remote(handle)
+        if handle not in self._kin:
+            plain = self.decode(data)
+            if type(plain).__name__ != base:
+                raise ValueError(f"that is no {base!r}")
+            kin = KIN[base](plain)
+            kin._assay_remote = remote
+            self._kin[handle] = kin
+        return self._kin[handle]
+
+    def names(self, wanted: list[str]) -> dict[str, Any]:
+        """Return those of these names that the program defines, with their values."""
+        with self._lock:
+            self.send(["names", wanted])
+            kind, *data = self.receive()
+        if kind != "value" or not data or type(data[0]) is not dict:
+            raise self.end("it sent what is not the protocol")
+        found = {name: self.decode(data[0][name]) for name in wanted if name in data[0]}
+        for name, value in found.items():
+            if isinstance(value, Remote) and name.lstrip("_")[:1].isupper():
+                self._classes.add(parts(value)[1])
+        return found
+
+    def content(self, remote: Remote) -> Any:
+        """Return the plain content of an object of a plain type's subclass, or NotImplemented.
+
+        It is asked for once between two other requests: an object that changes with every
+        question would have as many guesses as the tests have comparisons.
+        """
+        _, handle, origin = parts(remote)
+        if origin == DERIVED:
+            return NotImplemented
+        asked, found = self._contents.get(handle, (-1, None))
+        if asked != self._asked:
+            try:
+                found = self.ask("content", remote)
+            except Exception:
+                found = NotImplemented
+            if type(found) not in _CONTENTS:
+                found = NotImplemented
+            self._contents[handle] = self._asked, found
+        return found
+
+    def origin(self, remote: Remote) -> int:
+        """Return where an object comes from; a class that the tests name counts as made by them."""
+        _, handle, origin = parts(remote)
+        return MADE if handle in self._classes else origin
+
+    def may_swallow(self, trace: types.TracebackType | None) -> bool:
+        """Return whether an exception was raised by the tests for a context manager to swallow."""
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        return (
+            trace is not None
+            and trace.tb_frame.f_code.co_filename == "tests.py"
+            and trace.tb_lineno in self.raising_lines
+        )
+
+    def ask(self, operation: str, remote: Remote, *args: Any, origin: int = UNKNOWN) -> Any:
+        """Do something to an object of the other side, and return the result."""
+        data = self._ask([operation, parts(remote)[1], *[self.encode(a) for a in args]])[0]
+        return self._result(data, origin)
+
+    def _result(self, data: Any, origin: int) -> Any:
+        """Decode a result. An object that came before is at most what it was."""
+        handle = data.get("mine") if type(data) is dict else None
+        known = self._remotes.get(handle) if type(handle) is int else None
+        before = MADE if known is None else parts(known)[2]
+        result = self.decode(data)
+        if isinstance(result, Remote):
+            set_origin(result, min(origin, before))
+        return result
+
+    def call(self, remote: Remote, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function of the other side.
+
+        Where it returns None, lists, dicts and sets that it changed in place are changed here
+        too. Where it returns something they are not: a candidate that empties its argument
+        could otherwise make ``f(x) == sorted(x)`` hold.
+        """
+        handle = parts(remote)[1]
+        data, *changed = self._ask(["call", handle, self.encode(list(args)), self.encode(kwargs)])
+        made_here = handle in self._classes
+        result = self._result(data, MADE if made_here else min(parts(remote)[2], FOUND))
+        if result is None and changed:
+            for old, new in zip(args, self.decode(changed[0]), strict=False):
+                update(old, new)
+        return result
+
+    def _ask(self, message: list[Any]) -> list[Any]:
+        self._asked += message[0] != "content"
+        try:
+            with self._lock:
+                self.send(message)
+                return self._reply()
+        except (StopIteration, StopAsyncIteration) as error:
+            if message[0] in ("next", "next step"):
+                raise
+            # It would end the loop that called: all(map(f, xs)) would hold of no x at all.
+            said = f"the program raised {type(error).__name__}"
+            self.last_error = RuntimeError(said)
+            raise self.last_error from None
+
+    def _reply(self) -> list[Any]:
+        """Wait for an answer; meanwhile do what the other side asks for to give it."""
+        while True:
+            kind, *content = self.receive()
+            if kind == "value" and content:
+                return content
+            if kind == "error" and content:
+                self.last_error = self._error(content[0])
+                raise self.last_error
+            self.answer([kind, *content])
+
+    def _error(self, data: Any) -> BaseException:
+        try:
+            return self._errors.build(data)
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+            raise self.end("it sent what is not an exception") from error
+        except RecursionError as error:
+            raise self.end("it sent an exception nested too deep") from error
+
+    def send_error(self, error: BaseException) -> None:
+        """Tell the other side what was raised here."""
+        self.send(["error", self._errors.describe(error)])
+
+    def answer(self, message: list[Any], before_reply: Callable[[], None] | None = None) -> None:
+        """Do what the other side asks for, and send the result."""
+        try:
+            operation, handle, *data = message
+            if type(handle) is not int or not 0 <= handle < len(self._objects):
+                raise self.end("it named an object that it was never given")
+            target = self._objects[handle]
+            args = [self.decode(item) for item in data]
+            if self._may is not None and not self._may(operation, target, args):
+                refused = AttributeError if operation == "get" else TypeError
+                raise refused(f"{operation} is not allowed on this object")
+            reply = self._do(operation, target, args, data)
+        except Exception as error:
+            if before_reply is not None:
+                before_reply()
+            self.send_error(error)
+        else:
+            if before_reply is not None:
+                before_reply()
+            self.send(["value", *reply])
+
+    def _do(self, operation: str, target: Any, args: list[Any], data: list[Any]) -> list[Any]:
+        if operation == "call":
+            positional, keywords = args
+            result = target(*positional, **keywords)
+            reply = [self.encode(result)]
+            if result is None:
+                after = self.encode(positional)
+                if after != data[0]:
+                    reply.append(after)
+            return reply
+        return [self.encode(_OPERATIONS[operation](target, *args))]
+
+
+_KIN_TYPES = frozenset(KIN.values())
+_CONTENTS = (str, int, float, tuple, list, dict, set, frozenset)
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    **OPERATORS,
+    **IN_PLACE,
+    **CONVERSIONS,
+    "get": getattr,
+    "set": setattr,
+    "unset": delattr,
+    "item": lambda target, key: target[key],
+    "put": lambda target, key, value: target.__setitem__(key, value),
+    "remove": lambda target, key: target.__delitem__(key),
+    "contains": lambda target, item: item in target,
+    "len": len,
+    "bool": bool,
+    "hash": hash,
+    "iter": iter,
+    "reversed": reversed,
+    "next": next,
+    "str": str,
+    "repr": repr,
+    "format": format,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "content": content,
+    "class": lambda target: target.__class__,
+    "library": lambda target, module, name, args, options: LIBRARY[module, name](
+        target, *args, **options
+    ),
+    "isinstance": lambda target, value: isinstance(value, target),
+    "issubclass": lambda target, value: issubclass(value, target),
+    "start": Task,
+    "aiter": lambda target: target.__aiter__(),
+    "anext": lambda target: Task(target.__anext__()),
+    "step": Task.step,
+    "next step": Task.step,
+    "cancel": Task.cancel,
+}
+
+
+def update(old: Any, new: Any) -> None:
+    """Give a list, dict or set the content of another; inner ones keep their identity."""
+    if type(old) is not type(new):
+        return
+    if type(old) is list:
+        old[:] = [*map(_updated, old, new), *new[len(old) :]]
+    elif isinstance(old, dict):
+        items = [(key, _updated(old.get(key), value)) for key, value in new.items()]
+        old.clear()
+        old.update(items)
+    elif type(old) is set:
+        old.clear()
+        old.update(new)
+    elif type(old) in (bytearray, deque):
+        old.clear()
+        old.extend(new)
+
+
+def _updated(old: Any, new: Any) -> Any:
+    """Return the value to replace another: itself, changed, if it can hold the new."""
+    if isinstance(old, list | dict | set) and type(old) is type(new):
+        update(old, new)
+        return old
+    return new

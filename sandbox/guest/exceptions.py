@@ -1,0 +1,135 @@
+"""Exceptions on their way between two processes, as classes that ``except`` can name.
+
+A class that the program wrote becomes a class of that name here, with the same built-in bases,
+and one of the standard library that class itself: so ``assertRaises(json.JSONDecodeError)``
+and ``except solution.TooBig`` work.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+
+from .wire import decode, encode
+
+_MOST_BASES = 20
+
+
+class RemoteError(Exception):
+    """An exception in the other process, of a class that is not a builtin one."""
+
+    def __str__(self) -> str:
+        """Return the message that it had over there."""
+        return str(vars(self).get("_said", ""))
+
+
+class Errors:
+    """The exception classes that one end of the socket has described, and knows."""
+
+    def __init__(self) -> None:
+        self._described: dict[type, int] = {}
+        self._known: dict[int, type[BaseException]] = {}
+
+    def describe_class(self, kind: type) -> Any:
+        """Encode an exception class: a builtin one's name, or key, name, module and bases."""
+        if getattr(builtins, kind.__name__, None) is kind:
+            return kind.__name__
+        key = self._described.setdefault(kind, len(self._described))
+        bases = [
+            self.describe_class(base) for base in kind.__bases__ if issubclass(base, BaseException)
+        ]
+        return [key, kind.__name__, kind.__module__, bases]
+
+    def describe(self, error: BaseException) -> list[Any]:
+        """Encode an exception: class, text, and plain arguments and attributes."""
+        try:
+            said = str(error)[:1000]
+        except Exception as fault:
+            said = f"<{type(fault).__name__} in __str__>"
+        try:
+            args = encode(list(error.args))
+        except Exception:  # not plain, too deep, or the program's own class gets in the way
+            args = [said]
+        attributes = {}
+        for name, value in list(vars(error).items()):
+            try:
+                attributes[name] = encode(value)
+            except Exception:  # noqa: S112 - what cannot travel stays
+                continue
+        return [self.describe_class(type(error)), said, args, attributes]
+
+    def build_class(self, data: Any, depth: int = 0) -> type[BaseException]:
+        """Return the class here for one that was described there.
+
+        Raises:
+            ValueError, TypeError: that is no description.
+        """
+        if type(data) is str:
+            kind = getattr(builtins, data, None)
+            if isinstance(kind, type) and issubclass(kind, Exception | SystemExit):
+                return kind
+            return RemoteError
+        key, name, module, bases = data
+        if type(key) is not int or type(name) is not str or depth > _MOST_BASES:
+            raise ValueError("not an exception's class")
+        if key not in self._known:
+            made = [self.build_class(base, depth + 1) for base in bases[:_MOST_BASES]]
+            self._known[key] = _standard(module, name) or _new(name, made)
+        return self._known[key]
+
+    def build(self, data: Any) -> BaseException:
+        """Return the exception to raise here for one that was raised there.
+
+        Raises:
+            ValueError, TypeError, LookupError: that is no description.
+        """
+        kind, said, args, attributes = data
+        kind, said = self.build_class(kind), str(said)
+        error = _instance(kind, decode(args), said)
+        for name, value in attributes.items():
+            if not name.startswith("_"):
+                vars(error)[name] = decode(value)
+        vars(error)["_said"] = said
+        return error
+
+
+def _standard(module: Any, name: str) -> type[Exception] | None:
+    """Return a class of a standard module that is loaded here.
+
+    Not unittest's: its SkipTest would let a program skip its own tests.
+    """
+    first = module.partition(".")[0] if type(module) is str else ""
+    if first not in sys.stdlib_module_names or first in ("unittest", "builtins"):
+        return None
+    found = getattr(sys.modules.get(module), name, None)
+    if isinstance(found, type) and issubclass(found, Exception) and found.__module__ == module:
+        return found
+    return None
+
+
+def _new(name: str, bases: list[type[BaseException]]) -> type[BaseException]:
+    if not any(issubclass(base, RemoteError) for base in bases):
+        bases = [RemoteError, *(base for base in bases if base is not Exception)]
+    try:
+        return type(name, tuple(bases), {})
+    except (TypeError, ValueError):  # bases that do not go together
+        return RemoteError
+
+
+def _instance(kind: type[BaseException], args: list[Any], said: str) -> BaseException:
+    error: BaseException
+    if getattr(builtins, kind.__name__, None) is kind:
+        try:
+            error = kind(*args)
+            return error
+        except Exception:  # UnicodeDecodeError and its like want other arguments
+            args = [said]
+    try:
+        # Without its __init__, which may want what did not travel.
+        error = kind.__new__(kind, *args)
+    except Exception:  # an ExceptionGroup, say
+        error = RemoteError(said)
+    return error

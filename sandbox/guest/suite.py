@@ -1,0 +1,334 @@
+"""Tests as they are written: which statements are tests, and which names are the program's.
+
+Runs inside the sandbox, from source that the host sends: standard library only.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import types
+from collections.abc import Iterable
+
+from .pytest_stub import OFFERED
+
+PROGRAM_MODULES = frozenset({"answer", "candidate", "main", "program", "solution", "submission"})
+"""Names by which a test file may import the program under test; its entry point is another."""
+
+CLASS_OF = "__class_of__"
+"""The tests' name of :func:`~.library.class_of`."""
+
+_LIBRARIES = {
+    "np": "numpy",
+    "numpy": "numpy",
+    "pandas": "pandas",
+    "pd": "pandas",
+    "pytest": "pytest",
+}
+"""What tests compare with, also where they forgot to import it: never the program's."""
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+
+
+class Suite:
+    """Tests as written: asserts, a ``check`` function, ``test_*`` functions and classes of them.
+
+    Attributes:
+        setup: statements that come first, and are no tests.
+        body: the tests' statements, without those that would only start a test runner.
+        units: statements of the body that are each one test.
+        functions: the top-level functions, by name.
+        uncalled: ``check`` and ``test*`` functions that nothing calls: each is a test, or several.
+        text: setup and tests, as written.
+        names: what must come from the program, as far as it defines it.
+        modules: standard modules used without an import.
+        libraries: other modules used without an import, by their names in the tests.
+        program_modules: names by which the tests import the program.
+        imports_by_name: they import what they test, so other unknown names are mistakes.
+
+    Raises:
+        SyntaxError: they do not compile.
+        ValueError: nothing is asserted, a part of pytest is used that is not offered, or there
+            is a ``check(candidate)`` and nothing says which function to check.
+    """
+
+    def __init__(self, setup: str, tests: str, entry_point: str | None) -> None:
+        self.entry_point = entry_point
+        self.text = f"{setup}\n{tests}"
+        self.lines = tests.splitlines()
+        self.setup = ast.parse(setup, "setup.py").body
+        body = ast.parse(tests, "tests.py").body
+        whole = ast.Module([*self.setup, *body], [])
+        compile(whole, "tests.py", "exec", dont_inherit=True)  # "return" outside of a function
+        self._refuse_missing_parts(whole)
+        if not any(_asserts(node) for node in ast.walk(whole)):
+            raise ValueError("they assert nothing, so every program would pass")
+        self.functions = {n.name: n for n in body if isinstance(n, _FUNCTIONS)}
+        self.body = self._without_runners(body)
+        self._asserting = self._asserting_functions()
+        self.units = [s for s in self.body if self._is_test(s)]
+        self._find_uncalled()
+        self._asks_for_classes = ("type(" in self.text or "__class__" in self.text) and (
+            "type" not in _bound(ast.walk(whole))
+        )
+        whole = ast.Module([*self.setup, *self.body], [])
+        self._find_names(whole)
+        if self.imports_by_name:
+            self._refuse_unknown_names(whole)
+
+    def required(self, name: str) -> int:
+        """Return how many arguments a function needs."""
+        parameters = self.functions[name].args
+        return len(parameters.posonlyargs + parameters.args) - len(parameters.defaults)
+
+    def source(self, node: ast.stmt) -> str:
+        """Return the first line of a statement, for a reason."""
+        line = self.lines[node.lineno - 1].strip() if node in self.body else "the setup"
+        return line if len(line) <= 200 else line[:200] + "..."
+
+    def _refuse_missing_parts(self, whole: ast.Module) -> None:
+        """Refuse before anything runs, so that no program can steer the tests into such a line."""
+        imported = [n for n in ast.walk(whole) if isinstance(n, ast.Import | ast.ImportFrom)]
+        names = {
+            alias.asname or alias.name
+            for node in imported
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name == "pytest"
+        }
+        used = {
+            alias.name
+            for node in imported
+            if isinstance(node, ast.ImportFrom) and node.module == "pytest"
+            for alias in node.names
+        } | {
+            node.attr
+            for node in ast.walk(whole)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in names
+        }
+        missing = sorted(used - set(OFFERED) - {"*"})
+        if missing:
+            raise ValueError(f"pytest.{missing[0]} is not offered here")
+
+    def _refuse_unknown_names(self, whole: ast.Module) -> None:
+        """Refuse names that nothing defines, if the tests import all that is the program's."""
+        nodes = list(ast.walk(whole))
+        known = _bound(nodes) | set(dir(builtins)) | self.modules | set(self.libraries)
+        known |= self.names | {"__file__", "__name__", "__doc__", "__builtins__"}
+        used = {n.id for n in nodes if isinstance(n, ast.Name)}
+        unknown = sorted(used - known)
+        if unknown and "*" not in known:
+            raise ValueError(f"NameError: nothing defines {unknown[0]!r}")
+
+    def raising_lines(self) -> set[int]:
+        """Return lines that raise, directly in a ``with`` block, whatever the program does."""
+        blocks = [
+            statement
+            for node in ast.walk(ast.Module(self.body, []))
+            if isinstance(node, ast.With | ast.AsyncWith)
+            for statement in node.body
+        ]
+        return {n.lineno for n in blocks if isinstance(n, ast.Raise) or _is_constant(n)}
+
+    def compiled(self, statement: ast.stmt) -> types.CodeType:
+        """Compile a statement. The class of an object is asked for with CLASS_OF."""
+        if self._asks_for_classes:
+            statement = _Classes().visit(statement)
+        return compile(ast.Module([statement], []), "tests.py", "exec", dont_inherit=True)
+
+    def _without_runners(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Leave out ``unittest.main()``, and what a main guard does where a runner skips it."""
+        collected = any(
+            isinstance(n, _DEFINITIONS) and n.name.lower().startswith("test") for n in body
+        )
+        kept: list[ast.stmt] = []
+        for node in body:
+            if isinstance(node, ast.If) and _is_main_guard(node.test):
+                kept += [] if collected else node.body
+            else:
+                kept.append(node)
+        return [n for n in kept if not _starts_runner(n)]
+
+    def _asserting_functions(self) -> set[str]:
+        """Return functions that assert, themselves or through another."""
+        found: set[str] = set()
+        while True:
+            more = {
+                name
+                for name, node in self.functions.items()
+                if name not in found
+                and any(_asserts(n) or _called([n]) & found for n in ast.walk(node))
+            }
+            if not more:
+                return found
+            found |= more
+
+    def _is_test(self, statement: ast.stmt) -> bool:
+        """Return whether a statement asserts something, by itself or by a function of the tests."""
+        if isinstance(statement, _DEFINITIONS):
+            return False
+        nodes = list(ast.walk(statement))
+        return any(map(_asserts, nodes)) or bool(_called(nodes) & self._asserting)
+
+    def _find_uncalled(self) -> None:
+        reached = _called(
+            inner
+            for node in self.body
+            if not isinstance(node, _DEFINITIONS)
+            for inner in ast.walk(node)
+        )
+        while True:
+            more = {
+                name
+                for caller in reached & set(self.functions)
+                for name in _called(ast.walk(self.functions[caller]))
+            }
+            if more <= reached:
+                break
+            reached |= more
+        called = _called(n for node in self.body for n in ast.walk(node))
+        self.uncalled = [
+            name
+            for name in self.functions
+            if (name == "check" and name not in called)
+            or (name.startswith("test") and name not in reached)
+        ]
+        self.called = called
+        if "check" in self.uncalled and self.entry_point is None and self.required("check"):
+            raise ValueError("tests with check(candidate) need entry_point, the function's name")
+
+    def _find_names(self, whole: ast.Module) -> None:
+        nodes = list(ast.walk(whole))
+        self.modules = {
+            n.value.id
+            for n in nodes
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)
+        } & set(sys.stdlib_module_names)
+        bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= {n.arg for n in nodes if isinstance(n, ast.arg)} | _imported(nodes)
+        self.libraries = {
+            n.value.id: _LIBRARIES[n.value.id]
+            for n in nodes
+            if isinstance(n, ast.Attribute)
+            and isinstance(n.value, ast.Name)
+            and n.value.id in set(_LIBRARIES) - bound
+        }
+        self.program_modules, by_name, star = set[str](), False, False
+        ours = PROGRAM_MODULES | ({self.entry_point} if self.entry_point else set())
+        ours = ours - set(sys.stdlib_module_names)
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module in ours:
+                node.level = 0  # "from .solution import f": the tests are in no package
+                self.program_modules.add(node.module)
+                star = star or any(alias.name == "*" for alias in node.names)
+                by_name = True
+            elif isinstance(node, ast.Import):
+                found = {alias.name for alias in node.names} & ours
+                self.program_modules |= found
+                by_name = by_name or bool(found)
+        self.imports_by_name = by_name and not star
+        names = {n.id for n in nodes if isinstance(n, ast.Name)} - set(dir(builtins))
+        self.names = set() if self.imports_by_name else names - self.modules - set(self.libraries)
+        if self.entry_point is not None:
+            self.names.add(self.entry_point)
+        elif not by_name and not self.names - set(self.functions) and len(self.called) == 1:
+            self.names |= self.called  # "assert sum(10, 15) == 6" can only mean the program's sum
+
+
+class _Classes(ast.NodeTransformer):
+    """``type(x)`` and ``x.__class__`` become calls, since an object of the program is elsewhere."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Replace ``type(x)``."""
+        self.generic_visit(node)
+        function = node.func
+        alone = len(node.args) == 1 and not node.keywords
+        if alone and isinstance(function, ast.Name) and function.id == "type":
+            function.id = CLASS_OF
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Replace ``x.__class__``."""
+        self.generic_visit(node)
+        if node.attr != "__class__" or not isinstance(node.ctx, ast.Load):
+            return node
+        call = ast.Call(ast.Name(CLASS_OF, ast.Load()), [node.value, ast.Constant(True)], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def _asserts(node: ast.AST) -> bool:
+    """Return whether it is ``assert``, ``raise``, or a call such as ``self.assertEqual``."""
+    if isinstance(node, ast.Assert | ast.Raise):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    name = ""
+    if isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+    elif isinstance(node.func, ast.Name):
+        name = node.func.id
+    return name.startswith("assert") or name in ("raises", "fail")
+
+
+def _imported(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that import statements bind."""
+    return {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return names that anything binds, anywhere; ``*`` if an import binds all names."""
+    names = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, (*_DEFINITIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+            names.add(node.name or "")
+        elif isinstance(node, ast.MatchMapping):
+            names.add(node.rest or "")
+    return names | _imported(nodes)
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    """Return whether it is an expression that names builtins only, such as ``1 / 0``."""
+    return isinstance(statement, ast.Expr) and all(
+        hasattr(builtins, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)
+    )
+
+
+def _called(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        node.func.id
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == "__name__"
+        and isinstance(test.ops[0], ast.Eq)
+    )
+
+
+def _starts_runner(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr | ast.Raise) and any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "main"
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in ("unittest", "pytest")
+        for node in ast.walk(statement)
+    )

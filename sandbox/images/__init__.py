@@ -1,0 +1,1 @@
+"""What container images hold, and how they are built."""

@@ -1,0 +1,1 @@
+"""Programming languages, and how programs in them are compiled and run."""

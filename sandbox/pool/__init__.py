@@ -1,0 +1,1 @@
+"""Warm slots, and what keeps them busy."""

@@ -149,7 +149,7 @@ def ruling_of(name: str, kind: type | None = None) -> Ruling:
     from reasoning_gym.dataset import ProceduralDataset
 
     if kind is not None and kind.score_answer is ProceduralDataset.score_answer:  # type: ignore[attr-defined]  # the package ships no types
-        return Ruling("assay", "one text is right", lambda: Exact(extract=RULES))
+        return Ruling("assay", "one text is correct", lambda: Exact(extract=RULES))
     return Ruling("refused", "its scorer is not among those that were read")
 
 

@@ -23,19 +23,19 @@ _LIKELY = 0.25
 
 @constraint("language:response_language")
 def response_language(reply: str, *, language: Language) -> bool:
-    """The reply is in the language, as a whole and in all but a fifth of its longer lines."""
+    """The reply is in the language, as a whole and in at least four fifths of its longer lines."""
     return _likely(reply, language) or _wholly(reply, language)
 
 
 @constraint("change_case:english_capital")
 def english_capital(reply: str) -> bool:
-    """The reply is in English, as far as a few words tell, and has no lowercase letter."""
+    """The reply is in English, as far as a few words can show, and has no lowercase letter."""
     return reply.isupper() and _in_english(reply)
 
 
 @constraint("change_case:english_lowercase")
 def english_lowercase(reply: str) -> bool:
-    """The reply is in English, as far as a few words tell, and has no capital letter."""
+    """The reply is in English, as far as a few words can show, and has no capital letter."""
     return reply.islower() and _in_english(reply)
 
 
@@ -43,7 +43,7 @@ def english_lowercase(reply: str) -> bool:
 def capital_word_frequency(
     reply: str, *, capital_frequency: Count, capital_relation: Relation
 ) -> bool:
-    """Words in capitals alone (I and A are such) occur less often, or at least as often."""
+    """Words entirely in capitals (including I and A) occur less than, or at least, N times."""
     return compare(sum(w.isupper() for w in words(reply)), capital_relation, capital_frequency)
 
 

@@ -131,7 +131,7 @@ def audit_command(
 
 
 def _subject(text: str, data: str | None, options: dict[str, Any]) -> Named:
-    """An environment gets the data; a verifier is sampled with it."""
+    """Resolve the subject: an environment gets the data, a verifier is sampled with it."""
     name = text.partition(":{")[0]
     takes_data = data is not None and "/" in name
     return named(text, {**options, "data": data} if takes_data else options)
@@ -202,7 +202,7 @@ def diff_command(
         Path | None, typer.Option("--json", help="Write all disagreements here, replies whole.")
     ] = None,
 ) -> None:
-    """Show where two verifiers disagree on stored completions, or how two runs differ.
+    """Show the rows on which two verifiers disagree, or how two runs differ.
 
     Exit code 0: they give every row (of two runs: every reply that both have) the same score, and
     runs the same status. 1: they do not.

@@ -85,7 +85,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """The verifiers that users can name, by folder and name."""
+    """Return the verifiers that users can name, by folder and name."""
     kinds = [getattr(room, name) for name in room.__all__ if name not in _BASES]
     found = [
         Entry(kind, tuple(e for e in examples() if type(e.verifier) is kind))
@@ -102,7 +102,7 @@ def verifiers_command(
         bool, typer.Option("--markdown", help="Print the catalogue as the page of the docs.")
     ] = False,
 ) -> None:
-    """List the verifiers; with a name, its rules, its options, what wins and what loses."""
+    """List the verifiers, or show one: rules, options, replies that pass and replies that fail."""
     found = entries()
     if markdown:
         say(page(found).rstrip())
@@ -121,7 +121,7 @@ def verifiers_command(
 
 
 def page(found: list[Entry], *, costs: bool = True) -> str:
-    """The catalogue as Markdown. With costs, each verifier is timed on its own examples."""
+    """Render the catalogue as Markdown. With costs, each verifier is timed on its own examples."""
     lines = ["# Catalogue of verifiers", "", _PREFACE]
     folder = None
     for entry in found:
@@ -165,7 +165,7 @@ def _by_default(kind: type[Verifier]) -> Verifier | None:
 
 
 def _given(options: str, default: str) -> str:
-    """The options that differ from the defaults."""
+    """Return the options that differ from the defaults."""
     usual = set(default.strip("()").split(", "))
     return ", ".join(part for part in options[1:-1].split(", ") if part not in usual)
 
@@ -176,7 +176,7 @@ def _json(value: object) -> str:
 
 
 def _code(text: str) -> str:
-    """Inline code that fits into a table: line ends are shown as a sign."""
+    """Return inline code for a table cell: line ends become a sign."""
     if not text:
         return ""
     text = text if len(text) <= _SHOWN_REPLY * 2 else f"{text[:_SHOWN_REPLY]}…"
@@ -188,7 +188,7 @@ def _code(text: str) -> str:
 
 
 def _cost(entry: Entry) -> str | None:
-    """The median time of a reply, over the replies of the examples."""
+    """Return the median time of a reply, over the replies of the examples."""
     if not entry.examples or entry.name == "Code":
         return None
     times = []

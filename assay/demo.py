@@ -138,7 +138,7 @@ def _train(folder: Path, seed: int, steps: int) -> None:
 
 
 def _make_start(folder: Path, seed: int) -> None:
-    """A tiny model that is right now and then; it appears whole, or not at all."""
+    """Make a tiny model that is sometimes correct; it is written atomically."""
     from .grpo import held_out_tasks, load_model, tiny_model, warm_start
 
     partial = folder.with_name(f".{folder.name}.partial")

@@ -185,7 +185,7 @@ def _asked(
     shuffle: bool,
     seed: int,
 ) -> tuple[list[Task], list[int]]:
-    """The tasks, and how many episodes of each."""
+    """Return the tasks and the number of episodes of each."""
     for flag, given in (("-n", n), ("--limit", limit)):
         if given is not None and given < 1:
             raise ValueError(f"{flag} must be at least 1, got {given}")
@@ -213,7 +213,7 @@ def _asked(
 
 
 def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int]:
-    """How many episodes a file gives each task."""
+    """Return how many episodes a file has for each task."""
     saved = [len(player.replies[t.id]) for t in tasks]
     few = sum(count < n for count in saved) if n is not None else 0
     if few:
@@ -259,7 +259,7 @@ def _play(
 
 
 def progress() -> Progress:
-    """A bar that shows what is known so far."""
+    """Make a progress bar with the results so far."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -44,7 +44,7 @@ def list_command(
         bool, typer.Option("--markdown", help="Print the gallery as the page of the docs.")
     ] = False,
 ) -> None:
-    """List the environments; with an id, what it asks, its options, a task and its solution.
+    """List the environments, or show one: its docs, options, a task and its solution.
 
     Plug-ins that cannot be used are named below the table.
     """
@@ -63,7 +63,7 @@ def list_command(
 
 
 def page() -> str:
-    """The gallery as Markdown: the environments that come with the package."""
+    """Render the gallery as Markdown: the environments of this package."""
     lines = ["# Gallery of environments", "", _PREFACE]
     for title, found in _by_title().items():
         lines += ["", f"## {title}"]
@@ -111,7 +111,7 @@ def _section(one: EnvSpec) -> Iterator[str]:
 
 
 def _prose(env: TextEnv, one: EnvSpec) -> str:
-    """What its class says; of one that was made by a function, the summary."""
+    """Return the docstring of its class, or the summary if a function made it."""
     own = type(env) is not TextEnv and type(env).__doc__
     return prose(type(env)) if own else one.summary or one.id
 
@@ -133,7 +133,7 @@ def _options(env: TextEnv, one: EnvSpec) -> list[tuple[str, str, str]]:
 
 
 def _shown(task: Task) -> Iterator[str]:
-    """The prompt of a task, and its solution, as they are."""
+    """Render the prompt of a task and its solution verbatim."""
     for message in task.messages:
         who = "" if message["role"] == "user" else f" ({message['role']})"
         yield from ("", f"Prompt{who}:", "", *_fenced(message["content"]))
@@ -142,7 +142,7 @@ def _shown(task: Task) -> Iterator[str]:
 
 
 def _fenced(text: str) -> list[str]:
-    """Text as a block of Markdown, with a fence that is in no line of it."""
+    """Render text as a Markdown block with a fence that does not occur in it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", *text.rstrip("\n").split("\n"), fence]

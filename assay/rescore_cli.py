@@ -100,7 +100,7 @@ def rescore_command(
 
 
 def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str, Any]]:
-    """The run's environment, made again, and its record."""
+    """Make the run's environment again, with its record."""
     told = plan.environment
     kwargs = {**told["kwargs"], **changes}
     name = told["id"]
@@ -122,7 +122,7 @@ def _groups(run: Path, env: TextEnv, references: bool) -> Iterator[EpisodeGroup]
 
 
 def _data(run: Path, env: TextEnv, plan: Plan, references: bool) -> dict[str, Any]:
-    """The record of the tasks that replies are judged by; tells where that is not those of now."""
+    """Record the tasks that replies are judged by, with a message if references have changed."""
     tasks = [group.task for group in _groups(run, env, references)]
     whole = plan.data["tasks"]
     if len(tasks) < whole:
@@ -156,7 +156,7 @@ def _judge(
 def _batches(
     groups: Iterator[EpisodeGroup], env: TextEnv, size: int, done: int
 ) -> Iterator[tuple[list[EpisodeGroup], list[dict[str, Any]]]]:
-    """New groups and what judging them took, batch by batch."""
+    """Yield new groups and the cost of judging them, in batches."""
     waiting = islice(groups, done, None)
     while part := list(islice(waiting, size)):
         started = time.perf_counter()

@@ -147,7 +147,7 @@ def _report(chosen: str, findings: list[Finding]) -> dict[str, object]:
 
 
 def _markdown(looks: Mapping[BackendChoice, tuple[str, list[Finding]]]) -> str:
-    """One row for each thing looked at, one column for each backend."""
+    """Render one row for each check, one column for each backend."""
     columns = {
         name or chosen: {finding.name: finding for finding in findings}
         for name, (chosen, findings) in looks.items()

@@ -122,7 +122,7 @@ def _make_app(
 
 
 def _limits(pairs: list[str], kind: type) -> dict[str, Any]:
-    """Limits by name, each a number.
+    """Parse limits by name, each a number.
 
     Raises:
         ValueError: a name is unknown, or a value is no number of its kind.
@@ -148,7 +148,7 @@ class _Visible(logging.Formatter):
 
 
 def _log_to_stderr(*, access: bool) -> None:
-    """Messages of the service as they are: access is JSON already."""
+    """Log the service's messages to stderr unchanged: access is JSON already."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Visible("%(message)s"))
     for name in ("assay.service", "uvicorn.error"):

@@ -15,7 +15,7 @@ from .evaluation.view import ViewServer, open_pages
 
 
 def _has_screen() -> bool:
-    """Elsewhere than on a desktop a browser would take the terminal, before the page is served."""
+    """Return whether a desktop is available; otherwise a browser would occupy the terminal."""
     return sys.platform in ("win32", "darwin") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )

@@ -11,7 +11,7 @@ THINK = (
 
 
 def accuracy_rubric(verifier: Verifier, *, think: bool, format_weight: float = 0.2) -> Rubric:
-    """Accuracy alone, or with a smaller part for the think/answer format.
+    """Return a rubric of accuracy alone, or with a smaller part for the think/answer format.
 
     Format is paid only where the answer is right: a reply must not earn by its looks.
     """

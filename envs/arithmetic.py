@@ -88,7 +88,7 @@ def _task(
 def _expression(
     rng: np.random.Generator, digits: int, operators: str, terms: int
 ) -> tuple[str, int, str]:
-    """A random tree of operators: its text, its value, and the operator done last, if any."""
+    """Draw a random tree of operators: its text, value, and last operator, if any."""
     if terms == 1:
         number = _below_power(rng, digits)
         return str(number), number, ""
@@ -104,7 +104,7 @@ def _expression(
 
 
 def _below_power(rng: np.random.Generator, digits: int) -> int:
-    """A number of at most so many digits."""
+    """Draw a number of at most N digits."""
     if digits <= _FEW:
         return below(rng, 10**digits)
     return int("".join(map(str, rng.integers(10, size=digits).tolist())))

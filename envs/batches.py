@@ -39,7 +39,7 @@ class Batches(Generic[_Piece, _Found]):
         self._waiting: list[_Call[_Piece, _Found]] = []
 
     async def do(self, piece: _Piece) -> _Found:
-        """The result of one piece. Where it is cancelled before its turn, it is not begun.
+        """Return the result of one piece. If it is cancelled while waiting, it does not start.
 
         Raises:
             Exception: what the call raised that it was in.
@@ -47,7 +47,7 @@ class Batches(Generic[_Piece, _Found]):
         return await self.put(piece)
 
     def put(self, piece: _Piece) -> asyncio.Future[_Found]:
-        """The same, to be awaited later: the piece waits for its turn already."""
+        """Queue a piece and return a future of its result."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[_Found] = loop.create_future()
         self._waiting.append((piece, result))

@@ -115,20 +115,20 @@ class CodeRepair(ToolEnv):
         self._own = None if sandbox is not None else box
 
     def answer(self, state: State) -> str:
-        """What the rubric judges: a submission of the file as it is."""
+        """Return what the rubric judges: a submission of the current file."""
         tools = next(t for t in state.data.toolsets if isinstance(t, RepairTools))
         return submission(tools.program)
 
     def answered(self, state: State, reply: str) -> Turn:
-        """A turn without a call ends the episode."""
+        """End the episode: a turn without a call is an error."""
         return _format_error("the turn makes no call")
 
     def misread(self, state: State, fault: str) -> Turn:
-        """So does one with a call that cannot be read, or with several."""
+        """End the episode: a call cannot be parsed, or there are several."""
         return _format_error(fault)
 
     def misfit(self, state: State, call: Call, fault: str) -> str | Turn:
-        """And one with a call of no tool, or with wrong arguments."""
+        """End the episode: a call has an unknown tool or wrong arguments."""
         return _format_error(fault)
 
 
@@ -179,7 +179,7 @@ class Submission(Code):
     """
 
     def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
-        """The program that a reply submits, or ``None`` and why there is none."""
+        """Return the program that a reply submits, or ``None`` with the reason."""
         try:
             calls = read_calls(reply, {"submit"}, ("tags",))
         except NotJson as fault:
@@ -193,17 +193,17 @@ class Submission(Code):
 
     @staticmethod
     def reply_of(program: str) -> str:
-        """A reply that submits a program."""
+        """Return a reply that submits a program."""
         return submission(program)
 
 
 def submission(program: str) -> str:
-    """A reply that submits a program."""
+    """Return a reply that submits a program."""
     return written_call("submit", {"code": program})
 
 
 def sample(split: Split) -> list[Mapping[str, Any]]:
-    """The rows that are shipped: small functions of our own, each with one bug.
+    """Return the shipped rows: small functions, each with one bug.
 
     Raises:
         ValueError: the split is neither ``train`` nor ``test``.
@@ -241,7 +241,7 @@ def _task(row: Mapping[str, Any], number: int, place: str, max_turns: int) -> Ta
 
 
 def _told(check: Check) -> str:
-    """What became of the visible tests."""
+    """Report the results of the visible tests."""
     if check.status is RunStatus.SANDBOX_ERROR:
         raise SandboxError(check.reason or "the sandbox failed")
     parts = [f"{check.passed} of {check.total} tests passed", check.reason]

@@ -34,7 +34,7 @@ class Compared:
         return self.first.score == self.second.score
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values, the completion whole."""
+        """Return a dict of plain JSON values, with the whole completion."""
         verdicts = {"first": self.first.to_json(), "second": self.second.to_json()}
         for verdict in verdicts.values():
             del verdict["seconds"]  # it differs from run to run
@@ -81,7 +81,7 @@ def compare(
 
 
 def status_pairs(rows: Sequence[Compared]) -> list[tuple[str, str, int]]:
-    """How often the first judge said this status and the second that one, most frequent first."""
+    """Count pairs of statuses of the two judges, most frequent first."""
     pairs = Counter((row.first.status.value, row.second.status.value) for row in rows)
     return [(a, b, count) for (a, b), count in pairs.most_common()]
 

@@ -97,13 +97,13 @@ def _nothing(env: TextEnv, tasks: list[Task]) -> str:
 
 
 def _earns_nothing(env: TextEnv, verdict: Verdict) -> bool:
-    """Whether the score is 0.0, or less if the range allows it."""
+    """Return whether the score is 0.0, or lower if the range allows it."""
     low, high = env.rubric.score_range
     return verdict.score is not None and (verdict.score == low or verdict.score <= 0.0 < high)
 
 
 def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
-    """The same in every turn of an episode: the rubric is not all that judges it."""
+    """Return what is paid if every turn is the same, since more than the rubric may judge."""
     for reply in DEGENERATE:
         asked = [task for task in tasks if reply.strip() != str(task.reference)]
 
@@ -120,7 +120,7 @@ def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
 def _episodes(
     env: TextEnv, tasks: list[Task], say: Callable[[State], str]
 ) -> Iterator[tuple[State, Verdict]]:
-    """Episodes side by side, from begin to end."""
+    """Play episodes side by side from begin to end."""
     states = [env.begin(task) for task in tasks]
     while going := [state for state in states if not state.ended]:
         env.advance(going, [Completion(say(state)) for state in going])
@@ -148,7 +148,7 @@ def _copied(env: TextEnv, tasks: list[Task]) -> str:
 
 
 def _played(env: TextEnv, seed: int = 11) -> str:
-    """An episode as text: NaN equals itself there."""
+    """Represent an episode as text, in which NaN equals itself."""
     return repr((*env.reset(seed=seed), *env.step(_WRONG)))
 
 

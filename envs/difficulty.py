@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def difficulty(task: Task) -> float:
-    """A number that is larger for more difficult tasks of one data set.
+    """Return a number that is larger for more difficult tasks of one data set.
 
     It is ``metadata["difficulty"]`` or ``metadata["level"]``: a number, a text such as
     ``"Level 3"``, or one of the words of APPS, TACO and LiveCodeBench.

@@ -85,7 +85,7 @@ class Episode:
         return replies[-1] if replies else ""
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "task_id": self.task_id,
             "turns": [dict(m) for m in self.turns],
@@ -100,7 +100,7 @@ class Episode:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(
             task_id=row["task_id"],
             turns=tuple(dict(m) for m in row["turns"]),
@@ -145,12 +145,12 @@ class EpisodeGroup:
         return sum(r is None for r in self.rewards)
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {"task": self.task.to_json(), "episodes": [e.to_json() for e in self.episodes]}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(
             task=Task.from_json(row["task"]),
             episodes=tuple(Episode.from_json(e) for e in row["episodes"]),

@@ -60,17 +60,17 @@ class Counts:
         return self.kept >= self.wanted
 
     def __add__(self, other: Self) -> Self:
-        """The sums, such as those of a whole run."""
+        """Add the counts, such as those of a whole run."""
         mine, theirs = asdict(self), asdict(other)
         return type(self)(**{name: mine[name] + theirs[name] for name in mine})
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return asdict(self)
 
 
 def outcome(episode: Episode, part: str | None = None) -> float | None:
-    """What an episode achieved, without what was paid for its form.
+    """Return an episode's outcome without rewards for form.
 
     Args:
         episode: any.
@@ -94,7 +94,7 @@ def outcome(episode: Episode, part: str | None = None) -> float | None:
 
 
 def flat(group: EpisodeGroup, part: str | None = None) -> Flat | None:
-    """Why nothing can be learned from a group; ``None`` where its outcomes differ.
+    """Return why a group has no gradient, or ``None`` if its outcomes differ.
 
     It goes by the outcome and not by the total: where all are wrong, what form or length earned
     still differs, and a learner that is left with it learns form instead of the task.
@@ -114,7 +114,7 @@ def flat(group: EpisodeGroup, part: str | None = None) -> Flat | None:
 def drop_flat(
     groups: Sequence[EpisodeGroup], part: str | None = None
 ) -> tuple[list[EpisodeGroup], Counts]:
-    """The groups whose outcomes differ, in their order, and what became of all.
+    """Return the groups whose outcomes differ, in order, and the counts of all.
 
     Args:
         groups: any number.
@@ -212,7 +212,7 @@ class Refill:
         return kept
 
     def state_dict(self, step: int) -> dict[str, Any]:
-        """The state that the wrapped rollout keeps, after a step; empty where it keeps none.
+        """Return the state of the wrapped rollout after a step, empty if it has none.
 
         A step that was broken off after an attempt or more is played again, and what chooses
         tasks hears of those attempts twice.
@@ -221,7 +221,7 @@ class Refill:
         return {} if keep is None else dict(keep(step * self.attempts))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from where :meth:`state_dict` was called.
+        """Restore the state of :meth:`state_dict`.
 
         Raises:
             ValueError: the wrapped rollout keeps no state, and there is one.
@@ -270,7 +270,7 @@ def _share_without_reward(groups: Sequence[EpisodeGroup]) -> float:
 
 
 def _episodes(groups: Sequence[EpisodeGroup]) -> Counts:
-    """The episodes of some groups, counted."""
+    """Count the episodes of groups."""
     outcomes = [outcome(episode) for group in groups for episode in group.episodes]
     masked = outcomes.count(None)
     return Counts(

@@ -55,7 +55,7 @@ class LeadLength:
         self.alpha, self.penalty = alpha, penalty
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> list[float | None]:
-        """One for each episode; 0.0 for wrong ones."""
+        """Return one reward for each episode; 0.0 for wrong ones."""
         found: list[float | None] = [0.0] * len(episodes)
         right = [k for k, episode in enumerate(episodes) if outcome(episode) == 1.0]
         if not right:
@@ -71,7 +71,7 @@ class LeadLength:
         return found
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: there are no resources to release."""
 
     def __repr__(self) -> str:
         return f"LeadLength(alpha={self.alpha}, penalty={self.penalty})"

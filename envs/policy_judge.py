@@ -80,7 +80,7 @@ class PolicyJudge(Verifier):
         self._marks = [piece.strip() or piece for piece in pieces if piece]
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must hold a reply that could itself be judged."""
+        """Require a reference whose reply could itself be judged."""
         try:
             known = read_known(reference)
             if not known.answer:
@@ -107,7 +107,7 @@ class PolicyJudge(Verifier):
         return [_judged(p, said) if isinstance(p, _Plan) else p for p in plans]
 
     def _said(self, prompts: Sequence[str]) -> dict[str, str]:
-        """What the policy says to each prompt, from memory where it has said it before."""
+        """Return the policy's answer to each prompt, cached."""
         kept = {} if self._known is None else {text: self._known.get(text) for text in prompts}
         said = {text: answer for text, answer in kept.items() if answer is not None}
         new = [text for text in prompts if text not in said]
@@ -145,7 +145,7 @@ class PolicyJudge(Verifier):
 
 
 def pairwise_prompt(template: str, question: str, first: str, second: str) -> str:
-    """What a :class:`PolicyJudge` asks: for tasks on which a judge is trained.
+    """Return the prompt of a :class:`PolicyJudge`, also for tasks that train a judge.
 
     Args:
         template: as the judge's.

@@ -14,7 +14,7 @@ from .text_env import TextEnv
 
 
 def rejudged(env: TextEnv, judge: Verifier) -> TextEnv:
-    """An environment's tasks, judged by a model in place of its rubric.
+    """Return an environment's tasks, judged by a model instead of its rubric.
 
     The reference of each task is ``{"messages": its prompt}``, as :class:`~assay.verifiers.Judge`,
     :class:`~assay.verifiers.RewardModel` and their kin read it: the known answer is left out, so

@@ -64,7 +64,7 @@ class Scored:
         return self.task, self.digest, self.judged_by
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "row": self.row,
             "task": self.task,
@@ -79,7 +79,7 @@ class Scored:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         verdict = Verdict(
             Status(row["status"]), row["score"], row["reason"], row["extracted"], row["rewards"]
         )
@@ -183,7 +183,7 @@ def score(
 
 
 def _judged_by(env: TextEnv, task: Task) -> str:
-    """Tells whether a verdict on file is of this rubric, for this task."""
+    """Return what identifies a stored verdict's rubric and task."""
     told = [env.name, env.rubric.to_json(), [dict(m) for m in task.messages], task.reference]
     text = json.dumps(told, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -74,7 +74,7 @@ class EnvSpec:
         return self.id if everywhere else f"{self.module}:{self.id}"
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values.
+        """Return a dict of plain JSON values.
 
         Raises:
             ValueError: the id was registered by a script or a notebook, so that no other process
@@ -96,7 +96,7 @@ class EnvSpec:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`. Nothing is imported before it is made.
+        """Invert :meth:`to_json`, without importing anything yet.
 
         Raises:
             ValueError: a field is missing, unknown, or not of its form.
@@ -121,7 +121,7 @@ def refuse_id(id: str) -> None:  # noqa: A002  # Gymnasium's own name for it
 
 
 def plain_kwargs(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of arguments that JSON gives back as they are.
+    """Copy arguments, requiring that JSON preserves them.
 
     Raises:
         ValueError: one of them is not such a value.

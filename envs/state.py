@@ -29,12 +29,12 @@ class Turn(NamedTuple):
 
     @classmethod
     def say(cls, text: str, *, role: str = "user", reward: float | None = None) -> Self:
-        """One message, and on it goes."""
+        """Continue with one message."""
         return cls(({"role": role, "content": text},), reward=reward)
 
     @classmethod
     def end(cls, verdict: Verdict | None = None, *, reward: float | None = None) -> Self:
-        """The end; the rubric judges unless there is a verdict."""
+        """End the episode; the rubric judges unless a verdict is given."""
         return cls(done=True, reward=reward, verdict=verdict)
 
 
@@ -105,7 +105,7 @@ class State:
         )
 
     def take(self, turn: Turn) -> None:
-        """Add what the environment said, and end the episode where it does."""
+        """Add the environment's messages, and end the episode if the turn does."""
         messages, done, reward, verdict = turn
         if messages:
             self.turns.extend(messages)
@@ -115,7 +115,7 @@ class State:
             self.ended = "done"
 
     def episode(self, verdict: Verdict) -> Episode:
-        """The record of it."""
+        """Return the record of the episode."""
         none_given = self.step_rewards.count(None) == len(self.step_rewards)
         return Episode(
             task_id=self.task.id,
@@ -128,12 +128,12 @@ class State:
 
 
 def describe(state: State) -> dict[str, Any]:
-    """What ``info`` tells of an episode: never its reference."""
+    """Return what ``info`` shows of an episode: never its reference."""
     task = state.task
     return {"task": task.id, "messages": copied(state), "metadata": {**task.metadata}}
 
 
 def copied(state: State) -> list[dict[str, str]]:
-    """The conversation of an episode, for a caller who may change it."""
+    """Copy the conversation of an episode, for a caller who may change it."""
     prompt: Any = state.task.prompt
     return [{**m} for m in (*prompt, *state.turns)]

@@ -63,7 +63,7 @@ class Filled:
     id: str = ""
 
     def __call__(self, row: Row) -> Task:
-        """One task.
+        """Make one task.
 
         Raises:
             ValueError: the row lacks a column.
@@ -95,7 +95,7 @@ class Drawn:
     to_task: Callable[[Row], Task]
 
     def __call__(self, rng: np.random.Generator) -> Task:
-        """One task."""
+        """Make one task."""
         return self.to_task(self.draw(rng))
 
 
@@ -181,7 +181,7 @@ def read_table(
 
 
 def _kind(place: Place, split: Split) -> tuple[str, bool]:
-    """The split to read, and whether it is all that is read."""
+    """Return the split to read, and whether it is everything that is read."""
     if not isinstance(place, str | Path):
         return split, False
     if Path(place).is_file():

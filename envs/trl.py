@@ -129,7 +129,7 @@ class TRLSpec:
         return EnvironmentRollout(self._environment)
 
     def resolved(self) -> Mode:
-        """The mode: the one that was given, or what the environment is."""
+        """Return the given mode, or the one that the environment implies."""
         if self.mode is not None:
             return self.mode
         env = self._environment.at()
@@ -138,7 +138,7 @@ class TRLSpec:
         return "turns" if env.max_turns > 1 else "single"
 
     def kwargs(self) -> dict[str, Any]:
-        """Arguments of GRPOTrainer; those of ``single`` are RLOOTrainer's too."""
+        """Return arguments of GRPOTrainer; those of ``single`` suit RLOOTrainer too."""
         mode = self.resolved()
         found: dict[str, Any] = {"train_dataset": self.train_dataset}
         if self.eval_size:
@@ -160,7 +160,7 @@ class TRLSpec:
         return Portable(self.env_id, kwargs, self.eval_kwargs, any_split=self.allow_test_split)
 
     def _training(self) -> TextEnv:
-        """The environment to train on, if it may be."""
+        """Return the environment to train on, if that is allowed."""
         env = self._environment.at()
         refuse_training(env, allow_test_split=self.allow_test_split, allow_sample=self.allow_sample)
         return env

@@ -92,7 +92,7 @@ class EnvironmentReward:
 
 
 def verdict_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Mean of each part, over those that have it, and the share of each status."""
+    """Return the mean of each part, over those that have it, and the share of each status."""
     found: dict[str, float] = {}
     for name in sorted({name for v in verdicts for name in v.parts}):
         scores = [s for v in verdicts if (s := v.parts.get(name)) is not None]
@@ -104,7 +104,7 @@ def verdict_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
 
 
 def _of_episodes(episodes: Sequence[Episode]) -> dict[str, float]:
-    """How many turns the policy took, on average, and the share of episodes that was cut off."""
+    """Return the mean number of the policy's turns and the share of truncated episodes."""
     if not episodes:
         return {}
     turns = [sum(m["role"] == "assistant" for m in e.turns) for e in episodes]

@@ -24,7 +24,7 @@ class TemplateDropsMessage(ValueError):
 def encode_prompt(
     tokenizer: Any, conversation: Conversation, options: Mapping[str, Any] | None = None
 ) -> list[int]:
-    """Token ids of a conversation up to where the assistant is to answer.
+    """Return token ids of a conversation up to the assistant's next turn.
 
     Args:
         tokenizer: where it has a chat template that is applied, with the prompt for the
@@ -51,7 +51,7 @@ def extend_prompt(
     prefix: Sequence[int],
     options: Mapping[str, Any] | None = None,
 ) -> list[int]:
-    """The tokens so far, and those of what was said since.
+    """Extend the tokens so far by those of the new messages.
 
     Text does not tell which tokens it was made of, so the policy's turns are never tokenised
     again: only what the chat template adds after the last of them is. Where the policy wrote
@@ -95,7 +95,7 @@ def _added(
     end: str,
     options: Mapping[str, Any] | None,
 ) -> str:
-    """What the template writes after message ``last``, of which ``end`` is the last token."""
+    """Return what the template writes after message ``last``, whose last token is ``end``."""
     before, turn, after = messages[:last], messages[last], messages[last + 1 :]
     asked = _render(tokenizer, before, options)
     whole = _render(tokenizer, messages, options)
@@ -159,7 +159,7 @@ def _render(
     *,
     ask: bool = True,
 ) -> str:
-    """The text of messages and, with ``ask``, of what asks for the assistant's turn."""
+    """Render messages and, with ``ask``, the prompt for the assistant's turn."""
     if not tokenizer.chat_template:
         return "".join(m["content"] for m in messages)
     try:
@@ -186,5 +186,5 @@ def _text(tokenizer: Any, token: int) -> str:
 
 
 def _squeezed(text: str) -> str:
-    """Without white space, which templates trim and add."""
+    """Remove white space, which templates trim and add."""
     return "".join(text.split())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The infos of copies in Gymnasium's form: arrays by key, each with a mask ``_key``.
+    """Return the infos of copies in Gymnasium's form: arrays by key, each with a mask ``_key``.
 
     It is what ``VectorEnv._add_info`` makes of them one by one, made in one go. Where the copies'
     values are of different kinds it neither fails nor goes by the first one's: numbers become
@@ -36,7 +36,7 @@ def put(
     places: Sequence[int] | None,
     columns: Mapping[str, list[Any]],
 ) -> None:
-    """Add what some of the copies tell to the infos of all, as :func:`batched` does.
+    """Merge the infos of some copies into those of all, as :func:`batched` does.
 
     Args:
         infos: to which the arrays and masks are added.
@@ -79,7 +79,7 @@ def _array(
 
 
 def _kind(values: list[Any], kinds: frozenset[type]) -> Any:
-    """The dtype that holds all values; ``None`` where only objects do."""
+    """Return the dtype of all values, ``None`` if only ``object`` fits."""
     if kinds in _OBJECTS:
         return None
     if kinds == {float, NoneType} or kinds == {int, float}:

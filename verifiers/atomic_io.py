@@ -88,7 +88,7 @@ def publish(temporary: Path, path: Path) -> None:
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory; its name is gone before any of its files is."""
+    """Remove a directory, renaming it first so that nobody sees it half removed."""
     doomed = path.parent / f".{path.name}{_REMOVED}"
     shutil.rmtree(doomed, ignore_errors=True)
     os.replace(path, doomed)

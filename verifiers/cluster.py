@@ -64,15 +64,15 @@ class RayVerifier(Verifier):
         return [found[k] for k in range(len(replies))]
 
     def check_reference(self, reference: Any) -> str | None:
-        """As the verifier itself says, here."""
+        """Delegate to the verifier, in this process."""
         return self.verifier.check_reference(reference)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """As the verifier itself says."""
+        """Delegate to the verifier."""
         return self.verifier.winning_reply(reference)
 
     def to_json(self) -> dict[str, Any]:
-        """The verifier's own options: where it runs changes no score."""
+        """Return the verifier's own options: where it runs changes no score."""
         return {"name": "RayVerifier", "verifier": self.verifier.to_json()}
 
     @classmethod
@@ -158,5 +158,5 @@ class _Judge:
         self.verifier = verifier
 
     def judge(self, replies: list[str], references: list[Any]) -> list[Verdict]:
-        """One piece of a batch."""
+        """Judge one piece of a batch."""
         return isolated(self.verifier, replies, references)

@@ -121,7 +121,7 @@ class Code(Verifier):
         ) or None
 
     def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
-        """The program of a reply, or ``None`` and why there is none.
+        """Return the program of a reply, or ``None`` with the reason.
 
         Override it where replies hold programs in another way.
         """
@@ -129,7 +129,7 @@ class Code(Verifier):
 
     @staticmethod
     def reply_of(program: str) -> str:
-        """A reply that holds a Python program, as :meth:`program` finds it."""
+        """Return a reply that contains a Python program, as :meth:`program` finds it."""
         return f"```python\n{program}\n```"
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class Code(Verifier):
             own.close()
 
     def to_json(self) -> dict[str, Any]:
-        """The name and the options that scores depend on."""
+        """Return the name and the options that scores depend on."""
         limits = None if self.limits is None else self.limits.to_json()
         return {"name": type(self).__qualname__, "partial": self.partial, "limits": limits}
 
@@ -159,7 +159,7 @@ class Code(Verifier):
         return Sandbox() if self.limits is None else Sandbox(limits=self.limits)
 
     def _prepared(self, reply: str, reference: Any) -> Verdict | tuple[str, str, dict[str, Any]]:
-        """A row's verdict where it needs no run, else its key, program and reference."""
+        """Return a row's verdict if it needs no run, else its key, program and reference."""
         started = time.perf_counter()
         fault = self.check_reference(reference)
         if fault is not None:

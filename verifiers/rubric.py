@@ -115,7 +115,7 @@ class Rubric(Verifier):
         )
 
     def check_reference(self, reference: Any) -> str | None:
-        """The first complaint of a part that is more than watched."""
+        """Return the first complaint of a part that is not only logged."""
         for name, part in self.parts.items():
             fault = part.check_reference(reference) if self._counts(name) else None
             if fault is not None:
@@ -123,7 +123,7 @@ class Rubric(Verifier):
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A part's winning reply that the whole pays in full, bare or as a thought and an answer.
+        """Return a part's winning reply that earns full marks, bare or as a thought and an answer.
 
         With a gate, the gate's.
         """
@@ -142,7 +142,7 @@ class Rubric(Verifier):
             part.close()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything the total depends on, as far as the parts can tell it of themselves."""
+        """Return everything that the total depends on, as far as the parts can describe it."""
         return {
             "name": "Rubric",
             "parts": {name: part.to_json() for name, part in self.parts.items()},
@@ -156,7 +156,7 @@ class Rubric(Verifier):
         return cls({name: Verifier.from_json(row) for name, row in parts.items()}, **options)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both weigh equal parts alike."""
+        """Return whether both weigh equal parts alike."""
         return (
             isinstance(other, Rubric)
             and (self.weights, self.gate) == (other.weights, other.gate)
@@ -176,7 +176,7 @@ class Rubric(Verifier):
         return self.weights[name] > 0 or name == self.gate
 
     def _mean(self, end: int) -> float:
-        """The total of the parts' lowest (0) or highest (1) scores."""
+        """Return the total of the parts' lowest (0) or highest (1) scores."""
         ends = [w * self.parts[name].score_range[end] for name, w in self.weights.items()]
         return math.fsum(ends) / self._total_weight
 
@@ -201,7 +201,7 @@ class Rubric(Verifier):
 
 
 def _judged_alone(part: Verifier, reply: str, reference: Any) -> Verdict:
-    """Judge one reply; a part that raises is at fault, and the other parts stand."""
+    """Judge one reply; a part that raises is at fault, and the other parts keep their scores."""
     started = time.perf_counter()
     try:
         return part._in_range(part.verify(reply, reference))

@@ -56,7 +56,7 @@ class ShortAnswer(Verifier):
         self.score = score
 
     def check_reference(self, reference: Any) -> str | None:
-        """Known answers are text with a letter or digit in it."""
+        """Require texts with a letter or digit."""
         for answer in reference if isinstance(reference, list) else [reference]:
             if not isinstance(answer, str):
                 return f"an answer must be text, got {shown(answer)}"
@@ -67,7 +67,7 @@ class ShortAnswer(Verifier):
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The first known answer."""
+        """Return the first known answer."""
         return f"<answer>{_known(reference)[0]}</answer>"
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -100,7 +100,7 @@ def _known(reference: Any) -> list[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words and numbers, in one spelling; without articles unless there is nothing else."""
+    """Return normalized words and numbers, without articles unless there is nothing else."""
     text = strip_markup(text)
     plain = unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
     found = _TOKEN.findall(_JOINED.sub("", plain))
@@ -108,6 +108,6 @@ def _tokens(text: str) -> list[str]:
 
 
 def _f1(given: list[str], gold: list[str]) -> float:
-    """Token F1 of two bags of words, in [0, 1]."""
+    """Return the token F1 of two bags of words, in [0, 1]."""
     common = (Counter(given) & Counter(gold)).total()
     return 2 * common / (len(given) + len(gold))

@@ -92,7 +92,7 @@ class Verdict:
 
     @classmethod
     def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
-        """Full marks."""
+        """Return full marks."""
         return cls(Status.CORRECT, 1.0, reason, extracted)
 
     @classmethod
@@ -104,12 +104,12 @@ class Verdict:
         score: float = 0.0,
         extracted: str | None = None,
     ) -> Self:
-        """The policy's doing: no marks, or ``score`` where part of the work is right."""
+        """Return a failure of the policy: no marks, or ``score`` for partial credit."""
         return cls(status, score, reason, extracted)
 
     @classmethod
     def fault(cls, status: Status, reason: str) -> Self:
-        """Our doing: ``bad_gold``, ``verifier_error`` or ``sandbox_error``, never a score."""
+        """Return an infrastructure failure, such as ``bad_gold`` or ``sandbox_error``."""
         return cls(status, None, reason)
 
     def timed(self, seconds: float) -> Self:
@@ -117,7 +117,7 @@ class Verdict:
         return type(self)(self.status, self.score, self.reason, self.extracted, self.parts, seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "status": self.status.value,
             "score": self.score,
@@ -129,7 +129,7 @@ class Verdict:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`.
+        """Invert :meth:`to_json`.
 
         Raises:
             KeyError: a field is missing.
@@ -151,7 +151,7 @@ _set_status, _set_score, _set_reason, _set_extracted, _set_parts, _set_seconds =
 
 
 def _finite(name: str, score: Any) -> float | None:
-    """A score as a plain float, whatever kind of number it was."""
+    """Return a score as a plain float, whatever its numeric type."""
     if score is None:
         return None
     if isinstance(score, str) or not math.isfinite(score):

@@ -14,7 +14,7 @@ _FORMS = {
 
 
 def given_as(answer: str, rules: Sequence[str] | None) -> str:
-    r"""An answer in the form that the first of some extraction rules reads.
+    r"""Format an answer as the first of some extraction rules reads it.
 
     Args:
         answer: bare.

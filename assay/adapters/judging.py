@@ -20,7 +20,7 @@ class RewardFault(RuntimeError):
 
 
 def verifier_of(judge: Judge) -> Verifier:
-    """What judges a lone reply: the verifier itself, or an environment's rubric.
+    """Return the verifier of a single reply: the verifier itself, or an environment's rubric.
 
     Raises:
         ValueError: an episode of the environment is more than one reply, or its reward is not its
@@ -66,12 +66,12 @@ def judged(
 
 
 def written(reference: Any) -> str:
-    """A reference as the text that these trainers' data sets keep: always JSON."""
+    """Encode a reference as these trainers' data sets store it: always JSON."""
     return json.dumps(reference, ensure_ascii=False)
 
 
 def read(name: str, text: Any) -> Any:
-    """The inverse of :func:`written`.
+    """Invert :func:`written`.
 
     Raises:
         ValueError: it is not such text.
@@ -121,7 +121,7 @@ def rows_of(env: TextEnv, size: int | None, seed: int) -> list[int]:
 
 
 def by_name(judges: Judge | Mapping[str, Judge]) -> dict[str, Verifier] | Verifier:
-    """Verifiers by the name of the data that they judge, or the one for all.
+    """Return verifiers by the name of the data that they judge, or the one for all.
 
     Raises:
         ValueError: there is none.

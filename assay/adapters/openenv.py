@@ -32,7 +32,7 @@ def from_openenv(
     name: str = "openenv/Server-v0",
     render_mode: str | None = None,
 ) -> TextEnv:
-    """A server of OpenEnv's as an environment: the server keeps the episode, and its rewards judge.
+    """Make an environment of an OpenEnv server, which keeps the episodes and their rewards.
 
     Task i is what ``reset(seed=i)`` shows. Each episode holds one session of the server's from its
     first turn to its last, so the server must take as many as are played side by side.
@@ -92,7 +92,7 @@ class Session:
         raise TypeError("an episode at a server cannot be cloned: the server keeps its state")
 
     def step(self, action: Any) -> Any:
-        """One step, and its reward noted."""
+        """Take one step and record its reward."""
         result = self.client.step(action)
         given = result.reward
         self.rewards.append(None if given is None else float(given))
@@ -110,7 +110,7 @@ class _Sessions:
         self.connect, self.reset = connect, dict(reset)
 
     def open(self, seed: int) -> tuple[Session, Any]:
-        """A new session, reset.
+        """Open and reset a new session.
 
         Raises:
             RewardFault: the server cannot be reached, or refuses.
@@ -166,7 +166,7 @@ class ServersRewards(Verifier):
     """Hands on what the server's rewards come to. A lone reply it cannot judge."""
 
     def judge(self, reply: str, reference: Any) -> Verdict:
-        """The verdict of an episode that was played."""
+        """Return the verdict of a finished episode."""
         if isinstance(reply, _Told):
             return reply.verdict
         return Verdict.fault(
@@ -243,7 +243,7 @@ class OpenEnvEnv(TextEnv):
         return Turn.say(self.reply(result.observation))
 
     def answer(self, state: State) -> str:
-        """The episode, with what it is worth."""
+        """Return the episode as an answer, with its reward."""
         told = _Told(state.reply)
         told.verdict = self._worth(state.data.rewards)
         return told
@@ -267,7 +267,7 @@ def _named(error: Exception) -> str:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether a server that works says that an action is none, or that it is too long to read."""
+    """Return whether a working server rejects an action as invalid or too long."""
     closed = getattr(getattr(error, "rcvd", None), "code", 0)
     return closed == 1009 or "(code: VALIDATION_ERROR)" in str(error)
 

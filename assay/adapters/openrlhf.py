@@ -63,7 +63,7 @@ class OpenRLHFReward:
 
 
 def reply_of(query: str, prompt: str) -> str:
-    """The reply alone: what follows the prompt, before which a tokenizer may put a first token.
+    """Return the reply alone: what follows the prompt, which may begin with a special token.
 
     Raises:
         ValueError: the prompt is not there. Judging the query whole would pay for an answer that
@@ -96,7 +96,7 @@ ENDS = (
 
 
 def without_ends(reply: str, ends: Sequence[str]) -> str:
-    r"""A reply without the special tokens that OpenRLHF leaves at its end.
+    r"""Remove the special tokens that OpenRLHF leaves at the end of a reply.
 
     ``Paris<|im_end|>`` is not equal to ``Paris``.
 
@@ -115,7 +115,7 @@ def without_ends(reply: str, ends: Sequence[str]) -> str:
 def openrlhf_reward(
     judge: Judge, *, retries: int = 2, ends: Sequence[str] = ENDS
 ) -> OpenRLHFReward:
-    """A reward function for the file that OpenRLHF's ``--reward.remote_url FILE.py`` names.
+    """Make a reward function for the file that OpenRLHF's ``--reward.remote_url FILE.py`` names.
 
     OpenRLHF has no word for "no score". A reply that is not judged is judged again, ``retries``
     times, and then raises: OpenRLHF logs "Failed to fetch reward" and goes on without, then fails

@@ -26,7 +26,7 @@ def from_verifiers(
     highest: float | None = None,
     render_mode: str | None = None,
 ) -> TextEnv:
-    """A taskset of PrimeIntellect's ``verifiers`` (its v1 API) as an environment of one turn.
+    """Make a one-turn environment of a taskset of PrimeIntellect's ``verifiers`` (its v1 API).
 
     Its own rewards judge: the reply is put into a trace, and the task scores that. The total is
     its weighted sum over the highest that the weights allow; each reward is a named part, each
@@ -93,7 +93,7 @@ class TasksetRewards(Verifier):
         self.tasks, self.highest, self.name = list(tasks), highest, name
 
     def to_json(self) -> dict[str, Any]:
-        """The taskset's name and size: enough to tell two apart, not to read one back."""
+        """Return the taskset's name and size: enough to compare, not to load it."""
         return {
             "name": "TasksetRewards",
             "taskset": self.name,
@@ -102,7 +102,7 @@ class TasksetRewards(Verifier):
         }
 
     def check_reference(self, reference: Any) -> str | None:
-        """A row of the taskset."""
+        """Require a row of the taskset."""
         row = reference.get("row") if isinstance(reference, dict) else None
         if type(row) is int and 0 <= row < len(self.tasks):
             return None
@@ -160,7 +160,7 @@ class TasksetRewards(Verifier):
 def to_verifiers(
     env: TextEnv, *, size: int | None = None, seed: int = 0, retries: int = 2
 ) -> type[Any]:
-    """An environment of one turn as a Taskset class of ``verifiers``, for prime-rl and vf-eval.
+    """Make a Taskset class of ``verifiers``, for prime-rl and vf-eval, of a one-turn environment.
 
     Put it into a package of its own, whose name is then the taskset's id::
 
@@ -211,7 +211,7 @@ def to_verifiers(
 
         @vf.reward  # type: ignore[untyped-decorator]  # the package's are Any here
         async def assay(self, trace: Any) -> float:
-            """The rubric's total; its parts are metrics."""
+            """Return the rubric's total; its parts are metrics."""
             verdict = await self._verdict(trace)
             trace.info["assay"] = {"status": verdict.status.value, "reason": verdict.reason}
             trace.record_metrics({n: s for n, s in verdict.parts.items() if s is not None})
@@ -239,7 +239,7 @@ def _v1() -> Any:
 
 
 def _asked(task: Task) -> dict[str, Any]:
-    """A prompt as the package keeps it: the system's message apart."""
+    """Return a prompt as the package stores it: the system message apart."""
     system = [m["content"] for m in task.messages if m["role"] == "system"]
     rest = [dict(m) for m in task.messages if m["role"] != "system"]
     lone = len(rest) == 1 and rest[0]["role"] == "user"
@@ -250,7 +250,7 @@ def _asked(task: Task) -> dict[str, Any]:
 
 
 def _task(task: Any, row: int) -> Task:
-    """Theirs as ours: what is asked, and nothing else of its data."""
+    """Convert a task of the package; of its data only the prompt is kept."""
     data = task.data
     messages = [{"role": "system", "content": data.system_prompt}] if data.system_prompt else []
     if isinstance(data.prompt, str):
@@ -304,7 +304,7 @@ def _refuse_more_than_a_reply(vf: Any, task: Any, *, served: bool) -> None:
 
 
 def _trace(task: Any, reply: str) -> Any:
-    """What the package would have recorded of one model call."""
+    """Return what the package would have recorded of one model call."""
     import verifiers.v1 as vf
     from verifiers.v1.trace import AgentInfo, TraceTask
     from verifiers.v1.types import AssistantMessage, SystemMessage, UserMessage

@@ -28,7 +28,7 @@ def from_reasoning_gym(
     render_mode: str | None = None,
     **config: Any,
 ) -> TextEnv:
-    """A data set of reasoning-gym's as an environment of one turn.
+    """Make a one-turn environment of a reasoning-gym data set.
 
     The tasks are those of ``reasoning_gym.create_dataset(name, seed=seed, size=size, **config)``,
     in its order. Of its data sets most are judged by verifiers of ours; :func:`rulings` says which.
@@ -104,7 +104,7 @@ class Entries(Source):
         return {**self.__dict__, "_dataset": None}
 
     def task(self, index: int) -> Task:
-        """The entry at an index of the split."""
+        """Return the entry at an index of the split."""
         if not 0 <= index < self.size:
             raise IndexError(f"task must be from 0 to {self.size - 1}, got {index}")
         at = self.kept[index]
@@ -143,7 +143,7 @@ def _dataset(name: str, seed: int, size: int, config: Mapping[str, Any]) -> Any:
 
 
 def ruling_of(name: str, kind: type | None = None) -> Ruling:
-    """Who judges a data set; of one that is not known, by whether it has a scorer of its own."""
+    """Return who judges a data set; an unknown one by whether it has its own scorer."""
     if name in RULINGS:
         return RULINGS[name]
     from reasoning_gym.dataset import ProceduralDataset
@@ -154,7 +154,7 @@ def ruling_of(name: str, kind: type | None = None) -> Ruling:
 
 
 def rulings() -> dict[str, Ruling]:
-    """Who judges each of the data sets that are known, by name."""
+    """Return who judges each known data set, by name."""
     return dict(sorted(RULINGS.items()))
 
 
@@ -187,7 +187,7 @@ def register_reasoning_gym(*names: str) -> list[str]:
 
 
 def builder(name: str) -> Callable[..., TextEnv]:
-    """What makes the environment of an id."""
+    """Return the function that makes the environment of an id."""
     return bound(_made, name)
 
 

@@ -12,7 +12,7 @@ Who = Literal["assay", "package", "refused"]
 
 
 def answer_of(entry: Any) -> Any:
-    """The known answer of an entry."""
+    """Return the known answer of an entry."""
     return entry["answer"]
 
 

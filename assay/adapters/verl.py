@@ -65,7 +65,7 @@ class VerlReward:
         return self._batch([data_source], [solution_str], [ground_truth])[0]
 
     def _batch(self, sources: list[str], replies: list[str], golds: list[Any]) -> list[Row]:
-        """Rows in order; the replies of each judge go to it together."""
+        """Judge rows in one batch per judge, and return them in order."""
         if not len(sources) == len(replies) == len(golds):
             raise ValueError(
                 f"expected as many data_sources and ground_truths as solution_strs, got "
@@ -96,7 +96,7 @@ class VerlReward:
 
 
 def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> VerlReward:
-    """A reward function for verl's ``reward.custom_reward_function.path`` and ``name``.
+    """Make a reward function for verl's ``reward.custom_reward_function.path`` and ``name``.
 
     verl has no word for "no score": ``None`` breaks its batch or becomes 0.0, depending on the
     reward manager, and NaN spoils the whole group's advantages. So a reply that is not judged is

@@ -22,7 +22,7 @@ def chosen_tasks(
     shuffle: bool = False,
     seed: int = 0,
 ) -> list[Task]:
-    """The tasks to evaluate on: all, the first few, a few drawn at random, or those named.
+    """Select the tasks to evaluate: all, the first few, a random few, or those named.
 
     Args:
         env: whose tasks.

@@ -137,7 +137,7 @@ def _directory(path: Path, sampling: Sampling) -> Player:
 
 
 def _files(path: Path) -> str:
-    """A hash of what tells one set of weights from another, without reading gigabytes."""
+    """Hash what distinguishes weights, without reading gigabytes."""
     kept = sorted(p for p in path.iterdir() if p.is_file())
     return digest([(p.name, p.stat().st_size, _sampled(p)) for p in kept])
 
@@ -146,7 +146,7 @@ _WHOLE, _BLOCKS, _BLOCK = 1 << 26, 4096, 1 << 12
 
 
 def _sampled(path: Path) -> str:
-    """A hash of a file: of all, or of 4,096 blocks of 4 KiB all over one of more than 64 MiB."""
+    """Hash a file: all of it, or 4,096 blocks of 4 KiB if it exceeds 64 MiB."""
     size, hashed = path.stat().st_size, hashlib.sha256()
     with path.open("rb") as file:
         if size <= _WHOLE:

@@ -54,12 +54,12 @@ class Plan:
             object.__setattr__(self, name, redact(getattr(self, name)))
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`.
+        """Invert :meth:`to_json`.
 
         Raises:
             ValueError: it is no plan, or one of another format.
@@ -80,7 +80,7 @@ class Plan:
         return found
 
     def differences(self, other: Plan) -> list[str]:
-        """What is not the same, a line each: field, here, there."""
+        """List the differences, one per line: field, here, there."""
         found = []
         for field in fields(self):
             mine, its = getattr(self, field.name), getattr(other, field.name)
@@ -93,7 +93,7 @@ _NOTHING = "nothing"
 
 
 def _told(name: str, mine: Any, its: Any) -> list[str]:
-    """Down to the values that differ: the beginnings of two long records may be the same."""
+    """Describe the values that differ in nested records, not the whole records."""
     if not (isinstance(mine, Mapping) and isinstance(its, Mapping)):
         return [f"{name}: {mine!s:.120} against {its!s:.120}"]
     return [
@@ -107,7 +107,7 @@ def _told(name: str, mine: Any, its: Any) -> list[str]:
 def environment_record(
     env_id: str, kwargs: Mapping[str, Any], env: TextEnv | None = None
 ) -> dict[str, Any]:
-    """What to make the environment from, later, and a hash of its code."""
+    """Record what makes the environment again, and a hash of its code."""
     try:
         record: Mapping[str, Any] | None = spec(env_id).to_json()
     except (UnknownEnvironment, ValueError):  # of a script; it can be told, and not made again
@@ -122,7 +122,7 @@ def environment_record(
 
 
 def verifier_record(env: TextEnv) -> dict[str, Any]:
-    """The rubric, the group's rubric, a hash of both, and one of their code."""
+    """Record the rubric, the group's rubric, a hash of both, and one of their code."""
     told: dict[str, Any] = {"rubric": redact(env.rubric.to_json())}
     code = [thing for part in parts(env.rubric) for thing in (part, _function(part))]
     if env.group_rubric is not None:
@@ -134,17 +134,17 @@ def verifier_record(env: TextEnv) -> dict[str, Any]:
 
 
 def _function(part: Verifier) -> Any:
-    """What a function as a verifier calls; the verifier itself where it is none."""
+    """Return the function that a verifier calls, or the verifier itself."""
     return part.function if isinstance(part, FunctionVerifier) else part
 
 
 def data_record(tasks: Sequence[Task]) -> dict[str, Any]:
-    """How many tasks, and a hash of all that is in them."""
+    """Record the number of tasks and a hash of their content."""
     return {"tasks": len(tasks), "sha256": digest_tasks(tasks)}
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that are installed and matter to results."""
+    """Return the versions of Python and of the installed packages that affect results."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

@@ -68,12 +68,12 @@ class Player(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Plain JSON values: what replies depend on."""
+        """Return as plain JSON values what replies depend on."""
         ...
 
 
 def seed_of(seed: int, task: str, copy: int, turn: int) -> int:
-    """The seed of one turn, in [0, 2^31): a server's or a function's."""
+    """Return the seed of one turn, in [0, 2^31)."""
     return int(share("assay-eval", seed, task, copy, turn) * 2**31)
 
 
@@ -97,11 +97,11 @@ class FilePlayer:
             self.replies[row.task.id].append(row.text)
 
     def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
-        """The saved replies."""
+        """Return the stored replies."""
         return [Answer(Completion(self.replies[a.task][a.copy])) for a in asked]
 
     def describe(self) -> dict[str, Any]:
-        """The file and a hash of what is in it."""
+        """Return the file and a hash of its content."""
         return {"kind": "file", "file": self.path, "sha256": digest(self.replies)}
 
 
@@ -136,7 +136,7 @@ class FunctionPlayer:
         return found
 
     def describe(self) -> dict[str, Any]:
-        """Its name, and a hash of its module: another function may have the name tomorrow."""
+        """Return the function's name and a hash of its module, since the name may be reused."""
         return {"kind": "function", "name": self.name, "code": code_digest([self.function])}
 
 
@@ -180,7 +180,7 @@ class PolicyPlayer:
         return [Answer(c, "", *_tokens(c)) for c in found]
 
     def describe(self) -> dict[str, Any]:
-        """What it was told of the policy."""
+        """Return the policy's settings."""
         return self.about
 
 

@@ -77,7 +77,7 @@ class ServerPlayer:
         self._answered = False
 
     def describe(self) -> dict[str, Any]:
-        """The address, the model and what replies depend on; no key."""
+        """Return the address, the model and what replies depend on; never the key."""
         return {
             "kind": "server",
             "url": self.base_url,
@@ -173,7 +173,7 @@ def _refuse_address(base_url: str) -> None:
 
 
 def _read(raw: bytes, where: str) -> Answer:
-    """The reply and its tokens, in the server's answer."""
+    """Read the reply and its tokens from the server's response."""
     try:
         row = json.loads(raw)
         choice = row["choices"][0]

@@ -58,7 +58,7 @@ class Tally:
         return sum(values) / len(values) if values else None
 
     def summary(self, *, seed: int = 0) -> dict[str, Any]:
-        """Everything, as plain JSON values; the same groups and seed give the same.
+        """Summarise a run as plain JSON values, deterministically in groups and seed.
 
         Returns:
             ``tasks``, ``replies``, ``scored`` and ``without_score``; ``pass_at`` and ``maj_at``
@@ -104,14 +104,14 @@ class Tally:
 
 
 def estimate_of(row: Mapping[str, Any]) -> Estimate:
-    """An estimate of a summary, read back."""
+    """Read an estimate of a summary."""
     return Estimate(row["value"], row["low"], row["high"], row["tasks"])
 
 
 def costs_of(
     costs: Iterable[Mapping[str, Any]], price_in: float = 0.0, price_out: float = 0.0
 ) -> dict[str, Any]:
-    """What a run took.
+    """Return the cost of a run.
 
     Args:
         costs: the rows of ``costs.jsonl``.
@@ -190,7 +190,7 @@ def _row(group: EpisodeGroup, many_answers: bool, by: str | None) -> _Row:
 
 
 def _ks(most: int) -> list[int]:
-    """1, 2, 4, ... up to the most, and that itself."""
+    """Return 1, 2, 4, ... up to the maximum, and the maximum itself."""
     powers = [1 << i for i in range(most.bit_length())]
     return sorted({*powers, most}) if most else []
 
@@ -209,7 +209,7 @@ def _spread(values: Sequence[int]) -> dict[str, float] | None:
 
 
 def _natural(text: str) -> tuple[bool, float, str]:
-    """Levels by their number, where they have one: 2 before 10."""
+    """Sort levels numerically if possible: 2 before 10."""
     digits = "".join(c for c in text if c.isdecimal() or c == ".")
     try:
         return text == "", float(digits), text

@@ -100,14 +100,14 @@ class RemoteEnv(TextEnv):
         return text, reward, terminated, truncated, info | more
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
-        """The server's answer to each; one whose server fails ends without a score."""
+        """Return the server's response to each; a failed request ends the episode, unscored."""
         if self.lone:  # judged with all others, when they are over
             return super().respond_many(states, replies)
         outcomes = self._steps(states, replies, [len(s.step_rewards) for s in states])
         return [self._turn(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
 
     def advance(self, states: Sequence[State], completions: Sequence[Completion]) -> None:
-        """Take one turn in each episode; the server is told of those that were cut off."""
+        """Take one turn in each episode; truncated ones are reported to the server."""
         super().advance(states, completions)
         if self.lone:
             return
@@ -118,7 +118,7 @@ class RemoteEnv(TextEnv):
             state.verdict = verdict_of(outcome)
 
     def clone(self) -> tuple[State | None, dict[str, Any]]:
-        """The episode and the random state, where an episode is one reply.
+        """Copy the episode and the random state, if an episode is one reply.
 
         Raises:
             RuntimeError: it is played: the rest of the episode is on the server.
@@ -143,7 +143,7 @@ class RemoteEnv(TextEnv):
             state.verdict = state.data.verdict
 
     def _turn(self, state: State, outcome: Mapping[str, Any] | Verdict) -> Turn:
-        """A turn of the server's; where it cut the episode off, so will :meth:`_take`."""
+        """Convert a turn of the server; truncation there is truncation in :meth:`_take`."""
         if isinstance(outcome, Verdict):
             return Turn.end(outcome)
         if outcome.get("error") is not None or not set(outcome) >= _OUTCOME:
@@ -165,7 +165,7 @@ class RemoteEnv(TextEnv):
         *,
         truncated: bool = False,
     ) -> list[dict[str, Any] | Verdict]:
-        """Outcomes of a turn in each episode; a verdict where there is none."""
+        """Return the outcome of a turn in each episode; a verdict if there is none."""
 
         def body(part: list[int]) -> dict[str, Any]:
             self._begin([states[i] for i in part])
@@ -227,5 +227,5 @@ class _Played:
         return _Played, (self.episode, self.left)
 
     def over(self) -> None:
-        """The server lets go of it by itself."""
+        """Do nothing: the server closes it."""
         self._gone.detach()

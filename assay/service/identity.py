@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def identity(env: TextEnv) -> str:
-    """A hash of an environment's tasks, verifiers and version; 16 hexadecimal digits.
+    """Hash an environment's tasks, verifiers and version, as 16 hexadecimal digits.
 
     Of rows every id counts, and of up to 2,000 of them all that is in them; of a generator its
     first 16 tasks; of other sources their kind and size alone.

@@ -71,12 +71,12 @@ def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
 
     @app.get("/openenv/health")
     async def health() -> JSONResponse:
-        """OpenEnv's question whether the server is there. Needs no token."""
+        """Serve OpenEnv's health check, which needs no token."""
         return JSONResponse({"status": "healthy"})
 
     @app.get("/openenv/metadata")
     async def metadata() -> JSONResponse:
-        """OpenEnv's question what is served."""
+        """Serve OpenEnv's metadata."""
         told = service.describe()
         about = f"{told['name']}: {told['max_turns']} turns at most, played as text"
         return JSONResponse(
@@ -85,7 +85,7 @@ def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
 
     @app.get("/openenv/schema")
     async def schema() -> JSONResponse:
-        """OpenEnv's question for the schemas of actions, observations and state."""
+        """Serve OpenEnv's schemas of actions, observations and state."""
         return JSONResponse(
             {
                 "action": OpenEnvAction.model_json_schema(),
@@ -118,7 +118,7 @@ class _Client:
         self.shown = _State()
 
     async def answer(self, text: str | bytes) -> dict[str, Any] | None:
-        """The answer to a message; ``None`` where the client takes its leave."""
+        """Answer a message, or return ``None`` if the client closes."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
             asked = messages.read(_MESSAGE, text)
@@ -196,7 +196,7 @@ class _Client:
 
 
 def _told(seen: OpenEnvObservation, reward: float | None, *, done: bool) -> dict[str, Any]:
-    """As OpenEnv's clients read it."""
+    """Serialise for OpenEnv's clients."""
     told: dict[str, Any] = {"observation": seen.model_dump(), "reward": reward, "done": done}
     if seen.metadata:
         told["metadata"] = seen.metadata

@@ -45,7 +45,7 @@ class Peers:
     async def step(
         self, steps: Sequence[messages.Step], owner: str, token: str | None
     ) -> list[dict[str, Any]]:
-        """Take steps where their sessions are.
+        """Take steps in the processes of their sessions.
 
         Raises:
             Refused: a worker did, and every step says its turn: so all may be sent again.
@@ -74,7 +74,7 @@ class Peers:
         return outcomes
 
     async def close(self, ids: Sequence[str], owner: str, token: str | None) -> int:
-        """Forget sessions where they are; return how many there were."""
+        """Close sessions in their processes; return how many existed."""
         self.service.allow("episodes", len(ids))
 
         async def some(worker: int, places: list[int]) -> int:

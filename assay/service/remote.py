@@ -80,7 +80,7 @@ class Remote:
         return f"Remote({redact(self.url)!r})"
 
     def get(self, path: str) -> Any:
-        """What is at a path.
+        """Send a GET request.
 
         Raises:
             RemoteError: there is no answer, or it is no.
@@ -90,7 +90,7 @@ class Remote:
     def post(
         self, path: str, body: Any, retries: int | None = None, again: frozenset[int] = _AGAIN
     ) -> Any:
-        """The answer to a question, asked again after some statuses; errors as for :meth:`get`."""
+        """Send a POST request, retrying on some statuses; errors as for :meth:`get`."""
         tries = self.retries if retries is None else retries
         return self._call("POST", path, json.dumps(body).encode(), tries, again)
 
@@ -190,7 +190,7 @@ class Remote:
         raise AssertionError("the loop returns or raises")
 
     def _at(self) -> httpx.Client:
-        """Connections of this process: a forked one makes its own."""
+        """Return the connections of this process: a fork makes its own."""
         if self._client is None or self._process != os.getpid():
             headers = {} if self._token is None else {"authorization": f"Bearer {self._token}"}
             self._process = os.getpid()
@@ -201,7 +201,7 @@ class Remote:
 
 
 def described(remote: Remote) -> dict[str, Any]:
-    """What a server serves; from here on it is asked for no other environment.
+    """Return what a server serves, and pin this environment for later requests.
 
     Raises:
         RemoteError: there is no answer, or one of another version of the messages.
@@ -220,7 +220,7 @@ def described(remote: Remote) -> dict[str, Any]:
 
 
 def rows(answer: Any, name: str, count: int) -> list[dict[str, Any]]:
-    """The rows of an answer, one for each that was asked for: else no row is anybody's.
+    """Return the rows of a response, exactly one for each requested.
 
     Raises:
         RemoteError: there are others, or none.
@@ -246,7 +246,7 @@ def _parts(places: Iterable[int], sizes: Sequence[int], most: int, room: int) ->
 
 
 def _json(url: str, answer: httpx.Response) -> Any:
-    """A body, which must be JSON by the standard: without NaN."""
+    """Parse a body as strict JSON, without NaN."""
     try:
         return json.loads(answer.content, parse_constant=_no_number)
     except ValueError as error:

@@ -32,7 +32,7 @@ class RemoteVerifier(Verifier):
         self.remote, self.limits, self.score_range = remote, limits, score_range
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """The server's verdicts; ``verifier_error``, without a score, where it gives none."""
+        """Return the server's verdicts, or ``verifier_error`` without a score if it sends none."""
         same_length(replies, references)
 
         def body(part: list[int]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class RemoteVerifier(Verifier):
         return [row if isinstance(row, Verdict) else self._in_range(_verdict(row)) for row in found]
 
     def to_json(self) -> dict[str, Any]:
-        """Which server judges."""
+        """Return the server's address."""
         return {"name": "RemoteVerifier", "url": self.remote.url}
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class RemoteGroupRubric(GroupRubric):
         self.remote, self.limits = remote, limits
 
     def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
-        """The same episodes with the server's verdicts; without a score where it gives none."""
+        """Return the episodes with the server's verdicts, without a score if it sends none."""
         given = [_given(episode) for episode in episodes]
         sizes = {k: len(json.dumps(row)) + 2 for k, row in enumerate(given)}
         room, found = self.limits["body_bytes"] - 1000, {}
@@ -91,7 +91,7 @@ class RemoteGroupRubric(GroupRubric):
         self.remote.close()
 
     def to_json(self) -> dict[str, Any]:
-        """Which server judges."""
+        """Return the server's address."""
         return {"name": "RemoteGroupRubric", "url": self.remote.url}
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class RemoteGroupRubric(GroupRubric):
 
 
 def verdict_of(outcome: Mapping[str, Any] | Verdict) -> Verdict:
-    """The verdict of an outcome, or in its place; a fault where there is none."""
+    """Convert an outcome to a verdict; an outcome without one is a fault."""
     if isinstance(outcome, Verdict):
         return outcome
     row = outcome.get("verdict")
@@ -112,7 +112,7 @@ def verdict_of(outcome: Mapping[str, Any] | Verdict) -> Verdict:
 
 
 def _verdict(row: Mapping[str, Any]) -> Verdict:
-    """A verdict that was told; one that is none is a fault of the server's."""
+    """Parse a verdict from the server; an invalid one is the server's fault."""
     try:
         return Verdict(row["status"], row["score"], row["reason"], row["extracted"], row["parts"])
     except (KeyError, TypeError, ValueError) as error:
@@ -122,7 +122,7 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
 
 
 def _given(episode: Episode) -> dict[str, Any]:
-    """An episode as the server takes it."""
+    """Serialise an episode for the server."""
     verdict = episode.verdict
     return {
         "turns": [dict(message) for message in episode.turns],
@@ -140,5 +140,5 @@ def _given(episode: Episode) -> dict[str, Any]:
 
 
 def _reasoned(verdict: Verdict, before: Verdict) -> Verdict:
-    """With the reason of before, where the server tells none."""
+    """Keep the previous reason if the server sends none."""
     return verdict if verdict.reason else replace(verdict, reason=before.reason)

@@ -37,7 +37,7 @@ class RemoteSource(Source):
         self.__dict__.update({**state, "_lock": threading.Lock()})
 
     def task(self, index: int) -> Task:
-        """The task at an index; its reference is the index.
+        """Return the task at an index; its reference is the index.
 
         Raises:
             IndexError: there is no such task.

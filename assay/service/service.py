@@ -255,7 +255,7 @@ class EnvironmentService:
         return self._ready[1]
 
     def observe(self) -> None:
-        """Set the metrics of what is held now."""
+        """Set the gauges of what is in memory."""
         gauges = self.metrics.gauges
         gauges["episodes"].set(self.budget.episodes.total())
         gauges["held_bytes"].set(4 * self.budget.chars.total())

@@ -203,7 +203,7 @@ class SessionStore:
         return session
 
     def settle(self, session: Session) -> None:
-        """Count a session's text anew after a step; forget it if it is over and not kept."""
+        """Recount a session's text after a step; close it if it is over and not kept."""
         session.pending = session.taken = None
         if session.id not in self._held:  # closed meanwhile
             return

@@ -129,7 +129,7 @@ def _parse(text: str | bytes) -> messages.SocketMessage:
 
 
 def faults(errors: Any, shown: int = 5) -> str:
-    """Describe where a message is wrong, without what it holds there."""
+    """Describe what is invalid in a message, without quoting its values."""
     found = []
     for error in list(errors)[:shown]:
         place = ".".join(str(part)[:50] for part in error["loc"])

@@ -158,6 +158,6 @@ class Harness:
         )
 
     def _scores(self, trial: Trial) -> bool:
-        """Whether a trial has a score if it is judged alone."""
+        """Return whether a trial has a score if it is judged alone."""
         rows = self._answer([trial]).get("verdicts")
         return Verdict.from_json(rows[0]).score is not None if rows else False

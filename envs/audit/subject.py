@@ -86,7 +86,7 @@ def parts(verifier: Verifier) -> list[Verifier]:
 
 
 def judges_form(verifier: Verifier) -> bool:
-    """Whether only the form of a reply counts."""
+    """Return whether only the form of a reply counts."""
     return all(part.judges_form for part in parts(verifier) if not isinstance(part, Rubric))
 
 

@@ -61,7 +61,7 @@ class AIME(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Any whole number of the range, with or without zeros before it."""
+        """Read an integer of the range, with or without leading zeros."""
         gold = whole_number(row["answer"])
         if gold is None or not 0 <= gold <= 999:
             raise ValueError(

@@ -64,13 +64,13 @@ class AMC(DataEnv):
         )
 
     def _rubric(self, rows: Sequence[Row]) -> Rubric:
-        """Options, or numbers: what the first row has, all have."""
+        """Return a rubric for options or for numbers, as the first row has them."""
         self.has_choices = "choices" in rows[0]
         verifier = MultipleChoice() if self.has_choices else Math(worked_out=True)
         return accuracy_rubric(verifier, think=self.think)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """One of the options, or a number."""
+        """Read one of the options, or a number."""
         if ("choices" in row) != self.has_choices:
             has = "'choices'" if self.has_choices else "no 'choices'"
             raise ValueError(f"the first row has {has}, so every row must have the same")

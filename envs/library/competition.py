@@ -77,11 +77,11 @@ class MATH(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:
-        """Rows of the level that is asked for."""
+        """Return whether a row has the requested level."""
         return not self.level or level_of(row.get("level")) == self.level
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The reference is what :func:`known_answer` reads."""
+        """Read a row, with the reference from :func:`known_answer`."""
         worked = row.get("solution") or ""
         solution = "\n\n".join(map(str, worked)) if isinstance(worked, list) else worked
         reference = known_answer(row, solution)
@@ -102,7 +102,7 @@ class MATH(DataEnv):
 
 
 def level_of(value: Any) -> int | None:
-    """A level that is written ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
+    """Parse a level written as ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
     text = str(value).removeprefix("Level").strip()
     return int(text) if text.isdecimal() and len(text) < 4 else None
 

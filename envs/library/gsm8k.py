@@ -52,7 +52,7 @@ class GSM8K(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The gold number is what follows the last ``####``."""
+        """Read a row; the reference follows the last ``####``."""
         steps, marker, gold = (part.strip() for part in row["answer"].rpartition("####"))
         if not marker or read_number(gold) is None:
             raise ValueError(

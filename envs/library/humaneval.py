@@ -57,7 +57,7 @@ class HumanEval(DataEnv):
         )
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The prompt is the beginning of the program."""
+        """Read a row; the prompt is the beginning of the program."""
         question_in(row, "prompt")
         return Task(
             prompt="Complete this Python function. Reply with the whole program in a "

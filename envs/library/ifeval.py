@@ -66,7 +66,7 @@ class IFEval(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Arguments that are null are none: a table has a column for each."""
+        """Read a row, ignoring null arguments: a table has a column for each."""
         question_in(row, "prompt")
         for arguments in row["kwargs"]:
             if not isinstance(arguments, Mapping | None):

@@ -89,14 +89,14 @@ class LiveCodeBench(DataEnv):
         )
 
     def wants(self, row: Row) -> bool:
-        """Rows of the difficulty and the time that are asked for."""
+        """Return whether a row has the requested difficulty and time."""
         held = str(row.get("contest_date") or "")[:10]
         return (not self.difficulty or row.get("difficulty") == self.difficulty) and (
             not self.since or held >= self.since
         )
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Public and private cases are judged alike."""
+        """Read a row; public and private cases are judged alike."""
         problem = problem_from_livecodebench(row)
         metadata = {"difficulty": row.get("difficulty"), "date": row.get("contest_date")}
         return Task(

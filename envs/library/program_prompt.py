@@ -9,7 +9,7 @@ _STDIO = "It reads standard input and writes standard output."
 
 
 def program_prompt(question: str, starter: str, problem: Mapping[str, Any]) -> str:
-    """A prompt for a problem: what is asked, the starter code, and the form of the program.
+    """Return the prompt of a programming problem, with starter code and the required form.
 
     Args:
         question: what is asked.

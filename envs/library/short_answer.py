@@ -70,7 +70,7 @@ class ShortAnswer(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """All the known answers are right; each is kept once."""
+        """Read a row; all known answers are correct, duplicates are dropped."""
         answers = row["answers"]
         texts = answers.get("text") if isinstance(answers, Mapping) else answers
         if not isinstance(texts, list):

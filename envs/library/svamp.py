@@ -58,7 +58,7 @@ class SVAMP(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Body and question are two sentences, of which the first may lack its full stop."""
+        """Read a row; its body may lack the final full stop."""
         gold = read_number(str(row["Answer"]))
         if gold is None or isinstance(row["Answer"], bool):
             raise ValueError(f"'Answer' must be a number, got {row['Answer']!r:.80}")

@@ -101,7 +101,7 @@ def _literal(rng: np.random.Generator) -> Part:
 
 
 def _strings(rng: random.Random, parts: list[Part], pattern: str) -> tuple[list[str], list[str]]:
-    """Return strings of the language, and strings that nearly are; one tells each mutant apart."""
+    """Return strings of the language, and near misses; one distinguishes each mutant."""
     matches = re.compile(pattern).fullmatch
     drawn: dict[str, bool] = {}
     for place in range(_DRAWN * len(parts)):

@@ -37,7 +37,7 @@ class SQL(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Draw a domain and a question until some databases tell its answer apart."""
+        """Draw a domain and a question until some databases distinguish its answer."""
         while True:
             world = WORLDS[int(rng.integers(len(WORLDS)))]
             makers = LEVELS[level - 1]
@@ -59,7 +59,7 @@ class SQL(PuzzleEnv):
 
 
 def _telling(rng: np.random.Generator, world: World, question: Question) -> list[Rows] | None:
-    """Draw databases that tell a question's query from its mutants, ``None`` if they say little.
+    """Draw databases that distinguish a query from its mutants, ``None`` if they do not.
 
     The first ones with a result are kept whatever they tell; the last that is tried has no row that
     refers to another.

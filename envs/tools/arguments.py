@@ -21,7 +21,7 @@ class Misfit(ValueError):
 
 
 def fitted(hint: Any, value: Any, place: str) -> Any:
-    """A JSON value as the type has it: ``2`` for a float is ``2.0``, and ``2.0`` for an int ``2``.
+    """Convert a JSON value to the type: ``2`` for a float is ``2.0``, and ``2.0`` for an int ``2``.
 
     Args:
         hint: the type of an argument, of those that a tool may have.

@@ -99,7 +99,7 @@ def _run(number: int, code: str, names: dict[str, Any]) -> bool:
 
 
 def _show(error: BaseException, place: str) -> None:
-    """The traceback, without the lines of this file, or those of the parser."""
+    """Format the traceback without the frames of this file and of the parser."""
     trace = error.__traceback__
     if isinstance(error, SyntaxError) and error.filename == place:
         trace = None
@@ -121,7 +121,7 @@ def _flush() -> None:
 
 
 def _files(home: str, most_bytes: int, most_files: int) -> dict[str, str | None]:
-    """Content of the plain files at home, in base64; none for those that are too much."""
+    """Return the regular files at home in base64; none if they are too many or too large."""
     found: dict[str, str | None] = {}
     most = 2 * most_files
     for folder, folders, names in os.walk(home):

@@ -90,14 +90,14 @@ class PythonTool(Toolset):
 
 @functools.cache
 def runner() -> str:
-    """Source of the program that runs a session."""
+    """Return the source of the program that runs a session."""
     from . import python_runner
 
     return inspect.getsource(python_runner)
 
 
 def _report(result: Result) -> dict[str, Any] | None:
-    """What the runner said at its end; ``None`` where it did not get there."""
+    """Parse the runner's final report, ``None`` if there is none."""
     if result.status is not RunStatus.OK or len(result.stderr) > _LONGEST_REPORT:
         return None
     try:
@@ -110,7 +110,7 @@ def _report(result: Result) -> dict[str, Any] | None:
 
 
 def _ending(result: Result, before: list[Any]) -> str:
-    """Why there is no report, in the words of the one who wrote the cell."""
+    """Explain a missing report in terms of the cell."""
     others = sum(event[0] == "cell" for event in before)
     again = (
         f" The {others} earlier cells are run again each time, and count too."

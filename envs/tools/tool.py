@@ -75,7 +75,7 @@ class Tool:
         return self.function.__name__
 
     def fitted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments as the function's types have them.
+        """Convert arguments to the function's types.
 
         Args:
             arguments: plain JSON, by name.
@@ -125,7 +125,7 @@ class Toolset:
 
     @classmethod
     def functions(cls) -> list[Callable[..., Any]]:
-        """The methods that are tools, in the order in which they are defined, bases first."""
+        """Return the methods that are tools in order of definition, bases first."""
         found: dict[str, Callable[..., Any]] = {}
         for kind in reversed(cls.__mro__):
             for name, member in vars(kind).items():
@@ -139,7 +139,7 @@ class Toolset:
 
 
 def tools_of(given: tuple[Callable[..., Any] | Toolset, ...]) -> dict[str, Tool]:
-    """Tools by name.
+    """Return tools by name.
 
     Args:
         given: functions and toolsets.

@@ -113,7 +113,7 @@ class ToolEnv(TextEnv):
         return [dict(tool.schema) for tool in self.tools.values()]
 
     def begin(self, task: Task) -> State:
-        """A new episode, with toolsets of its own."""
+        """Begin an episode with its own toolsets."""
         kept = tuple(each if isinstance(each, Toolset) else None for each in self._given)
         data = ToolData(copy.deepcopy(kept))  # together: what they share they share in the copies
         for toolset in data.toolsets:
@@ -134,7 +134,7 @@ class ToolEnv(TextEnv):
         return text, reward, terminated, truncated, info | {"tools": self.schemas}
 
     def respond(self, state: State, reply: str) -> Turn:
-        """Make the calls of a reply, or end the episode where it makes none."""
+        """Make the calls of a reply, or end the episode if it has none."""
         return self.respond_many([state], [reply])[0]
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
@@ -162,7 +162,7 @@ class ToolEnv(TextEnv):
         return turns
 
     def answer(self, state: State) -> str:
-        """What the rubric judges: the last reply, or what a tool gave as the :class:`Answer`.
+        """Return what the rubric judges: the last reply, or a tool's :class:`Answer`.
 
         A reply that makes calls, or tries to, is no answer, whatever its arguments hold.
         """
@@ -177,21 +177,21 @@ class ToolEnv(TextEnv):
     # -- what a subclass may change ------------------------------------------------------------
 
     def answered(self, state: State, reply: str) -> Turn:
-        """What becomes of a reply without calls: by default it is the answer."""
+        """Handle a reply without calls: by default it is the answer."""
         return Turn.end()
 
     def misread(self, state: State, fault: str) -> Turn:
-        """What becomes of calls that cannot be read, or are too many: by default a message."""
+        """Handle calls that cannot be parsed or are too many: by default with a message."""
         return Turn((self._message(f"error: {fault}"),))
 
     def misfit(self, state: State, call: Call, fault: str) -> str | Turn:
-        """What becomes of a call of no tool, or with wrong arguments: by default a message."""
+        """Handle a call of an unknown tool or with wrong arguments: by default with a message."""
         return f"error: {fault}"
 
     # -- one turn ------------------------------------------------------------------------------
 
     def _turn(self, state: State, reply: str) -> Generator[Work, Any, Turn]:
-        """One turn; it yields what the sandbox must do, and is sent what that gave."""
+        """Play one turn as a generator: it yields work for the sandbox and receives the results."""
         try:
             calls = read_calls(reply, self.tools, self.ways)
         except NotJson as fault:
@@ -256,7 +256,7 @@ class ToolEnv(TextEnv):
     # -- the sandbox ---------------------------------------------------------------------------
 
     def _done(self, work: Sequence[Work]) -> list[Any]:
-        """What the sandbox found of each; an exception is kept with the episode it belongs to."""
+        """Return the sandbox's result for each; an exception stays with its episode."""
         box = self._sandbox()
 
         def do(each: Work) -> Any:

@@ -60,7 +60,7 @@ class Boxed(Verifier):
         self.count = count
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A thought and the boxes."""
+        """Return a thought and the boxes."""
         return "<think>6 by 7</think>" + " and ".join([r"\boxed{42}"] * self.count)
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -86,7 +86,7 @@ class Boxed(Verifier):
 
 
 def _fault(content: str) -> str:
-    """What is wrong with what is in a box; empty where nothing is."""
+    """Return what is wrong with the content of a box, empty if nothing."""
     inner, unclosed = boxes(content)
     if inner or unclosed:
         return "there is a box in the box"

@@ -99,7 +99,7 @@ class Citations(Verifier):
         self.quotes, self.graded = quotes, graded
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference lists its sources, as many at least as must be cited."""
+        """Require a list of sources, at least as many as must be cited."""
         if self.sources is not None:
             return None
         if not isinstance(reference, dict) or "sources" not in reference:

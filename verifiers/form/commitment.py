@@ -93,7 +93,7 @@ def _wavers(answer: str) -> str:
 
 
 def _differ(reply: str) -> str:
-    """What is said of boxes and tags that hold different answers."""
+    """Return the reason for boxes and tags that contain different answers."""
     text = after_thinking(reply) or ""
     contents = {" ".join(unboxed(content).split()) for _, _, content in boxes(text)[0]}
     if len(contents) > 1:

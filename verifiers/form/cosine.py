@@ -86,16 +86,16 @@ class CosineLength(Verifier):
         return [self._shaped(*pair) for pair in zip(replies, found, strict=True)]
 
     def check_reference(self, reference: Any) -> str | None:
-        """As the other verifier says."""
+        """Delegate to the other verifier."""
         return self.verifier.check_reference(reference)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The other verifier's, where it is short enough."""
+        """Return the other verifier's winning reply, if it is short enough."""
         reply = self.verifier.winning_reply(reference)
         return reply if reply is not None and length(reply, self.unit) <= self.free else None
 
     def to_json(self) -> dict[str, Any]:
-        """The other verifier's options and its own."""
+        """Return the other verifier's options and its own."""
         own = {name: getattr(self, name) for name in _OWN}
         return {"name": type(self).__qualname__, "verifier": self.verifier.to_json(), **own}
 

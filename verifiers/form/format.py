@@ -78,7 +78,7 @@ class Format(Verifier):
         self._order = tuple(order[1:] if prefilled_think else order)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A short thought and an answer."""
+        """Return a short thought and an answer."""
         feed = "\n" if self.line_feeds else ""
         parts = [f"<{name}>{feed}6 by 7 is 42{feed}</{name}>" for name in self.tags]
         if self.prefilled_think:
@@ -104,7 +104,7 @@ class Format(Verifier):
         return _wrong(fault, parts)
 
     def _scan(self, text: str) -> _Found | str:
-        """The tags that stand, in order; or why nothing can be paid."""
+        """Return the tags in order, or why nothing can be paid."""
         found = _Found()
         at = end = 0
         for match in self._tag.finditer(text):
@@ -132,7 +132,7 @@ class Format(Verifier):
         return f"{tag!r:.60} is written unlike {' '.join(self._order)}"
 
     def _empty(self, found: _Found) -> str:
-        """Names a part that says nothing: beside a tag that stands, or the bare answer."""
+        """Return the name of a part without content: of a tag, or the bare answer."""
         for k, tag in enumerate(found.tags):
             piece = found.pieces[k if tag.startswith("</") else k + 1]
             if not has_content(piece):
@@ -144,7 +144,7 @@ class Format(Verifier):
         return ""
 
     def _outside(self, found: _Found) -> str:
-        """Names the place of text that stands outside; all tags stand."""
+        """Return the location of text outside the tags; all tags exist."""
         begin = 1 if self.prefilled_think else 0
         outside = found.pieces[begin::2]
         if len(self.tags) == 1:
@@ -157,7 +157,7 @@ class Format(Verifier):
         return ""
 
     def _without_line_feed(self, found: _Found) -> str:
-        """Names a tag that no line feed sets off from what is in it; all tags stand."""
+        """Return the name of a tag without a line feed around its content; all tags exist."""
         for k, tag in enumerate(found.tags):
             closing = tag.startswith("</")
             if closing and not found.pieces[k].endswith("\n"):
@@ -167,7 +167,7 @@ class Format(Verifier):
         return ""
 
     def _parts(self, found: _Found | None, outside: str = "", feeds: str = "") -> dict[str, float]:
-        """What is kept, by name; nothing of it where there is nothing to pay."""
+        """Return the parts by name, none if nothing is paid."""
         if not self.graded:
             return {}
         tags = [] if found is None else found.tags

@@ -59,14 +59,14 @@ class JsonFields(Verifier):
         self.all_or_nothing, self.only = all_or_nothing, only
 
     def check_reference(self, reference: Any) -> str | None:
-        """A record has at least one leaf that is neither null nor empty."""
+        """Require a record with at least one leaf that is neither null nor empty."""
         fault = json_fault(reference, dict)
         if fault is None and not set(self._leaves(as_json(reference)).values()) - _EMPTY:
             return "the record says nothing: every leaf is null or empty"
         return fault
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The record itself."""
+        """Return the record itself."""
         return json.dumps(reference)
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -112,11 +112,11 @@ class _Leaves:
                 self.pairs.append((path, self._leaf(value)))
 
     def values(self) -> list[tuple[Any, ...]]:
-        """What stands at the leaves."""
+        """Return the values of the leaves."""
         return [value for _, value in self.pairs]
 
     def count(self) -> Counter[Leaf]:
-        """How often each leaf stands there: more than once only in a bag."""
+        """Count the occurrences of each leaf: more than one only in a bag."""
         return Counter(self.pairs)
 
     def _leaf(self, value: Any) -> tuple[Any, ...]:

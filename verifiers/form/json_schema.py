@@ -55,7 +55,7 @@ class JsonSchema(Verifier):
             schema_of(schema, formats).refuse_junk()
 
     def check_reference(self, reference: Any) -> str | None:
-        """A schema can be used where it is refused for none of the reasons above."""
+        """Require a schema that is not refused for one of the reasons above."""
         try:
             schema_of(self._schema(reference), self.formats).refuse_junk()
         except SchemaFault as fault:

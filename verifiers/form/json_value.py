@@ -63,7 +63,7 @@ class Json(Verifier):
         self.kinds, self.required, self.only = tuple(kinds), tuple(required), only
 
     def winning_reply(self, reference: Any) -> str | None:
-        """An object with the required keys, or an array where only that is allowed."""
+        """Return an object with the required keys, or an array if only that is allowed."""
         if "object" in self.kinds:
             return json.dumps(dict.fromkeys(self.required or ("answer",), 42))
         return "[42]"
@@ -85,7 +85,7 @@ class Json(Verifier):
 
 
 def holds_content(value: Any) -> bool:
-    """Whether there is a number, a boolean, or a string with a letter or a digit in a value."""
+    """Return whether a value has a number, a boolean, or a string with a letter or a digit."""
     todo = [value]
     while todo:
         item = todo.pop()
@@ -99,7 +99,7 @@ def holds_content(value: Any) -> bool:
 
 
 def json_fault(value: Any, kind: type | None = None, name: str = "the reference") -> str | None:
-    """Say why a value is no JSON that can be compared, or ``None`` where it is.
+    """Return why a value is not comparable JSON, or ``None`` if it is.
 
     Args:
         value: anything.

@@ -80,7 +80,7 @@ class Language(Verifier):
         self.language, self.part, self.share, self.graded = language, part, share, graded
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference is a code that is known, unless the verifier has its own."""
+        """Require a known code, unless the verifier has its own."""
         return _fault(reference) if self.language is None else None
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -119,7 +119,7 @@ def _fault(language: Any) -> str | None:
 
 
 def _share(text: str, wanted: str) -> tuple[str, float]:
-    """The language of a text as a whole, and the share of its passages in the one wanted.
+    """Return the language of a text, and the share of its passages in the wanted one.
 
     Only letters in the wanted language's scripts are weighed; the others are counted before.
     """
@@ -144,7 +144,7 @@ def _share(text: str, wanted: str) -> tuple[str, float]:
 
 
 def _passages(text: str) -> Iterator[str]:
-    """Sentences and lines, joined until they are long enough to be told."""
+    """Yield sentences and lines, joined until they are long enough to identify."""
     start = end = 0
     for found in _STOP.finditer(text):
         end = found.end()
@@ -156,7 +156,7 @@ def _passages(text: str) -> Iterator[str]:
 
 
 def _spread(passages: list[str]) -> list[str]:
-    """So many passages at most, evenly spaced, the first and the last among them."""
+    """Return at most N passages, evenly spaced, including the first and the last."""
     many = len(passages)
     if many <= _PASSAGES:
         return passages

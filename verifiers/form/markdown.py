@@ -90,7 +90,7 @@ class MarkdownStructure(Verifier):
         return _fault(rules) if rules else f"give at least one rule of {', '.join(_RULES)}"
 
     def winning_reply(self, reference: Any) -> str | None:
-        """All that is asked for, one after the other."""
+        """Return everything that is required, in order."""
         rules = {**self._own(), **(reference or {})}
         return "\n\n".join(_MINIMAL[name](rules[name]) for name in _MINIMAL if name in rules)
 
@@ -112,7 +112,7 @@ class MarkdownStructure(Verifier):
 
 
 def _headings(document: Document, wanted: Sequence[str]) -> str:
-    """What is wrong with the headings; empty where nothing is. So are all rules below."""
+    """Return what is wrong with the headings, empty if nothing. So do all rules below."""
     left = iter(document.headings)
     stands = Counter(heading.text for heading in document.headings)
     for heading in wanted:
@@ -130,7 +130,7 @@ def _headings(document: Document, wanted: Sequence[str]) -> str:
 
 
 def _heading(wanted: str) -> tuple[int, str]:
-    """Level, 0 for any, and text, empty for any."""
+    """Parse a level (0 for any) and a text (empty for any)."""
     signs = _LEVEL.match(wanted.strip())
     level = len(signs[1] or "") if signs else 0
     return level, plain(wanted.strip()[level:])

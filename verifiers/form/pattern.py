@@ -89,7 +89,7 @@ class Pattern(Verifier):
             raise ValueError(fault)
 
     def check_reference(self, reference: Any) -> str | None:
-        """A pattern is a string that RE2 takes, and that not any text matches."""
+        """Require a string that RE2 accepts and that does not match every text."""
         return None if self.pattern is not None else self._fault(reference)
 
     def judge(self, reply: str, reference: Any) -> Verdict:

@@ -34,7 +34,7 @@ _CONSTANTS = {
 
 
 def read_calls(text: str) -> list[Call]:
-    """The calls of ``f(a=1)`` or ``[f(a=1), g()]``.
+    """Parse the calls of ``f(a=1)`` or ``[f(a=1), g()]``.
 
     Every argument has a name, and its value is a string, number, list, tuple, dict, or one of
     ``True``, ``False`` and ``None``, also as JSON writes them.

@@ -91,7 +91,7 @@ class Repetition(Verifier):
 
 
 def _numbered(text: str) -> list[int]:
-    """The words as numbers: the first word 0, the next different one 1, and so on."""
+    """Return the words as numbers: the first word 0, the next distinct one 1, and so on."""
     seen: dict[str, int] = {}
     return [seen.setdefault(word, len(seen)) for word in folded(text)]
 
@@ -107,7 +107,7 @@ def _longest_run(numbers: list[int]) -> int:
 
 
 def _repeated(numbers: list[int], n: int) -> float:
-    """The share of runs of ``n`` that stood there before."""
+    """Return the share of runs of ``n`` that occurred before."""
     every = len(numbers) - n + 1
     if every < 1:
         return 0.0

@@ -15,7 +15,7 @@ class SchemaFault(ValueError):
 
 
 def schema_of(schema: Any, formats: bool = False) -> Schema:
-    """A schema for use.
+    """Return a compiled schema.
 
     Args:
         schema: as plain JSON.

@@ -72,7 +72,7 @@ class ToolCall(Verifier):
         self.case, self.graded = case, graded
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference has calls, tools, or calls that fit the tools."""
+        """Require calls, tools, or calls that fit the tools."""
         fault = json_fault(reference, dict)
         if fault is not None:
             return fault
@@ -89,7 +89,7 @@ class ToolCall(Verifier):
         return next(filter(None, (_call_fault(call, tools) for call in calls)), None)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The known calls, as the first way writes them; JSON where that is Python's."""
+        """Return the known calls in the first way's syntax, in JSON if that is Python's."""
         if "calls" not in reference:
             return None
         calls = [{"name": c["name"], "arguments": c["arguments"]} for c in reference["calls"]]

@@ -33,7 +33,7 @@ def tools_fault(tools: Any) -> str | None:
 
 
 def tool_fault(call: Call, tools: Sequence[Any]) -> str | None:
-    """Say why a call fits none of the tools, or ``None`` where it fits one.
+    """Return why a call fits none of the tools, or ``None`` if it fits one.
 
     Arguments that a tool does not name are refused, unless its schema speaks of them
     (``additionalProperties`` or ``patternProperties``).

@@ -66,7 +66,7 @@ def mcq_count_length(reply: str) -> bool:
 
 
 def _question(block: list[str]) -> int:
-    """How long a question is; 0 where its options are not A to E, or something follows them."""
+    """Return the length of a question, 0 if its options are not A to E or something follows."""
     found = [_OPTION.match(line) for line in block]
     first = next((k for k, option in enumerate(found) if option), len(block))
     marks = "".join(option.group(1) if option else "?" for option in found[first:])
@@ -75,7 +75,7 @@ def _question(block: list[str]) -> int:
 
 
 def _key(name: str) -> str:
-    """A name without accents, case and marks, so that spellings compare and sort."""
+    """Normalize a name without accents, case and marks, so that spellings compare and sort."""
     bare = unicodedata.normalize("NFKD", name).casefold().replace("&", " and ")
     return " ".join("".join(c if c.isalnum() else " " for c in bare if not _mark(c)).split())
 
@@ -123,7 +123,7 @@ def _rows(reply: str, delimiter: str) -> list[list[str]]:
 
 
 def _table(reply: str, header: str, rows: int, delimiter: str = ",") -> bool:
-    """Whether a table has these columns, so many rows, and no empty field."""
+    """Return whether a table has these columns, N rows, and no empty field."""
     columns = header.split()
     found = _rows(reply, delimiter)
     return (

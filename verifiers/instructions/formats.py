@@ -36,7 +36,7 @@ def parentheses(reply: str) -> bool:
 
 
 def _deepest(text: str, closes: dict[str, str]) -> int:
-    """How deep the deepest nest is whose brackets are all closed; a mismatch starts anew."""
+    """Return the depth of the deepest closed nest of brackets; a mismatch resets it."""
     opened: list[tuple[str, int]] = []  # each with the depth of what it holds so far
     deepest = 0
     opens = set(closes.values())

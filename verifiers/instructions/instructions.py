@@ -78,7 +78,7 @@ class Instructions(Verifier):
         self.least_words = least_words
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference names known instructions with arguments that fit."""
+        """Require known instructions with valid arguments."""
         try:
             read_instructions(reference)
         except ValueError as error:
@@ -105,7 +105,7 @@ class Instructions(Verifier):
     def _followed(
         self, texts: Sequence[str], instructions: Sequence[Instruction], prompt: str
     ) -> list[list[bool]]:
-        """For each variant of the reply, the reply itself first: what it follows."""
+        """Return what each variant of the reply follows, the reply itself first."""
         keywords = {word for each in instructions for word in each.keywords}
         first = self._is_empty(texts[0], prompt, keywords)
         found = []
@@ -140,14 +140,14 @@ class Instructions(Verifier):
 
 
 def _variants(reply: str) -> list[str]:
-    """The eight replies of IFEval's loose mode."""
+    """Return the eight variants of IFEval's loose mode."""
     rows = reply.split("\n")
     cuts = (reply, *("\n".join(cut).strip() for cut in (rows[1:], rows[:-1], rows[1:-1])))
     return list(dict.fromkeys([*cuts, *(cut.replace("*", "") for cut in cuts)]))
 
 
 def _names(instructions: Sequence[Instruction]) -> list[str]:
-    """The instructions' names; one that occurs again is numbered."""
+    """Return the instructions' names; repeated ones are numbered."""
     seen: Counter[str] = Counter()
     names = []
     for each in instructions:

@@ -36,7 +36,7 @@ def forbidden_words(reply: str, *, forbidden_words: Texts) -> bool:
 
 
 def _shows(reply: str, keyword: str) -> bool:
-    """Return whether a keyword stands in a reply as written, as rendered or without accents."""
+    """Return whether a reply contains a keyword as written, as rendered or without accents."""
     # Behind the last ">" no tag or comment ends, and each that opens would be read to the end.
     marked, end, rest = html.unescape(reply).rpartition(">")
     rendered = _MARKUP.sub("", marked + end) + rest.replace("*", "")
@@ -158,7 +158,7 @@ def ten_palindromes(reply: str) -> bool:
 
 
 def palindromes(reply: str, shortest: int) -> set[str]:
-    """The different palindromes among the words; ``aaa`` is none, nor is a number."""
+    """Return the distinct palindromes among the words, except ``aaa`` and numbers."""
     found = {letters(word) for word in folded(reply)}
     return {
         w for w in found if len(w) >= shortest and w.isalpha() and w == w[::-1] and len(set(w)) > 1

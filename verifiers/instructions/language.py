@@ -48,7 +48,7 @@ def capital_word_frequency(
 
 
 def _in_english(reply: str) -> bool:
-    """Whether a reply is in English; names and a few words in ASCII need only not be foreign."""
+    """Return whether a reply is in English; short ASCII text need only not look foreign."""
     if len(reply) > _SHORT or not reply.isascii():
         return _wholly(reply, "en")
     found, sure = likeliest(reply)
@@ -56,7 +56,7 @@ def _in_english(reply: str) -> bool:
 
 
 def _likely(reply: str, language: str) -> bool:
-    """Whether a reply too short to be sure of is in one language rather than in any other."""
+    """Return whether a short reply is more likely in one language than in any other."""
     found, sure = likeliest(reply) if len(reply) <= _SHORT else ("", 0.0)
     return (
         sure >= _LIKELY
@@ -66,7 +66,7 @@ def _likely(reply: str, language: str) -> bool:
 
 
 def _wholly(reply: str, language: str) -> bool:
-    """Whether a reply is in a language: its start, and samples of its lines."""
+    """Return whether a reply is in a language: its start, and samples of its lines."""
     if not is_in(reply, language):
         return False
     long = [line for line in lines(reply) if len(line) >= _LONG]

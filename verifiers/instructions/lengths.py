@@ -98,7 +98,7 @@ def lowercase_counting(reply: str, *, N: Count) -> bool:
 
 @constraint("count:counting_composition")
 def counting_composition(reply: str, *, n_sent: Count, n_words: Count) -> bool:
-    """Three paragraphs, separated by ``***``, each have ``n_sent`` sentences of ``n_words`` words."""
+    """Three paragraphs between ``***``, each of ``n_sent`` sentences of ``n_words`` words."""
     paragraphs = [sentences(p) for p in starred(reply) or ()]
     return len(paragraphs) == 3 and all(
         len(p) == n_sent and all(len(words(s)) == n_words for s in p) for p in paragraphs

@@ -33,7 +33,7 @@ def stop_words(reply: str, *, percentage: Percentage) -> bool:
 
 
 def _kinds(reply: str) -> tuple[int, int, int]:
-    """How many sentences end in a full stop, a question mark, an exclamation mark."""
+    """Count sentences that end in a full stop, a question mark, an exclamation mark."""
     ends = [sentence.rstrip("'\"”’»)]*_ ") for sentence in sentences(reply)]
     marks = [next((c for c in reversed(end[-12:]) if c in ".?!…。？！"), "") for end in ends]
     return (

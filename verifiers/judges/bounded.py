@@ -18,7 +18,7 @@ class Unbounded(Exception):
 
 
 async def bound(response: Any) -> None:
-    """A hook for the client's responses: to read one that is too long raises.
+    """Raise on a response that is too long, as a hook of the client.
 
     Raises:
         Unbounded: it is compressed, though nobody asked for that.
@@ -32,7 +32,7 @@ async def bound(response: Any) -> None:
 
 @cache
 def _bounded(kind: Any) -> Any:
-    """A stream of a kind that raises once it is too long.
+    """Wrap a stream class to raise once it is too long.
 
     The client takes only streams of its own library, which is httpx or a successor of it, by the
     version of openai: so the class is made from what is there.

@@ -76,7 +76,7 @@ class Grammar:
         return {"type": "json_schema", "json_schema": named}
 
     def read_short(self, text: str) -> str | None:
-        """An answer to :attr:`short_rule` as :meth:`read` wants it; ``None`` without a verdict.
+        """Parse an answer to :attr:`short_rule` into the form of :meth:`read`, or ``None``.
 
         The word may also stand alone, or in the long form.
 
@@ -95,7 +95,7 @@ class Grammar:
         return f"Verdict: {word}"
 
     def read(self, text: str) -> str | None:
-        r"""The word of the verdict; ``None`` where the judge gave none, or not in this form.
+        r"""Return the word of the verdict, ``None`` if there is none in this form.
 
         A thought before the answer is not read. Asterisks and backquotes around the line are
         overlooked; a second line of verdict is not.
@@ -143,7 +143,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:
 
 
 def scale(highest: int) -> dict[str, float]:
-    """The words 1 to ``highest``, worth 0.0 to 1.0 in equal steps.
+    """Return the words 1 to ``highest``, worth 0.0 to 1.0 in equal steps.
 
     Raises:
         ValueError: it is no whole number from 2 to 100.

@@ -141,7 +141,7 @@ class Judge(Verifier):
         return self._endpoint.usage
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must be readable, and it or ``criteria`` must say what is right."""
+        """Require a readable reference, and a criterion in it or in ``criteria``."""
         try:
             known = read_known(reference)
         except ValueError as error:
@@ -164,7 +164,7 @@ class Judge(Verifier):
     async def averify_many(
         self, replies: Sequence[str], references: Sequence[Any]
     ) -> list[Verdict]:
-        """:meth:`verify_many` on the event loop that is running, without a thread."""
+        """Await :meth:`verify_many` on the running event loop, without a thread."""
         same_length(replies, references)
         plans = [self._plan(r, g) for r, g in zip(replies, references, strict=True)]
         asked = {k: q for p in plans if not isinstance(p, Verdict) for k, q in p.questions.items()}
@@ -172,7 +172,7 @@ class Judge(Verifier):
         return [p if isinstance(p, Verdict) else self._judged(p, heard) for p in plans]
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy asks the same of the same server, and has asked nothing yet."""
+        """Pickle the settings, without counts and connections."""
         return self.__dict__ | {"_endpoint": replace(self._endpoint, usage=Usage())}
 
     @classmethod
@@ -190,11 +190,11 @@ class Judge(Verifier):
         return {"CORRECT": 1.0, "INCORRECT": 0.0} if self.scale is None else scale(self.scale)
 
     def _settled(self, shown: str, known: Known) -> Verdict | None:
-        """The verdict where no model need be asked."""
+        """Return the verdict if no model is needed."""
         return None
 
     def _prompts(self, shown: str, known: Known) -> list[str]:
-        """The messages to ask about one pair."""
+        """Return the messages to ask about one pair."""
         texts = {
             "question": known.question,
             "answer": known.answer,
@@ -237,7 +237,7 @@ class Judge(Verifier):
             raise ValueError(f"sampling may not set {min(taken)!r}: the judge sets it itself")
 
     def _plan(self, reply: str, reference: Any) -> Verdict | _Plan:
-        """The verdict where it is plain, else what to ask."""
+        """Return the verdict if it is known, else what to ask."""
         try:
             fault = self.check_reference(reference)
             if fault is not None:
@@ -282,7 +282,7 @@ class Judge(Verifier):
         return {name: value for name, value in body.items() if value is not None}
 
     async def _heard(self, questions: Mapping[str, Question]) -> dict[str, Heard]:
-        """What the judge says to each question, from memory where it has said it before."""
+        """Return the judge's answer to each question, cached."""
         heard = {}
         for key in questions:
             text = self._answers.get(key)
@@ -300,13 +300,13 @@ class Judge(Verifier):
         return heard
 
     def _read(self, text: str, short: bool) -> str | None:
-        """The judge's words if they hold a verdict, in the long form."""
+        """Return the judge's text if it contains a verdict in the long form."""
         if short:
             return self._grammar.read_short(text)
         return None if self._grammar.read(text) is None else text
 
     def _shortened(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The same request for the verdict and nothing else."""
+        """Return the same request for the verdict alone."""
         system, *rest = body["messages"]
         told = system["content"].removesuffix(self._grammar.rule) + self._grammar.short_rule
         limits: dict[str, Any] = {
@@ -341,7 +341,7 @@ class Judge(Verifier):
         return word
 
     def _elected(self, words: Sequence[str]) -> str:
-        """The word of the median value: of an odd number of votes, the majority's if it has one."""
+        """Return the median word: of an odd number of votes, the majority's if there is one."""
         middle = median([self._grammar.values[word] for word in words])
         return next(word for word in words if self._grammar.values[word] == middle)
 
@@ -362,7 +362,7 @@ class _Plan:
 
 
 def _run(work: Coroutine[Any, Any, list[Verdict]]) -> list[Verdict]:
-    """Wait for async work, also where a loop runs in this thread already, as in a notebook."""
+    """Run a coroutine, also if a loop runs in this thread already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -80,7 +80,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
-    """The part of a reply that a judge is shown; end tokens that a decoder kept are no part of it.
+    """Return the part of a reply that a judge sees, without end tokens that a decoder kept.
 
     Args:
         reply: the whole reply.
@@ -103,7 +103,7 @@ def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
 
 
 def _says_something(character: str) -> bool:
-    """Letters, digits, and symbols beyond ASCII: judges have paid for dots, spaces and colons."""
+    """Return whether a text has letters, digits or symbols beyond ASCII, not only dots."""
     if character.isalnum():
         return True
     return character > "\x7f" and unicodedata.category(character) in ("Sm", "So")

@@ -103,7 +103,7 @@ class PairwiseJudge(Judge):
     _slots = ("first", "second")
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must hold a reply that could itself be judged."""
+        """Require a reference whose reply could itself be judged."""
         try:
             known = read_known(reference)
             if not known.answer:

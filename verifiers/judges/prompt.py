@@ -43,7 +43,7 @@ _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def harmless(text: str, tokens: Collection[str] = ()) -> str:
-    """A text without what a chat template or a reader of verdicts would take for its own.
+    """Break up what a chat template or a parser of verdicts would read as its own.
 
     A space breaks up whatever has the form of a control token (``<|im_end|>``, ``</s>``,
     ``[INST]``), known or not, and the word ``Verdict:``. :data:`DATA` tells the judge of the space.
@@ -66,7 +66,7 @@ def harmless(text: str, tokens: Collection[str] = ()) -> str:
 
 
 def filled(template: str, texts: Mapping[str, str]) -> str:
-    """A template with a fenced text in place of each ``{slot}``.
+    """Fill each ``{slot}`` of a template with a fenced text.
 
     Braces that name no slot stay as they are. An empty text becomes :data:`NOTHING`.
 
@@ -105,7 +105,7 @@ def check_template(template: str, needed: Collection[str]) -> None:
 
 
 def _code(texts: Collection[str]) -> str:
-    """Twelve hex digits that no text contains, the same each time for the same texts."""
+    """Return twelve hex digits that no text contains, deterministic in the texts."""
     held = "\0".join(texts)
     digest = held.encode()
     while True:

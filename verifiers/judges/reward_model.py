@@ -93,7 +93,7 @@ class RewardModel(Verifier):
     _held: _Held | None
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must hold the question, unless the reply is shown alone."""
+        """Require the question in the reference, unless the reply is scored alone."""
         if not self.question:
             return None
         try:
@@ -147,7 +147,7 @@ class RewardModel(Verifier):
         return cls(**options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The name and the options: a copy loads the model for itself."""
+        """Pickle the name and the options: a copy loads the model again."""
         return {n: v for n, v in self.__dict__.items() if n not in ("_lock", "_held", "_memo")}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -165,7 +165,7 @@ class RewardModel(Verifier):
         return self._held
 
     def _plan(self, reply: str, reference: Any, held: _Held) -> Verdict | _Tokens:
-        """The verdict where it is plain, else what the model reads."""
+        """Return the verdict if it is known, else what the model reads."""
         try:
             fault = self.check_reference(reference)
             if fault is not None:
@@ -219,7 +219,7 @@ class RewardModel(Verifier):
         return found
 
     def _values(self, rows: Sequence[_Tokens], held: _Held) -> list[float | str]:
-        """The score of each text, or what went wrong."""
+        """Return the score of each text, or the error."""
         try:
             logits = held.logits(rows, self.batch)
         except Exception as error:  # out of memory, a device that is gone
@@ -229,7 +229,7 @@ class RewardModel(Verifier):
         return ["the model's logits are not finite" if s is None else s for s in scores]
 
     def _at_fault(self, row: _Tokens, held: _Held, fault: str) -> Verdict | float:
-        """Whose fault it is: the reply's, if the model reads the same question with another."""
+        """Attribute an error: to the reply if the model reads the same question with another."""
         control = held.tokens(row.messages, CONTROL)
         for tokens in (control, row, control):
             value = self._values([tokens], held)[0]
@@ -289,7 +289,7 @@ class _Held:
     control: tuple[str, ...]
 
     def tokens(self, messages: Sequence[tuple[str, str]], reply: str) -> _Tokens:
-        """A conversation with its reply as the model was trained to read it."""
+        """Tokenize a conversation with its reply in the model's training format."""
         if self.tokenizer.chat_template:
             said = [*messages, ("assistant", reply)]
             chat = [{"role": role, "content": content} for role, content in said]
@@ -306,7 +306,7 @@ class _Held:
         return bool(getattr(self.model.config, "type_vocab_size", 0))
 
     def logits(self, rows: Sequence[_Tokens], batch: int) -> list[list[float]]:
-        """The model's outputs for texts of equal length; the batch is filled up with the last."""
+        """Return the model's outputs for texts of equal length, padding the batch with the last."""
         import torch
 
         with torch.inference_mode():
@@ -315,7 +315,7 @@ class _Held:
         return found
 
     def outputs(self, rows: Sequence[_Tokens]) -> Any:
-        """Logits [B, labels] of texts of equal length, as a tensor that training can go through."""
+        """Return differentiable logits [B, labels] of texts of equal length."""
         import torch
 
         device = self.model.device
@@ -327,7 +327,7 @@ class _Held:
 
 
 def of_equal_length(rows: Sequence[_Tokens], batch: int) -> Iterator[list[_Tokens]]:
-    """Rows in groups of one length in tokens, so that none is padded."""
+    """Yield batches of equal length in tokens, which need no padding."""
     by_length: dict[int, list[_Tokens]] = {}
     for row in rows:
         by_length.setdefault(len(row.ids), []).append(row)
@@ -338,7 +338,7 @@ def of_equal_length(rows: Sequence[_Tokens], batch: int) -> Iterator[list[_Token
 
 
 def _load(name: str, device: str, dtype: str, label: str | None) -> _Held:
-    """The model and its tokenizer; no code of theirs is run."""
+    """Load the model and its tokenizer without remote code."""
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -384,7 +384,7 @@ def _index(config: Any, label: str | None) -> int | None:
 def _score(
     logits: Sequence[float], index: int | None, between: tuple[float, float] | None
 ) -> float | None:
-    """Logits as a score in [0, 1]; ``None`` where one is not finite."""
+    """Return logits as a score in [0, 1], ``None`` if one is not finite."""
     if not all(map(math.isfinite, logits)):
         return None
     if index is not None:

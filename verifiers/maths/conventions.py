@@ -84,7 +84,7 @@ class Conventions:
             raise ValueError(f"rounded_digits must be at least 1, got {self.rounded_digits!r}")
 
     def allows(self, distance: Any, reference: Any) -> bool:
-        """Whether a number may be so far from the reference."""
+        """Return whether a number may differ this much from the reference."""
         if not (self.tolerance or self.relative_tolerance):
             return False
         kind = Fraction if isinstance(reference, Fraction) else type(distance)
@@ -92,5 +92,5 @@ class Conventions:
         return bool(abs(distance) <= max(allowed, share * abs(reference)))
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return asdict(self)

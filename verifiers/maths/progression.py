@@ -48,7 +48,7 @@ def read_progression(text: str) -> Progression | None:
 
 
 def same_progressions(gold: Stated, answer: Stated) -> bool:
-    r"""Whether two formulas with a whole number in them have the same values.
+    r"""Return whether two formulas with an integer variable have the same values.
 
     A formula such as ``(n-2)\pi`` may be a function of ``n``. So it is read as a family only if
     the gold says that the letter is whole, or calls it ``k`` or names what is solved for, and no
@@ -72,7 +72,7 @@ def same_progressions(gold: Stated, answer: Stated) -> bool:
 
 
 def is_class(text: str, rest: int, modulus: int) -> bool:
-    """Whether a formula such as ``5k+2`` gives the numbers with a rest by a modulus."""
+    """Return whether a formula such as ``5k+2`` gives a residue class of a modulus."""
     found = read_progression(text)
     return (
         found is not None

@@ -25,7 +25,7 @@ class References:
 
 
 def read_reference(reference: Any) -> str | References:
-    """A reference as bare text, or as several; see :class:`~assay.verifiers.maths.maths.Math`.
+    """Read a reference as bare text, or as several; see :class:`~assay.verifiers.maths.maths.Math`.
 
     Raises:
         TypeError: it is of a type that is no reference.

@@ -170,7 +170,7 @@ def _gathered(state: Disks, peg: int) -> tuple[Move, ...]:
 
 
 def _scattered(peg: int, goal: Disks) -> tuple[Move, ...]:
-    """Return the moves that bring all disks from one peg to where they should be."""
+    """Return the moves that bring all disks from one peg to their targets."""
     return tuple((b, a) for a, b in reversed(_gathered(goal, peg)))
 
 

@@ -63,7 +63,7 @@ def _best(reference: Any) -> tuple[int, list[str]]:
 
 @lru_cache(maxsize=256)
 def best(things: tuple[tuple[str, int, int], ...], capacity: int) -> tuple[int, list[str]]:
-    """Return the most that can be had, and how: Bellman's recursion over capacities (1957).
+    """Return the highest value and a selection with it: Bellman's recursion over capacities (1957).
 
     Args:
         things: name, weight and worth of each.

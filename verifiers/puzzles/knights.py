@@ -107,7 +107,7 @@ def _read(text: str, people: Sequence[str]) -> list[bool]:
 
 
 def _marks(text: str, people: Sequence[str]) -> list[int | bool]:
-    """Return persons by number and roles (a bool), in the order in which they stand."""
+    """Return persons by number and roles (a bool), in order of occurrence."""
     exact = {name: i for i, name in enumerate(people)}
     loose = {name.casefold(): i for i, name in enumerate(people)}
     marks: list[int | bool] = []

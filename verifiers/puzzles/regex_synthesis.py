@@ -129,7 +129,7 @@ def _memorised(reference: Any) -> int:
 
 
 def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
-    """The expression of a reply, bare, or ``None`` and why there is none."""
+    """Return the expression of a reply, bare, or ``None`` with the reason."""
     found = final_answer(reply, ("answer", "fence", "last_line"), longest=4000)
     text = found.text
     if text is None:
@@ -153,7 +153,7 @@ def _labelled(text: str) -> bool:
 
 
 def _bare(text: str, positive: list[str]) -> str:
-    """An expression without code signs and delimiters, its flags in front."""
+    """Return an expression without code signs and delimiters, its flags in front."""
     for sign in ("**", "`"):
         if len(text) > 2 * len(sign) and text.startswith(sign) and text.endswith(sign):
             text = text[len(sign) : -len(sign)].strip()

@@ -146,12 +146,12 @@ def _ranks(given: Sequence[Any], reference: Any) -> list[int]:
 
 
 def misplaced(given: Sequence[Any], reference: Any) -> int:
-    """Count the pairs of items that stand the wrong way round."""
+    """Count the pairs of items in the wrong order."""
     return inversions(_ranks(given, reference))
 
 
 def inversions(keys: Sequence[Any]) -> int:
-    """Count the pairs that stand the wrong way round; equal keys never do.
+    """Count the pairs in the wrong order; equal keys never are.
 
     This is the distance of Kendall (1938) to the nearest sorted order.
 

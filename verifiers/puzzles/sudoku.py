@@ -79,7 +79,7 @@ def units(size: int) -> list[tuple[str, list[tuple[int, int]]]]:
 
 
 def _clash(grid: Grid) -> str | None:
-    """Return a digit that stands twice in a unit, in words."""
+    """Describe a digit that occurs twice in a unit."""
     for name, places in units(len(grid)):
         digits = [digit for r, c in places if (digit := grid[r][c])]
         if len(set(digits)) < len(digits):

@@ -43,7 +43,7 @@ class Block:
         return "".join(self.lines)
 
     def is_closed_by(self, line: str) -> bool:
-        """Whether a line is the fence that ends the block."""
+        """Return whether a line is the fence that ends the block."""
         end = line.strip()
         return not self.quote and end.startswith(self.mark) and not end.strip(self.mark[0])
 
@@ -87,7 +87,7 @@ def find_program(reply: str, language: Language = LANGUAGES["python"]) -> tuple[
 
 
 def _was_cut(unclosed: Block, names: tuple[str, ...], has_program: bool) -> bool:
-    """A program was being written. One fence too many after the last block begins none."""
+    """Return whether a program was cut off. An extra fence after the last block does not count."""
     if unclosed.language in names:
         return True
     return not (unclosed.language or has_program) and any(map(str.strip, unclosed.lines))

@@ -61,7 +61,7 @@ _WEIGHTS = {"Han": 3, "Kana": 2, "Hangul": 2}  # a letter that stands for more t
 
 @lru_cache(maxsize=1 << 16)
 def script(letter: str) -> str | None:
-    """The script of a character; ``None`` for marks, digits, signs and mathematical letters.
+    """Return the script of a character; ``None`` for marks, digits, signs and mathematical letters.
 
     A letter of a script that is not listed here, such as Cherokee, is of script ``"other"``.
 
@@ -78,7 +78,7 @@ def script(letter: str) -> str | None:
 
 
 def scripts(text: str) -> Counter[str]:
-    """How much of a text is in which script, in letters of an alphabet.
+    """Count a text's letters by script, in letters of an alphabet.
 
     A Han character weighs three of those and a syllable of kana or Hangul two, for so many would
     spell it: else one Latin name outweighs the Chinese sentence about it.
@@ -139,7 +139,7 @@ _lock = threading.Lock()
 
 
 def known(tag: str) -> str | None:
-    """The code of a BCP 47 tag, such as ``pt`` of ``pt-BR``; ``None`` for one not known here.
+    """Return the code of a BCP 47 tag, such as ``pt`` of ``pt-BR``; ``None`` if unknown.
 
     Regions make no difference. Scripts do, and are not told apart, so ``zh-Hant`` is not known.
     """
@@ -150,7 +150,7 @@ def known(tag: str) -> str | None:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two languages are one to the classifier: Norwegian's two, Croatian and Serbian."""
+    """Return whether the classifier merges two languages: Norwegian's two, Croatian and Serbian."""
     return one == other or any({one, other} <= group for group in _ALIKE)
 
 
@@ -223,7 +223,7 @@ _PIECE = re.compile(r"[^.!?。！？।\n]++")
 
 
 def language_of(text: str) -> str | None:
-    """Return the ISO 639 code of a text's language, or ``None`` if it cannot be told.
+    """Return the ISO 639 code of a text's language, or ``None`` if undetermined.
 
     Case makes no difference, the same text has the same language always, and only the first 4,000
     characters are looked at. A text too short, in mixed scripts or between two languages has none.
@@ -255,6 +255,6 @@ def own_share(text: str, language: str) -> float:
 
 
 def is_in(text: str, language: str) -> bool | None:
-    """Return whether a text is in a language, or one like it; ``None`` if it cannot be told."""
+    """Return whether a text is in a language or one like it; ``None`` if undetermined."""
     found = language_of(text)
     return None if found is None else alike(found, known(language) or language)

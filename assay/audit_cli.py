@@ -1,4 +1,4 @@
-"""``assay audit`` and ``assay diff``: is a reward to be trusted, and where do two differ?"""
+"""``assay audit`` and ``assay diff``: test a reward, compare two verifiers."""
 
 from __future__ import annotations
 

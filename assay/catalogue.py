@@ -64,7 +64,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """What its docstring says, up to the arguments."""
+        """The docstring before the arguments."""
         return prose(self.kind)
 
     @property

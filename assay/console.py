@@ -1,4 +1,4 @@
-"""Where the command line speaks: tables and sentences out, complaints and progress beside them."""
+"""The consoles of the command line: results to stdout, errors and progress to stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docstrings say, for pages that are made of them."""
+"""Parts of docstrings for generated pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the rubric alone can judge a reply, or an episode must be played for it."""
+"""Decide whether the rubric alone can judge a reply, or an episode must be played."""
 
 from __future__ import annotations
 

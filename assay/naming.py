@@ -29,7 +29,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Named:
-    """What a name stands for: an environment or a verifier.
+    """A resolved name: an environment or a verifier.
 
     Attributes:
         name: as it was given.
@@ -43,7 +43,7 @@ class Named:
 
     @property
     def judge(self) -> Verifier:
-        """What judges replies."""
+        """The verifier that judges replies."""
         return self.thing.rubric if isinstance(self.thing, TextEnv) else self.thing
 
     def close(self) -> None:

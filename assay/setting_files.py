@@ -54,7 +54,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's core schema; PyYAML's own is 1.1's, where 1e-6 is text and ``no`` is False."""
+    """The core schema of YAML 1.2; in PyYAML's 1.1, 1e-6 is text and ``no`` is False."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own way
 

@@ -1,4 +1,4 @@
-"""The rubric most tasks want: accuracy, and format where the prompt asks for one."""
+"""The common rubric: accuracy, and format if the prompt asks for one."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class RepairTools(Toolset):
 
     @property
     def program(self) -> str:
-        """The file as it is; empty where it was deleted."""
+        """The current file, empty if it was deleted."""
         return self.workspace.files.get(_FILE, b"").decode(errors="replace")
 
     def run_tests(self) -> Work:

@@ -16,7 +16,7 @@ from .task import Task
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What two judges say of one completion.
+    """The verdicts of two judges on one completion.
 
     Attributes:
         stored: the completion and its task.

@@ -1,4 +1,4 @@
-"""What every environment holds to, whatever it asks: the contract that our own are tested with.
+"""The contract of every environment, which our own are tested with.
 
 It takes a second where :func:`~assay.envs.audit.audit` takes ten: that one tries to be paid for
 what is no answer, this one plays by the rules.

@@ -97,7 +97,7 @@ class Uniform(Sampler):
 
 
 class _OverArms(Sampler):
-    """What is chosen among, an arm each: tasks, or, of a mixture without end, its sources."""
+    """A sampler over arms: tasks, or the sources of an unlimited mixture."""
 
     def __init__(self, source: Source, *, seed: int = 0) -> None:
         super().__init__(source, seed=seed)

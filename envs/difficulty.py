@@ -1,4 +1,4 @@
-"""How difficult a task is, as its metadata tell."""
+"""Difficulty of a task, from its metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened: one rollout of a task, and the group of rollouts that a learner compares."""
+"""Records: one rollout of a task, and the group of rollouts that a learner compares."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Episode:
 
     @property
     def reward(self) -> float | None:
-        """The total, or ``None`` where a fault of ours leaves none."""
+        """The total, or ``None`` after an infrastructure failure."""
         return self.verdict.score
 
     @property
@@ -75,12 +75,12 @@ class Episode:
 
     @property
     def status(self) -> Status:
-        """Why the reward is what it is."""
+        """The reason for the reward."""
         return self.verdict.status
 
     @property
     def completion(self) -> str:
-        """Text of the policy's last turn; empty where it took none."""
+        """Text of the policy's last turn, empty if there is none."""
         replies = [m["content"] for m in self.turns if m["role"] == "assistant"]
         return replies[-1] if replies else ""
 
@@ -136,12 +136,12 @@ class EpisodeGroup:
 
     @property
     def rewards(self) -> tuple[float | None, ...]:
-        """Total reward of each episode, ``None`` where there is none."""
+        """Total reward of each episode, ``None`` if there is none."""
         return tuple(e.reward for e in self.episodes)
 
     @property
     def masked(self) -> int:
-        """How many episodes have no reward, and so are left out of every statistic."""
+        """The number of episodes without a reward, which every statistic excludes."""
         return sum(r is None for r in self.rewards)
 
     def to_json(self) -> dict[str, Any]:

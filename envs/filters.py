@@ -18,7 +18,7 @@ Flat = Literal["all_correct", "all_wrong", "unscored"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of groups. ``generated`` is the sum of the next five.
+    """Counts of groups. ``generated`` is the sum of the next five.
 
     Attributes:
         generated: groups that were played.
@@ -51,12 +51,12 @@ class Counts:
 
     @property
     def dropped(self) -> int:
-        """Groups that nothing can be learned from."""
+        """The number of groups without a gradient."""
         return self.all_correct + self.all_wrong + self.unscored
 
     @property
     def complete(self) -> bool:
-        """Whether as many were kept as were wanted."""
+        """Whether as many groups were kept as requested."""
         return self.kept >= self.wanted
 
     def __add__(self, other: Self) -> Self:
@@ -135,7 +135,7 @@ def drop_flat(
 
 
 class Refill:
-    """A rollout that plays more tasks where groups teach nothing: dynamic sampling.
+    """A rollout that replaces groups without a gradient: dynamic sampling.
 
     DAPO (arXiv 2503.14476, section 3.2 and equation 11) keeps sampling until the batch is full of
     groups that are neither all right nor all wrong. It is given to a learner in place of the

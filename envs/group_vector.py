@@ -83,7 +83,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
 
     @property
     def groups(self) -> list[EpisodeGroup]:
-        """The groups that ended in the last step, as records; made when they are asked for."""
+        """The groups that ended in the last step, as records, made on access."""
         found = self._records()
         self._records = lambda: found
         return found

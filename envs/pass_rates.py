@@ -1,4 +1,4 @@
-"""How often tasks are solved, as far as is known, kept from run to run."""
+"""Pass rates of tasks, kept from run to run."""
 
 from __future__ import annotations
 

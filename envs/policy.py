@@ -1,4 +1,4 @@
-"""Whatever answers: a batch of conversations in, a batch of completions out."""
+"""Policies: a batch of conversations in, a batch of completions out."""
 
 from __future__ import annotations
 

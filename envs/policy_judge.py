@@ -159,7 +159,7 @@ def pairwise_prompt(template: str, question: str, first: str, second: str) -> st
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to ask about a reply.
+    """The question about a reply.
 
     Attributes:
         shown: the part of it that is judged.

@@ -1,4 +1,4 @@
-"""What ``reset`` may be told: an option that nobody reads is refused, not overlooked."""
+"""Options of ``reset``; unknown ones are refused."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class StoredCompletion:
 
     @property
     def digest(self) -> str:
-        """Tells whether a verdict on file is about this text."""
+        """The hash of the text that a stored verdict is about."""
         hashed = hashlib.sha256(self.text.encode("utf-8", "surrogatepass"))
         return hashed.hexdigest()[:16]
 
@@ -60,7 +60,7 @@ class Scored:
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """What was judged, and by what: rows that agree in it have one verdict."""
+        """The identity of what was judged and by what: rows with equal ones share a verdict."""
         return self.task, self.digest, self.judged_by
 
     def to_json(self) -> dict[str, Any]:

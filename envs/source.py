@@ -1,4 +1,4 @@
-"""Where tasks come from: rows that were read, or a generator that makes them."""
+"""Sources of tasks: rows, or a generator."""
 
 from __future__ import annotations
 

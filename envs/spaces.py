@@ -30,7 +30,7 @@ class Unicode(gym.Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Text does not become an array."""
+        """False: text does not become an array."""
         return False
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:

@@ -1,4 +1,4 @@
-"""How to make one environment, as a record that goes to JSON and back."""
+"""A serialisable record that makes an environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ID = re.compile(r"(?P<namespace>[A-Za-z0-9_-]+)/(?P<name>[A-Za-z0-9_.-]+)-v(?P<
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
-    """How to make one environment.
+    """A serialisable record that makes one environment.
 
     Attributes:
         id: ``namespace/Name-vN``. What an id pays for never changes: a change is a new N.
@@ -54,7 +54,7 @@ class EnvSpec:
 
     @property
     def namespace(self) -> str:
-        """What stands before the slash: whose it is."""
+        """The part before the slash."""
         return self.id.partition("/")[0]
 
     @property
@@ -64,12 +64,12 @@ class EnvSpec:
 
     @property
     def version(self) -> int:
-        """N."""
+        """N of ``-vN``."""
         return int(self.id.rpartition("-v")[2])
 
     @property
     def address(self) -> str:
-        """The id, after the module to import for it: ``module:id`` finds it in any process."""
+        """The id with the module to import for it: ``module:id`` resolves in any process."""
         everywhere = not self.module or self.module.split(".")[:2] == ["assay", "envs"]
         return self.id if everywhere else f"{self.module}:{self.id}"
 

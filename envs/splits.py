@@ -1,4 +1,4 @@
-"""What is trained on and what evaluates: the split of each, and prompts that both have."""
+"""Splits of training and evaluation, and the prompts that both contain."""
 
 from __future__ import annotations
 

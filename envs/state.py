@@ -12,7 +12,7 @@ from .task import Message, Task
 
 
 class Turn(NamedTuple):
-    """What an environment does when the policy has spoken.
+    """The environment's answer to a turn of the policy.
 
     Attributes:
         messages: what it says; the policy's next turn answers them.
@@ -67,7 +67,7 @@ class State:
 
     @property
     def reply(self) -> str:
-        """Text of the policy's last turn; empty where it took none."""
+        """Text of the policy's last turn, empty if there is none."""
         for message in reversed(self.turns):
             if message["role"] == "assistant":
                 return message["content"]
@@ -75,7 +75,7 @@ class State:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All tokens so far, the prompt's, the policy's and the environment's."""
+        """All tokens so far, of the prompt, the policy and the environment."""
         return tuple(i for span in self.spans for i in span.ids)
 
     def hear_text(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""How good a set of verdicts is, and how sure that is."""
+"""Statistics of verdicts, with confidence intervals."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Makes a task of a row that is made itself. It pickles where its functions do."""
+    """Make a task from a drawn row. Picklable if its functions are."""
 
     draw: Draw
     to_task: Callable[[Row], Task]

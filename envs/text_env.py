@@ -90,7 +90,7 @@ class TextEnv(gym.Env[str, str]):
 
     @property
     def bad_rows(self) -> Sequence[BadRow]:
-        """The rows of the data that were left out, since they cannot be used."""
+        """The invalid rows of the data, which were omitted."""
         return self.source.bad_rows
 
     def row_name(self, row: int) -> str:

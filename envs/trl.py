@@ -25,7 +25,7 @@ Mode = Literal["single", "tools", "turns"]
 
 @dataclass(frozen=True)
 class TRLSpec:
-    """What a trainer of TRL's needs to train on an environment: ``GRPOTrainer(**spec.kwargs())``.
+    """Arguments of TRL's trainers for an environment: ``GRPOTrainer(**spec.kwargs())``.
 
     Attributes:
         env_id: which environment.
@@ -82,7 +82,7 @@ class TRLSpec:
 
     @property
     def train_dataset(self) -> Dataset:
-        """Conversational prompts, and which task each is.
+        """Conversational prompts, with the task of each.
 
         Raises:
             ImportError: the datasets package is missing.
@@ -115,17 +115,17 @@ class TRLSpec:
 
     @property
     def reward_funcs(self) -> list[EnvironmentReward]:
-        """One function: the rubric's total, gate and weights applied."""
+        """One function: the rubric's total, with gate and weights."""
         return [EnvironmentReward(self._environment)]
 
     @property
     def environment_factory(self) -> ToolEnvironments:
-        """What makes TRL's environments, for ``tools``."""
+        """The factory of TRL's environments, for ``tools``."""
         return ToolEnvironments(self._environment, own_reward=self.own_reward)
 
     @property
     def rollout_func(self) -> EnvironmentRollout:
-        """What plays episodes, for ``turns``."""
+        """The function that plays episodes, for ``turns``."""
         return EnvironmentRollout(self._environment)
 
     def resolved(self) -> Mode:
@@ -153,7 +153,7 @@ class TRLSpec:
 
     @cached_property
     def _environment(self) -> Portable:
-        """The environment; where the chat template tells of the tools, its prompts need not."""
+        """The environment; if the chat template describes the tools, its prompts do not."""
         told = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
         more = {"tell": "template"} if told else {}
         kwargs = {**more, **self.env_kwargs}

@@ -1,4 +1,4 @@
-"""What a vector environment tells of its copies: the infos of all, as arrays."""
+"""The infos of a vector environment, as arrays over its copies."""
 
 from __future__ import annotations
 

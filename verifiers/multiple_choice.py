@@ -28,7 +28,7 @@ _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
 
 
 class MultipleChoice(Verifier):
-    r"""Accept the letter of the right option, its text, or both, where they agree.
+    r"""Accept the letter of the right option, its text, or both if they agree.
 
     ``B``, ``(B)``, ``b.``, ``Option B``, ``B) Paris`` and ``Paris`` are one answer; a reply that
     names two options, or a letter and the text of another, loses. The answer is the last

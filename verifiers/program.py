@@ -29,7 +29,7 @@ from .verifier import Verifier, same_length
 
 
 class Judge(Protocol):
-    """What is asked of a sandbox."""
+    """The methods of a sandbox that grade programs."""
 
     @property
     def slots(self) -> int:
@@ -175,7 +175,7 @@ class Code(Verifier):
 
 
 class _Batch:
-    """The programs of one batch; once the sandbox is gone the rest are not tried."""
+    """The programs of one batch; after an infrastructure failure the rest are not tried."""
 
     def __init__(self, code: Code, judge: Judge) -> None:
         self.code, self.judge = code, judge

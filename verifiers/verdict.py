@@ -10,7 +10,7 @@ from typing import Any, Self
 
 
 class Status(StrEnum):
-    """Why a reply got its score.
+    """The reason for a reply's score.
 
     The first nine are the policy's doing and carry a score. The last three are faults of the
     data, the verifier or the sandbox: their score is ``None``, because a fault of ours that is
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
     @property
     def ours(self) -> bool:
-        """True where the fault is not the policy's, so no score can be given."""
+        """True if the failure is not the policy's, so that there is no score."""
         return self in _OURS
 
 

@@ -1,4 +1,4 @@
-"""What every verifier is: a batch of replies and references in, a batch of verdicts out."""
+"""The base of verifiers: a batch of replies and references in, a batch of verdicts out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""How an answer is given so that an extraction rule finds it: ``\boxed{42}``, ``#### 42``, ..."""
+r"""Format an answer so that an extraction rule finds it: ``\boxed{42}``, ``#### 42``, ..."""
 
 from __future__ import annotations
 

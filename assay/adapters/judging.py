@@ -1,4 +1,4 @@
-"""What trainers that take one number need: who judges a row, and no number for a fault of ours."""
+"""Judging for trainers that take one number: a failure of infrastructure raises."""
 
 from __future__ import annotations
 

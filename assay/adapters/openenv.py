@@ -156,7 +156,7 @@ _REMEMBERED = 4096
 
 
 class _Told(str):
-    """What stands for an episode when the rubric is asked: its verdict is known."""
+    """The episode's verdict as the rubric's result."""
 
     __slots__ = ("verdict",)
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""reasoning-gym: its data sets as environments, judged by us where we can."""
+"""reasoning-gym: its data sets as environments, judged by our verifiers if possible."""
 
 from __future__ import annotations
 

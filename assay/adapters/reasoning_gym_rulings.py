@@ -1,4 +1,4 @@
-"""Who judges which of reasoning-gym's data sets, and why: each scorer of 0.1.25 was read."""
+"""The judge of each reasoning-gym data set, from a review of each scorer of 0.1.25."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def answer_of(entry: Any) -> Any:
 
 
 class Ruling(NamedTuple):
-    """Who judges a data set.
+    """The judge of a data set.
 
     Attributes:
         who: a verifier of ours, the package's scorer, or nobody.

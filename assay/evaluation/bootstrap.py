@@ -1,4 +1,4 @@
-"""How sure a mean over tasks is: tasks are drawn again, with replacement."""
+"""Bootstrap intervals of means over tasks, which are resampled with replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two runs of the same tasks: where verdicts differ, and whether one is better."""
+"""Compare two runs of the same tasks: which verdicts differ, and whether one is better."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Difference:
-    """How two runs differ.
+    """The differences of two runs.
 
     Attributes:
         tasks: that both have.

@@ -1,4 +1,4 @@
-"""What ``--policy`` names: a file, a server, a model's directory, or a Python object."""
+"""Resolve ``--policy``: a file, a server, a model's directory, or a Python object."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Sampling:
-    """How replies are sampled, and by which means.
+    """Sampling parameters.
 
     Attributes:
         model: the name that a server has for it.

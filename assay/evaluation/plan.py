@@ -1,4 +1,4 @@
-"""What a run evaluates, and by what: the file ``run.json``, the same for the same evaluation."""
+"""The plan of a run, ``run.json``: what it evaluates, equal for equal evaluations."""
 
 from __future__ import annotations
 

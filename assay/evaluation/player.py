@@ -1,4 +1,4 @@
-"""What is evaluated: whatever answers, one turn at a time, and what its answers cost."""
+"""Policies under evaluation: replies by turn, and their cost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of it.
+    """A reply, or the failure to give one.
 
     Attributes:
         completion: the reply; ``None`` where there is none.

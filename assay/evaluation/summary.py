@@ -1,4 +1,4 @@
-"""What a run's groups say, as JSON values."""
+"""Summarise a run's groups as JSON values."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Tally:
 
     @property
     def replies(self) -> int:
-        """How many were counted."""
+        """The number of replies so far."""
         return len(self.lengths)
 
     @property
     def pass_at_1(self) -> float | None:
-        """So far: the mean over tasks that have a score; ``None`` where none has."""
+        """The mean so far over tasks that have a score, ``None`` if none has."""
         values = [row.correct / row.scored for row in self.rows if row.scored]
         return sum(values) / len(values) if values else None
 
@@ -146,7 +146,7 @@ def costs_of(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is kept of a group."""
+    """The stored values of a group."""
 
     task: str
     level: str

@@ -1,4 +1,4 @@
-"""maj@k: is the answer that most of k replies give a right one?"""
+"""maj@k: the probability that the most frequent answer among k replies is correct."""
 
 from __future__ import annotations
 

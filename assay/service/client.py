@@ -77,7 +77,7 @@ class RemoteEnv(TextEnv):
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """The JSON schemas of the tools that policies may call; the server makes the calls.
+        """The JSON schemas of the tools that policies may call; the server executes the calls.
 
         Raises:
             AttributeError: there are no tools.
@@ -210,7 +210,7 @@ _OUTCOME = frozenset({"messages", "done", "truncated", "reward"})
 
 
 class _Played:
-    """Which episode of the server's a state is, and its verdict where it was cut off.
+    """The server's episode of a state, and its verdict if it was truncated.
 
     Where nobody holds it any more before it is over, its id goes to those that are left.
     """

@@ -1,4 +1,4 @@
-"""What is served, as one hash: servers that agree put the same tasks and score alike."""
+"""Identity of a served environment: servers with equal hashes have equal tasks and scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much one client, and all of them, may ask of a server."""
+"""Limits of the service, for one client and for all together."""
 
 from __future__ import annotations
 

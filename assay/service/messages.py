@@ -1,4 +1,4 @@
-"""What clients send and get: the same words over HTTP and over WebSocket."""
+"""Requests and responses, the same over HTTP and WebSocket."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Name = Annotated[str, Field(max_length=100, strict=True)]
 
 
 class _Message(BaseModel):
-    """With no other fields than its own; of too many they are not told one by one."""
+    """A model without extra fields; of too many only the first are reported."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -131,7 +131,7 @@ class SpanGiven(_Message):
 
 
 class VerdictGiven(_Message):
-    """What an episode earned by itself."""
+    """The verdict of an episode before the group's rewards."""
 
     status: Status
     score: FiniteFloat | None
@@ -239,7 +239,7 @@ def read(kind: TypeAdapter[_Read], text: str | bytes) -> _Read:
 
 
 class ErrorTold(BaseModel):
-    """Why a request was not answered."""
+    """The reason for an error response."""
 
     code: str
     message: str
@@ -247,7 +247,7 @@ class ErrorTold(BaseModel):
 
 
 class VerdictTold(BaseModel):
-    """A finding. ``score`` is null exactly where the fault is the server's: never a 0."""
+    """A verdict. ``score`` is null exactly if the failure is the server's: never a 0."""
 
     status: str
     score: float | None
@@ -291,7 +291,7 @@ class Episodes(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What came of a step; ``error`` in its place where there was none."""
+    """The result of a step, or ``error`` in its place."""
 
     episode: str
     turn: int | None = None
@@ -320,13 +320,13 @@ class TasksTold(BaseModel):
 
 
 class Closed(BaseModel):
-    """How many episodes there were to forget."""
+    """The number of episodes closed."""
 
     closed: int
 
 
 class Described(BaseModel):
-    """What is served, and its limits."""
+    """The served environment and its limits."""
 
     name: str
     sha256: str = Field(description="Of tasks, verifiers and version; ask for it by Assay-Serves.")

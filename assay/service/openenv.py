@@ -34,7 +34,7 @@ class OpenEnvAction(BaseModel):
 
 
 class OpenEnvObservation(BaseModel):
-    """What an OpenEnv client observes; ``reward`` is null before the end, and where no score is."""
+    """An OpenEnv observation; ``reward`` is null before the end, and if there is no score."""
 
     text: str
     messages: list[dict[str, Any]]
@@ -46,7 +46,7 @@ class OpenEnvObservation(BaseModel):
 
 
 class _Reset(BaseModel):
-    """What ``reset`` may be told; OpenEnv lets clients send more, which is overlooked."""
+    """Arguments of ``reset``; additional ones, which OpenEnv allows, are ignored."""
 
     seed: messages.Index | None = None
     episode_id: str | None = Field(None, max_length=255)

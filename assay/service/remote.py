@@ -1,4 +1,4 @@
-"""Calls to a server: retried where that does no harm, and given up with a reason."""
+"""Requests to a server, retried if that is safe."""
 
 from __future__ import annotations
 

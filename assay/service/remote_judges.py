@@ -1,4 +1,4 @@
-"""A server as a verifier and as a group's rubric: where it gives no verdict there is no score."""
+"""A server as a verifier and as a group's rubric; without its verdict there is no score."""
 
 from __future__ import annotations
 

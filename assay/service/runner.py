@@ -28,7 +28,7 @@ class PendingStep(NamedTuple):
 
     @property
     def state(self) -> State:
-        """The episode, which is not over: one that is takes no step."""
+        """The episode, if it is in progress; a finished one accepts no step."""
         assert self.session.state is not None  # noqa: S101  # for the type
         return self.session.state
 

@@ -1,4 +1,4 @@
-"""Serve an environment: where it listens, with how many processes."""
+"""Serve an environment: listening addresses and worker processes."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def digest(reply: str) -> bytes:
 
 
 class SessionBudget:
-    """What all sessions of a server may hold together, and those of one token.
+    """The memory limits of all sessions together, and of one token.
 
     Args:
         limits: bounds of all.

@@ -1,4 +1,4 @@
-"""Bearer tokens: who may ask, told apart without giving away how nearly a guess was right."""
+"""Bearer tokens, compared in constant time."""
 
 from __future__ import annotations
 

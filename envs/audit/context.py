@@ -1,4 +1,4 @@
-"""What every check of an audit is given, and what it returns."""
+"""The input and the output of an audit's checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NotChecked(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a check.
+    """The result of a check.
 
     Attributes:
         cases: how many were tried.
@@ -70,7 +70,7 @@ def check(remedy: str) -> Callable[[Callable[[Context], Outcome]], Check]:
 
 @dataclass
 class Context:
-    """What the checks of one audit share.
+    """The state that the checks of an audit share.
 
     Attributes:
         name: of what is audited, for people.
@@ -154,7 +154,7 @@ class Context:
 
     @cached_property
     def winners(self) -> dict[str, str]:
-        """A reply that does win, by the id of its task."""
+        """A winning reply by the id of its task."""
         trials = [
             Trial(task, "a known answer", reply)
             for task in self.tasks

@@ -1,4 +1,4 @@
-"""What is audited: a verifier with known answers, or an environment with its tasks."""
+"""Subject of an audit: a verifier with references, or an environment with its tasks."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def _environment(**values: str) -> Iterator[None]:
 
 @dataclass
 class _Job:
-    """What ``multiprocessing.spawn`` unpickles and runs in the child of a fork server."""
+    """The job that ``multiprocessing.spawn`` unpickles and runs in a fork server's child."""
 
     frozen: bytes
     environment: dict[str, str]

@@ -1,4 +1,4 @@
-"""What environments over data sets share: where rows come from, and errors that name the row."""
+"""Base of environments over data sets: loading rows, and errors that name the row."""
 
 from __future__ import annotations
 

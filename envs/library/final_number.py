@@ -1,4 +1,4 @@
-"""What the mathematical data sets share: how an answer is asked for, and what a solution is."""
+"""Base of the mathematical data sets: prompts and solutions."""
 
 from __future__ import annotations
 

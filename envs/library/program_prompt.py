@@ -1,4 +1,4 @@
-"""How a program is asked for, by what judges it: its output, or its function's results."""
+"""Prompts for programs, judged by output or by a function's results."""
 
 from __future__ import annotations
 

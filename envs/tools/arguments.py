@@ -1,4 +1,4 @@
-"""Arguments as a model gives them, held to a function's types."""
+"""Arguments from a model, converted to a function's types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = {
 
 
 class Misfit(ValueError):
-    """A value is not of the type that is asked for, and where."""
+    """A value does not have the required type; with its location."""
 
 
 def fitted(hint: Any, value: Any, place: str) -> Any:

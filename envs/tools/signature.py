@@ -1,4 +1,4 @@
-"""What a function's signature and docstring say of it, as a JSON schema.
+"""The JSON schema of a function, from its signature and docstring.
 
 The schema is the one that ``transformers.utils.get_json_schema`` makes of the same function, so
 that chat templates and other trainers can be told of our tools in the way they know.

@@ -1,4 +1,4 @@
-"""What a policy is told: of its tools, before it begins, and of what they answered."""
+"""Messages to a policy: descriptions of its tools, and their results."""
 
 from __future__ import annotations
 

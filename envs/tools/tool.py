@@ -17,12 +17,12 @@ _HIDDEN = (State,)
 
 
 class ToolError(Exception):
-    """Raised by a tool to tell the policy what went wrong: a file that is not there, say."""
+    """Raised by a tool to report the policy's mistake, such as a missing file."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a tool gives in place of an answer where it needs the sandbox.
+    """Returned by a tool instead of a result, if it needs the sandbox.
 
     The work of all episodes that are waiting is done together, over all slots.
 
@@ -37,7 +37,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool gives to end the episode: the rubric judges this text, not the policy's reply.
+    """Returned by a tool to end the episode: the rubric judges this text, not the reply.
 
     Attributes:
         text: the answer.
@@ -48,7 +48,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function as a policy is told of it.
+    """A function with its schema for a policy.
 
     Attributes:
         function: a plain function, or a method as its class has it.
@@ -71,7 +71,7 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """The name by which it is called."""
         return self.function.__name__
 
     def fitted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from .tool import Answer, Tool, ToolError, Toolset, Work, tools_of
 
 @dataclass(slots=True)
 class ToolData:
-    """What a :class:`ToolEnv` keeps of an episode.
+    """The state of a :class:`ToolEnv` in an episode.
 
     Attributes:
         toolsets: by their position among the environment's tools; ``None`` for plain functions.
@@ -109,7 +109,7 @@ class ToolEnv(TextEnv):
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """The tools' JSON schemas, as a chat template's ``tools`` takes them."""
+        """The tools' JSON schemas, in the form of a chat template's ``tools``."""
         return [dict(tool.schema) for tool in self.tools.values()]
 
     def begin(self, task: Task) -> State:

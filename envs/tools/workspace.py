@@ -1,4 +1,4 @@
-"""The files of an episode, and what was done to them: held here, never written to this machine."""
+"""The files of an episode and their changes, in memory only."""
 
 from __future__ import annotations
 

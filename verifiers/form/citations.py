@@ -26,7 +26,7 @@ _WIDEST_RANGE = 20
 
 @dataclass
 class _Found:
-    """What the sentences of a reply cite."""
+    """The citations in the sentences of a reply."""
 
     claims: int = 0
     cited: int = 0

@@ -181,7 +181,7 @@ class Format(Verifier):
 
 @dataclass
 class _Found:
-    """What a scan finds.
+    """The result of a scan.
 
     Attributes:
         tags: the tags that stand, in their order.

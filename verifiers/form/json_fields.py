@@ -21,7 +21,7 @@ _DUMP = 4
 
 
 class JsonFields(Verifier):
-    """F1 over the leaves of a record: the pairs of a path and the value that stands there.
+    """F1 over the leaves of a record: pairs of a path and a value.
 
     A leaf that the reply adds costs precision, one that it lacks costs recall; the score is
     ``2 * right / (given + known)``. The record is the reply's JSON object, found and read as

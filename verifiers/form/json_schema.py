@@ -1,4 +1,4 @@
-"""JsonSchema: does the answer hold to a JSON Schema?"""
+"""JsonSchema: does the answer satisfy a JSON Schema?"""
 
 from __future__ import annotations
 

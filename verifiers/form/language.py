@@ -25,7 +25,7 @@ _MANY_MARKS = re.compile(r"([\u0300-\u036f]{4})[\u0300-\u036f]++")
 
 
 class Language(Verifier):
-    r"""Full marks for a reply in the language that is wanted, 0 for one that cannot be told.
+    r"""Full marks for a reply in the wanted language, 0 for one that cannot be identified.
 
     Code, formulas, LaTeX and addresses are not read. The scripts of the letters come first: they
     decide Chinese, Japanese (Han with kana; kanji alone are not told from Chinese), Korean,

@@ -1,4 +1,4 @@
-"""Tools as a model is told of them, and whether a call fits one."""
+"""Tools as a model sees them, and whether a call fits one."""
 
 from __future__ import annotations
 

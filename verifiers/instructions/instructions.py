@@ -1,4 +1,4 @@
-"""Instruction following: does a reply keep to constraints that a rule can check?"""
+"""Instruction following: does a reply satisfy constraints that a rule can check?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOOP = 2  # a loop: more words than twice the square of the different ones
 
 
 class Instructions(Verifier):
-    """Full marks where every instruction is followed.
+    """Full marks if every instruction is followed.
 
     The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of
     its training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names:

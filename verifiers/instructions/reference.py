@@ -1,4 +1,4 @@
-"""Reads references: which constraints a reply is held to, with which arguments."""
+"""Read references: which constraints a reply must follow, with which arguments."""
 
 # ruff: noqa: SIM905 # lists of words read best as text
 
@@ -50,7 +50,7 @@ class Instruction:
 
     @property
     def keywords(self) -> list[str]:
-        """The words that a reply is to hold."""
+        """The words that a reply must contain."""
         return [
             word
             for name in KEYWORDS.intersection(self.arguments)

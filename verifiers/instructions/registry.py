@@ -23,7 +23,7 @@ _Check = TypeVar("_Check", bound=Callable[..., bool])
 
 @dataclass(frozen=True)
 class Rule:
-    """What an argument must be: in words, and as a test."""
+    """The condition on an argument: in words, and as a test."""
 
     says: str
     holds: Callable[[Any], bool]
@@ -75,7 +75,7 @@ class Constraint:
 
     @property
     def says(self) -> str:
-        """One line for people: when a reply follows it."""
+        """One line that says when a reply follows it."""
         return (inspect.getdoc(self.check) or "").partition("\n")[0]
 
     def fault(self, arguments: Mapping[str, Any]) -> str | None:

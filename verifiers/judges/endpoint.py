@@ -1,4 +1,4 @@
-"""Asks a model behind an OpenAI-compatible server, and says why where there is no answer."""
+"""Requests to a model behind an OpenAI-compatible server, with the reason if one fails."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OVERLOADED = frozenset({408, 409, 425, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to ask about one reply.
+    """A question about one reply.
 
     Attributes:
         body: of the request.
@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of one question.
+    """The answer to a question, or its error.
 
     Attributes:
         text: the judge's words, or ``None``.
@@ -72,7 +72,7 @@ class Heard:
 
 @dataclass
 class Usage:
-    """What a judge has cost since it was made: requests answered or not, tokens as told.
+    """The cost of a judge so far: requests answered or not, tokens as reported.
 
     Attributes:
         requests: sent, with those that failed.

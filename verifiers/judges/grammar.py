@@ -36,7 +36,7 @@ class Grammar:
 
     @property
     def rule(self) -> str:
-        """How the judge is told to answer."""
+        """The instruction for the form of the answer."""
         words = list(self.values)
         if self.form == "json":
             listed = " or ".join(f'"{word}"' for word in words)
@@ -50,18 +50,18 @@ class Grammar:
 
     @property
     def response_format(self) -> dict[str, Any] | None:
-        """What the server is asked to hold the judge to; ``None`` for lines."""
+        """The schema that constrains the answer, ``None`` for lines."""
         return None if self.form == "line" else self._schema(reason={"type": "string"})
 
     @property
     def short_rule(self) -> str:
-        """How the judge is told to answer with nothing but the verdict."""
+        """The instruction to answer with nothing but the verdict."""
         listed = " or ".join(f'{{"verdict": "{word}"}}' for word in self.values)
         return f"Give no reason. Answer with {listed} and nothing else."
 
     @property
     def short_format(self) -> dict[str, Any]:
-        """What the server is asked to hold the judge to then, in either form."""
+        """The schema that constrains a short answer, in either form."""
         return self._schema()
 
     def _schema(self, **before: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Grammar:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it was written: a key that stands twice stays visible."""
+    """A JSON object as pairs, so that a duplicate key stays visible."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:

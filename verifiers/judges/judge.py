@@ -137,7 +137,7 @@ class Judge(Verifier):
 
     @property
     def usage(self) -> Usage:
-        """Requests and tokens so far; answers that were remembered cost nothing."""
+        """Requests and tokens so far; cached answers cost nothing."""
         return self._endpoint.usage
 
     def check_reference(self, reference: Any) -> str | None:
@@ -348,7 +348,7 @@ class Judge(Verifier):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to ask about one pair.
+    """The question about one pair.
 
     Attributes:
         shown: the part of the reply that is judged.

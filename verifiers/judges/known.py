@@ -1,4 +1,4 @@
-"""What a reference tells a judge: the question, the known answer, the rubric."""
+"""References of judges: the question, the known answer, the rubric."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Known:
 
     @property
     def question(self) -> str:
-        """The conversation as one text; a single question stands without its role."""
+        """The conversation as one text; a single question has no role."""
         if len(self.messages) == 1:
             return self.messages[0][1]
         return "\n\n".join(f"{role}: {content}" for role, content in self.messages)

@@ -251,7 +251,7 @@ class RewardModel(Verifier):
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """What the model reads.
+    """The tokens that the model reads.
 
     Attributes:
         ids: of the tokens.

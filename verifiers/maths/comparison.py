@@ -1,4 +1,4 @@
-"""What two answers are compared under: the conventions, and which of them were used."""
+"""The context of a comparison: the conventions, and which of them were used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_WORK = 20_000
 
 @dataclass(slots=True)
 class Comparison:
-    """One answer held against another.
+    """One comparison of an answer with a reference.
 
     Attributes:
         how: the conventions.

@@ -1,4 +1,4 @@
-"""What counts as the same answer where people differ: each convention by name."""
+"""The conventions that decide whether two spellings are the same answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_tolerance(name: str, value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    r"""How two written answers are held against each other.
+    r"""The rules by which two written answers are compared.
 
     Attributes:
         percent: what ``%`` means where only one side has it. ``"unit"``: it may be left out, so

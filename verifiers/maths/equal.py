@@ -1,4 +1,4 @@
-r"""Whether an answer and a known answer are the same, as far as that is cheap to tell.
+r"""Compare an answer with a reference, without symbolic computation.
 
 :func:`compared` says True, False, or None: None is "not from here", and only such pairs go
 on to the symbolic worker. What it refuses it refuses for good: negations, lists held against

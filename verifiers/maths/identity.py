@@ -1,4 +1,4 @@
-"""Are two formulas the same? Their values at some points tell.
+"""Compare formulas by their values at some points.
 
 Two formulas that differ as functions agree at a random point only by accident: the identity test
 of Schwartz (1980) and Zippel (1979), with points that are fixed, so that verdicts never change.

@@ -1,4 +1,4 @@
-"""What a row may give as the known answer: one, several of which any wins, or with a tolerance."""
+"""Read references: one answer, several of which any is correct, or one with a tolerance."""
 
 from __future__ import annotations
 

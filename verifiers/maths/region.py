@@ -40,7 +40,7 @@ class Piece:
 
     @property
     def empty(self) -> bool:
-        """No point lies in it."""
+        """Whether no point is in it."""
         return self.low > self.high or (
             same_point(self.low, self.high) and not (self.has_low and self.has_high)
         )

@@ -1,4 +1,4 @@
-r"""Reads what stands after a number: ``cm^2``, ``miles per hour``, ``\mathrm{m/s}``, ``apples``.
+r"""Read units after a number: ``cm^2``, ``miles per hour``, ``\mathrm{m/s}``, ``apples``.
 
 A known unit has a size, so ``150 min`` is ``2.5 hours``. Other words name what is counted. They may
 be left out of an answer or added to it only if they cannot change the value: see

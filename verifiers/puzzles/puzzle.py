@@ -92,7 +92,7 @@ class PuzzleVerifier(Verifier):
 
 
 class GridVerifier(PuzzleVerifier):
-    """Read a grid or a table as it stands: the answer, or the whole reply if nothing marks one."""
+    """Read a grid or a table verbatim: the answer, or the whole reply if nothing marks one."""
 
     max_answer: ClassVar[int] = 6000
     many_answers = False

@@ -1,4 +1,4 @@
-r"""Reads ``\boxed{}``: which boxes a reply has, and what stands beside the one that counts."""
+r"""Read ``\boxed{}``: which boxes a reply has, and the text beside the one that counts."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The content, as it stands."""
+        """The content, verbatim."""
         return "".join(self.lines)
 
     def is_closed_by(self, line: str) -> bool:

@@ -1,4 +1,4 @@
-r"""Does a reply stand by the number or answer that it names?
+r"""Decide whether a reply commits to the number or answer that it names.
 
 It may hedge ("5 or 6", "at least 6"), deny ("not 6"), drop it ("6 is wrong"), ask ("is it 6?"), or
 hold it as a part of something else (the 6 of ``x^6``, ``5+6`` and "Step 6"). A model that is paid

@@ -1,4 +1,4 @@
-"""What the page is told: of the run, of all groups in short, and of one group whole."""
+"""Data for the page: the run, a summary of all groups, and one group in full."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAMPLES = "samples.jsonl"
 
 
 class Pages(Protocol):
-    """Whatever can be browsed."""
+    """Interface of a run that can be browsed."""
 
     def run(self) -> dict[str, Any]:
         """Name, plan, summary and costs."""

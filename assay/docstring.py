@@ -30,8 +30,8 @@ def prose(thing: object) -> str:
 def meanings(thing: object, heading: str = "Args") -> dict[str, str]:
     """Return what a docstring says of each argument or attribute, in order."""
     pieces = _HEADING.split(inspect.getdoc(thing) or "")
-    told = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get(heading, "")
-    return {name: " ".join(meaning.split()) for name, meaning in _ARGUMENT.findall(told)}
+    section = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get(heading, "")
+    return {name: " ".join(meaning.split()) for name, meaning in _ARGUMENT.findall(section)}
 
 
 def table(options: Sequence[tuple[str, str, str]]) -> list[str]:

@@ -118,17 +118,17 @@ def _prose(env: TextEnv, one: EnvSpec) -> str:
 
 def _options(env: TextEnv, one: EnvSpec) -> list[tuple[str, str, str]]:
     known = inspect.signature(type(env)).parameters
-    told: dict[str, str] = {}
+    described: dict[str, str] = {}
     for kind in reversed(type(env).__mro__):
         if issubclass(kind, TextEnv):
-            told |= meanings(kind)
+            described |= meanings(kind)
     found = []
     for name in arguments(one.id):
         if name in _LEFT_OUT:
             continue
         default = known[name].default if name in known else inspect.Parameter.empty
         shown = "" if default is inspect.Parameter.empty else repr(one.kwargs.get(name, default))
-        found.append((name, shown, told.get(name, "")))
+        found.append((name, shown, described.get(name, "")))
     return found
 
 

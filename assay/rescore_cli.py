@@ -101,10 +101,10 @@ def rescore_command(
 
 def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str, Any]]:
     """Make the run's environment again, with its record."""
-    told = plan.environment
-    kwargs = {**told["kwargs"], **changes}
-    name = told["id"]
-    spec = told["spec"]
+    record = plan.environment
+    kwargs = {**record["kwargs"], **changes}
+    name = record["id"]
+    spec = record["spec"]
     for path in redacted_paths({**(spec or {"kwargs": {}})["kwargs"], **kwargs}):
         raise ValueError(
             f"{path} is a secret, which the run does not keep: give it again with --set"
@@ -235,8 +235,8 @@ def _show(found: Difference, most: int, a: str, b: str) -> None:
 
 
 def _show_pair(pair: Pair, a: str, b: str) -> None:
-    told = shortened(pair.first.completion, 90)
-    say(f"\ntask {one_line(pair.task)}, reply {pair.copy}: {told}")
+    text = shortened(pair.first.completion, 90)
+    say(f"\ntask {one_line(pair.task)}, reply {pair.copy}: {text}")
     width = max(len(a), len(b))
     for name, episode in ((a, pair.first), (b, pair.second)):
         score = "none" if episode.reward is None else f"{episode.reward:g}"

@@ -155,7 +155,7 @@ class RepairTools(Toolset):
     def run_tests(self) -> Work:
         """Run the visible tests on solution.py as it is, and show what they and it print."""
         program, tests, limits = self.program, self._tests, self.limits
-        return Work(lambda box: box.check_problem(program, tests, limits=limits), _told)
+        return Work(lambda box: box.check_problem(program, tests, limits=limits), _report)
 
     def submit(self, code: str = "") -> Turn:
         """Submit the program. This ends the task: hidden tests decide.
@@ -240,7 +240,7 @@ def _task(row: Mapping[str, Any], number: int, place: str, max_turns: int) -> Ta
     )
 
 
-def _told(check: Check) -> str:
+def _report(check: Check) -> str:
     """Report the results of the visible tests."""
     if check.status is RunStatus.SANDBOX_ERROR:
         raise SandboxError(check.reason or "the sandbox failed")

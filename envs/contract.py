@@ -65,8 +65,8 @@ def check(env: TextEnv, *, tasks: int = 20) -> None:
         if fault:
             broken.append(f"  {promise}: {fault}\n    What to do: {remedy}.")
     if broken:
-        told = "\n".join(broken)
-        raise ContractBroken(f"{env.name} breaks {len(broken)} of {len(_PROMISES)}:\n{told}")
+        lines = "\n".join(broken)
+        raise ContractBroken(f"{env.name} breaks {len(broken)} of {len(_PROMISES)}:\n{lines}")
 
 
 def _gymnasium(env: TextEnv, tasks: list[Task]) -> str:
@@ -79,8 +79,10 @@ def _answers(env: TextEnv, tasks: list[Task]) -> str:
     for state, verdict in _episodes(env, known, lambda state: env.solve(state) or ""):
         full = env.rubric.score_range[1]
         if (verdict.score, verdict.status.value) != (full, "correct"):
-            told = f"the solution of task {state.task.id!r}"
-            return f"{told}, {state.reply!r:.80} in turn {len(state.step_rewards)}, {_is(verdict)}"
+            subject = f"the solution of task {state.task.id!r}"
+            return (
+                f"{subject}, {state.reply!r:.80} in turn {len(state.step_rewards)}, {_is(verdict)}"
+            )
     return ""
 
 
@@ -155,10 +157,10 @@ def _played(env: TextEnv, seed: int = 11) -> str:
 def _secret(env: TextEnv, tasks: list[Task]) -> str:
     held: dict[str, int] = {}
     for place, task in enumerate(tasks):
-        told = [env.reset(options={"task": place})[1]]
+        infos = [env.reset(options={"task": place})[1]]
         if env.max_turns == 1:
-            told.append(env.step(_WRONG)[4])
-        leaves = {leaf for info in told for leaf in _leaves(info)}
+            infos.append(env.step(_WRONG)[4])
+        leaves = {leaf for info in infos for leaf in _leaves(info)}
         for path, value in leaves:
             if {"reference", "solution"} & set(path.split(".")):
                 return f"info has {path!r}"

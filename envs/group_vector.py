@@ -153,7 +153,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             rewards = np.zeros(self.num_envs, dtype=np.float64)
             rewards[asked] = self._advance([states[i] for i in asked], [actions[i] for i in asked])
         self._over = [all([s.ended for s in group]) for group in self._states]  # noqa: C419  # half the time of a generator
-        return self._told(rewards, [p for p, is_over in enumerate(self._over) if is_over])
+        return self._result(rewards, [p for p, is_over in enumerate(self._over) if is_over])
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give back what the rubric holds."""
@@ -182,7 +182,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             verdicts = [e.verdict for group in self.groups for e in group.episodes]
         return verdicts
 
-    def _told(
+    def _result(
         self, rewards: NDArray[np.float64], ended: list[int]
     ) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
         """Return the result of a step; with ``SAME_STEP``, after starting the next tasks."""
@@ -216,9 +216,9 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             "extracted": [verdict.extracted for verdict in verdicts],
         }
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
-            told = self._described()
-            put(told, self.num_envs, where, found)
-            return told
+            described = self._described()
+            put(described, self.num_envs, where, found)
+            return described
         final = self._described(where)
         put(final, self.num_envs, where, found)
         last = [said(state) for p in ended for state in self._states[p]]

@@ -184,8 +184,8 @@ def score(
 
 def _judged_by(env: TextEnv, task: Task) -> str:
     """Return what identifies a stored verdict's rubric and task."""
-    told = [env.name, env.rubric.to_json(), [dict(m) for m in task.messages], task.reference]
-    text = json.dumps(told, sort_keys=True, default=repr)
+    key = [env.name, env.rubric.to_json(), [dict(m) for m in task.messages], task.reference]
+    text = json.dumps(key, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

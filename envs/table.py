@@ -201,8 +201,8 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
     try:
         task = to_task(row)
     except _FAULTS as error:
-        told = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(f"{where}: {told}") from error
+        message = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(f"{where}: {message}") from error
     if not isinstance(task, Task):
         raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
     return task if task.id else replace(task, id=f"row-{number}")

@@ -151,16 +151,16 @@ class TextEnv(gym.Env[str, str]):
         else:
             self._take(state, self.respond_many([state], [action])[0])
         ended: str = state.ended
-        told, reward = describe(state), state.step_rewards[-1] or 0.0
+        info, reward = describe(state), state.step_rewards[-1] or 0.0
         if ended:
             verdict = state.verdict
             if verdict is None:
                 answer = action if self._judges_the_reply else self.answer(state)
                 verdict = self.rubric.verify(answer, state.task.reference)
             self._verdict = verdict
-            _tell(told, verdict)
+            _add_verdict(info, verdict)
             reward += math.nan if verdict.score is None else verdict.score
-        return said(state), reward, ended == "done", ended == "truncated", told
+        return said(state), reward, ended == "done", ended == "truncated", info
 
     # -- for several turns ---------------------------------------------------------------------
 
@@ -274,10 +274,10 @@ class TextEnv(gym.Env[str, str]):
         """Return the conversation so far, in ``ansi`` mode."""
         if self.render_mode != "ansi" or self._state is None:
             return "" if self.render_mode == "ansi" else None
-        told = [m["content"] for m in self._state.messages]
+        texts = [m["content"] for m in self._state.messages]
         if self._verdict is not None:
-            told.append(f"{self._verdict.status} {self._verdict.score}")
-        return "\n\n".join(told)
+            texts.append(f"{self._verdict.status} {self._verdict.score}")
+        return "\n\n".join(texts)
 
     def close(self) -> None:
         """Give back what the rubrics hold: workers, sandboxes."""
@@ -307,12 +307,12 @@ def said(state: State) -> str:
     return "\n\n".join(reversed(new)) or state.task.text
 
 
-def _tell(told: dict[str, Any], verdict: Verdict) -> None:
+def _add_verdict(info: dict[str, Any], verdict: Verdict) -> None:
     """Add a verdict to ``info``, without timings, so that it is deterministic."""
-    told["status"] = str(verdict.status)
-    told["rewards"] = {**verdict.parts}
-    told["reason"] = verdict.reason
-    told["extracted"] = verdict.extracted
+    info["status"] = str(verdict.status)
+    info["rewards"] = {**verdict.parts}
+    info["reason"] = verdict.reason
+    info["extracted"] = verdict.extracted
 
 
 def refuse_bad_golds(

@@ -154,8 +154,8 @@ class TRLSpec:
     @cached_property
     def _environment(self) -> Portable:
         """The environment; if the chat template describes the tools, its prompts do not."""
-        told = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
-        more = {"tell": "template"} if told else {}
+        described = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
+        more = {"tell": "template"} if described else {}
         kwargs = {**more, **self.env_kwargs}
         return Portable(self.env_id, kwargs, self.eval_kwargs, any_split=self.allow_test_split)
 

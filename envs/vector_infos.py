@@ -25,8 +25,8 @@ def batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     infos: dict[str, Any] = {}
     for key in dict.fromkeys(key for keys in shapes for key in keys):
         places = None if len(shapes) == 1 else [i for i, row in enumerate(rows) if key in row]
-        told = rows if places is None else [rows[i] for i in places]
-        put(infos, len(rows), places, {key: list(map(itemgetter(key), told))})
+        chosen = rows if places is None else [rows[i] for i in places]
+        put(infos, len(rows), places, {key: list(map(itemgetter(key), chosen))})
     return infos
 
 

@@ -155,7 +155,7 @@ class _Resets(Source):
 _REMEMBERED = 4096
 
 
-class _Told(str):
+class _Played(str):
     """The episode's verdict as the rubric's result."""
 
     __slots__ = ("verdict",)
@@ -167,7 +167,7 @@ class ServersRewards(Verifier):
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Return the verdict of a finished episode."""
-        if isinstance(reply, _Told):
+        if isinstance(reply, _Played):
             return reply.verdict
         return Verdict.fault(
             Status.VERIFIER_ERROR, "the server judges episodes as they are played, not lone replies"
@@ -244,9 +244,9 @@ class OpenEnvEnv(TextEnv):
 
     def answer(self, state: State) -> str:
         """Return the episode as an answer, with its reward."""
-        told = _Told(state.reply)
-        told.verdict = self._worth(state.data.rewards)
-        return told
+        played = _Played(state.reply)
+        played.verdict = self._worth(state.data.rewards)
+        return played
 
     def _worth(self, rewards: Sequence[float | None]) -> Verdict:
         given = [r for r in rewards if r is not None]

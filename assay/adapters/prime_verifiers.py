@@ -138,12 +138,12 @@ class TasksetRewards(Verifier):
             return Verdict.fault(Status.VERIFIER_ERROR, f"unscored: {', '.join(unscored) or 'all'}")
         total = math.fsum(r.score * r.weight for r in given.values())
         highest = self.highest or math.fsum(max(r.weight, 0.0) for r in given.values())
-        told = ", ".join(f"{n} {r.score:g} x {r.weight:g}" for n, r in given.items())
+        listed = ", ".join(f"{n} {r.score:g} x {r.weight:g}" for n, r in given.items())
         score = total / highest if highest > 0 else math.nan
         if not score <= 1.0 + 1e-9:
             return Verdict.fault(
                 Status.VERIFIER_ERROR,
-                f"{told} come to {total:g} of {highest:g}: give highest= the highest sum",
+                f"{listed} come to {total:g} of {highest:g}: give highest= the highest sum",
             )
         score = min(max(score, 0.0), 1.0)  # a penalty is no less than nothing
         parts = {name: float(r.score) for name, r in given.items()}
@@ -152,7 +152,7 @@ class TasksetRewards(Verifier):
         return Verdict(
             Status.CORRECT if right else Status.INCORRECT,
             score,
-            told,
+            listed,
             parts={name: value for name, value in parts.items() if math.isfinite(value)},
         )
 

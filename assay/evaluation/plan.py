@@ -85,14 +85,14 @@ class Plan:
         for field in fields(self):
             mine, its = getattr(self, field.name), getattr(other, field.name)
             if mine != its:
-                found += _told(field.name, mine, its)
+                found += _differing(field.name, mine, its)
         return found
 
 
 _NOTHING = "nothing"
 
 
-def _told(name: str, mine: Any, its: Any) -> list[str]:
+def _differing(name: str, mine: Any, its: Any) -> list[str]:
     """Describe the values that differ in nested records, not the whole records."""
     if not (isinstance(mine, Mapping) and isinstance(its, Mapping)):
         return [f"{name}: {mine!s:.120} against {its!s:.120}"]
@@ -100,7 +100,7 @@ def _told(name: str, mine: Any, its: Any) -> list[str]:
         line
         for key in sorted({*mine, *its})
         if mine.get(key, _NOTHING) != its.get(key, _NOTHING)
-        for line in _told(f"{name}.{key}", mine.get(key, _NOTHING), its.get(key, _NOTHING))
+        for line in _differing(f"{name}.{key}", mine.get(key, _NOTHING), its.get(key, _NOTHING))
     ]
 
 
@@ -123,14 +123,14 @@ def environment_record(
 
 def verifier_record(env: TextEnv) -> dict[str, Any]:
     """Record the rubric, the group's rubric, a hash of both, and one of their code."""
-    told: dict[str, Any] = {"rubric": redact(env.rubric.to_json())}
+    record: dict[str, Any] = {"rubric": redact(env.rubric.to_json())}
     code = [thing for part in parts(env.rubric) for thing in (part, _function(part))]
     if env.group_rubric is not None:
         group = env.group_rubric
         named = {name: lasting_repr(part) for name, part in group.parts.items()}
-        told["group_rubric"] = redact(group.to_json() | {"parts": named})
+        record["group_rubric"] = redact(group.to_json() | {"parts": named})
         code += group.parts.values()
-    return {**told, "sha256": digest(told), "code": code_digest(code)}
+    return {**record, "sha256": digest(record), "code": code_digest(code)}
 
 
 def _function(part: Verifier) -> Any:

@@ -117,10 +117,10 @@ class ServerPlayer:
             return _read(bytes(response.content), self.base_url)
         except openai.APIStatusError as error:
             said = " ".join(error.response.text.split()).replace(self._client.api_key, "...")
-            told = f"{self.base_url} answered {error.status_code}: {said[:200]}"
+            message = f"{self.base_url} answered {error.status_code}: {said[:200]}"
             if error.status_code not in _OF_ONE:
-                raise ServerFailed(told) from error
-            return Answer(None, told)
+                raise ServerFailed(message) from error
+            return Answer(None, message)
         except openai.OpenAIError as error:
             raise ServerFailed(
                 f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}. Is it up, and "

@@ -57,22 +57,22 @@ class RemoteEnv(TextEnv):
             url, token or os.environ.get(TOKEN) or None, retries=retries, timeout_s=timeout_s
         )
         try:
-            told = described(remote)
+            served = described(remote)
         except RemoteError:
             remote.close()
             raise
-        self.remote, self.limits, self.lone = remote, told["limits"], told["lone_replies"]
-        self._tools: list[dict[str, Any]] | None = told["tools"]
+        self.remote, self.limits, self.lone = remote, served["limits"], served["lone_replies"]
+        self._tools: list[dict[str, Any]] | None = served["tools"]
         self._left: deque[str] = deque()
         super().__init__(
-            RemoteSource(remote, told["size"], split=told.get("split", "")),
-            RemoteVerifier(remote, told["limits"], tuple(told.get("score_range", (0.0, 1.0)))),
-            name=told["name"],
-            max_turns=told["max_turns"],
+            RemoteSource(remote, served["size"], split=served.get("split", "")),
+            RemoteVerifier(remote, served["limits"], tuple(served.get("score_range", (0.0, 1.0)))),
+            name=served["name"],
+            max_turns=served["max_turns"],
             render_mode=render_mode,
         )
-        if group_rubric is None and told["group_rubric"]:
-            group_rubric = RemoteGroupRubric(remote, told["limits"])
+        if group_rubric is None and served["group_rubric"]:
+            group_rubric = RemoteGroupRubric(remote, served["limits"])
         self.group_rubric = group_rubric
 
     @property

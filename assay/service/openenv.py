@@ -77,10 +77,10 @@ def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
     @app.get("/openenv/metadata")
     async def metadata() -> JSONResponse:
         """Serve OpenEnv's metadata."""
-        told = service.describe()
-        about = f"{told['name']}: {told['max_turns']} turns at most, played as text"
+        served = service.describe()
+        about = f"{served['name']}: {served['max_turns']} turns at most, played as text"
         return JSONResponse(
-            {"name": told["name"], "description": about, "version": told["version"]}
+            {"name": served["name"], "description": about, "version": served["version"]}
         )
 
     @app.get("/openenv/schema")
@@ -128,12 +128,12 @@ class _Client:
                 return _error("UNKNOWN_TYPE", "type must be reset, step, state or close")
             route = f"openenv:{asked.type}"
             if asked.type == "reset":
-                told = await self._reset(_Reset.model_validate(asked.data))
+                data = await self._reset(_Reset.model_validate(asked.data))
             elif asked.type == "step":
-                told = await self._step(OpenEnvAction.model_validate(asked.data))
+                data = await self._step(OpenEnvAction.model_validate(asked.data))
             else:
                 return {"type": "state", "data": self.shown.model_dump()}
-            return {"type": "observation", "data": told}
+            return {"type": "observation", "data": data}
         except ValidationError as error:
             status = 422
             if any(e["type"] == "json_invalid" for e in error.errors(include_url=False)):
@@ -159,17 +159,17 @@ class _Client:
         if self.episode is not None:
             self.store.forget(self.episode)
         first = begun["episodes"][0]
-        self.episode, told = first["episode"], first["task"]
-        self.task = told["id"]
-        self.text = "\n\n".join(m["content"] for m in told["messages"])
+        self.episode, task = first["episode"], first["task"]
+        self.task = task["id"]
+        self.text = "\n\n".join(m["content"] for m in task["messages"])
         self.shown = _State(episode_id=asked.episode_id or secrets.token_hex(16))
         seen = OpenEnvObservation(
             text=self.text,
-            messages=told["messages"],
+            messages=task["messages"],
             task=self.task,
-            metadata=told["metadata"],
+            metadata=task["metadata"],
         )
-        return _told(seen, None, done=False)
+        return _dump(seen, None, done=False)
 
     async def _step(self, action: OpenEnvAction) -> dict[str, Any]:
         if self.episode is None:
@@ -192,15 +192,15 @@ class _Client:
             seen.status, seen.rewards = verdict["status"], verdict["parts"]
             score = verdict["score"]
             reward = None if score is None else score + (reward or 0.0)
-        return _told(seen, reward, done=verdict is not None)
+        return _dump(seen, reward, done=verdict is not None)
 
 
-def _told(seen: OpenEnvObservation, reward: float | None, *, done: bool) -> dict[str, Any]:
+def _dump(seen: OpenEnvObservation, reward: float | None, *, done: bool) -> dict[str, Any]:
     """Serialise for OpenEnv's clients."""
-    told: dict[str, Any] = {"observation": seen.model_dump(), "reward": reward, "done": done}
+    data: dict[str, Any] = {"observation": seen.model_dump(), "reward": reward, "done": done}
     if seen.metadata:
-        told["metadata"] = seen.metadata
-    return told
+        data["metadata"] = seen.metadata
+    return data
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

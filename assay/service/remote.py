@@ -173,19 +173,19 @@ class Remote:
             try:
                 answer = self._at().request(method, path, content=content, headers=headers)
             except (httpx.TransportError, OSError) as error:
-                told = RemoteError(
+                failure = RemoteError(
                     f"{self.url} does not answer ({type(error).__name__}: {error}). Is "
                     "'assay serve' running there?"
                 )
             else:
                 if answer.status_code < 300:
                     return _json(self.url, answer)
-                told = _refusal(self.url, answer)
+                failure = _refusal(self.url, answer)
                 if answer.status_code not in again:
-                    raise told
+                    raise failure
                 wait = max(wait, _seconds(answer.headers.get("retry-after")))
             if attempt == retries:
-                raise told
+                raise failure
             time.sleep(wait)
         raise AssertionError("the loop returns or raises")
 
@@ -206,17 +206,17 @@ def described(remote: Remote) -> dict[str, Any]:
     Raises:
         RemoteError: there is no answer, or one of another version of the messages.
     """
-    told = remote.get("/v1/environment")
-    if not isinstance(told, dict) or told.get("protocol") != PROTOCOL:
+    served = remote.get("/v1/environment")
+    if not isinstance(served, dict) or served.get("protocol") != PROTOCOL:
         from .. import __version__
 
-        version = told.get("version", "none") if isinstance(told, dict) else "none"
+        version = served.get("version", "none") if isinstance(served, dict) else "none"
         raise RemoteError(
             f"{remote.url} speaks another version of the messages (Assay {version}; here "
             f"{__version__}): install the same version of Assay on both"
         )
-    remote.serves = str(told["sha256"])
-    return told
+    remote.serves = str(served["sha256"])
+    return served
 
 
 def rows(answer: Any, name: str, count: int) -> list[dict[str, Any]]:

@@ -77,10 +77,10 @@ class RemoteGroupRubric(GroupRubric):
         group = {"task": task.reference, "episodes": [given[k] for k in sizes]}
         try:
             (row,) = rows(self.remote.post("/v1/groups", {"groups": [group]}), "groups", 1)
-            told = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(sizes))]
+            verdicts = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(sizes))]
         except RemoteError as error:
-            told = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(sizes)
-        found |= dict(zip(sizes, told, strict=True))
+            verdicts = [Verdict.verdicts(Status.VERIFIER_ERROR, str(error))] * len(sizes)
+        found |= dict(zip(sizes, verdicts, strict=True))
         return [
             e if e.reward is None else replace(e, verdict=_reasoned(found[k], e.verdict))
             for k, e in enumerate(episodes)
@@ -105,9 +105,9 @@ def verdict_of(outcome: Mapping[str, Any] | Verdict) -> Verdict:
     row = outcome.get("verdict")
     if row is not None:
         return _verdict(row)
-    told = outcome.get("error") or {}
+    fault = outcome.get("error") or {}
     return Verdict.fault(
-        Status.VERIFIER_ERROR, str(told.get("message", "the server gave no verdict"))
+        Status.VERIFIER_ERROR, str(fault.get("message", "the server gave no verdict"))
     )
 
 

@@ -144,12 +144,12 @@ class DataEnv(TextEnv):
         try:
             return self.task_of(row, number)
         except (ValueError, TypeError, AttributeError) as error:
-            told, name = str(error), self.name_of(row)
+            message, name = str(error), self.name_of(row)
             if not isinstance(error, ValueError):  # a field that may be missing is no text, say
-                told = f"a field has another type than the layout has there ({told})"
-            if REMEDY not in told:
-                told = f"{told}. {REMEDY}"
-            raise DataError(f"{place}{name and f' ({name})'}: {told}") from error
+                message = f"a field has another type than the layout has there ({message})"
+            if REMEDY not in message:
+                message = f"{message}. {REMEDY}"
+            raise DataError(f"{place}{name and f' ({name})'}: {message}") from error
 
 
 def sample_of(kind: type[DataEnv]) -> Path:

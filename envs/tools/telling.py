@@ -58,7 +58,7 @@ class Told(Source):
         return self.source.schedule(position, seed)
 
 
-def told(source: Source, text: str) -> Source:
+def prompted(source: Source, text: str) -> Source:
     """Return a source whose tasks all have a system message."""
     if isinstance(source, Rows):
         return Rows([with_system(task, text) for task in source.tasks], source.split)

@@ -16,7 +16,7 @@ from ..state import State, Turn
 from ..task import Message, Task
 from ..text_env import TextEnv
 from .calls import checked_ways, read_calls
-from .telling import as_text, hermes, shortened, told
+from .telling import as_text, hermes, prompted, shortened
 from .tool import Answer, Tool, ToolError, Toolset, Work, tools_of
 
 
@@ -104,7 +104,7 @@ class ToolEnv(TextEnv):
         self.ways, self.sandbox = checked_ways(ways), sandbox
         self._own: Sandbox | None = None
         if tell == "system":
-            source = told(source, hermes(self.schemas))
+            source = prompted(source, hermes(self.schemas))
         super().__init__(source, rubric, name=name, max_turns=max_turns, render_mode=render_mode)
 
     @property

@@ -97,8 +97,8 @@ class Language(Verifier):
         right = own_share(text, wanted)
         if right == 0:
             return Verdict.wrong(f"{max(counted, key=counted.__getitem__)} script, not {wanted}")
-        found, told = _share(text, wanted)
-        return self._weighed(right * told, found, wanted)
+        found, share = _share(text, wanted)
+        return self._weighed(right * share, found, wanted)
 
     def _weighed(self, share: float, found: str, wanted: str) -> Verdict:
         if not found:

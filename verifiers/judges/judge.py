@@ -265,8 +265,8 @@ class Judge(Verifier):
         return _Plan(shown, prompts, questions)
 
     def _body(self, prompt: str, vote: int) -> dict[str, Any]:
-        told = self.instructions if self.instructions is not None else self._instructions()
-        system = f"{told}\n\n{DATA}\n\n{self._grammar.rule}"
+        instructions = self.instructions if self.instructions is not None else self._instructions()
+        system = f"{instructions}\n\n{DATA}\n\n{self._grammar.rule}"
         sampling = {**SAMPLING, **self.sampling}
         if type(sampling["seed"]) is int:
             sampling["seed"] += vote
@@ -308,13 +308,13 @@ class Judge(Verifier):
     def _shortened(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the same request for the verdict alone."""
         system, *rest = body["messages"]
-        told = system["content"].removesuffix(self._grammar.rule) + self._grammar.short_rule
+        content = system["content"].removesuffix(self._grammar.rule) + self._grammar.short_rule
         limits: dict[str, Any] = {
             name: SHORT for name in ("max_tokens", "max_completion_tokens") if name in body
         }
         return {
             **body,
-            "messages": [{**system, "content": told}, *rest],
+            "messages": [{**system, "content": content}, *rest],
             "response_format": self._grammar.short_format,
             **limits,
         }

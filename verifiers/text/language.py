@@ -232,8 +232,8 @@ def language_of(text: str) -> str | None:
     letters = scripts(piece).total()
     code, sure = likeliest(piece)
     enough = letters >= (_LEAST_LETTERS if sure < 1.0 else 2)
-    told = enough and sure >= _LEAST_SURE and own_share(piece, code) >= LEAST_SHARE
-    return code if told and code != NONE else None
+    certain = enough and sure >= _LEAST_SURE and own_share(piece, code) >= LEAST_SHARE
+    return code if certain and code != NONE else None
 
 
 def own_share(text: str, language: str) -> float:

@@ -107,7 +107,7 @@ class Peers:
         content = json.dumps(body)  # in ASCII: a reply may hold halves of surrogate pairs
         try:
             answer = await self._clients[worker].post(path, content=content, headers=headers)
-            content: dict[str, Any] = answer.json()
+            reply: dict[str, Any] = answer.json()
         except (httpx.HTTPError, ValueError) as error:
             raise Refused(
                 503,
@@ -117,6 +117,6 @@ class Peers:
                 retry_s=1,
             ) from error
         if answer.is_success:
-            return content
-        why = content["error"]
+            return reply
+        why = reply["error"]
         raise Refused(answer.status_code, why["code"], why["message"], retry_s=why.get("retry_s"))

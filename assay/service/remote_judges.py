@@ -79,7 +79,7 @@ class RemoteGroupRubric(GroupRubric):
             (row,) = rows(self.remote.post("/v1/groups", {"groups": [group]}), "groups", 1)
             verdicts = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(sizes))]
         except RemoteError as error:
-            verdicts = [Verdict.verdicts(Status.VERIFIER_ERROR, str(error))] * len(sizes)
+            verdicts = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(sizes)
         found |= dict(zip(sizes, verdicts, strict=True))
         return [
             e if e.reward is None else replace(e, verdict=_reasoned(found[k], e.verdict))

@@ -98,7 +98,7 @@ def score_file(
 ) -> None:
     """Score stored completions.
 
-    Prints the named rewards, the statuses, and accuracy with its 95 % interval (pass@k where a
+    Prints the named rewards, the statuses, and accuracy with its 95 % interval (pass@k if a
     task has several completions). Exit code 1 means that some rows have no score, through no
     fault of the policy: run again with --resume to judge just those.
     """

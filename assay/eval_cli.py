@@ -158,7 +158,7 @@ def finish(
     """Write the summary, and print it.
 
     Raises:
-        Exit: with code 1, where replies have no score.
+        Exit: with code 1, if replies have no score.
     """
     summary = tally.summary(seed=seed)
     write_json(directory / SUMMARY, summary)

@@ -34,7 +34,7 @@ class Named:
     Attributes:
         name: as it was given.
         thing: what it names.
-        sibling: other splits and seeds of an environment, where they can be made.
+        sibling: other splits and seeds of an environment, if they can be made.
     """
 
     name: str

@@ -42,7 +42,7 @@ def write_package(name: str, folder: Path) -> Path:
 
     Args:
         name: of the package, of its folder and, with ``_`` for ``-``, of its module.
-        folder: what to put it into; it is made where it is missing.
+        folder: what to put it into; it is made if it is missing.
 
     Returns:
         The package's folder.

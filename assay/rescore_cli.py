@@ -181,7 +181,7 @@ def diff_runs(first: Path, second: Path, show: int, json_path: Path | None) -> N
     """Show how two runs differ.
 
     Raises:
-        Exit: with code 1, where verdicts differ.
+        Exit: with code 1, if verdicts differ.
     """
     for path in (first, second):
         if not is_run(path):

@@ -208,7 +208,7 @@ def run(
 ) -> None:
     """Run one untrusted program.
 
-    Prints its output, and how it ended on standard error. Exit code 0 where it ended by itself
+    Prints its output, and how it ended on standard error. Exit code 0 if it ended by itself
     with exit code 0, else 1.
     """
     code = _read(file, "Give a program")

@@ -13,7 +13,7 @@ THINK = (
 def accuracy_rubric(verifier: Verifier, *, think: bool, format_weight: float = 0.2) -> Rubric:
     """Return a rubric of accuracy alone, or with a smaller part for the think/answer format.
 
-    Format is paid only where the answer is right: a reply must not earn by its looks.
+    Format is paid only if the answer is right: a reply must not earn by its looks.
     """
     if not think:
         return Rubric({"accuracy": verifier})

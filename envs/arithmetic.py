@@ -21,7 +21,7 @@ class Arithmetic(TextEnv):
     r"""Work out ``a+b``, or a longer expression.
 
     Observation: such as ``17+25=``, or with four terms ``3*(41-7)+25=``. Action: the reply.
-    Reward: 1.0 where its final number is right: the last ``\boxed{}``, or the last number.
+    Reward: 1.0 if its final number is right: the last ``\boxed{}``, or the last number.
     With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
@@ -30,7 +30,7 @@ class Arithmetic(TextEnv):
         operators: drawn from these: ``+``, ``-``, ``*``.
         split: a problem is in ``train`` or in ``test``, never in both.
         seed: another seed puts other problems.
-        terms: numbers in an expression. Of more than two, parentheses stand where they count.
+        terms: numbers in an expression. Of more than two, parentheses stand if they count.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         render_mode: ``"ansi"`` or ``None``.
 

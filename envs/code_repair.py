@@ -54,7 +54,7 @@ class CodeRepair(ToolEnv):
     Observation: what the function should do, its source and some tests; then what tools answered.
     Action: a reply with exactly one tool call: to read and edit files, to run Python or the visible
     tests, or to submit.
-    Reward: 1.0 where the submitted program passes every hidden test.
+    Reward: 1.0 if the submitted program passes every hidden test.
     End: with ``submit``; with a turn that does not make exactly one proper call, which earns 0.0;
     after ``max_turns`` turns ``truncated``, the file being judged as it is then.
 

@@ -44,11 +44,11 @@ def read_rows(
         data: a file (JSONL, plain or ``.gz``; ``.json``, a list of rows or JSONL; ``.parquet``);
             a folder of such files, each named for its split, such as ``test.jsonl`` or
             ``data/test-00000-of-00001.parquet``; a folder saved by ``datasets``; or the name of
-            a data set on the Hugging Face hub, such as ``"openai/gsm8k"``, where needed with its
+            a data set on the Hugging Face hub, such as ``"openai/gsm8k"``, if needed with its
             configuration, as in ``"cais/mmlu:anatomy"``.
         fields: what every row must have: names, and the type of each value, or several types.
         split: the split to read if ``data`` has several; a file is one.
-        config: which configuration of a hub data set, where ``data`` names none.
+        config: which configuration of a hub data set, if ``data`` names none.
         optional: the types of what a row may have; null stands for nothing there.
 
     Raises:

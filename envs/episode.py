@@ -44,9 +44,9 @@ class Episode:
         task_id: which task.
         turns: the messages after the prompt, the policy's and the environment's.
         verdict: what the rubric found; its ``parts`` are the named rewards.
-        step_rewards: one reward for each of the policy's turns, where the environment gives them.
+        step_rewards: one reward for each of the policy's turns, if the environment gives them.
         truncated: the policy was cut off (token limit, turn limit) before it was done.
-        spans: tokens, the prompt's first, where the policy gives them.
+        spans: tokens, the prompt's first, if the policy gives them.
     """
 
     task_id: str

@@ -74,11 +74,11 @@ def outcome(episode: Episode, part: str | None = None) -> float | None:
 
     Args:
         episode: any.
-        part: the named reward that is the outcome. Without it: 1.0 where the status is
+        part: the named reward that is the outcome. Without it: 1.0 if the status is
             ``correct``, else 0.0.
 
     Returns:
-        ``None`` where the episode has no reward.
+        ``None`` if the episode has no reward.
 
     Raises:
         ValueError: there is no such part.

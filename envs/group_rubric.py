@@ -39,7 +39,7 @@ class GroupRubric:
     Set it as ``env.group_rubric``: then rollouts, streams and ``GroupVectorEnv`` apply it to each
     group when its episodes are judged. Verdicts stay what they are but for score and parts: the
     total is the weighted mean of the episode's own total (it is the part named ``rubric``) and of
-    the parts here. With the gate these are paid only where the status is
+    the parts here. With the gate these are paid only if the status is
     ``correct``, and count 0.0 elsewhere; they are shown as they were found either way.
 
     An episode without a reward stays without one, and no part sees it. A part that fails, or gives
@@ -47,9 +47,9 @@ class GroupRubric:
 
     Args:
         parts: by name.
-        weights: by name; 1.0 where a name is not given. ``rubric`` is the episode's own total's:
+        weights: by name; 1.0 if a name is not given. ``rubric`` is the episode's own total's:
             with 0.0 the parts alone are paid.
-        gate: pay the parts only where the episode is correct.
+        gate: pay the parts only if the episode is correct.
 
     Raises:
         ValueError: there are no parts, a name is unknown or taken, a weight is negative or not
@@ -167,9 +167,9 @@ class ShortReplies:
     """More for the shorter of a group, by Kimi k1.5's length reward (arXiv 2501.12599, 2.3.3).
 
     With lengths from ``shortest`` to ``longest``, a reply of length ``n`` earns
-    ``1 - (n - shortest) / (longest - shortest)`` where it is correct, and at most 0.5 where it is
+    ``1 - (n - shortest) / (longest - shortest)`` if it is correct, and at most 0.5 if it is
     wrong: the paper's reward, from -0.5 to 0.5, plus 0.5. Where all are equally long each earns
-    0.5, the paper's 0. Lengths are in the policy's tokens where all episodes have tokens, else in
+    0.5, the paper's 0. Lengths are in the policy's tokens if all episodes have tokens, else in
     characters of what it wrote.
 
     Args:
@@ -209,7 +209,7 @@ class Tournament:
 
     Args:
         judge: of two replies, such as :class:`~assay.verifiers.PairwiseJudge`: its reference is
-            ``{"question": ..., "answer": the other reply}``, its score 1.0 where the reply is the
+            ``{"question": ..., "answer": the other reply}``, its score 1.0 if the reply is the
             better one, 0.5 for a tie. A pair is judged once: what one wins the other loses.
         among: only ``correct`` replies are compared, and wrong ones earn 0.0; or ``all``.
         opponents: that each reply is put against, rounded up to an even number: its neighbours in

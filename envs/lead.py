@@ -16,7 +16,7 @@ class LeadLength:
     r"""More for those right replies that are shorter than the others: GRPO-LEAD (arXiv 2504.09696).
 
     The paper's reward is ``exp(-alpha z)`` for a right reply, ``z`` being its length less the mean
-    of the group's right replies, over their standard deviation (of a sample, plus 1e-6; 1 where
+    of the group's right replies, over their standard deviation (of a sample, plus 1e-6; 1 if
     only one is right), and ``-penalty`` for a wrong one. Here, where rewards are in [0, 1], it is
     ``(R + penalty) / (bound + penalty)``, with the ``bound = exp(alpha (n - 1) / sqrt(n))`` that no
     reply of a group of n exceeds. Advantages that are divided by the group's standard deviation
@@ -29,8 +29,8 @@ class LeadLength:
 
     - With ``alpha=0`` rewards are two-valued, and so advantages are the same for every
       ``penalty``. Beside a length reward a penalty widens the step from wrong to right, and so
-      makes length count for *less* where some replies are wrong.
-    - Where all replies are right, ``alpha`` cancels to first order (where they have two lengths,
+      makes length count for *less* if some replies are wrong.
+    - Where all replies are right, ``alpha`` cancels to first order (if they have two lengths,
       exactly): ``exp(-alpha z)`` is about ``1 - alpha z``, and standardised that is ``-z``. However
       small ``alpha`` is, length is all that such a group teaches, at full strength.
 

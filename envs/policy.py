@@ -15,8 +15,8 @@ class Completion:
 
     Attributes:
         text: the reply.
-        finish: ``stop`` where the policy ended it, ``length`` where it was cut off.
-        prompt_ids: token ids it was given, where the policy has tokens.
+        finish: ``stop`` if the policy ended it, ``length`` if it was cut off.
+        prompt_ids: token ids it was given, if the policy has tokens.
         ids: token ids it sampled, its end-of-sequence token included.
         logprobs: log-probability of each sampled id under the distribution it was drawn from.
 

@@ -25,7 +25,7 @@ class EnvSpec:
         kwargs: given to the entry point, before the caller's own; plain JSON.
         needs: what must be there: data, a sandbox; for people.
         summary: one line for people.
-        module: what registers the id when it is imported; empty where nothing does.
+        module: what registers the id when it is imported; empty if nothing does.
 
     Raises:
         ValueError: the id, the entry point or an argument is not of that form.

@@ -17,8 +17,8 @@ class Turn(NamedTuple):
     Attributes:
         messages: what it says; the policy's next turn answers them.
         done: whether the episode is over.
-        reward: of the policy's turn, where the environment gives rewards by turn.
-        verdict: what the episode is worth, where the environment knows: the rubric is not asked.
+        reward: of the policy's turn, if the environment gives rewards by turn.
+        verdict: what the episode is worth, if the environment knows: the rubric is not asked.
             It ends the episode.
     """
 
@@ -46,10 +46,10 @@ class State:
         task: what is asked.
         data: the environment's own: a board, a tool's session. It must be copied by ``deepcopy``.
         turns: the messages after the prompt.
-        step_rewards: one for each of the policy's turns; ``None`` where the environment gave none.
-        spans: tokens, the prompt's first, where the policy gives them.
+        step_rewards: one for each of the policy's turns; ``None`` if the environment gave none.
+        spans: tokens, the prompt's first, if the policy gives them.
         ended: how, if it has: by the environment, or cut off by a limit of tokens or turns.
-        verdict: the environment's own, where it gave one.
+        verdict: the environment's own, if it gave one.
     """
 
     task: Task

@@ -28,7 +28,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 def wilson_interval(correct: float, n: int, z: float = 1.959964) -> tuple[float, float]:
     """Return a confidence interval for a share, 95 % by default (Wilson 1927, equation 7).
 
-    It stays inside [0, 1], and is not empty where all or none are correct.
+    It stays inside [0, 1], and is not empty if all or none are correct.
 
     Args:
         correct: how many succeeded.

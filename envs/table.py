@@ -51,7 +51,7 @@ class Filled:
         prompt: a template, or chat messages whose contents are templates.
         reference: the column that holds it; or several, for an object of these; or the column of
             each key of an object.
-        solution: a template of a reply that earns full marks; empty where none is known.
+        solution: a template of a reply that earns full marks; empty if none is known.
         metadata: columns to keep beside the task.
         id: the column that holds the task's id; empty for the row's number.
     """

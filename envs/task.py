@@ -25,7 +25,7 @@ class Task:
         id: a name that is unique within its environment.
         metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
             see it.
-        solution: a reply that earns full marks, where one is known. No policy sees it.
+        solution: a reply that earns full marks, if one is known. No policy sees it.
         text: the prompt as text: the messages' contents, a blank line between them.
 
     Raises:

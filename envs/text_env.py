@@ -28,12 +28,12 @@ class TextEnv(gym.Env[str, str]):
     in ``info["messages"]``.
     Action: the policy's reply.
     Reward: at the end the rubric's total, before it 0.0; and the environment's own
-    reward of the turn, where it gives one. Where a fault of ours leaves no score it is NaN, never
+    reward of the turn, if it gives one. Where a fault of ours leaves no score it is NaN, never
     0.0, and ``info["status"]`` says which fault.
     End: after one step, ``terminated``, unless :meth:`respond` is overridden; after ``max_turns``
     of the policy's turns ``truncated``, judged as it stands.
 
-    For several turns override :meth:`respond`, and :meth:`begin` where there is more to keep than
+    For several turns override :meth:`respond`, and :meth:`begin` if there is more to keep than
     the conversation. An environment object plays any number of episodes side by side: what
     belongs to one is in its :class:`~assay.envs.state.State`, never in ``self``.
 
@@ -192,7 +192,7 @@ class TextEnv(gym.Env[str, str]):
         """Return the next turn of an episode that earns full marks, or ``None`` if unknown.
 
         By default the task's ``solution``, whatever the turn; in an environment of one turn also
-        what the rubric knows to win. Override it where turns must differ. It is for tests of the
+        what the rubric knows to win. Override it if turns must differ. It is for tests of the
         environment (:func:`~assay.envs.check`): it sees all of ``state``, as no policy does.
         """
         if state.task.solution is None and self.max_turns == 1:

@@ -52,16 +52,16 @@ class EnvironmentReward:
             completions: TRL's: texts, or lists of messages of which the policy's last is
                 judged. A turn without text, such as a lone tool call, is an empty reply.
             assay_task: the data set's column of task indices.
-            assay_split: the data set's column of splits, where it has one.
+            assay_split: the data set's column of splits, if it has one.
             assay_episode: what :class:`EnvironmentRollout` played and judged; nothing is
                 judged twice.
-            environments: TRL's, one for each completion, where there are tools.
+            environments: TRL's, one for each completion, if there are tools.
             log_metric: TRL's; gets the mean of each part, the share of each status and, of
                 episodes of several turns, how many they took and the share that was cut off.
             log_extra: TRL's; gets each status and reason.
 
         Returns:
-            One total for each completion, ``None`` where there is none.
+            One total for each completion, ``None`` if there is none.
         """
         episodes: Sequence[Episode] = ()
         if assay_episode is not None:

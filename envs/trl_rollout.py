@@ -39,8 +39,8 @@ class EnvironmentRollout:
 
         Returns:
             A dict of lists, one item for each prompt: ``prompt_ids``, ``completion_ids``,
-            ``logprobs`` (``None`` as a whole where the trainer's generation gives none),
-            ``env_mask`` (1 where the model wrote the token) and, for the reward functions,
+            ``logprobs`` (``None`` as a whole if the trainer's generation gives none),
+            ``env_mask`` (1 if the model wrote the token) and, for the reward functions,
             ``assay_episode``: an :class:`~assay.envs.Episode`, judged, without its tokens.
 
         Raises:

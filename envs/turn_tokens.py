@@ -28,7 +28,7 @@ def encode_prompt(
 
     Args:
         tokenizer: where it has a chat template that is applied, with the prompt for the
-            assistant's turn; where it has none, the messages' contents are joined as they are.
+            assistant's turn; if it has none, the messages' contents are joined as they are.
         conversation: what was said so far.
         options: given to the chat template.
 

@@ -19,7 +19,7 @@ def batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     floats, a missing one NaN, and anything else stays as it is in an array of objects.
 
     Args:
-        rows: one for each copy; empty where there is nothing to tell.
+        rows: one for each copy; empty if there is nothing to tell.
     """
     shapes = dict.fromkeys(map(tuple, rows))  # nearly always one: all copies tell alike
     infos: dict[str, Any] = {}

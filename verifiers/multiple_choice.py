@@ -36,7 +36,7 @@ class MultipleChoice(Verifier):
     all of it.
 
     Reference: ``{"answer": "B", "options": ["Rome", "Paris"]}``: options in the order of their
-    letters, or by letter; a bare ``"B"`` where the options are not known. A list of letters as
+    letters, or by letter; a bare ``"B"`` if the options are not known. A list of letters as
     the answer wants all of them and no other.
 
     Example:
@@ -155,7 +155,7 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if labelled is None:
         return None
     letter, option = labelled[1] or labelled[2] or labelled[3], labelled[4]
-    if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's where one has it
+    if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's if one has it
         option = option.removeprefix("-").lstrip()
     if not options:
         return None if _HEDGED.search(option) else letter

@@ -64,7 +64,7 @@ class Code(Verifier):
       ``entry_point`` itself continues it, one that does gets what stands before it there; its
       functions that the tests use are the tests' own);
     - ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance`` for numbers, and ``language``,
-      a name in :data:`~assay.sandbox.LANGUAGES`, where the program is not to be Python;
+      a name in :data:`~assay.sandbox.LANGUAGES`, if the program is not to be Python;
     - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``;
       with it ``tolerance``, and ``prompt`` (what every program begins with, such as imports).
 
@@ -123,7 +123,7 @@ class Code(Verifier):
     def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
         """Return the program of a reply, or ``None`` with the reason.
 
-        Override it where replies hold programs in another way.
+        Override it if replies hold programs in another way.
         """
         return find_program(reply, problem_language(reference))
 

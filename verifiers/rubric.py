@@ -30,7 +30,7 @@ class Rubric(Verifier):
     Args:
         parts: verifiers by name; a plain function ``(reply, reference)`` to a score or a Verdict
             will do. All get the same reference.
-        weights: by name; 1.0 where a name is not given.
+        weights: by name; 1.0 if a name is not given.
         gate: the name of the part that the others hang on.
         ranges: the lowest and the highest score of functions, by name; [0, 1] without it. A
             Verifier declares its own, as ``score_range``. Scores outside, NaN and infinities are

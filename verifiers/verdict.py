@@ -49,7 +49,7 @@ class Verdict:
         score: a finite number, or ``None`` exactly if ``status.ours``. The verifier declares its
             range, ``score_range``, which is [0, 1] unless it says otherwise.
         reason: a short sentence for people.
-        extracted: the part of the reply that was judged, where there is one.
+        extracted: the part of the reply that was judged, if there is one.
         parts: named sub-scores, such as the parts of a rubric.
         seconds: wall-clock cost. Left out of equality: it differs from run to run.
 

@@ -21,7 +21,7 @@ class Verifier:
     """Judges replies against references.
 
     Write :meth:`judge` for one pair and get the batch for nothing, or override
-    :meth:`verify_many` where a batch can be judged faster than one by one.
+    :meth:`verify_many` if a batch can be judged faster than one by one.
 
     A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
     A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
@@ -98,7 +98,7 @@ class Verifier:
         """Return the class's name and the options that scores depend on, named as its arguments.
 
         These are the arguments that are kept as attributes of the same name and that JSON can
-        hold; override it where scores depend on others.
+        hold; override it if scores depend on others.
         """
         kept = {
             n: getattr(self, n)

@@ -36,9 +36,9 @@ def from_verifiers(
     Args:
         taskset: a Taskset, or the id of an installed package that exports one, ``owner/name``
             included.
-        size: only the first so many tasks; needed where they never end.
+        size: only the first so many tasks; needed if they never end.
         highest: the highest sum that the rewards can come to; by default the sum of the weights
-            above 0, which is right where each reward is in [0, 1].
+            above 0, which is right if each reward is in [0, 1].
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:

@@ -20,7 +20,7 @@ class SameLines(Verifier):
 
     Args:
         case: whether capitals count.
-        gaps: whether there must be a gap where the known answer has one.
+        gaps: whether there must be a gap if the known answer has one.
     """
 
     def __init__(self, *, case: bool = True, gaps: bool = True) -> None:
@@ -96,7 +96,7 @@ class PackageScorer(Verifier):
     """The package's own ``score_answer``, for data sets whose scorer was read and found harmless.
 
     Only what it pays in full is right: many scorers pay a little for any text. An exception that
-    a reply causes is the reply's fault, so no reply buys itself a ``None``; where the known answer
+    a reply causes is the reply's fault, so no reply buys itself a ``None``; if the known answer
     is refused as well it is the data's.
 
     Reference: ``{"index": 7, "answer": "known answer"}``; the entry is made anew from its index.

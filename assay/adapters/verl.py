@@ -36,7 +36,7 @@ class VerlReward:
         """Judge one reply, as most managers ask; or a whole batch, as verl's ``batch`` does.
 
         Args:
-            data_source: which environment, where there are several.
+            data_source: which environment, if there are several.
             solution_str: the reply; verl has taken its special tokens off.
             ground_truth: the reference, as :func:`to_verl` writes it.
             extra_info: not looked at.
@@ -46,7 +46,7 @@ class VerlReward:
 
         Returns:
             ``score``, what verl trains on; ``acc``, 1.0 for a right answer; ``status``; and each
-            named reward as ``part/NAME``, NaN where it has none. The same keys for every reply.
+            named reward as ``part/NAME``, NaN if it has none. The same keys for every reply.
             A list of these for a batch.
 
         Raises:

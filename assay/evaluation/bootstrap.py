@@ -21,8 +21,8 @@ class Estimate:
     """A mean over tasks.
 
     Attributes:
-        value: the mean; ``None`` where no task counts.
-        low: lower end of its 95 % interval; ``None`` where fewer than two tasks count.
+        value: the mean; ``None`` if no task counts.
+        low: lower end of its 95 % interval; ``None`` if fewer than two tasks count.
         high: upper end.
         tasks: that count.
     """

@@ -10,7 +10,7 @@ from ..envs import Rows, Task, TextEnv
 from ..envs.seeding import rng_at
 
 ENDLESS = 200
-"""Tasks of a generator, where nobody says how many."""
+"""Tasks of a generator, if nobody says how many."""
 _TRIES = 20
 
 
@@ -26,7 +26,7 @@ def chosen_tasks(
 
     Args:
         env: whose tasks.
-        limit: how many; ``None`` for all, or for 200 where there is no end to them. Of a
+        limit: how many; ``None`` for all, or for 200 if there is no end to them. Of a
             generator they are the first so many with different prompts.
         named: ids, or row numbers from 0.
         shuffle: draw ``limit`` of the rows in place of taking the first; they keep their order.

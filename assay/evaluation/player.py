@@ -23,7 +23,7 @@ class Asked:
         copy: which of its episodes, from 0.
         turn: which of the policy's turns, from 0.
         messages: the conversation so far.
-        ids: all its tokens, where the policy gave tokens.
+        ids: all its tokens, if the policy gave tokens.
         seed: depends on the run's seed, the task, the copy and the turn alone; in [0, 2^31).
     """
 
@@ -40,10 +40,10 @@ class Answer:
     """A reply, or the failure to give one.
 
     Attributes:
-        completion: the reply; ``None`` where there is none.
+        completion: the reply; ``None`` if there is none.
         fault: why there is none: it costs the episode its reward, and is no wrong answer.
-        prompt_tokens: that were read, where known.
-        reply_tokens: that were written, where known.
+        prompt_tokens: that were read, if known.
+        reply_tokens: that were written, if known.
     """
 
     completion: Completion | None
@@ -110,7 +110,7 @@ class FunctionPlayer:
 
     Args:
         name: ``module:function``; for :meth:`describe`.
-        function: of the messages; where it takes ``seed`` as well, it is given the turn's, and
+        function: of the messages; if it takes ``seed`` as well, it is given the turn's, and
             replies may be random and yet be the same again.
     """
 

@@ -102,7 +102,7 @@ class RunWriter:
     """Adds batches of groups to a run; a context, in which no other process can.
 
     Args:
-        directory: of the run; made where it is not there.
+        directory: of the run; made if it is not there.
         plan: what is evaluated.
         resume: go on where there are groups already.
 

@@ -24,7 +24,7 @@ class Tally:
     Args:
         many_answers: different answers to a task may be right: see
             :func:`~assay.evaluation.vote.ballots`.
-        by: metadata to group tasks by; ``level`` or ``difficulty`` where a task has it.
+        by: metadata to group tasks by; ``level`` or ``difficulty`` if a task has it.
     """
 
     many_answers: bool = False
@@ -64,7 +64,7 @@ class Tally:
             ``tasks``, ``replies``, ``scored`` and ``without_score``; ``pass_at`` and ``maj_at``
             by k, each with ``value``, ``low``, ``high`` (95 %, over tasks) and ``tasks`` that
             have k scored replies; ``rewards`` by name; ``statuses``; ``truncated`` (a share);
-            ``characters`` of the policy's turns; ``levels``, where tasks have any.
+            ``characters`` of the policy's turns; ``levels``, if tasks have any.
         """
         ks = _ks(max((row.scored for row in self.rows), default=0))
         passes = [[row.pass_at(k) for row in self.rows] for k in ks]
@@ -120,7 +120,7 @@ def costs_of(
 
     Returns:
         ``seconds`` of the policy's turns, ``judging_seconds``, ``prompt_tokens`` and
-        ``reply_tokens`` (``None`` where no reply has any known), ``unknown`` (replies whose
+        ``reply_tokens`` (``None`` if no reply has any known), ``unknown`` (replies whose
         tokens are not known), and ``price``.
     """
     seconds = judging = 0.0

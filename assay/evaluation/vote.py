@@ -14,7 +14,7 @@ from ..verifiers import SQL, Code, Countdown, RegexSynthesis, Status, Verifier
 
 _RIGHT = ("right",)
 _MOST = 256
-"""Subsets of k replies that are looked at; where there are more, so many are drawn."""
+"""Subsets of k replies that are looked at; if there are more, so many are drawn."""
 
 
 _OWN_WAYS = (Code, Countdown, RegexSynthesis, SQL)

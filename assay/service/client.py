@@ -28,8 +28,8 @@ class RemoteEnv(TextEnv):
 
     Args:
         url: such as ``http://127.0.0.1:8000``.
-        token: the server's; by default that of ``ASSAY_SERVE_TOKEN``, where it is set.
-        group_rubric: in place of the server's rewards that depend on the group, where it has any.
+        token: the server's; by default that of ``ASSAY_SERVE_TOKEN``, if it is set.
+        group_rubric: in place of the server's rewards that depend on the group, if it has any.
         retries: of a call that failed, before it counts as the server's fault.
         timeout_s: of one call.
         render_mode: ``"ansi"`` or ``None``.

@@ -15,7 +15,7 @@ PROTOCOL = 1
 """Of the messages; client and server must agree."""
 
 HEADER = "assay-serves"
-"""What a client expects to be served; it is refused where that is no longer so."""
+"""What a client expects to be served; it is refused if that is no longer so."""
 
 _TASKS = 2000
 _MADE = 16

@@ -28,7 +28,7 @@ class RemoteError(RuntimeError):
     """A server did not answer, or would not.
 
     Attributes:
-        status: HTTP's; 0 where there was no answer at all.
+        status: HTTP's; 0 if there was no answer at all.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:

@@ -16,7 +16,7 @@ class RemoteSource(Source):
 
     Args:
         server: the server.
-        size: how many it has; ``None`` where they never end.
+        size: how many it has; ``None`` if they never end.
         split: the split that they are of; empty if the server does not say.
         kept: tasks to keep.
     """

@@ -71,7 +71,7 @@ class Tokens:
         """Return a short name for the token of an ``Authorization`` header, for logs and limits.
 
         Returns:
-            ``None`` where it holds none of the tokens.
+            ``None`` if it holds none of the tokens.
         """
         kind, _, token = (header or b"").partition(b" ")
         given = hashlib.sha256(token.strip()).digest()

@@ -25,7 +25,7 @@ class AIME(DataEnv):
     r"""Solve a problem in the manner of the American Invitational Mathematics Examination.
 
     Observation: the problem and how to answer it. Action: the reply.
-    Reward: 1.0 where the final number equals the gold one: the last ``\boxed{}``, or the last
+    Reward: 1.0 if the final number equals the gold one: the last ``\boxed{}``, or the last
     number. With ``think``, a sixth of it is paid for the format.
     End: after one step.
 

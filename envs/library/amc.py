@@ -24,9 +24,9 @@ _OPTIONAL: dict[str, Types] = {"id": (str, int), "steps": str, "choices": (list,
 class AMC(DataEnv):
     r"""Solve a problem in the manner of the American Mathematics Competitions.
 
-    Observation: the problem, its options where it has any, and how to answer it. Action: the
+    Observation: the problem, its options if it has any, and how to answer it. Action: the
     reply.
-    Reward: 1.0 where the final answer is right: the letter of the option or its text, or, in
+    Reward: 1.0 if the final answer is right: the letter of the option or its text, or, in
     data without options, a number that equals the gold one. With ``think``, a sixth of it is
     paid for the format.
     End: after one step.

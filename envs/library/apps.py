@@ -30,7 +30,7 @@ class APPS(DataEnv):
 
     Observation: the problem, and the form of the program. Action: a program, bare or in a
     ```` ```python ```` block.
-    Reward: 1.0 where it passes every case in the sandbox; with ``partial``, the share.
+    Reward: 1.0 if it passes every case in the sandbox; with ``partial``, the share.
     End: after one step.
 
     Args:

@@ -41,7 +41,7 @@ def right_letter(
     """Return the letter of the correct option.
 
     Args:
-        answer: a label, where the options have labels; else an index from 0, a letter, or the
+        answer: a label, if the options have labels; else an index from 0, a letter, or the
             text of an option.
         options: their texts.
         labels: of the data's own, such as ``1`` to ``4``; the prompt shows letters instead.

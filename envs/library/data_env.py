@@ -42,7 +42,7 @@ class DataEnv(TextEnv):
     Attributes:
         fields: what every row must have, with types.
         optional: what a row may have, with types; null stands for nothing there.
-        hub: the data set's name on the hub, with its configuration; empty where it is there as
+        hub: the data set's name on the hub, with its configuration; empty if it is there as
             files that the datasets package does not read by name.
         data: where the rows are from; ``"sample"`` where they are the package's.
         benchmark: whether such data is made for evaluation alone, whatever its files call it.

@@ -19,7 +19,7 @@ class HumanEval(DataEnv):
 
     Observation: a signature and docstring. Action: the function's body, or a whole program in
     a ```` ```python ```` block.
-    Reward: 1.0 where every hidden test passes in the sandbox.
+    Reward: 1.0 if every hidden test passes in the sandbox.
     End: after one step.
 
     Args:

@@ -26,7 +26,7 @@ class MBPP(DataEnv):
 
     Observation: what the function must do, and the first test, which names it. Action: a
     program, bare or in a ```` ```python ```` block.
-    Reward: 1.0 where every test passes in the sandbox.
+    Reward: 1.0 if every test passes in the sandbox.
     End: after one step.
 
     Args:

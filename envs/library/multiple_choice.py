@@ -36,7 +36,7 @@ class MultipleChoice(DataEnv):
     """Choose an option (MMLU: Hendrycks et al. 2020, arXiv:2009.03300, and its kin).
 
     Observation: the question, its options and how to answer. Action: the reply.
-    Reward: 1.0 where the reply commits to the right option, by its letter or its text. With
+    Reward: 1.0 if the reply commits to the right option, by its letter or its text. With
     ``think``, a sixth of it is paid for the format.
     End: after one step.
 

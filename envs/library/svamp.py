@@ -24,7 +24,7 @@ class SVAMP(DataEnv):
     r"""Solve a short word problem (Patel et al. 2021, arXiv:2103.07191).
 
     Observation: the story, the question and how to answer it. Action: the reply.
-    Reward: 1.0 where the final number equals the gold one: the last ``\boxed{}``, or the last
+    Reward: 1.0 if the final number equals the gold one: the last ``\boxed{}``, or the last
     number. With ``think``, a sixth of it is paid for the format.
     End: after one step.
 

@@ -100,7 +100,7 @@ class Tool:
         """Call the function for an episode.
 
         Args:
-            state: the episode; the function gets it where it has a parameter of this type.
+            state: the episode; the function gets it if it has a parameter of this type.
             toolsets: the episode's own.
             arguments: as :meth:`fitted` gives them.
         """

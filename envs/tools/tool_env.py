@@ -27,7 +27,7 @@ class ToolData:
     Attributes:
         toolsets: by their position among the environment's tools; ``None`` for plain functions.
         calls: how many calls were answered, failed ones too.
-        answer: what is judged, where a tool gave it.
+        answer: what is judged, if a tool gave it.
     """
 
     toolsets: tuple[Toolset | None, ...]

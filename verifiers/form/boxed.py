@@ -36,7 +36,7 @@ class Boxed(Verifier):
         where: ``anywhere`` after the thought; ``last_line``: the box closes on the last line
             that says something; ``end``: nothing is said after the box. Closing marks say
             nothing: ``$``, ``\]``, ``\end{align}``, ``</answer>``, a full stop.
-        count: how many boxes there are to be, where an answer has several parts.
+        count: how many boxes there are to be, if an answer has several parts.
 
     Raises:
         ValueError: there is no such place, or the count is not 1 to 20.

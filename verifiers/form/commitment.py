@@ -41,7 +41,7 @@ class Commits(Verifier):
     (the rules of extraction say which), boxes or ``<answer>`` tags that differ, alternatives in
     the answer ("5 or 6", "maybe 5"), an answer that is none ("unknown", "?"), and a refusal or a
     guess in the last 2000 characters ("I don't know", "I am not sure"). Whether the answer is
-    right is not asked: gate this with a verifier that does, or use it where none can. The
+    right is not asked: gate this with a verifier that does, or use it if none can. The
     reference is not looked at.
 
     Args:

@@ -16,8 +16,8 @@ class CosineLength(Verifier):
     """Full marks for a short reply that another verifier finds right, fewer for a longer one.
 
     Yeo et al., "Demystifying Long Chain-of-Thought Reasoning in LLMs" (arXiv:2502.03373,
-    section 4): a reply of length t under a limit T earns, with one pair of values where it is
-    right and another where it is wrong, ``long + (short - long) * (1 + cos(pi * t / T)) / 2``.
+    section 4): a reply of length t under a limit T earns, with one pair of values if it is
+    right and another if it is wrong, ``long + (short - long) * (1 + cos(pi * t / T)) / 2``.
 
     Here right replies go from 1 down to ``long``, and t and T are counted from ``free`` on. A
     wrong reply earns 0; with ``wrong_long`` it goes from 0 up to that, the paper's way to let a

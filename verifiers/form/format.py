@@ -29,11 +29,11 @@ class Format(Verifier):
     Reference: not looked at.
 
     With ``graded`` the score is the share of these parts that are kept: each tag; nothing
-    outside; line feeds, where they are asked for. The last two count only where all tags stand.
+    outside; line feeds, where they are asked for. The last two count only if all tags stand.
     All of it is 0.0 unless the thought is closed and says something, something follows it, no
     part is empty, and the tags that stand are in order and each stands once.
 
-    In numbers, and in brackets where the thought is prefilled: the whole grammar 1.0 (1.0); every
+    In numbers, and in brackets if the thought is prefilled: the whole grammar 1.0 (1.0); every
     tag, and text outside them 0.8 (0.75); one tag is missing 0.6 (0.5); two are, as around a bare
     answer 0.4 (0.25); only ``</think>`` stands 0.2 (0.25); all else 0.0.
 
@@ -186,7 +186,7 @@ class _Found:
     Attributes:
         tags: the tags that stand, in their order.
         pieces: the text before, between and after them: one more.
-        fault: what is wrong with them; empty where all stand.
+        fault: what is wrong with them; empty if all stand.
     """
 
     tags: list[str] = field(default_factory=list)

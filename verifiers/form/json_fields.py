@@ -27,7 +27,7 @@ class JsonFields(Verifier):
     ``2 * right / (given + known)``. The record is the reply's JSON object, found and read as
     :class:`~assay.verifiers.form.json_value.Json` does. ``1`` equals ``1.0``, but neither
     ``true`` nor ``"1"``; an empty object or array is a leaf of its own. Leaves that are null or
-    empty in both records earn nothing where no other agrees, and a record with more than four
+    empty in both records earn nothing if no other agrees, and a record with more than four
     times the known leaves earns nothing at all.
 
     Reference: the known record, such as ``{"name": "Ada", "born": 1815}``.

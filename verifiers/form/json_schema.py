@@ -17,13 +17,13 @@ class JsonSchema(Verifier):
     ``{}`` and ``[]`` always lose, and so does a value on which the schema takes more than 200,000
     steps: steps are counted, not seconds, so the verdict is the same everywhere.
 
-    A schema is refused when data is loaded where it is not valid itself; refers to anything but
+    A schema is refused when data is loaded if it is not valid itself; refers to anything but
     itself (nothing is ever fetched); follows itself without end; has a pattern that RE2 cannot
     hold (patterns are RE2's, so none takes more than linear time); or accepts any object or any
     array, so that junk would be paid: name what is ``required``, or forbid
     ``additionalProperties``. ``multipleOf`` is exact on decimals.
 
-    Reference: the schema, where the constructor has none; else not looked at.
+    Reference: the schema, if the constructor has none; else not looked at.
 
     Args:
         schema: one for all tasks.

@@ -107,7 +107,7 @@ class Found:
     """The JSON of a reply.
 
     Attributes:
-        text: the JSON, or ``None`` where the reply has none that can be judged.
+        text: the JSON, or ``None`` if the reply has none that can be judged.
         value: what it says.
         reason: why there is none.
     """
@@ -121,7 +121,7 @@ def find_json(reply: str, *, only: bool = False) -> Found:
     r"""Return the JSON value that a reply commits to.
 
     What follows the thought is read. Where the whole of it is no value: the last ``<answer>``;
-    else the last fenced block of JSON, or the last of all where none says that it is JSON; else
+    else the last fenced block of JSON, or the last of all if none says that it is JSON; else
     the whole after a line that introduces it and ends in a colon. Every rule reads the reply a
     fixed number of times.
 

@@ -103,7 +103,7 @@ def json_fault(value: Any, kind: type | None = None, name: str = "the reference"
 
     Args:
         value: anything.
-        kind: ``dict`` or ``list`` where it must be one.
+        kind: ``dict`` or ``list`` if it must be one.
         name: how to call it.
     """
     if kind is not None and not isinstance(value, kind):

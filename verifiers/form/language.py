@@ -14,7 +14,7 @@ from .prose import Part, check_part, missing, part_of, prose
 
 _FEW_LETTERS = 12
 _FEW_WORDS = 2
-_PASSAGE = 80  # characters that a passage has at least, where the text has as many
+_PASSAGE = 80  # characters that a passage has at least, if the text has as many
 _LONGEST = 400
 _PASSAGES = 160  # that are read, spread evenly over a longer text
 _WHOLE = 4000  # characters of those, read at once
@@ -30,7 +30,7 @@ class Language(Verifier):
     Code, formulas, LaTeX and addresses are not read. The scripts of the letters come first: they
     decide Chinese, Japanese (Han with kana; kanji alone are not told from Chinese), Korean,
     Greek, Hebrew, Thai and others by themselves. Languages that share a script are told apart by
-    a classifier, passage by passage. A passage counts as foreign where the classifier is 0.8 sure
+    a classifier, passage by passage. A passage counts as foreign if the classifier is 0.8 sure
     of another language, and the text as a whole must be 0.5 sure of the one wanted. The share of
     a text in the language is that of its letters in the right script, times that of the passages.
 
@@ -45,7 +45,7 @@ class Language(Verifier):
     not looked at where ``language`` is given.
 
     Args:
-        language: the code, where it is the same for every task.
+        language: the code, if it is the same for every task.
         part: what is read: ``all``, or the ``thought`` or the ``answer`` alone.
         share: the share that must be in the language.
         graded: the score is that share itself, and full from ``share`` on.

@@ -25,7 +25,7 @@ class Length(Verifier):
 
     Args:
         least: the fewest units.
-        most: the most units; any number where ``None``.
+        most: the most units; any number if ``None``.
         unit: ``words`` (of Chinese and Japanese: letters),
             ``characters`` or ``sentences``.
         part: what is measured: ``all``, the ``thought``, or the ``answer`` that follows it.

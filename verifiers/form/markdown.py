@@ -28,7 +28,7 @@ class MarkdownStructure(Verifier):
     says ``markdown``. HTML comments are not read.
 
     Reference: an object of rules, such as ``{"headings": ["## Plan", "Result"], "bullets": 3}``,
-    or ``None`` where rules are given here. A reference's rule comes before one of the same name.
+    or ``None`` if rules are given here. A reference's rule comes before one of the same name.
 
     Args:
         headings: in this order, with others before, between and after. ``"## Plan"`` has that

@@ -33,7 +33,7 @@ class Pattern(Verifier):
     To avoid something is no work, so ``absent`` also asks for ``min_words`` different words of
     two letters or more.
 
-    Reference: the pattern, where the constructor has none; else not looked at.
+    Reference: the pattern, if the constructor has none; else not looked at.
 
     Args:
         pattern: one for all tasks.
@@ -43,7 +43,7 @@ class Pattern(Verifier):
         extract: rules that find the text in the reply, as for
             :class:`~assay.verifiers.maths.Math`; ``None`` for all that follows the thought.
         case: whether capitals count.
-        min_words: how many different words the text must have; 20 where the mode is
+        min_words: how many different words the text must have; 20 if the mode is
             ``"absent"``, else none.
 
     Raises:

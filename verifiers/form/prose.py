@@ -37,7 +37,7 @@ def part_of(reply: str, part: Part) -> str | None:
 
     Args:
         reply: the whole reply.
-        part: ``answer`` is what follows the last ``</think>``, or everything where nothing is
+        part: ``answer`` is what follows the last ``</think>``, or everything if nothing is
             thought aloud; ``thought`` is what precedes it. A thought that is never closed is
             neither.
     """

@@ -20,7 +20,7 @@ class Repetition(Verifier):
     Of all runs of ``n`` words, those that stood there before are repeated. Up to a share of
     ``free`` of them costs nothing; from there the score falls in a straight line to 0 at
     ``most``. A word that stands more than ``run`` times in a row, or a character more than ten
-    times as often, blanks between or not, is a loop and earns 0. Words are letters, where a
+    times as often, blanks between or not, is a loop and earns 0. Words are letters, if a
     script has no spaces; case, punctuation and invisible characters make no run a new one. The
     reference is not looked at.
 

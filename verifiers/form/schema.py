@@ -145,7 +145,7 @@ class Schema:
             target = self._registry.resolver_with_root(resource).lookup(ref).contents
         except Unresolvable as error:
             raise SchemaFault(f"$ref {ref!r:.80} leads nowhere") from error
-        _check(target)  # what a reference leads to may stand where no schema is looked for
+        _check(target)  # what a reference leads to may stand if no schema is looked for
         self._targets[ref] = target
         return target
 

@@ -25,7 +25,7 @@ class ToolCall(Verifier):
     Calls are read in the ways in which models write them: ``<tool_call>`` tags, Llama's
     ``<|python_tag|>``, bare or fenced JSON, OpenAI's list with arguments as JSON in a string, and
     ``[name(argument=1)]``; the tokens that Mistral and Llama 4 put first may stand there. A call
-    has a name, and arguments where it takes any. A call too many or too few, an argument that is
+    has a name, and arguments if it takes any. A call too many or too few, an argument that is
     unknown, missing or of another value, JSON that is not strict and words around the calls lose.
     ``1`` equals ``1.0``, but neither ``true`` nor ``"1"``. What is in the thought is no call, and
     more than 32 calls are none.

@@ -33,10 +33,10 @@ class XmlStructure(Verifier):
     around all of it is overlooked. ``<Step>`` for ``step`` is refused.
 
     Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``, or anything at
-    all where ``elements`` are given here.
+    all if ``elements`` are given here.
 
     Args:
-        elements: what every reply is to have; each reference says it where ``None``.
+        elements: what every reply is to have; each reference says it if ``None``.
         prose: text may stand before, between and after the outermost elements.
 
     Raises:

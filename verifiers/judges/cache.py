@@ -25,7 +25,7 @@ class AnswerCache:
     file that cannot be read is a question not yet asked.
 
     Args:
-        folder: made where missing; ``None`` for memory alone.
+        folder: made if missing; ``None`` for memory alone.
         size: answers that are kept in memory.
     """
 

@@ -59,10 +59,10 @@ class Judge(Verifier):
     score is 0.0.
     Equal questions are asked once, and answers are remembered by content.
 
-    Use a rule where there is one: a judge can be persuaded, costs money, and is no better than
+    Use a rule if there is one: a judge can be persuaded, costs money, and is no better than
     its model. docs/judges.md tells what is guaranteed.
 
-    Reference: the known answer, or ``{"question": ..., "answer": ..., "rubric": ...}`` where each
+    Reference: the known answer, or ``{"question": ..., "answer": ..., "rubric": ...}`` if each
     may be missing; the rubric, a text or a list of texts, goes before ``criteria``.
 
     Args:

@@ -15,8 +15,8 @@ class Known:
 
     Attributes:
         messages: the conversation that the reply answers, as ``(role, content)``; may be empty.
-        answer: the known answer, or the reply to compare with; empty where there is none.
-        rubric: what to look at; empty where the reference says nothing.
+        answer: the known answer, or the reply to compare with; empty if there is none.
+        rubric: what to look at; empty if the reference says nothing.
     """
 
     messages: tuple[tuple[str, str], ...] = ()

@@ -39,7 +39,7 @@ class PairwiseJudge(Judge):
     0.0. Faults give ``None``, as with :class:`Judge`.
 
     Reference: the reply to compare with, or ``{"question": ..., "answer": ..., "rubric": ...}``,
-    where the answer is that reply. Its thought is not shown either.
+    if the answer is that reply. Its thought is not shown either.
 
     Args:
         model: as for :class:`Judge`, and so are the others.

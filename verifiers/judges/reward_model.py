@@ -27,7 +27,7 @@ class RewardModel(Verifier):
     of logit 0), or the logit's place in ``between``. A model with several gives the softmax share
     of ``label``. A score is 0.0 to 1.0, and ``correct`` only at 1.0.
 
-    The model reads the conversation and the reply through its chat template where its tokenizer
+    The model reads the conversation and the reply through its chat template if its tokenizer
     has one, else as a pair of texts. The reply's thought is left out, and control tokens in a
     reply are broken up. A reply that says nothing scores 0.0 and is not shown. A model that cannot
     be loaded, that fails, or whose logits are not finite gives ``None``, except if it reads the
@@ -42,7 +42,7 @@ class RewardModel(Verifier):
 
     Args:
         model: a folder, or a name on the hub.
-        label: the output that counts, by its name in the model's config, where there are several.
+        label: the output that counts, by its name in the model's config, if there are several.
         between: the logits that score 0.0 and 1.0, with a line between them; by default a sigmoid.
         threshold: the score from which a reply is paid 1.0, all others 0.0; ``None`` pays scores.
         question: show the conversation; else the reply alone.
@@ -255,7 +255,7 @@ class _Tokens:
 
     Attributes:
         ids: of the tokens.
-        types: 0 for the first text of a pair and 1 for the second; empty where a model has none.
+        types: 0 for the first text of a pair and 1 for the second; empty if a model has none.
         shown: the part of the reply that is judged.
         messages: that it answers.
     """
@@ -395,7 +395,7 @@ def _score(
         low, high = between
         return min(1.0, max(0.0, (logits[0] - low) / (high - low)))
     logit = logits[0]
-    # each form where its exponential cannot overflow
+    # each form if its exponential cannot overflow
     return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
 
 

@@ -27,7 +27,7 @@ class Conventions:
     r"""The rules by which two written answers are compared.
 
     Attributes:
-        percent: what ``%`` means where only one side has it. ``"unit"``: it may be left out, so
+        percent: what ``%`` means if only one side has it. ``"unit"``: it may be left out, so
             50% is 50 and not 0.5. ``"value"``: it divides by 100, so 50% is 0.5 and not 50.
             ``"either"``: both are taken. Without a sign nothing is ever divided: 50 is not 0.5.
         rounded_digits: a decimal with at least so many digits after the point is taken for a
@@ -47,9 +47,9 @@ class Conventions:
         members: of lists and sets. ``"exact"``: all and no others. ``"some"``: members may be
             missing, but none may be wrong. ``"more"``: all, and at most as many others again.
         dates: whether ``12 May 2024`` is ``2024-05-12``, and ``3:30 PM`` is ``15:30``.
-        worked_out: whether a number must be answered by a number: ``25+86`` is no answer where
+        worked_out: whether a number must be answered by a number: ``25+86`` is no answer if
             111 is wanted, though it is equal. For tasks whose work is the calculation.
-        reduced: whether a fraction must be in lowest terms: ``18/60`` is no answer where 3/10 is
+        reduced: whether a fraction must be in lowest terms: ``18/60`` is no answer if 3/10 is
             wanted. For tasks that ask for it.
 
     Raises:

@@ -33,9 +33,9 @@ def same_function(left: Node, right: Node) -> bool | None:
     """Return whether two formulas have the same value for all values of their variables.
 
     The second is the answer: one whose value is too large to compute, or that divides by zero,
-    is not the first, where that has a value.
+    is not the first, if that has a value.
 
-    ``None`` where they agree at some points only (as at different branches of a root), or where
+    ``None`` if they agree at some points only (as at different branches of a root), or where
     too few points give a value.
     """
     variables = names(left) | names(right)
@@ -117,11 +117,11 @@ def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | Non
             agree += 1
             first = point if first is None else first
             continue
-        # much may have been cancelled in the doubles; where it was not, they are believed
+        # much may have been cancelled in the doubles; if it was not, they are believed
         surely = _same_at(left, right, point) if cancelled or abs(a - b) < 1e-3 * abs(a) else False
         cancelled &= surely is not False
         if surely is False and jumps and min(point.values()) > 0:
-            return False  # there is no branch to choose where all is positive
+            return False  # there is no branch to choose if all is positive
         agree += surely is True
         differ += surely is False
     if differ:

@@ -52,7 +52,7 @@ class Math(Verifier):
         memo: pairs of answers that are remembered.
         **conventions: ``percent``, ``rounded_digits``, ``tolerance``, ``relative_tolerance``,
             ``units``, ``conversions``, ``radians``, ``case``, ``ordered``, ``brackets``,
-            ``members``, ``dates``, ``worked_out`` and ``reduced``: what counts as the same where
+            ``members``, ``dates``, ``worked_out`` and ``reduced``: what counts as the same if
             people differ; see :class:`~assay.verifiers.maths.conventions.Conventions`.
 
     Raises:

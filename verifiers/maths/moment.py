@@ -36,7 +36,7 @@ class Moment:
     """A date or a time of day.
 
     Attributes:
-        date: year (0 where none is given), month and day; empty for a time.
+        date: year (0 if none is given), month and day; empty for a time.
         seconds: since midnight; of a time.
         half: whether a time says am or pm, or is past noon by itself.
         said: whether it says am or pm, or is a date.

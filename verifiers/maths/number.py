@@ -28,7 +28,7 @@ class Number:
     Attributes:
         value: exactly, before any percent sign is taken into account.
         percent: it has a percent sign.
-        unit: what stands after it, or its currency; empty where there is none.
+        unit: what stands after it, or its currency; empty if there is none.
         digits: digits after the decimal point, where it was written as a plain decimal.
         double: the value is that of a double as languages print it, with 15 to 17 digits.
         compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.

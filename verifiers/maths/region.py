@@ -1,6 +1,6 @@
 r"""Parts of the real line: ``(-\infty, 2]``, ``[0,1]\cup\{3\}``, ``2x > 6``, ``x \ne 0``.
 
-Each is read as the points between its ends, and merged where pieces touch, so two that are the
+Each is read as the points between its ends, and merged if pieces touch, so two that are the
 same set are the same however they are written.
 """
 

@@ -50,7 +50,7 @@ class Shape:
         text: all of it.
         parts: its elements, sides or cells.
         mark: what tells two of a kind apart: brackets, the matrix and its rows, a base.
-        number: its value, where it is a number.
+        number: its value, if it is a number.
         moment: the date or time that it is.
     """
 

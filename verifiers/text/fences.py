@@ -26,7 +26,7 @@ class Block:
     Attributes:
         mark: the characters that opened it; as many or more of them close it.
         indent: characters before the opening fence, which are taken off every line.
-        language: the fence's first word, in lower case; empty where there is none.
+        language: the fence's first word, in lower case; empty if there is none.
         quote: what opened the string that the next line is still part of. A fence in a
             docstring closes nothing.
     """

@@ -160,7 +160,7 @@ def likeliest(passage: str) -> tuple[str, float]:
 
     Returns:
         A code and a probability among languages of the passage's main script; ``("", 0.0)``
-        where there are no letters, or of a script that is not known.
+        if there are no letters, or of a script that is not known.
     """
     counted = scripts(passage)
     if not counted:

@@ -52,16 +52,17 @@ def eval_command(
     out_path: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run's directory.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option(help="Go on where a run that was broken off ended.")
-    ] = False,
+    resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
     data: Annotated[str | None, typer.Option(help="Where the environment's tasks are.")] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="An argument of the environment, such as split=train."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="The first so many tasks; all, or 200 where they never end.")
+        int | None,
+        typer.Option(
+            help="Take the first N tasks. Default: all, or 200 of an unlimited generator."
+        ),
     ] = None,
     shuffle: Annotated[
         bool, typer.Option(help="Draw --limit tasks by the seed in place of the first.")
@@ -219,7 +220,7 @@ def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int
     if few:
         say(
             f"{few:,} of {len(tasks):,} tasks have fewer than {n} completions in {player.path}: "
-            "each k counts the tasks that have so many.",
+            "each k counts the tasks that have at least k.",
             to=err,
         )
     return [min(n or count, count) for count in saved]

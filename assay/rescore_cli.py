@@ -51,7 +51,7 @@ def rescore_command(
     out_path: Annotated[
         Path | None, typer.Option("--out", "-o", help="The new run's directory; RUN-rescored.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on where it was broken off.")] = False,
+    resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
     references: Annotated[
         bool,
         typer.Option(

@@ -47,7 +47,7 @@ BackendChoice = Literal["docker", "bwrap"] | None
 
 Backend = Annotated[
     BackendChoice,
-    typer.Option(help="Default: docker where a daemon answers and has the image, else bwrap."),
+    typer.Option(help="Default: docker if a daemon answers and has the image, else bwrap."),
 ]
 
 BackendOrNone = Annotated[

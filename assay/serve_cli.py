@@ -55,7 +55,7 @@ def serve_command(
         bool, typer.Option(help="Judge against references that clients bring, too.")
     ] = False,
     tell_reasons: Annotated[
-        bool, typer.Option(help="Tell reasons of verdicts; they may quote the known answer.")
+        bool, typer.Option(help="Send the reasons of verdicts, which may quote the reference.")
     ] = False,
     certificate: Annotated[Path | None, typer.Option(help="For TLS: a chain in PEM.")] = None,
     key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,

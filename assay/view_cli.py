@@ -27,7 +27,7 @@ def view_command(
     ],
     other: Annotated[
         Path | None,
-        typer.Argument(help="A second evaluation: its verdicts stand beside the first one's."),
+        typer.Argument(help="A second evaluation, to show its verdicts beside the first one's."),
     ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Of the page; 0 takes a free one.")

@@ -98,7 +98,7 @@ def read_referenced(path: str | Path) -> list[StoredCompletion]:
     for number, (place, row) in enumerate(read_jsonl(Path(path))):
         if not isinstance(row, dict) or {"reference", "completion"} - set(row):
             raise DataError(
-                f"{place}: a row needs the fields 'reference' and 'completion' where no "
+                f"{place}: a row needs the fields 'reference' and 'completion' if no "
                 f"environment knows the reference, got "
                 f"{', '.join(row) if isinstance(row, dict) else type(row).__name__}. "
                 "Add them, or name the environment"

@@ -202,12 +202,12 @@ _PROMISES: tuple[tuple[str, str, Fault], ...] = (
     ),
     (
         "known answers earn full marks",
-        "mend the rubric, or the solution that is not one; where turns differ, override solve",
+        "correct the rubric or the solution; if turns differ, override solve",
         _answers,
     ),
     (
         "what answers nothing earns nothing",
-        "score 0 where nothing is extracted, and never leave a reply without a score",
+        "score 0 if nothing is extracted, and never leave a reply without a score",
         _nothing,
     ),
     (

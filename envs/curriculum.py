@@ -75,7 +75,7 @@ class Sampler(ABC):
         if other != mine:
             raise ValueError(
                 f"the state is of another sampler: expected {mine}, got {other}. Make the sampler "
-                "as it was made then, or begin anew without the state"
+                "with the same arguments, or start without the state"
             )
 
 

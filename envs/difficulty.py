@@ -36,7 +36,7 @@ def difficulty(task: Task) -> float:
     found = _number(value)
     if found is None:
         raise ValueError(
-            f"task {task.id!r} tells no difficulty: expected metadata 'difficulty' or 'level' "
+            f"task {task.id!r} has no difficulty: expected metadata 'difficulty' or 'level' "
             f"with a number or one of {', '.join(_WORDS)}, got {value!r:.80}. Give difficulty= a "
             "function of a task, or a sequence of numbers"
         )

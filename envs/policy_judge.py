@@ -76,7 +76,7 @@ class PolicyJudge(Verifier):
         self._known: Memo[str, str] | None = Memo(remember) if remember else None
         pieces = _SLOT.sub("\0", template).split("\0")
         if not all(pieces[1:-1]):
-            raise ValueError(f"something must stand between two slots, got {template!r:.200}")
+            raise ValueError(f"there must be text between two slots, got {template!r:.200}")
         self._marks = [piece.strip() or piece for piece in pieces if piece]
 
     def check_reference(self, reference: Any) -> str | None:

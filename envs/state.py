@@ -96,7 +96,7 @@ class State:
             raise ValueError(
                 f"turn {len(self.step_rewards) + 1} of {self.task.id!r}: the policy was given "
                 "other tokens than those of the turns before, so it cannot be trained on them; "
-                "a policy must extend the tokens it wrote, never write them anew from text"
+                "a policy must extend the tokens it wrote, never re-tokenize them"
             )
         self.spans = (
             *self.spans,

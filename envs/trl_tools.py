@@ -160,11 +160,11 @@ def _method(name: str, tool: Any) -> Callable[..., str]:
     for parameter in shown:
         if parameter.name not in hints or not re.search(rf"(?m)^\s*{parameter.name}\b.*:", about):
             raise TypeError(
-                f"tool {name!r}: TRL tells the model of each argument, so {parameter.name!r} needs "
-                "a type, and a line under 'Args:' in the docstring"
+                f"tool {name!r}: TRL describes each argument to the model, so "
+                f"{parameter.name!r} needs a type, and a line under 'Args:' in the docstring"
             )
     if not about:
-        raise TypeError(f"tool {name!r} needs a docstring: it is what the model is told of it")
+        raise TypeError(f"tool {name!r} needs a docstring: it describes the tool to the model")
 
     def call(self: ToolEpisode, **arguments: Any) -> str:
         return self._call(name, arguments)

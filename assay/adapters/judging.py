@@ -81,7 +81,7 @@ def read(name: str, text: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name} must be the JSON that to_verl and to_openrlhf write, got {text!r:.80}: "
-            "write the data set with them, or json.dumps() the known answer"
+            "write the data set with them, or json.dumps() the reference"
         ) from error
 
 

@@ -124,7 +124,7 @@ class _Sessions:
         except Exception as error:
             raise RewardFault(
                 f"OpenEnv's server gives no episode ({type(error).__name__}: {error}). Is it up, "
-                "and does it take so many sessions at once? (No reply was judged.)"
+                "and does it accept this many sessions at once? (No reply was judged.)"
             ) from error
 
 

@@ -72,7 +72,7 @@ def _named(env: TextEnv, text: str) -> Task:
                 f"no task has the id {text!r}. {hint or f'Ids look like {source.tasks[0].id}'}"
             )
     if not text.isdecimal():
-        raise ValueError(f"--task takes a number where tasks are made on demand, got {text!r}")
+        raise ValueError(f"--task takes a number if tasks are generated, got {text!r}")
     try:
         return env.task(int(text))
     except IndexError as error:

@@ -126,7 +126,7 @@ class RemoteEnv(TextEnv):
         if not self.lone:
             raise RuntimeError(
                 f"{self.name} keeps its episodes on {self.remote.url}, where they cannot be "
-                "copied: play the turns anew"
+                "copied: play the turns again"
             )
         return super().clone()
 

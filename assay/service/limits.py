@@ -66,7 +66,7 @@ class ServiceLimits:
             if field.name in ("rate", "burst"):
                 if value:
                     warnings.warn(
-                        f"{field.name}={value} has no effect, and will be gone in the next "
+                        f"{field.name}={value} has no effect, and will be removed in the next "
                         "version: limit rates in a reverse proxy (nginx: limit_req)",
                         DeprecationWarning,
                         stacklevel=3,

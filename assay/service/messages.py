@@ -65,7 +65,7 @@ class Score(_Message):
     replies: Texts
     tasks: TaskKeys | None = None
     references: Annotated[list[Any] | None, AfterValidator(_finite)] = Field(
-        None, description="In place of tasks; only where the server allows it."
+        None, description="In place of tasks, if the server allows it."
     )
 
 
@@ -251,7 +251,7 @@ class VerdictTold(BaseModel):
 
     status: str
     score: float | None
-    reason: str = Field(description="Empty unless the server tells reasons.")
+    reason: str = Field(description="Empty unless the server sends reasons.")
     extracted: str | None
     parts: dict[str, float | None]
 
@@ -336,7 +336,7 @@ class Described(BaseModel):
     lone_replies: bool = Field(description="Whether /v1/score judges replies to its tasks.")
     group_rubric: bool
     score_range: tuple[float, float] = Field(description="Of /v1/score: lowest and highest score.")
-    tools: list[dict[str, Any]] | None = Field(description="Schemas, where policies call tools.")
+    tools: list[dict[str, Any]] | None = Field(description="Schemas, if policies call tools.")
     references: bool
     reasons: bool
     version: str

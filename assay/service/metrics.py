@@ -58,7 +58,7 @@ class Metrics:
                 ("connections", "HTTP requests under way."),
                 ("silent_connections", "Connections that have not sent a request yet."),
                 ("sockets", "WebSockets that are open."),
-                ("episodes", "Episodes that are held."),
+                ("episodes", "Episodes in memory."),
                 ("held_bytes", "Text of episodes, at 4 bytes a character."),
                 ("under_way_bytes", "Bytes of requests that were not answered yet."),
                 ("queue", "Replies that wait, or are worked on."),

@@ -116,9 +116,7 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
     try:
         return Verdict(row["status"], row["score"], row["reason"], row["extracted"], row["parts"])
     except (KeyError, TypeError, ValueError) as error:
-        return Verdict.fault(
-            Status.VERIFIER_ERROR, f"the server told a verdict that is none: {error}"
-        )
+        return Verdict.fault(Status.VERIFIER_ERROR, f"the server sent an invalid verdict: {error}")
 
 
 def _given(episode: Episode) -> dict[str, Any]:

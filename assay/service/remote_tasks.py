@@ -62,4 +62,4 @@ def _task(row: Mapping[str, Any], index: int) -> Task:
     try:
         return Task(row["messages"], index, row["id"], row["metadata"])
     except (KeyError, TypeError, ValueError) as error:
-        raise RemoteError(f"the server told a task that is none: {error}") from error
+        raise RemoteError(f"the server sent an invalid task: {error}") from error

@@ -45,7 +45,7 @@ class FileTools(Toolset):
         return "".join(part) + left if part else f"[no such lines: the file has {len(found)}]"
 
     def list_files(self) -> str:
-        """List all files with their size in bytes."""
+        """List all files, with their size in bytes."""
         files = self.workspace.files
         return "\n".join(f"{path}  {len(files[path])}" for path in sorted(files)) or "[no files]"
 

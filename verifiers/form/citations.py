@@ -132,11 +132,11 @@ class Citations(Verifier):
         if outside:
             return f"there is no source {outside[0]}"
         if found.widest > self.most:
-            return f"a sentence cites {found.widest} sources, where {self.most} may be"
+            return f"a sentence cites {found.widest} sources, at most {self.most} are allowed"
         if len(found.sources) < self.least:
-            return f"{len(found.sources)} sources are cited, where {self.least} must be"
+            return f"{len(found.sources)} sources are cited, at least {self.least} are required"
         if len(found.quotes) < self.quotes:
-            return f"{len(found.quotes)} quotations, where {self.quotes} must be"
+            return f"{len(found.quotes)} quotations, at least {self.quotes} are required"
         if len(found.quotes) > _QUOTES:
             return f"more than {_QUOTES} quotations"
         return ""

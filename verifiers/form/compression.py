@@ -61,5 +61,5 @@ class Compression(Verifier):
         least = self.least * (1 + _SHORT / (_SHORT + len(data)))
         if ratio >= least:
             return Verdict.correct(f"compresses to {ratio:.0%}")
-        reason = f"compresses to {ratio:.0%}, where {least:.0%} is wanted"
+        reason = f"compresses to {ratio:.0%}, less than {least:.0%}"
         return Verdict.wrong(reason, score=max(0.0, 2 * ratio / least - 1))

@@ -113,7 +113,7 @@ class Format(Verifier):
                 return self._no_tag(tag)
             place = self._order.index(tag)
             if place < at:
-                return f"{tag} stands twice" if tag in found.tags else f"{tag} comes too late"
+                return f"{tag} occurs twice" if tag in found.tags else f"{tag} comes too late"
             if place > at:
                 found.fault = found.fault or f"{tag} comes before {self._order[at]}"
                 if not self.graded:

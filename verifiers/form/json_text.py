@@ -49,7 +49,7 @@ def read_json(text: str) -> Any:
         >>> read_json('{"a": 1, "a": 2}')
         Traceback (most recent call last):
             ...
-        assay.verifiers.form.json_text.NotJson: the key 'a' stands twice in one object
+        assay.verifiers.form.json_text.NotJson: the key 'a' occurs twice in one object
     """
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_LENGTH:
@@ -222,7 +222,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         seen: set[str] = set()
         twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]  # add gives None
-        raise NotJson(f"the key {twice!r:.80} stands twice in one object")
+        raise NotJson(f"the key {twice!r:.80} occurs twice in one object")
     return made
 
 

@@ -57,9 +57,7 @@ class Json(Verifier):
         if isinstance(required, str) or not all(isinstance(key, str) for key in required):
             raise ValueError(f"required must be a list of keys, got {required!r}")
         if required and "object" not in kinds:
-            raise ValueError(
-                f"required must be empty where kinds has no 'object', got {required!r}"
-            )
+            raise ValueError(f"required must be empty if kinds has no 'object', got {required!r}")
         self.kinds, self.required, self.only = tuple(kinds), tuple(required), only
 
     def winning_reply(self, reference: Any) -> str | None:

@@ -58,7 +58,7 @@ class Language(Verifier):
         >>> german.verify("Die Antwort ist 42, denn sechs mal sieben ist 42.", None).score
         1.0
         >>> german.verify("The answer is 42, because six times seven is 42.", None).reason
-        'en, where de is wanted'
+        'en, expected de'
     """
 
     judges_form = True
@@ -93,7 +93,7 @@ class Language(Verifier):
         counted = scripts(text)
         letters = sum(counted.values())
         if letters < _FEW_LETTERS or distinct_words(text, enough=_FEW_WORDS) < _FEW_WORDS:
-            return Verdict.wrong("too little text to tell its language", status=Status.UNPARSEABLE)
+            return Verdict.wrong("too short to identify the language", status=Status.UNPARSEABLE)
         right = own_share(text, wanted)
         if right == 0:
             return Verdict.wrong(f"{max(counted, key=counted.__getitem__)} script, not {wanted}")
@@ -102,13 +102,13 @@ class Language(Verifier):
 
     def _weighed(self, share: float, found: str, wanted: str) -> Verdict:
         if not found:
-            return Verdict.wrong("the language cannot be told", status=Status.UNPARSEABLE)
+            return Verdict.wrong("the language cannot be identified", status=Status.UNPARSEABLE)
         if share >= self.share and alike(found, wanted):
             return Verdict.correct(f"{share:.0%} {wanted}", extracted=found)
         score = min(share, 0.999) if self.graded else 0.0  # what is not correct has no full marks
         if not alike(found, wanted):
-            return Verdict.wrong(f"{found}, where {wanted} is wanted", score=score, extracted=found)
-        reason = f"{share:.0%} {wanted}, where {self.share:.0%} is wanted"
+            return Verdict.wrong(f"{found}, expected {wanted}", score=score, extracted=found)
+        reason = f"{share:.0%} {wanted}, less than {self.share:.0%}"
         return Verdict.wrong(reason, score=score, extracted=found)
 
 

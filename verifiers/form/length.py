@@ -38,7 +38,7 @@ class Length(Verifier):
         >>> Length(most=12).verify("Paris, on the Seine, is the capital of France.", None).score
         1.0
         >>> Length(least=12).verify("Paris is the capital of France.", None).reason
-        '6 words, where at least 12 are wanted'
+        '6 words, at least 12 are required'
     """
 
     judges_form = True
@@ -72,9 +72,9 @@ class Length(Verifier):
             return Verdict.wrong(f"says too little: fewer than {needed} different words")
         found = length(text, self.unit)
         if self.most is not None and found > self.most:
-            return Verdict.wrong(f"{found} {self.unit}, where at most {self.most} are wanted")
+            return Verdict.wrong(f"{found} {self.unit}, at most {self.most} are allowed")
         if self.unit == "sentences" and found >= self.least:
             found = len(set(sentences(text, headings=True)))
         if found < self.least:
-            return Verdict.wrong(f"{found} {self.unit}, where at least {self.least} are wanted")
+            return Verdict.wrong(f"{found} {self.unit}, at least {self.least} are required")
         return Verdict.correct(f"{found} {self.unit}")

@@ -118,7 +118,7 @@ def _headings(document: Document, wanted: Sequence[str]) -> str:
     for heading in wanted:
         level, text = _heading(heading)
         if text and stands[text] > 1:
-            return f"{text!r} stands {stands[text]} times"
+            return f"{text!r} occurs {stands[text]} times"
         found = next((h for h in left if level in (0, h.level) and text in ("", h.text)), None)
         if found is None:
             return f"{heading!r} is missing or out of order"

@@ -68,4 +68,4 @@ class SoftOverlong(Verifier):
         if found <= free:
             return Verdict.correct(f"{found} {self.unit}")
         score = 1 + max(-1.0, (free - found) / self.cache)
-        return Verdict.wrong(f"{found} {self.unit}, where {free} are free", score=score)
+        return Verdict.wrong(f"{found} {self.unit}, {free} are free", score=score)

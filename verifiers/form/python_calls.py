@@ -87,7 +87,7 @@ class _Reader:
         while not self._takes(")"):
             argument = self._name("the name of an argument")
             if argument in arguments:
-                raise NotJson(f"the argument {argument!r} stands twice")
+                raise NotJson(f"the argument {argument!r} occurs twice")
             self._expect("=")
             arguments[argument] = self._value(1)
             if not self._takes(","):

@@ -78,16 +78,16 @@ class Repetition(Verifier):
             return Verdict.wrong(f"says too little: fewer than {self.content} different words")
         for found in _RUN.finditer("".join(visible(text).split())):
             if len(found.group()) > 10 * self.run:
-                return Verdict.wrong(f"{found[1]!r} stands {len(found.group())} times in a row")
+                return Verdict.wrong(f"{found[1]!r} occurs {len(found.group())} times in a row")
         numbered = _numbered(text)
         word_run = _longest_run(numbered)
         if word_run > self.run:
-            return Verdict.wrong(f"a word stands {word_run} times in a row")
+            return Verdict.wrong(f"a word occurs {word_run} times in a row")
         share = _repeated(numbered, self.n)
         if share <= self.free:
             return Verdict.correct(f"{share:.0%} repeated")
         score = max(0.0, (self.most - share) / (self.most - self.free))
-        return Verdict.wrong(f"{share:.0%} repeated, where {self.free:.0%} is free", score=score)
+        return Verdict.wrong(f"{share:.0%} repeated, {self.free:.0%} is free", score=score)
 
 
 def _numbered(text: str) -> list[int]:

@@ -192,7 +192,7 @@ class _Open:
         child = self.children[place]
         if place == self.at:
             if self.count and not child.repeats:
-                return f"<{name}> stands twice"
+                return f"<{name}> occurs twice"
             self.count += 1
             return child
         missing = self.missing(place)

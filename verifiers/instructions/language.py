@@ -11,7 +11,7 @@ from .registry import Count, Relation, Rule, compare, constraint
 
 Language = Annotated[
     str,
-    Rule("an ISO 639-1 code that can be told, such as 'en'", lambda v: str(v) in WRITTEN_IN),
+    Rule("an ISO 639-1 code that can be identified, such as 'en'", lambda v: str(v) in WRITTEN_IN),
 ]
 _PIECES = 40
 _LONG = 80

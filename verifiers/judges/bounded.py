@@ -25,7 +25,7 @@ async def bound(response: Any) -> None:
     """
     coding = response.headers.get("content-encoding", "")
     if coding.strip().lower() not in ("", "identity"):
-        raise Unbounded(f"the answer is compressed ({coding:.40}), which nobody asked for")
+        raise Unbounded(f"the answer is compressed ({coding:.40}), which was not requested")
     kind: Any = type(response.stream)
     response.stream = _bounded(kind)(response.stream)
 

@@ -199,7 +199,7 @@ class _Reader:
                 raise UnreadError("x^10 has two readings")
             return number(int(self.take()))
         if token == "(":
-            raise UnreadError("x^(2) is read by nobody alike")
+            raise UnreadError("x^(2) is ambiguous")
         return self.atom(depth)
 
     def postfix(self, depth: int) -> Node:
@@ -347,7 +347,7 @@ class _Reader:
         body = self.product(depth + 1)
         self.indices.pop()
         if kind == "\\prod" and set(self.tokens[begin : self.at]) & {"*", "/", "\\cdot", "\\times"}:
-            raise UnreadError("where the factor ends is not clear")
+            raise UnreadError("the end of the factor is ambiguous")
         if name.kind != "name":
             raise UnreadError("an index that is no letter")
         if not first.kind == last.kind == "number":

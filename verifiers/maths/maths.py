@@ -272,7 +272,7 @@ class Math(Verifier):
         if finding.kind == "bad_gold":
             # The gold was found good when it was checked: an odd answer brought the pair to the
             # worker, and must not buy itself a None.
-            why = f"it cannot be held against {_short(gold)}: {finding.reason}"
+            why = f"it cannot be compared with {_short(gold)}: {finding.reason}"
             return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=answer)
         reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)

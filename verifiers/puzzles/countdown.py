@@ -130,7 +130,7 @@ class _Reader:
         if self.tokens[self.at]:
             raise Unreadable(f"unexpected {self.tokens[self.at]!r}")
         if self.claim not in (None, value):
-            raise Unreadable(f"says {self.claim} where the expression equals {value}")
+            raise Unreadable(f"says {self.claim}, but the expression equals {value}")
         return value, self.used
 
     def _sum(self) -> Fraction:

@@ -67,5 +67,5 @@ class GraphPath(PuzzleVerifier):
         if self.demands("shortest", reference):
             least = weight_of(graph, lightest_path(graph, start, goal) or [])
             if (weight := weight_of(graph, path)) > least:
-                return f"weighs {weight} where {least} is enough"
+                return f"weighs {weight}, {least} suffices"
         return None

@@ -74,7 +74,7 @@ class Hanoi(PuzzleVerifier):
                 return f"move {number} takes a disk from {PEGS[a]}, which is empty"
             disk = pegs[a].pop()
             if named and named != disk:
-                return f"move {number} names disk {named} where disk {disk} lies on top"
+                return f"move {number} names disk {named}, but disk {disk} is on top"
             if a == b:
                 return f"move {number} goes nowhere"
             if pegs[b] and pegs[b][-1] < disk:
@@ -86,7 +86,7 @@ class Hanoi(PuzzleVerifier):
             start, goal = _placed(reference["start"]), _placed(reference["goal"])
             least = len(fewest_moves(start, goal, len(pegs)))
             if len(moves) > least:
-                return f"takes {len(moves)} moves where {least} are enough"
+                return f"takes {len(moves)} moves, {least} suffice"
         return None
 
 

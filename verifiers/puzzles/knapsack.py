@@ -53,7 +53,7 @@ class Knapsack(PuzzleVerifier):
         if weight > reference["capacity"]:
             return f"weighs {weight}, more than {reference['capacity']}"
         worth, most = sum(things[name][1] for name in chosen), _best(reference)[0]
-        return f"is worth {worth} where {most} can be had" if worth < most else None
+        return f"is worth {worth}, {most} is possible" if worth < most else None
 
 
 def _best(reference: Any) -> tuple[int, list[str]]:

@@ -71,7 +71,7 @@ class KnightPath(PuzzleVerifier):
         if way[-1] != goal:
             return f"ends on {way[-1]}, not on {goal}"
         if self.demands("shortest", reference) and len(way) > (least := len(_way(reference))):
-            return f"takes {len(way) - 1} moves where {least - 1} are enough"
+            return f"takes {len(way) - 1} moves, {least - 1} suffice"
         return None
 
 

@@ -50,7 +50,7 @@ class KnightsAndKnaves(GridVerifier):
             if not isinstance(name, str) or len(name) > 40 or not _WORD.fullmatch(name):
                 raise BadReference(f"a name must be one word of letters, got {shown(name)}")
             if name.casefold() in _BESIDE - {"a"} or name.casefold() in _ROLES:
-                raise BadReference(f"a name must not be a word that stands beside one: {name!r}")
+                raise BadReference(f"a name must not be a word that is used beside one: {name!r}")
         if len({name.casefold() for name in people}) < len(people):
             raise BadReference(f"names must differ, got {shown(people)}")
         if not isinstance(statements, list) or not statements:
@@ -91,7 +91,7 @@ def _read(text: str, people: Sequence[str]) -> list[bool]:
     for mark in marks:
         if isinstance(mark, bool):
             if not role_first and not waiting:
-                raise Unreadable("a role stands beside no name")
+                raise Unreadable("a role has no name beside it")
             found.update(dict.fromkeys(waiting, mark))
             role, waiting = mark, []
         elif mark in found or mark in waiting:

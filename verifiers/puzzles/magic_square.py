@@ -63,7 +63,7 @@ class MagicSquare(PuzzleVerifier):
             return f"the numbers must be 1 to {len(given)}, each once"
         for number, kept in zip(numbers, given, strict=True):
             if kept not in (0, number):
-                return f"has {number} where {kept} is given"
+                return f"has {number} in place of the given {kept}"
         sums = {sum(numbers[at] for at in line) for line in _lines(len(reference["square"]))}
         return f"the sums differ: {', '.join(map(str, sorted(sums)))}" if len(sums) > 1 else None
 

@@ -82,7 +82,7 @@ class Maze(PuzzleVerifier):
         if self.demands("shortest", reference):
             least = len(shortest_walk(grid) or "")
             if len(walk) > least:
-                return f"takes {len(walk)} moves where {least} are enough"
+                return f"takes {len(walk)} moves, {least} suffice"
         return None
 
 

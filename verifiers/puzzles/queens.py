@@ -59,7 +59,7 @@ class Queens(GridVerifier):
             return f"has {len(set(queens))} queens, not {n}"
         for r, c in reference["placed"]:
             if (r, c) not in queens:
-                return f"the queen at row {r}, column {c} is gone"
+                return f"the queen at row {r}, column {c} is missing"
         return _attack(queens)
 
 

@@ -101,7 +101,7 @@ class RegexSynthesis(PuzzleVerifier):
         most = min(self.longest, _memorised(reference) - 1)
         if len(found) > most:
             return Verdict.wrong(
-                f"{len(found)} characters where {most} are allowed", extracted=found[:200]
+                f"{len(found)} characters, at most {most} are allowed", extracted=found[:200]
             )
         try:
             pattern = _compiled(found)
@@ -111,7 +111,7 @@ class RegexSynthesis(PuzzleVerifier):
         fault = _mistake(pattern, reference)
         if fault is not None:
             return Verdict.wrong(fault, extracted=found)
-        return Verdict.correct("tells all strings apart", extracted=found)
+        return Verdict.correct("distinguishes all strings", extracted=found)
 
 
 def _strings(reference: Any) -> tuple[set[str], set[str]]:

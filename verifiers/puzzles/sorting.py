@@ -77,7 +77,7 @@ class Sorting(PuzzleVerifier):
 
     def fault(self, text: str, reference: Any) -> str | None:
         wrong = misplaced(_read(text, reference["items"]), reference)
-        return f"{wrong} pairs stand the wrong way round" if wrong else None
+        return f"{wrong} pairs are in the wrong order" if wrong else None
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply; with ``partial`` an order that is nearly right gets a share."""
@@ -107,7 +107,7 @@ def _read(text: str, reference: list[Any]) -> list[Any]:
     wanted, got = Counter(_exact(reference)), Counter(given)
     for item, written in zip(given, spelt, strict=True):
         if item not in wanted:
-            raise Unreadable(f"{written:.40} is none of the items")
+            raise Unreadable(f"{written:.40} is not one of the items")
     for item, count in wanted.items():
         if got[item] != count:
             raise Unreadable(f"{item!s:.40} must be there {count} times, not {got[item]}")

@@ -58,7 +58,7 @@ def addends(text: str, total: int) -> tuple[list[int], str | None]:
     """
     left, equals, right = text.partition("=")
     if equals and whole_numbers(right, _SEPARATOR) != [total]:
-        return [], f"says {shown(right.strip(), 40)} where the total must be {total}"
+        return [], f"says {shown(right.strip(), 40)} but the total must be {total}"
     return whole_numbers(left, _SEPARATOR), None
 
 

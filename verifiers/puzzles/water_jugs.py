@@ -67,7 +67,7 @@ class WaterJugs(PuzzleVerifier):
         if self.demands("optimal", reference):
             least = len(fewest_steps(capacities, target))
             if len(steps) > least:
-                return f"takes {len(steps)} steps where {least} are enough"
+                return f"takes {len(steps)} steps, {least} suffice"
         return None
 
 

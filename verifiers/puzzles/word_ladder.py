@@ -63,7 +63,7 @@ class WordLadder(PuzzleVerifier):
             if sum(x != y for x, y in zip(a, b, strict=True)) != 1:
                 return f"{a} and {b} do not differ in one letter"
         if self.demands("shortest", reference) and len(ladder) > (least := len(_ladder(reference))):
-            return f"takes {len(ladder)} words where {least} are enough"
+            return f"takes {len(ladder)} words, {least} suffice"
         return None
 
 

@@ -1,4 +1,4 @@
-"""``assay rescore``, and ``assay diff`` of two runs: what another verifier, or policy, changes."""
+"""``assay rescore``, and ``assay diff`` of two runs."""
 
 from __future__ import annotations
 
@@ -49,15 +49,16 @@ from .verifiers.visible import one_line
 def rescore_command(
     run: Annotated[Path, typer.Argument(help="The directory of a run.")],
     out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The new run's directory; RUN-rescored.")
+        Path | None,
+        typer.Option("--out", "-o", help="Directory of the new run. Default: RUN-rescored."),
     ] = None,
     resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
     references: Annotated[
         bool,
         typer.Option(
             "--references",
-            help="Judge by the references that the environment's data has now (--set data=... "
-            "names other data), in place of those of the run.",
+            help="Use the current references of the environment's data (--set data=... for "
+            "other data) instead of the run's.",
         ),
     ] = False,
     setting: Annotated[
@@ -68,12 +69,12 @@ def rescore_command(
         str | None,
         typer.Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.'),
     ] = None,
-    show: Annotated[int, typer.Option(min=0, help="Changed verdicts shown.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Changed verdicts to show.")] = 10,
     by: Annotated[
-        str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
+        str | None, typer.Option(help="Metadata to group by. Default: level or difficulty.")
     ] = None,
 ) -> None:
-    """Judge a run's replies again, with the verifier as it is now or another, and ask for none.
+    """Score a run's replies again, with the current verifier or another, without sampling.
 
     Exit code 1: some replies have no score.
     """

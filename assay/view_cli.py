@@ -1,4 +1,4 @@
-"""``assay view``: look at every reply of a run, in a browser, without a network."""
+"""``assay view``: browse the replies of a run."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def view_command(
         typer.Argument(help="A second evaluation, to show its verdicts beside the first one's."),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of the page; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free one.")
     ] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")] = True,
 ) -> None:
     """Browse a run: prompts, replies side by side, rewards, reasons, differences, plots.
 
-    It listens on this machine alone, and fetches nothing. Ctrl-C ends it.
+    Listens on this machine only and loads nothing external. Ctrl-C ends it.
     """
     server = ViewServer(open_pages(run, other), port)
     try:

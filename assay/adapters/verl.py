@@ -11,7 +11,7 @@ from ..verifiers import Status, Verdict, Verifier
 from .judging import Judge, by_name, judged, read, refuse_split, rows_of, verifier_of, written
 
 Row = dict[str, float | str]
-"""What verl is told of one reply."""
+"""The result for one reply."""
 
 
 class VerlReward:

@@ -1,4 +1,4 @@
-"""A served environment as an environment: for rollouts, vectors, learners and TRL."""
+"""A client environment for a server: for rollouts, vectors, learners and TRL."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ TOKEN = "ASSAY_SERVE_TOKEN"
 
 
 class RemoteEnv(TextEnv):
-    """Put a server's tasks, and have the server judge.
+    """Play the tasks of a server, which scores the replies.
 
-    Observation, action and end are those of the environment that is served.
-    Reward: the server's; none where the server is at fault or out of reach, never 0.0.
+    Observation, action and end are those of the served environment.
+    Reward: the server's; none, never 0.0, if the server fails or cannot be reached.
 
-    A task's ``reference`` is its number on the server, which keeps the known answer to itself.
+    A task's ``reference`` is its number on the server, which never sends the known answer.
 
     Args:
         url: such as ``http://127.0.0.1:8000``.
-        token: the server's; by default that of ``ASSAY_SERVE_TOKEN``, if it is set.
-        group_rubric: in place of the server's rewards that depend on the group, if it has any.
-        retries: of a call that failed, before it counts as the server's fault.
-        timeout_s: of one call.
+        token: the token, by default that of ``ASSAY_SERVE_TOKEN``, if set.
+        group_rubric: replaces the server's rewards that depend on the group, if any.
+        retries: attempts after a failed request, before it counts as the server's failure.
+        timeout_s: timeout of one request.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
         RemoteError: the server does not answer, refuses the token, or is of another version.
-        ValueError: the URL is none.
+        ValueError: the URL is invalid.
 
     Example:
         >>> env = RemoteEnv("http://127.0.0.1:8000")  # doctest: +SKIP
@@ -83,13 +83,13 @@ class RemoteEnv(TextEnv):
             AttributeError: there are no tools.
         """
         if self._tools is None:
-            raise AttributeError(f"{self.name} has no tools, and so no schemas")
+            raise AttributeError(f"{self.name} has no tools and therefore no schemas")
         return self._tools
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Put a task, as for a TextEnv; with tools ``info["tools"]`` has their schemas."""
+        """Start a task, as for a TextEnv; with tools ``info["tools"]`` has their schemas."""
         text, info = super().reset(seed=seed, options=options)
         return text, info if self._tools is None else info | {"tools": self._tools}
 
@@ -101,7 +101,7 @@ class RemoteEnv(TextEnv):
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
         """Return the server's response to each; a failed request ends the episode, unscored."""
-        if self.lone:  # judged with all others, when they are over
+        if self.lone:  # scored in one batch when they are over
             return super().respond_many(states, replies)
         outcomes = self._steps(states, replies, [len(s.step_rewards) for s in states])
         return [self._turn(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
@@ -121,7 +121,7 @@ class RemoteEnv(TextEnv):
         """Copy the episode and the random state, if an episode is one reply.
 
         Raises:
-            RuntimeError: it is played: the rest of the episode is on the server.
+            RuntimeError: the episode is played on the server.
         """
         if not self.lone:
             raise RuntimeError(
@@ -131,7 +131,7 @@ class RemoteEnv(TextEnv):
         return super().clone()
 
     def close(self) -> None:
-        """Give back episodes that were not played to their end, and end the connections."""
+        """Close unfinished episodes on the server, and the connections."""
         self._state = None
         self._give_back(retries=0)
         super().close()
@@ -189,7 +189,7 @@ class RemoteEnv(TextEnv):
         return found
 
     def _begin(self, states: Sequence[State]) -> None:
-        """Begin episodes on the server that have not begun there."""
+        """Start episodes on the server that have not started there."""
         new = [state for state in states if not isinstance(state.data, _Played)]
         if new:
             self._give_back()
@@ -199,7 +199,7 @@ class RemoteEnv(TextEnv):
                 state.data = _Played(row["episode"], self._left)
 
     def _give_back(self, retries: int | None = None) -> None:
-        """Close episodes that nobody plays any more; the server would hold them for a while."""
+        """Close abandoned episodes, which the server would keep until they are idle."""
         ids = [self._left.popleft() for _ in range(min(len(self._left), self.limits["batch"]))]
         if ids:
             with contextlib.suppress(RemoteError):
@@ -212,7 +212,7 @@ _OUTCOME = frozenset({"messages", "done", "truncated", "reward"})
 class _Played:
     """The server's episode of a state, and its verdict if it was truncated.
 
-    Where nobody holds it any more before it is over, its id goes to those that are left.
+    If it is garbage-collected before it is over, its id is queued for closing.
     """
 
     __slots__ = ("__weakref__", "_gone", "episode", "left", "verdict")
@@ -227,5 +227,5 @@ class _Played:
         return _Played, (self.episode, self.left)
 
     def over(self) -> None:
-        """Do nothing: the server closes it."""
+        """Cancel the closing: the server drops finished episodes itself."""
         self._gone.detach()

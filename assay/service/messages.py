@@ -30,7 +30,7 @@ Text = Annotated[InstanceOf[str], WithJsonSchema({"type": "string"})]
 
 Texts = Annotated[
     list[Text], Field(fail_fast=True)
-]  # a body holds millions of faults, of which one will do
+]  # a body may have millions of errors; the first is enough
 TaskKeys = Annotated[list[TaskKey], Field(fail_fast=True)]
 Name = Annotated[str, Field(max_length=100, strict=True)]
 
@@ -106,7 +106,7 @@ class Steps(_Message):
     steps: Annotated[list[Step], Field(fail_fast=True)]
     reset: Reset | None = Field(
         None,
-        description="Episodes to begin when the steps are taken, told in the same answer: so one "
+        description="Episodes to start after the steps, returned in the same response: so one "
         "episode after the other costs a single round trip each.",
     )
 

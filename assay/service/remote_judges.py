@@ -19,8 +19,8 @@ class RemoteVerifier(Verifier):
 
     Args:
         remote: the server.
-        limits: what it told of them.
-        score_range: what it told of it.
+        limits: the limits of the server.
+        score_range: the score range of the environment.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RemoteGroupRubric(GroupRubric):
 
     Args:
         remote: the server.
-        limits: what it told of them.
+        limits: the limits of the server.
     """
 
     def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
@@ -70,7 +70,7 @@ class RemoteGroupRubric(GroupRubric):
         given = [_given(episode) for episode in episodes]
         sizes = {k: len(json.dumps(row)) + 2 for k, row in enumerate(given)}
         room, found = self.limits["body_bytes"] - 1000, {}
-        while sum(sizes.values()) > room:  # the longest has no place in the group
+        while sum(sizes.values()) > room:  # the longest is left out of the group
             longest = max(sizes, key=lambda k: sizes[k])
             lowest = min(0.0, episodes[longest].reward or 0.0)
             found[longest] = too_long(sizes.pop(longest), room, "bytes as JSON, by group", lowest)

@@ -93,7 +93,7 @@ class EpisodeRunner:
         if winning is not None and env.rubric.verify(winning, task.reference).score is None:
             return False
         if task.solution is None and type(env).solve is TextEnv.solve:
-            return True  # to begin an episode may have effects elsewhere
+            return True  # starting an episode may have side effects
         state = env.begin(task)
         said = env.solve(state)
         if said is not None:

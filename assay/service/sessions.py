@@ -180,7 +180,7 @@ class SessionStore:
         Raises:
             Refused: there is no room, or the client has left; then none is held.
         """
-        if self not in self._budget.stores:  # begun for somebody who left meanwhile
+        if self not in self._budget.stores:  # its client has disconnected
             raise Refused(410, "gone", "the connection has ended, and its episodes with it")
         new = [Session(self._new_id(), state) for state in states]
         chars = sum(session.chars for session in new)
@@ -205,7 +205,7 @@ class SessionStore:
     def settle(self, session: Session) -> None:
         """Recount a session's text after a step; close it if it is over and not kept."""
         session.pending = session.taken = None
-        if session.id not in self._held:  # closed meanwhile
+        if session.id not in self._held:  # closed by another request
             return
         if session.state is None and not self.keep:
             self.forget(session.id)
@@ -240,7 +240,7 @@ class SessionStore:
         """Let go of what nobody has touched for too long; return how many those were."""
         oldest = self._clock() - self._budget.limits.idle_s
         idle = []
-        for session in self._held.values():  # the one touched longest ago comes first
+        for session in self._held.values():  # least recently used first
             if session.touched > oldest:
                 break
             if session.pending is None:

@@ -82,7 +82,7 @@ async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
                 task.add_done_callback(answering.discard)
         finally:
             for task in answering:
-                task.cancel()  # what has begun ends in its thread
+                task.cancel()  # running work ends in its thread
 
 
 async def _reply(
@@ -113,7 +113,7 @@ async def _answer(service: EnvironmentService, store: SessionStore, text: str | 
         status = refused.status
         service.metrics.refused(refused)
         return encode({"id": id_, **refused.to_json()})
-    except Exception as error:  # else the client would wait for its answer for ever
+    except Exception as error:  # else the client would wait forever
         _log.exception("%s raised %s", route, type(error).__name__)
         status = 500
         return encode({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})

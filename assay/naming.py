@@ -72,7 +72,7 @@ def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
         if "/" in attribute:
             return _environment(attribute, chosen)
         return _attribute(name, found, attribute, chosen)
-    if "/" in name or "-v" in name:  # an id without its namespace is told the nearest
+    if "/" in name or "-v" in name:  # suggest the nearest to an id without namespace
         return _environment(name, chosen)
     try:
         return Named(text, Verifier.from_json({"name": name, **chosen}))

@@ -17,7 +17,7 @@ class Batches(Generic[_Piece, _Found]):
 
     At most ``threads`` calls go on at once. Each takes its share of what is waiting, one part in
     ``threads``: so one that takes long, or raises, keeps back those few that went with it and no
-    other, and where fewer wait than there are threads each goes alone. With one thread all that is
+    other, and if fewer wait than there are threads, each goes alone. With one thread all that is
     ready goes in one call.
 
     Args:

@@ -67,7 +67,7 @@ class CodeRepair(ToolEnv):
             may have ``id`` and ``solution``; empty for a small sample that is shipped.
         split: the split to read if the data has several; the sample has both.
         max_turns: of the policy's, in one episode.
-        tell: how the policy is told of the tools, as for a ToolEnv; ``"template"`` for trainers
+        tell: how the tools are described, as for a ToolEnv; ``"template"`` for trainers
             that give them to the chat template, as TRL does.
         limits: bounds on each program; ``None`` for the sandbox's own.
         sandbox: where programs run; ``None`` opens one on first use.

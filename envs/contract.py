@@ -1,6 +1,6 @@
 """The contract of every environment, which our own are tested with.
 
-It takes a second where :func:`~assay.envs.audit.audit` takes ten: that one tries to be paid for
+It takes a second; :func:`~assay.envs.audit.audit` takes ten and tries to be paid for
 what is no answer, this one plays by the rules.
 """
 

@@ -1,12 +1,12 @@
 """Which tasks a step trains on: samplers that are seeded, learn from outcomes, and resume.
 
-A sampler is asked for the tasks of a step and told what came of them::
+A sampler selects the tasks of a step and is updated with the outcomes::
 
     tasks = [env.task(i) for i in sampler.indices(step, groups)]
     found = play(env, policy, tasks, group_size)
     sampler.update(found)
 
-What it chooses depends on its arguments, the step and the outcomes it was told of, in order, and
+Its selection depends on its arguments, the step and the outcomes so far, in order, and
 on nothing else.
 """
 
@@ -157,7 +157,7 @@ class EasyToHard(_OverArms):
         seed: another seed makes other choices.
 
     Raises:
-        ValueError: an argument is out of range, or a task tells no difficulty.
+        ValueError: an argument is out of range, or a task has no difficulty.
     """
 
     def __init__(

@@ -96,7 +96,7 @@ def outcome(episode: Episode, part: str | None = None) -> float | None:
 def flat(group: EpisodeGroup, part: str | None = None) -> Flat | None:
     """Return why a group has no gradient, or ``None`` if its outcomes differ.
 
-    It goes by the outcome and not by the total: where all are wrong, what form or length earned
+    It compares outcomes, not totals: if all are wrong, what form or length earned
     still differs, and a learner that is left with it learns form instead of the task.
 
     Args:

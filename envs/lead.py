@@ -17,7 +17,7 @@ class LeadLength:
 
     The paper's reward is ``exp(-alpha z)`` for a right reply, ``z`` being its length less the mean
     of the group's right replies, over their standard deviation (of a sample, plus 1e-6; 1 if
-    only one is right), and ``-penalty`` for a wrong one. Here, where rewards are in [0, 1], it is
+    only one is right), and ``-penalty`` for a wrong one. Here rewards are in [0, 1], and it is
     ``(R + penalty) / (bound + penalty)``, with the ``bound = exp(alpha (n - 1) / sqrt(n))`` that no
     reply of a group of n exceeds. Advantages that are divided by the group's standard deviation
     are the same for both. Lengths are as for :class:`ShortReplies`.
@@ -25,7 +25,7 @@ class LeadLength:
     It is the whole reward, so pay it alone, by ``weights={"rubric": 0.0}`` as below, and train with
     the preset ``lead``, which adds the weights by difficulty.
 
-    Two of its settings do less than they seem to where rewards are standardised by group:
+    Two of its settings do less than they seem to if rewards are standardised by group:
 
     - With ``alpha=0`` rewards are two-valued, and so advantages are the same for every
       ``penalty``. Beside a length reward a penalty widens the step from wrong to right, and so

@@ -85,7 +85,7 @@ class Mixed(Source):
     def schedule(self, position: int, seed: int) -> int:
         """Return the index to train on at a position.
 
-        Without weights, tasks that end come once an epoch; else each position draws anew.
+        Without weights, tasks that end come once an epoch; else each position is a new draw.
         """
         if self.weights is None and self.size is not None:
             return super().schedule(position, seed)

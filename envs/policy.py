@@ -51,7 +51,7 @@ class Policy(Protocol):
 class ExtendingPolicy(Policy, Protocol):
     """A policy with tokens of its own, for episodes of several turns.
 
-    Text does not tell which tokens it was made of. So that a policy is trained on the very tokens
+    Text does not determine its tokens. So that a policy is trained on the very tokens
     it sampled, its next turn extends them.
     """
 

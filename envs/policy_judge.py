@@ -28,7 +28,7 @@ _SLOT = re.compile(r"\{(question|first|second)\}")
 class PolicyJudge(Verifier):
     """Full marks for a reply that a policy finds better than a known one, in either order.
 
-    It stands where :class:`~assay.verifiers.PairwiseJudge` does, such as in a
+    It replaces a :class:`~assay.verifiers.PairwiseJudge`, such as in a
     :class:`~assay.envs.Tournament`, and scores as that does, but asks no server: a model of a few
     million parameters can be trained to judge and be the reward in the same process. The policy is
     asked twice, with the order swapped: better both times scores 1.0, worse both times 0.0,
@@ -45,7 +45,7 @@ class PolicyJudge(Verifier):
 
     Args:
         policy: what is asked. At temperature 0 its verdicts are repeatable.
-        template: of the message, with ``{first}``, ``{second}`` and where wanted ``{question}``.
+        template: of the message, with ``{first}``, ``{second}`` and optionally ``{question}``.
         longest: characters of a reply.
         remember: prompts whose answers are kept. Only for a policy at temperature 0 that is not
             trained meanwhile: of any other it would keep what was said once.

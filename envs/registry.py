@@ -62,11 +62,11 @@ def register(
     """Give an environment an id, here and in Gymnasium.
 
     An id that is taken is refused; only a notebook's cell that is run again, or a module that is
-    reloaded, may register its own anew.
+    reloaded, may register its ids again.
 
     Args:
         id: ``namespace/Name-vN``.
-        entry_point: a callable that returns a TextEnv, or where it is: ``"module:name"``.
+        entry_point: a callable that returns a TextEnv, or its location ``"module:name"``.
         kwargs: for the entry point, before the caller's own; plain JSON.
         needs: what must be there: data, a sandbox; for people.
         summary: one line for people.

@@ -18,7 +18,7 @@ def rejudged(env: TextEnv, judge: Verifier) -> TextEnv:
 
     The reference of each task is ``{"messages": its prompt}``, as :class:`~assay.verifiers.Judge`,
     :class:`~assay.verifiers.RewardModel` and their kin read it: the known answer is left out, so
-    that a reward model is no more than it is where none is known.
+    that a reward model is no more than it is if none is known.
 
     Args:
         env: stays as it is. What the new one plays it plays as this one does.

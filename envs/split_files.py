@@ -156,7 +156,7 @@ def hub_splits(name: str, config: str) -> list[str]:
     """Return the splits of a data set on the hub, or of a folder that ``datasets`` reads.
 
     Returns:
-        Their names; none if ``datasets`` cannot tell.
+        Their names; none if ``datasets`` does not know them.
     """
     if not Path(name).is_dir():
         name, _, named = name.partition(":")

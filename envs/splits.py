@@ -91,7 +91,7 @@ def refuse_overlap(
 
     Args:
         train: the tasks to train on.
-        held_out: where the held-out tasks are from.
+        held_out: source of the held-out tasks.
         tasks: the held-out tasks; None for all of a source that ends.
         allow: count them, and refuse nothing.
 

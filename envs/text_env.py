@@ -41,7 +41,7 @@ class TextEnv(gym.Env[str, str]):
     has no group, and knows nothing of it.
 
     Args:
-        source: where tasks come from.
+        source: the source of tasks.
         rubric: what judges replies; a lone verifier will do.
         name: what to call it in errors; the registry sets the id.
         max_turns: of the policy's, in one episode.
@@ -49,7 +49,7 @@ class TextEnv(gym.Env[str, str]):
         render_mode: ``"ansi"`` or ``None``.
 
     Attributes:
-        extractive: the answer stands in the prompt, where it is to be found.
+        extractive: the prompt contains the answer.
 
     Raises:
         ValueError: a row's reference cannot be used (the first few are listed), or ``max_turns``

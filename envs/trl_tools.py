@@ -51,7 +51,7 @@ class ToolEpisode:
         heard = len(state.turns) + 1
         try:
             self._env.advance([state], [Completion(reply)])
-        except Exception as error:  # TRL tells the model and goes on, but it did nothing wrong
+        except Exception as error:  # TRL would blame the model and go on
             state.ended = "done"
             state.verdict = Verdict.fault(
                 Status.VERIFIER_ERROR, f"tool {name} raised {type(error).__name__}: {error}"

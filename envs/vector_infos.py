@@ -19,7 +19,7 @@ def batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     floats, a missing one NaN, and anything else stays as it is in an array of objects.
 
     Args:
-        rows: one for each copy; empty if there is nothing to tell.
+        rows: one for each copy; possibly empty.
     """
     shapes = dict.fromkeys(map(tuple, rows))  # nearly always one: all copies tell alike
     infos: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def put(
     Args:
         infos: to which the arrays and masks are added.
         size: how many copies there are.
-        places: of those that tell; ``None`` for all.
+        places: the indices of the copies; ``None`` for all.
         columns: by key, one value for each of them.
     """
     mask = np.ones(size, dtype=np.bool_)

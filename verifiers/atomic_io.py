@@ -55,7 +55,7 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
     """Make a directory under another name, and rename it when it is filled and on disk.
 
     Args:
-        path: where there must be nothing yet.
+        path: must not exist yet.
         fill: called with an empty directory.
 
     Raises:

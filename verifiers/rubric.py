@@ -24,7 +24,7 @@ class Rubric(Verifier):
     part that is weighed if there is no gate.
 
     A part whose score is ``None`` makes the total ``None`` with that part's status, since a
-    total without it would be a guess; not so behind a closed gate, where it is owed nothing. A
+    total without it would be a guess; except behind a closed gate, where it is not paid. A
     part of weight 0 that is not the gate is only watched, and can spoil nothing.
 
     Args:

@@ -27,7 +27,7 @@ class ShortAnswer(Verifier):
     Case, punctuation and the articles a, an, the do not count (Rajpurkar et al., 2016, section
     6.1), with these repairs: the point of ``3.5`` and the minus of ``-5`` are kept; a hyphen is a
     space; an answer of articles alone ("The The") keeps them; accents count, their encoding does
-    not. An answer of more than ``2 n + 3`` words, where the longest known one has ``n``, earns
+    not. An answer of more than ``2 n + 3`` words, if the longest known one has ``n``, earns
     nothing: to dump a passage is no answer. Nor does one that asks, or adds "or" or "not".
 
     The answer is the last ``<answer>``, else the last ``\boxed{}``, else what follows "answer

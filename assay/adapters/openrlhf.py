@@ -125,7 +125,7 @@ def openrlhf_reward(
         judge: an environment of one turn, or a verifier.
         retries: further tries for a reply that a fault of ours left without a score.
         ends: special tokens to take off the end of a reply, which OpenRLHF does not; name the
-            tokenizer's ``eos_token`` and ``pad_token`` where they are not among them.
+            tokenizer's ``eos_token`` and ``pad_token`` if they are not among them.
 
     Raises:
         ValueError: the environment plays more than one reply.

@@ -40,7 +40,7 @@ def from_reasoning_gym(
         size: how many entries are made.
         split: only the entries whose question hashes into this split; any seeds' ``train`` and
             ``test`` have no question in common. All entries by default.
-        partial: whether a share of the credit is handed on where the package's scorer judges.
+        partial: keep the partial credit of the package's scorer, if it judges.
             Many of these pay a little for any text.
         instruction: what is said after each question.
         render_mode: ``"ansi"`` or ``None``.

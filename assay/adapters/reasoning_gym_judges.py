@@ -99,7 +99,7 @@ class PackageScorer(Verifier):
     a reply causes is the reply's fault, so no reply buys itself a ``None``; if the known answer
     is refused as well it is the data's.
 
-    Reference: ``{"index": 7, "answer": "known answer"}``; the entry is made anew from its index.
+    Reference: ``{"index": 7, "answer": "known answer"}``; the entry is made again from its index.
 
     Args:
         name: of the data set.

@@ -44,7 +44,7 @@ def bootstrap(
     Tibshirani 1993, section 13.3).
 
     Replies to one task are alike, so tasks are what is drawn, all columns by the same draws. Where
-    all tasks have one value, which draws cannot tell from certainty, the interval is Wilson's.
+    all tasks have one value, which resampling would report as certain, it is Wilson's interval.
 
     Args:
         columns: each a value in [0, 1] for each task, in the same order; ``None`` for one that

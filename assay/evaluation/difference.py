@@ -69,7 +69,7 @@ class Difference:
         same_replies: whether all replies are the same texts.
         gain: pass@1 of the second less that of the first, over the tasks that both have scored.
         p_value: of McNemar's test on ``better`` and ``worse``, exact; ``None`` if tasks have
-            several replies, which are not independent: there ``gain``'s interval tells.
+            several replies, which are not independent: use ``gain``'s interval then.
     """
 
     tasks: int

@@ -39,7 +39,7 @@ def evaluate(
         player: what answers.
         tasks: all those of the run, also those done.
         counts: how many episodes each is to have.
-        writer: where they go.
+        writer: destination of the groups.
         note: called with each batch of groups and their costs once they are on disk.
 
     Raises:

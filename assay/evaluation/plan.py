@@ -27,10 +27,10 @@ class Plan:
 
     Attributes:
         environment: its id, arguments and record.
-        verifier: the rubric, as far as it can tell of itself, and a hash of it.
+        verifier: the rubric, as far as it is serialisable, and a hash of it.
         data: how many tasks, and a hash of them.
         policy: what answers.
-        n: replies to each task; 0 where they are as many as were saved.
+        n: replies to each task; 0 if the number of saved replies varies.
         seed: of the replies.
         batch: tasks played together.
         versions: of Python and packages.
@@ -110,7 +110,7 @@ def environment_record(
     """Record what makes the environment again, and a hash of its code."""
     try:
         record: Mapping[str, Any] | None = spec(env_id).to_json()
-    except (UnknownEnvironment, ValueError):  # of a script; it can be told, and not made again
+    except (UnknownEnvironment, ValueError):  # of a script; it can be named, but not made again
         record = None
     found = {"id": env_id, "kwargs": dict(kwargs), "spec": record}
     if env is None:

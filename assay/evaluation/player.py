@@ -81,7 +81,7 @@ class FilePlayer:
     """Completions that were saved: the k-th of a task answers its k-th episode.
 
     Args:
-        path: where they were read; for :meth:`describe`.
+        path: their file, for :meth:`describe`.
         rows: what was read.
 
     Attributes:
@@ -147,7 +147,7 @@ class PolicyPlayer:
 
     Args:
         policy: whatever maps conversations to completions.
-        about: what :meth:`describe` tells.
+        about: result of :meth:`describe`.
     """
 
     def __init__(self, policy: Policy, about: Mapping[str, Any]) -> None:

@@ -104,7 +104,7 @@ class RunWriter:
     Args:
         directory: of the run; made if it is not there.
         plan: what is evaluated.
-        resume: go on where there are groups already.
+        resume: continue if groups exist.
 
     Attributes:
         done: groups that are there.

@@ -31,11 +31,11 @@ def ballots(episodes: Sequence[Episode], *, many_answers: bool) -> list[tuple[Ha
 
     A reply in which nothing was found to judge has no vote, and is there as ``None``. Right
     answers are one, however they are written, for there is one known answer; wrong ones are one
-    where their text is, case and spaces aside.
+    if their text is equal, ignoring case and spaces.
 
     Args:
         episodes: of one task.
-        many_answers: different answers may be right, so these too are told apart by their text.
+        many_answers: different answers may be right, so these too are compared by text.
     """
     found: list[tuple[Hashable, bool]] = []
     for episode in episodes:

@@ -110,7 +110,7 @@ class Remote:
         is no fault of its neighbours. After a lone reply that takes too long there are no halves.
 
         Args:
-            path: where to ask.
+            path: the route.
             name: of the rows in an answer.
             replies: any number of them.
             body: of a request about the replies at some places; may raise RemoteError.

@@ -78,7 +78,7 @@ class Context:
         harness: judges with a copy of it.
         tasks: the sample, by index in the source, less those whose reference cannot be used.
         sample: all of it.
-        env: where the tasks come from; ``None`` for a verifier by itself.
+        env: the environment of the tasks, ``None`` for a verifier.
         sibling: makes other splits and seeds; ``None`` if it is not known how.
         other: the other split's prompts, if the caller gave them.
         seed: of everything drawn.

@@ -32,7 +32,7 @@ class AMC(DataEnv):
     End: after one step.
 
     Args:
-        data: rows with ``problem`` and ``answer``: a number, or, where all rows have
+        data: rows with ``problem`` and ``answer``: a number, or, if all rows have
             ``choices``, a letter, an index from 0, or the text of an option; perhaps ``year``,
             ``id``: a file, a folder or a hub name; by default, the sample.
         split: the split to read; ``None`` for the only one that the data has.

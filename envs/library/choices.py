@@ -13,7 +13,7 @@ def options_of(value: Any, field: str = "choices") -> tuple[list[str], list[str]
     Args:
         value: a list of texts, ``{"text": [...], "label": [...]}`` as ARC has it, or texts by
             label.
-        field: where it is from, for errors.
+        field: its field, for errors.
 
     Raises:
         ValueError: it is none of these, has not from 2 to 26 options, or one of them says nothing.
@@ -45,7 +45,7 @@ def right_letter(
             text of an option.
         options: their texts.
         labels: of the data's own, such as ``1`` to ``4``; the prompt shows letters instead.
-        field: where the answer is from, for errors.
+        field: the answer's field, for errors.
 
     Raises:
         ValueError: it names no option.

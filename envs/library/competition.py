@@ -33,7 +33,7 @@ class MATH(DataEnv):
 
     Observation: the problem and how to answer it. Action: the reply.
     Reward: 1.0 if the final answer equals the gold one, in whatever form: the last
-    ``\boxed{}``. Fractions must be in lowest terms, and where the gold answer is a number, no
+    ``\boxed{}``. Fractions must be in lowest terms, and if the reference is a number, no
     calculation is one (``2^3+5`` for 13). With ``think``, a sixth of it is paid for the format.
     End: after one step.
 

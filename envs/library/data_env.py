@@ -44,7 +44,7 @@ class DataEnv(TextEnv):
         optional: what a row may have, with types; null stands for nothing there.
         hub: the data set's name on the hub, with its configuration; empty if it is there as
             files that the datasets package does not read by name.
-        data: where the rows are from; ``"sample"`` where they are the package's.
+        data: the source of the rows; ``"sample"`` for the package's.
         benchmark: whether such data is made for evaluation alone, whatever its files call it.
 
     Raises:

@@ -28,7 +28,7 @@ class IFEval(DataEnv):
 
     Observation: the prompt. Action: the reply.
     Reward: 1.0 if every instruction is followed; with ``partial``, the share that is. Whether
-    the reply is any good besides is not judged.
+    the reply is otherwise good is not judged.
     End: after one step.
 
     Args:

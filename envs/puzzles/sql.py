@@ -24,8 +24,8 @@ class SQL(PuzzleEnv):
     """Write the query that answers a question about three tables.
 
     Levels: conditions; distinct values, order and limits; totals and groups; joins; queries in
-    queries and windows. Of the databases drawn, those are kept that tell the known query from its
-    near misses: test suites are distilled so in Zhong, Yu and Klein (2020), "Semantic Evaluation
+    queries and windows. Databases are kept if they distinguish the known query from its near
+    misses, which is how test suites are distilled in Zhong, Yu and Klein (2020), "Semantic Evaluation
     for Text-to-SQL with Distilled Test Suites", section 3.
 
     Observation: the tables and the question; no rows of them. Action: the reply.
@@ -61,7 +61,7 @@ class SQL(PuzzleEnv):
 def _telling(rng: np.random.Generator, world: World, question: Question) -> list[Rows] | None:
     """Draw databases that distinguish a query from its mutants, ``None`` if they do not.
 
-    The first ones with a result are kept whatever they tell; the last that is tried has no row that
+    The first ones with a result are always kept; the last that is tried has no row that
     refers to another.
     """
     draw = random.Random(int(rng.integers(2**62)))  # noqa: S311  # puzzles, not secrets

@@ -26,7 +26,7 @@ def fitted(hint: Any, value: Any, place: str) -> Any:
     Args:
         hint: the type of an argument, of those that a tool may have.
         value: plain JSON.
-        place: where it stands, for the message.
+        place: its location, for the message.
 
     Raises:
         Misfit: it is of another type. Nothing is read out of strings, and true is no number.

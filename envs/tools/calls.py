@@ -29,8 +29,8 @@ def checked_ways(ways: Sequence[str]) -> tuple[str, ...]:
 def read_calls(reply: str, names: Collection[str], ways: tuple[str, ...]) -> list[Call]:
     """Return the calls of a reply in order, none if it does not attempt any.
 
-    What the thought holds is no call. A reply tries if it has the tags of the way; JSON where
-    it begins as JSON and speaks of a name, Python where it begins with a tool's name.
+    What the thought holds is no call. A reply tries if it has the tags of the way; JSON if
+    it begins as JSON and speaks of a name, Python if it begins with a tool's name.
 
     Args:
         reply: hostile text.

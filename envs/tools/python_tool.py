@@ -25,7 +25,7 @@ class PythonTool(Toolset):
     entropy and the order of threads; a cell that depends on these may come out differently.
 
     A cell that raises keeps what it did, as in a notebook. One that the sandbox had to end (time,
-    memory, output) leaves nothing, and the policy is told so.
+    memory, output) leaves nothing, as the result says.
 
     Args:
         workspace: files that cells find in the working directory, and leave there.

@@ -1,7 +1,7 @@
 """The JSON schema of a function, from its signature and docstring.
 
 The schema is the one that ``transformers.utils.get_json_schema`` makes of the same function, so
-that chat templates and other trainers can be told of our tools in the way they know.
+that chat templates and other trainers get schemas in the usual form.
 """
 
 from __future__ import annotations

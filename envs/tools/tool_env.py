@@ -38,19 +38,19 @@ class ToolData:
 class ToolEnv(TextEnv):
     """Put a task, run the tools that the policy calls, and judge the reply that calls none.
 
-    Observation: the prompt, with a system message that tells of the tools; then what they answered.
+    Observation: the prompt, with a system message with the tools; then their results.
     Action: a reply. With calls in it (Hermes' and Qwen's tags by default), they are made in their
     order and answered in messages of role ``tool``. Without, it is the answer.
     Reward: the rubric's total for the answer.
     End: with the answer; after ``max_turns`` turns ``truncated``, judged as it stands.
 
-    A call that cannot be read, names no tool or gives wrong arguments, and a
-    :class:`~assay.envs.tools.ToolError`, are told to the policy, which may try again. Any other
-    exception of a tool is our fault, and so is a sandbox that fails: the episode ends without a
-    score. So a tool must not raise because of what it is given: it raises ToolError.
+    A call that cannot be parsed, of an unknown tool or with wrong arguments, and a
+    :class:`~assay.envs.tools.ToolError`, become messages to the policy, which may try again. Any
+    other exception of a tool, and a failure of the sandbox, end the episode without a score. So a
+    tool must report wrong arguments by ToolError.
 
     Args:
-        source: where tasks come from.
+        source: the source of tasks.
         rubric: what judges the answer; a lone verifier will do.
         tools: functions with types and a Google docstring, and toolsets. A parameter of type
             State is hidden from the policy and gets the episode.

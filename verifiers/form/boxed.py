@@ -24,11 +24,11 @@ _OR = re.compile(r"(?<![A-Za-z\\])or(?![A-Za-z])")
 class Boxed(Verifier):
     r"""Full marks for an answer in exactly one ``\boxed{}``, after the thought.
 
-    The box closes and holds a letter or a digit, or a command for a symbol, such as ``\pi``. What
-    is boxed in ``<think>`` does not count, a box in a box counts as two, and a box that opens
-    and never closes loses. An empty ``\boxed{}`` that is only talked about counts as well: what
-    reads the answer cannot tell. A bare "or" in a box names candidates and no answer, unlike
-    ``\text{ or }`` between the two roots of an equation. ``\fbox{}`` is a box.
+    The box is closed and contains a letter or a digit, or a command for a symbol, such as ``\pi``.
+    Boxes in ``<think>`` do not count, a box in a box counts as two, and an unclosed box earns 0. An
+    empty ``\boxed{}`` that is only mentioned counts as well, since readers of the answer cannot
+    distinguish it. A bare "or" in a box names candidates, not an answer, unlike ``\text{ or }``
+    between the two roots of an equation. ``\fbox{}`` is a box.
 
     Reference: not looked at; whether the answer is right is for another verifier to say.
 

@@ -48,16 +48,16 @@ class Citations(Verifier):
     Whether a source says what a sentence claims is not asked, unless it is quoted: pay this
     behind a verifier that asks.
 
-    Reference: ``{"sources": ["text of source 1", ...]}``; not looked at where ``sources`` are
+    Reference: ``{"sources": ["text of source 1", ...]}``; ignored if ``sources`` are
     given.
 
     Args:
-        sources: the texts, where they are the same for every task.
+        sources: the texts, if they are the same for every task.
         coverage: the share of sentences that must cite.
         least: how many different sources must be cited.
         most: how many one sentence may cite.
         quotes: how many quotations there must be.
-        graded: where every number and quotation is right, but too few sentences cite, the score
+        graded: if every number and quotation is right, but too few sentences cite, the score
             is their share.
 
     Raises:

@@ -18,7 +18,7 @@ class Compression(Verifier):
     r"""Full marks for a reply that does not compress like a loop.
 
     The ratio is that of zlib's bytes (level 6, less the 8 it takes for nothing) to the bytes of
-    the text in UTF-8, runs of white space as one. Prose and proofs have 0.3 to 0.6, less where
+    the text in UTF-8, runs of white space as one. Prose and proofs have 0.3 to 0.6, less if
     they are long; what loops has less than 0.1, also if each round differs a little and so
     escapes :class:`Repetition`. Full marks from ``least`` on, and in a straight line down to 0
     at half of it. Short texts compress badly: for one of :math:`b` bytes the bound is

@@ -20,11 +20,11 @@ _MOST_TAGS = 20
 class Format(Verifier):
     r"""Full marks for exactly ``<think>...</think> <answer>...</answer>``.
 
-    Each tag stands once and in this order, each part holds a letter or a digit at least, and
-    there is nothing but white space before, between and after. End tokens that a decoder kept,
-    such as ``<|im_end|>``, and a byte order mark are overlooked. A tag counts wherever it stands,
-    in a quotation or a code fence too: what reads the answer cannot tell either. ``<Think>``,
-    ``<think >`` and ``<answer id="1">`` are refused anywhere; ``&lt;answer&gt;`` is plain text.
+    Each tag occurs once and in this order, each part contains a letter or a digit, and there is
+    only white space before, between and after. End tokens that a decoder kept, such as
+    ``<|im_end|>``, and a byte order mark are ignored. A tag counts anywhere, also in a quotation
+    or a code fence, since readers of the answer cannot distinguish it. ``<Think>``, ``<think >``
+    and ``<answer id="1">`` are refused anywhere; ``&lt;answer&gt;`` is plain text.
 
     Reference: not looked at.
 

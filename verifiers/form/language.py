@@ -28,13 +28,13 @@ class Language(Verifier):
     r"""Full marks for a reply in the wanted language, 0 for one that cannot be identified.
 
     Code, formulas, LaTeX and addresses are not read. The scripts of the letters come first: they
-    decide Chinese, Japanese (Han with kana; kanji alone are not told from Chinese), Korean,
-    Greek, Hebrew, Thai and others by themselves. Languages that share a script are told apart by
+    decide Chinese, Japanese (Han with kana; kanji alone count as Chinese), Korean,
+    Greek, Hebrew, Thai and others by themselves. Languages that share a script are distinguished by
     a classifier, passage by passage. A passage counts as foreign if the classifier is 0.8 sure
     of another language, and the text as a whole must be 0.5 sure of the one wanted. The share of
     a text in the language is that of its letters in the right script, times that of the passages.
 
-    A reply of fewer than 12 letters or of one word, or of no language, cannot be told and earns 0.
+    A reply of fewer than 12 letters or of one word, or in no language, earns 0.
     Norwegian's two forms are one language here; so are Bosnian, Croatian and Serbian, and
     Indonesian and Malay. Serbian is right in both scripts; a transliteration is in no language.
 
@@ -42,7 +42,7 @@ class Language(Verifier):
     that are in the target language: that is ``Language("en", part="thought", graded=True)``.
 
     Reference: a code such as ``"de"`` or ``"pt-BR"``, of which the region makes no difference;
-    not looked at where ``language`` is given.
+    ignored if ``language`` is given.
 
     Args:
         language: the code, if it is the same for every task.

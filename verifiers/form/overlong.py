@@ -17,7 +17,7 @@ class SoftOverlong(Verifier):
     DAPO (arXiv:2503.14476, equation 13) adds R to the reward of a reply of length L: 0 up to
     ``L_max - L_cache``, then ``((L_max - L_cache) - L) / L_cache``, and -1 beyond ``L_max``. The
     score here is 1 + R, which lies in [0, 1]: the same but for a constant, which a group's mean
-    takes away. DAPO counts tokens, of which a verifier sees none: where tokens matter, shape
+    takes away. DAPO counts tokens, of which a verifier sees none: if tokens matter, shape
     lengths in the learner. The reference is not looked at.
 
     Args:

@@ -1,6 +1,6 @@
 """JSON Schema's keywords, so that no reply makes a schema take long.
 
-jsonschema's own are used where they are bounded. Patterns become RE2's, ``uniqueItems`` a set,
+jsonschema's own are used if they are bounded. Patterns become RE2's, ``uniqueItems`` a set,
 ``multipleOf`` exact decimals; a ``$ref`` is followed once for each value, so that recursive
 schemas take polynomial time; and each step is counted, so that the verdict on a reply that takes
 too many does not hang on any clock.

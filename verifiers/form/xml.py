@@ -27,7 +27,7 @@ class XmlStructure(Verifier):
     The elements stand in the given order. ``"step"`` is an element that stands once and holds
     text, ``"note?"`` may be missing, ``"step+"`` may be repeated, ``"step*"`` may be either, and
     ``{"steps": ["title", "step+"]}`` is one that holds other elements and only white space
-    besides. Text holds a letter or a digit at least; other markup in it, such as ``<b>``, is
+    besides. Text contains at least a letter or a digit; other markup in it, such as ``<b>``, is
     text, and a given element in it loses, in a CDATA section or a comment too. Attributes are
     let be. No entity is expanded: this is no XML parser. An XML declaration or a code fence
     around all of it is overlooked. ``<Step>`` for ``step`` is refused.

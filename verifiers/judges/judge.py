@@ -60,7 +60,7 @@ class Judge(Verifier):
     Equal questions are asked once, and answers are remembered by content.
 
     Use a rule if there is one: a judge can be persuaded, costs money, and is no better than
-    its model. docs/judges.md tells what is guaranteed.
+    its model. docs/judges.md lists the guarantees.
 
     Reference: the known answer, or ``{"question": ..., "answer": ..., "rubric": ...}`` if each
     may be missing; the rubric, a text or a list of texts, goes before ``criteria``.
@@ -71,9 +71,9 @@ class Judge(Verifier):
         api_key_env: the name of the environment variable that holds the key; no key without it.
             The key itself is read when it is used, and never kept.
         criteria: what to judge by, for all replies.
-        instructions: to the model, in place of ours; what it is told of data and of the form of
+        instructions: replaces ours; the rules about data and the form of
             verdicts is added to them.
-        template: of the message, in place of ours, with ``{reply}`` and where wanted
+        template: of the message, in place of ours, with ``{reply}`` and optionally
             ``{question}``, ``{answer}`` and ``{criteria}``.
         form: ``"line"`` for a last line ``Verdict: CORRECT``; ``"json"`` for an object that the
             server holds the model to.

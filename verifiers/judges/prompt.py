@@ -46,7 +46,7 @@ def harmless(text: str, tokens: Collection[str] = ()) -> str:
     """Break up what a chat template or a parser of verdicts would read as its own.
 
     A space breaks up whatever has the form of a control token (``<|im_end|>``, ``</s>``,
-    ``[INST]``), known or not, and the word ``Verdict:``. :data:`DATA` tells the judge of the space.
+    ``[INST]``), known or not, and the word ``Verdict:``; :data:`DATA` explains it to the judge.
     Lone surrogates and NUL, which servers cannot be sent, become U+FFFD.
 
     Args:

@@ -73,7 +73,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         on: the conventions; takes note of those that decided.
 
     Returns:
-        True or False if that can be told here, else ``None``.
+        True or False if decided here, else ``None``.
     """
     left, right = spelled(gold), spelled(answer)
     if not left or not right:

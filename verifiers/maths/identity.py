@@ -35,7 +35,7 @@ def same_function(left: Node, right: Node) -> bool | None:
     The second is the answer: one whose value is too large to compute, or that divides by zero,
     is not the first, if that has a value.
 
-    ``None`` if they agree at some points only (as at different branches of a root), or where
+    ``None`` if they agree at some points only (as at different branches of a root), or if
     too few points give a value.
     """
     variables = names(left) | names(right)
@@ -207,7 +207,7 @@ def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool
         return same_beyond(left, right, point)
     if size > 1e-25:
         return False
-    # is it nought and rounding, or a small number? More digits tell: rounding shrinks with them
+    # is it nought and rounding, or a small number? More digits decide: rounding shrinks with them
     again = [precise_value(tree, point, 3 * DIGITS) for tree in (left, right)]
     if again[0] is None or again[1] is None:
         return None
@@ -227,7 +227,7 @@ def same_beyond(left: Node, right: Node, point: Point) -> bool:
     if hidden < 8:
         return True
     if hidden > _MOST_DIGITS:
-        return False  # nobody can tell
+        return False  # undecidable
     digits = DIGITS + 2 * int(hidden)
     a, b = (precise_value(tree, point, digits) for tree in (left, right))
     if a is None or b is None:

@@ -42,11 +42,11 @@ class Math(Verifier):
     A reference is a number, or a string of bare LaTeX or text such as ``"3/4"``,
     ``"3\sqrt{13}"``, ``"(1, 2)"``, ``"x^2 + 1"`` or ``"\text{even}"``; ``$...$`` or ``\boxed{}``
     around it do no harm. A list holds several references, of which any wins. A dict gives a row its
-    own tolerance: ``{"answer": "9.81", "tolerance": 0.01}``, where ``answer`` may be a list and
+    own tolerance: ``{"answer": "9.81", "tolerance": 0.01}``; ``answer`` may be a list and
     ``relative_tolerance`` is a share of the reference. Each is checked when data is loaded.
 
     Args:
-        extract: where the answer is looked for, in this order; see
+        extract: rules that extract the answer, in this order; see
             :func:`~assay.verifiers.text.extract.final_answer`. ``("boxed",)`` is the strict choice.
         limits: what one question to a worker may use.
         memo: pairs of answers that are remembered.

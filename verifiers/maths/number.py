@@ -29,7 +29,7 @@ class Number:
         value: exactly, before any percent sign is taken into account.
         percent: it has a percent sign.
         unit: what stands after it, or its currency; empty if there is none.
-        digits: digits after the decimal point, where it was written as a plain decimal.
+        digits: digits after the decimal point, if it was a plain decimal.
         double: the value is that of a double as languages print it, with 15 to 17 digits.
         compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.
     """
@@ -148,7 +148,7 @@ _GROUPED_OTHERWISE = re.compile(r"-?[1-9]\d?(?:,\d\d)+,\d{3}", re.ASCII)
 def read_foreign(text: str) -> Number | None:
     """Read what looks like a list, but is a number in Europe or India: ``0,125``, ``12,34,567``.
 
-    ``None`` if it is neither, or nobody could tell it from a list: ``5,0`` offers 5 and 0.
+    ``None`` if it is neither, or could be a list: ``5,0`` offers 5 and 0.
     """
     if _GROUPED_OTHERWISE.fullmatch(text):
         return Number(Fraction(text.replace(",", "")))

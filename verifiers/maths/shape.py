@@ -49,7 +49,7 @@ class Shape:
         kind: what it is.
         text: all of it.
         parts: its elements, sides or cells.
-        mark: what tells two of a kind apart: brackets, the matrix and its rows, a base.
+        mark: what distinguishes two of a kind: brackets, the matrix and its rows, a base.
         number: its value, if it is a number.
         moment: the date or time that it is.
     """

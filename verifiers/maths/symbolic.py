@@ -143,7 +143,7 @@ class Symbolic:
             size, distance = max(abs(left), abs(right)), abs(left - right)
             if not (size.is_finite and distance.is_finite):
                 return None
-            if size < _CLOSE:  # evaluated to noise around zero: only algebra can tell
+            if size < _CLOSE:  # evaluated to noise around zero: only algebra can decide
                 return bool(sympy.simplify(exact[0] - exact[1]) == 0)
             if digits is not None and not exact[0].is_rational:
                 return bool(distance <= sympy.Rational(1, 2 * 10**digits))

@@ -28,7 +28,7 @@ class PuzzleVerifier(Verifier):
 
     Attributes:
         max_answer: characters; a longer answer is not read.
-        rules: where the answer is, as for :func:`~assay.verifiers.text.extract.final_answer`.
+        rules: as for :func:`~assay.verifiers.text.extract.final_answer`.
         praise: the reason of a right answer.
     """
 

@@ -1,6 +1,6 @@
 """Scripts and languages: which a text is written in, by Unicode's blocks and a fixed classifier.
 
-The script decides for most scripts. Languages that share one are told apart by py3langid's naive
+The script decides for most scripts. Languages that share one are distinguished by py3langid's naive
 Bayes over byte n-grams (Lui and Baldwin, "langid.py", ACL 2012), which draws no random numbers and
 keeps no state, so a passage always gets the same answer.
 """
@@ -141,7 +141,7 @@ _lock = threading.Lock()
 def known(tag: str) -> str | None:
     """Return the code of a BCP 47 tag, such as ``pt`` of ``pt-BR``; ``None`` if unknown.
 
-    Regions make no difference. Scripts do, and are not told apart, so ``zh-Hant`` is not known.
+    Regions make no difference. Scripts do, and are not distinguished, so ``zh-Hant`` is unknown.
     """
     code, *rest = tag.replace("_", "-").lower().split("-")
     code = _SAME.get(code, code)
@@ -216,7 +216,7 @@ MOST = 4000
 LEAST_SHARE = 0.85
 """How much of a text is in a language's scripts at least, if it is in the language."""
 
-_LEAST_LETTERS = 6  # two letters of Hangul or Thai are told by their script all the same
+_LEAST_LETTERS = 6  # two letters of Hangul or Thai are identified by their script all the same
 _LEAST_SURE = 0.6
 _BORROWING = 3  # of so many letters in a sentence one at least is its script's own
 _PIECE = re.compile(r"[^.!?。！？।\n]++")

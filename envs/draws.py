@@ -1,4 +1,4 @@
-"""Small draws, in a third of the time that NumPy takes for a whole number.
+"""Small draws, in a third of the time that NumPy takes for an integer.
 
 A float has 53 bits, so that of ``n`` numbers none is drawn more often than another by more than
 one part in ``2**53 / n``: far below what any number of tasks could show.

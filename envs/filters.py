@@ -29,7 +29,7 @@ class Counts:
         surplus: can be learned from, and were not needed any more.
         refilled: of those kept, how many were not played in the first attempt.
         attempts: rollouts, the first included.
-        wanted: groups that were asked for.
+        wanted: groups requested.
         masked: episodes without a reward, among all that were played.
         scored: episodes with one.
         correct: of these, how many are right. Their share is what the policy can do; among the

@@ -26,7 +26,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
 
     Observation: P * G texts, the copies of a task next to each other.
     Action: P * G replies in that order.
-    Reward: float64 array [P * G]; NaN if a fault of ours leaves no score.
+    Reward: float64 array [P * G]; NaN if an infrastructure failure leaves no score.
     End: the copies of a task end together, in the step in which the last of them is done. One
     that is done earlier waits: it is in ``infos["waiting"]``, its action is ignored, its reward is
     0.0, and what its whole episode is worth is paid at the end. A group is judged with all of it
@@ -44,7 +44,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             step ignores its actions and gives the new task, with reward 0.0. ``SAME_STEP``: the
             step that ends it gives the new task; the end is in ``infos["final_obs"]`` and
             ``infos["final_info"]``.
-        max_episode_steps: a copy that is not done by then is truncated, and judged as it stands.
+        max_episode_steps: a copy that is not done by then is truncated, and scored as it stands.
 
     Raises:
         ValueError: ``num_envs`` is not a positive multiple of ``group_size``, the mode is

@@ -89,7 +89,7 @@ class PassRates:
         self.prior, self.discount, self._counts = fresh.prior, fresh.discount, counts
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file, whole or not at all. Two runs that write one file: the last wins."""
+        """Write a JSON file atomically. Two runs that write one file: the last wins."""
         write_text(path, json.dumps(self.state_dict()))
 
     @classmethod

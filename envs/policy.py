@@ -31,7 +31,7 @@ class Completion:
     logprobs: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str):  # judged, it would pass for a fault of ours
+        if not isinstance(self.text, str):  # judged, it would pass for an infrastructure failure
             raise TypeError(f"a reply must be text, got {self.text!r:.80}; no reply is ''")
 
 

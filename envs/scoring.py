@@ -89,7 +89,7 @@ class Scored:
 def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]:
     """Read rows ``{"task": <task id or row number>, "completion": <text>}``.
 
-    A string names a task by its id; a whole number names it by its place, from 0.
+    A string names a task by its id; an integer names it by its place, from 0.
 
     Raises:
         DataError: the file is missing or empty, a line is not JSON or lacks a field, or there
@@ -211,7 +211,7 @@ def refuse_unwritable(path: str | Path) -> None:
 
 
 def write_scored(path: str | Path, rows: Sequence[Scored]) -> None:
-    """Write verdicts as JSONL, whole or not at all."""
+    """Write verdicts as JSONL atomically."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row.to_json()) + "\n" for row in rows)
 

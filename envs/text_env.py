@@ -27,11 +27,11 @@ class TextEnv(gym.Env[str, str]):
     Observation: the prompt as text, later what the environment said last; the chat messages are
     in ``info["messages"]``.
     Action: the policy's reply.
-    Reward: at the end the rubric's total, before it 0.0; and the environment's own
-    reward of the turn, if it gives one. Where a fault of ours leaves no score it is NaN, never
-    0.0, and ``info["status"]`` says which fault.
+    Reward: at the end the rubric's total, before it 0.0; plus the environment's own reward of the
+    turn, if any. After an infrastructure failure it is NaN, never 0.0, and ``info["status"]`` names
+    the failure.
     End: after one step, ``terminated``, unless :meth:`respond` is overridden; after ``max_turns``
-    of the policy's turns ``truncated``, judged as it stands.
+    of the policy's turns ``truncated``, scored as it stands.
 
     For several turns override :meth:`respond`, and :meth:`begin` if there is more to keep than
     the conversation. An environment object plays any number of episodes side by side: what
@@ -102,7 +102,7 @@ class TextEnv(gym.Env[str, str]):
 
         Raises:
             IndexError: there is no such task.
-            TypeError: the index is not a whole number; NumPy's are.
+            TypeError: the index is not an integer; NumPy's are.
         """
         return self.source.task(operator.index(index))
 
@@ -291,7 +291,7 @@ _TASK = {"task"}
 
 
 def _refuse_no_text(reply: Any) -> None:
-    if not isinstance(reply, str):  # judged, it would pass for a fault of ours
+    if not isinstance(reply, str):  # judged, it would pass for an infrastructure failure
         raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
 
 

@@ -16,12 +16,12 @@ from .trl_tools import judged
 
 
 class EnvironmentReward:
-    """A reward function of TRL's that asks an environment's rubric.
+    """A reward function for TRL, by an environment's rubric.
 
-    It gives the rubric's total; the parts and statuses go to TRL's logs. Where a fault of ours
-    leaves no score it gives ``None``, which TRL leaves out of the group's statistics.
+    It returns the rubric's total; the parts and statuses go to TRL's logs. After an infrastructure
+    failure it returns ``None``, which TRL excludes from the group's statistics.
 
-    It pickles as the environment's id and arguments, so TRL may move it to another process.
+    It is pickled as the environment's id and arguments, so TRL may use it in another process.
     """
 
     def __init__(self, environment: Portable) -> None:

@@ -41,13 +41,13 @@ def replacing(path: str | Path, *, sync: bool = True, mode: int = 0o666) -> Iter
 
 
 def write_text(path: str | Path, text: str, *, sync: bool = True, mode: int = 0o666) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     with replacing(path, sync=sync, mode=mode) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | Path, value: Any, *, indent: int = 1, mode: int = 0o666) -> None:
-    """Write a value as JSON, whole or not at all."""
+    """Write a value as JSON atomically."""
     write_text(path, json.dumps(value, indent=indent) + "\n", mode=mode)
 
 

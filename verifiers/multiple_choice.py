@@ -31,7 +31,7 @@ class MultipleChoice(Verifier):
     r"""Accept the letter of the right option, its text, or both if they agree.
 
     ``B``, ``(B)``, ``b.``, ``Option B``, ``B) Paris`` and ``Paris`` are one answer; a reply that
-    names two options, or a letter and the text of another, loses. The answer is the last
+    names two options, or a letter and the text of another, fails. The answer is the last
     ``<answer>``, else the last ``\boxed{}``, else what follows "answer is", else the last line:
     all of it.
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 class Status(StrEnum):
     """The reason for a reply's score.
 
-    The first nine are the policy's doing and carry a score. The last three are faults of the
-    data, the verifier or the sandbox: their score is ``None``, because a fault of ours that is
-    paid 0.0 teaches the model that a right answer was wrong.
+    The policy causes the first nine, which have a score. The last three are failures of the data,
+    the verifier or the sandbox: their score is ``None``, because an infrastructure failure paid as
+    0.0 teaches the model that a correct answer was wrong.
     """
 
     CORRECT = "correct"

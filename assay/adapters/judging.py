@@ -43,7 +43,7 @@ def verifier_of(judge: Judge) -> Verifier:
 def judged(
     verifier: Verifier, replies: Sequence[str], references: Sequence[Any], *, retries: int
 ) -> list[Verdict]:
-    """Judge replies; those that a fault of ours left without a score are judged again.
+    """Judge replies; those that an infrastructure failure left without a score are judged again.
 
     Raises:
         RewardFault: a reply has no score after all tries. The message gives status and reason.

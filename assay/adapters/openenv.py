@@ -46,7 +46,7 @@ def from_openenv(
             or too long.
         reply: a later observation as the text that the policy reads; by default ``prompt``.
         size: how many tasks there are.
-        seeded: whether the server shows the same for the same seed. Many overlook the seed; with
+        seeded: whether the server shows the same for the same seed. Many ignore the seed; with
             ``False`` each episode puts what its own reset shows, and a group's episodes may have
             different prompts.
         reset: further arguments of the client's ``reset``.

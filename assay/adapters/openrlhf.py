@@ -36,7 +36,7 @@ class OpenRLHFReward:
             ``unparseable``, float32 [B].
 
         Raises:
-            RewardFault: a fault of ours left a reply without a score.
+            RewardFault: an infrastructure failure left a reply without a score.
             ValueError: a query does not hold its prompt, or a label is no JSON.
         """
         import torch
@@ -123,7 +123,7 @@ def openrlhf_reward(
 
     Args:
         judge: an environment of one turn, or a verifier.
-        retries: further tries for a reply that a fault of ours left without a score.
+        retries: further tries for a reply that an infrastructure failure left without a score.
         ends: special tokens to take off the end of a reply, which OpenRLHF does not; name the
             tokenizer's ``eos_token`` and ``pad_token`` if they are not among them.
 

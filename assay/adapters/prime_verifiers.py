@@ -179,7 +179,7 @@ def to_verifiers(
         env: an environment of one turn.
         size: how many tasks, in the order of training; by default every task once.
         seed: of that order.
-        retries: further tries for a reply that a fault of ours left without a score.
+        retries: further tries for a reply that an infrastructure failure left without a score.
 
     Raises:
         ImportError: verifiers is missing: ``pip install 'assay[verifiers]'``.

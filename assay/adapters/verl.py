@@ -39,7 +39,7 @@ class VerlReward:
             data_source: which environment, if there are several.
             solution_str: the reply; verl has taken its special tokens off.
             ground_truth: the reference, as :func:`to_verl` writes it.
-            extra_info: not looked at.
+            extra_info: ignored.
             data_sources: of a batch [B], in place of ``data_source``.
             solution_strs: of a batch [B].
             ground_truths: of a batch [B].
@@ -50,7 +50,7 @@ class VerlReward:
             A list of these for a batch.
 
         Raises:
-            RewardFault: a fault of ours left no score.
+            RewardFault: an infrastructure failure left no score.
             ValueError: no judge has the name, the ground truth is no JSON, or those of a batch are
                 not as many as its replies.
             TypeError: neither a reply is given nor a batch.
@@ -106,7 +106,7 @@ def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> Ver
 
     Args:
         judges: an environment of one turn or a verifier; or several, by ``data_source``.
-        retries: further tries for a reply that a fault of ours left without a score.
+        retries: further tries for a reply that an infrastructure failure left without a score.
 
     Raises:
         ValueError: an environment plays more than one reply.

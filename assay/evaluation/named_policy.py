@@ -33,7 +33,7 @@ class Sampling:
         max_tokens: tokens after which a reply is cut off.
         temperature: divides the logits; ``None``: the server's own, or 1.0 for a directory.
         top_p: samples from the most likely tokens that have so much probability together.
-        concurrency: requests under way at a time.
+        concurrency: requests in progress at a time.
         retries: of a request that failed.
         timeout_s: for one answer of a server.
         api_key_env: environment variable with a server's key.
@@ -87,7 +87,7 @@ _OF_SERVERS = tuple(field.name for field in fields(Sampling) if field.name != "d
 
 
 def _refuse_others(sampling: Sampling, used: Collection[str], what: str) -> None:
-    """Refuse what would be overlooked: who gives a temperature expects that it is used."""
+    """Refuse what would be ignored: who gives a temperature expects that it is used."""
     usual = Sampling()
     for name in (f.name for f in fields(Sampling) if f.name not in used):
         if getattr(sampling, name) != getattr(usual, name):

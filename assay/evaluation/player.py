@@ -16,7 +16,7 @@ from .digest import digest
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One turn that is asked for.
+    """One requested turn.
 
     Attributes:
         task: id of the task.

@@ -38,7 +38,7 @@ class ServerPlayer:
         max_tokens: of a reply; ``None`` leaves it to the server.
         temperature: ``None`` leaves it to the server.
         top_p: likewise.
-        concurrency: requests under way at a time.
+        concurrency: requests in progress at a time.
         retries: of a request that failed.
         timeout_s: for one answer.
         api_key_env: environment variable with the key.
@@ -133,8 +133,8 @@ def _side_by_side(
 ) -> list[Answer]:
     """Ask for all, so many at a time; the first failure ends it.
 
-    The threads are daemons, which nobody waits for: after Ctrl-C or a failure, a request under way
-    may take minutes.
+    The threads are daemons, so that exit does not wait for a request in progress, which may take
+    minutes.
     """
     left, done, stop = count(), SimpleQueue[tuple[int, Answer | BaseException]](), threading.Event()
 

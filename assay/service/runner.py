@@ -80,7 +80,7 @@ class EpisodeRunner:
         return [[next(found) for _ in replies] for replies, _ in requests]
 
     def is_able(self) -> bool:
-        """Return whether a reply, one that wins if one is known, gets a score.
+        """Return whether a reply, a passing one if known, gets a score.
 
         Of an environment of several turns, the first turn is taken too if it is known what to
         say: its tools may need the sandbox.

@@ -220,7 +220,7 @@ class SessionStore:
         session.chars = now
 
     def forget(self, id_: str) -> bool:
-        """Let go of a session; return whether there was one."""
+        """Drop a session; return whether there was one."""
         session = self._held.pop(id_, None)
         if session is None:
             return False
@@ -230,14 +230,14 @@ class SessionStore:
         return True
 
     def forget_one_over(self) -> bool:
-        """Let go of the session that has been over longest; return whether there was one.
+        """Drop the session that has been over longest; return whether there was one.
 
         It is held only so that its last step may be sent again, and playing goes before that.
         """
         return bool(self._over) and self.forget(next(iter(self._over)))
 
     def forget_idle(self) -> int:
-        """Let go of what nobody has touched for too long; return how many those were."""
+        """Drop what nobody has touched for too long; return how many those were."""
         oldest = self._clock() - self._budget.limits.idle_s
         idle = []
         for session in self._held.values():  # least recently used first
@@ -248,7 +248,7 @@ class SessionStore:
         return sum(map(self.forget, idle))
 
     def end(self) -> None:
-        """Let go of everything, and hold nothing more."""
+        """Drop everything, and hold nothing more."""
         self._budget.stores.discard(self)
         for id_ in list(self._held):
             self.forget(id_)

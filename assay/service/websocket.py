@@ -68,7 +68,7 @@ async def receive(
 async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
     """Answer messages until the client leaves.
 
-    One that has as many messages under way as it may is not read from until that has changed.
+    One that has as many messages in progress as it may is not read from until that has changed.
     """
     room = asyncio.Semaphore(service.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()

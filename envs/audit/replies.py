@@ -1,6 +1,6 @@
 r"""Replies that must earn nothing, and replies that must do no harm: what an audit tries.
 
-``answer`` is a known answer as text, ``other`` one that is wrong, ``winner`` a reply that wins.
+``answer`` is a known answer as text, ``other`` one that is wrong, ``winner`` a reply that passes.
 """
 
 from __future__ import annotations

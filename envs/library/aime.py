@@ -1,4 +1,4 @@
-"""AIME: problems whose answer is a whole number from 0 to 999."""
+"""AIME: problems whose answer is an integer from 0 to 999."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AIME(DataEnv):
     End: after one step.
 
     Args:
-        data: rows with ``problem`` and ``answer``, a whole number from 0 to 999 or a text that
+        data: rows with ``problem`` and ``answer``, an integer from 0 to 999 or a text that
             is one, such as ``"025"``; perhaps ``steps`` to the answer, ``year``, ``id``: a
             file, a folder or a hub name; by default, the sample.
         split: the split to read; ``None`` for the only one that the data has.
@@ -39,7 +39,7 @@ class AIME(DataEnv):
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        DataError: the data cannot be read, or an answer is no whole number from 0 to 999.
+        DataError: the data cannot be read, or an answer is no integer from 0 to 999.
     """
 
     fields = _FIELDS

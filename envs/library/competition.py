@@ -41,7 +41,7 @@ class MATH(DataEnv):
         data: rows in the public layout (``problem``, ``solution`` with the gold answer in its
             last ``\boxed{}``, ``level``, ``type``), in that of MATH-500 (``answer`` and
             ``subject``) or of OlympiadBench (``question``, ``final_answer``, ``error``). A row
-            may have several ``answers``, of which any wins, and a ``tolerance`` or
+            may have several ``answers``, any of which is correct, and a ``tolerance`` or
             ``relative_tolerance``. Give a file, a folder or a hub name, with the subject as its
             configuration; by default, the sample.
         split: the split to read; ``None`` for the only one that the data has.

@@ -24,9 +24,9 @@ from ..text_env import TextEnv
 class DataEnv(TextEnv):
     """Tasks that are the rows of a data set. Derive from it, and write :meth:`task_of`.
 
-    Without ``data`` it has a few rows of our own making, in the data set's layout, so that it
-    runs offline; it warns of that, since nobody should train on them or report a score of them.
-    ``data="sample"`` says that they are wanted, and warns of nothing.
+    Without ``data`` it has a sample, a few rows in the data set's layout that were written for this
+    package, so that it runs offline; a warning says so, since a sample is neither for training nor
+    for reported scores. ``data="sample"`` selects it without the warning.
 
     Args:
         data: a file, a folder, a hub name (see :func:`~assay.envs.data.read_rows`), or

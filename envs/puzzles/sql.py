@@ -25,8 +25,8 @@ class SQL(PuzzleEnv):
 
     Levels: conditions; distinct values, order and limits; totals and groups; joins; queries in
     queries and windows. Databases are kept if they distinguish the known query from its near
-    misses, which is how test suites are distilled in Zhong, Yu and Klein (2020), "Semantic Evaluation
-    for Text-to-SQL with Distilled Test Suites", section 3.
+    misses, as in Zhong, Yu and Klein (2020), "Semantic Evaluation for Text-to-SQL with Distilled
+    Test Suites", section 3.
 
     Observation: the tables and the question; no rows of them. Action: the reply.
     Reward: 1.0 for any query with the right result on every database.

@@ -42,7 +42,7 @@ class ToolEnv(TextEnv):
     Action: a reply. With calls in it (Hermes' and Qwen's tags by default), they are made in their
     order and answered in messages of role ``tool``. Without, it is the answer.
     Reward: the rubric's total for the answer.
-    End: with the answer; after ``max_turns`` turns ``truncated``, judged as it stands.
+    End: with the answer; after ``max_turns`` turns ``truncated``, scored as it stands.
 
     A call that cannot be parsed, of an unknown tool or with wrong arguments, and a
     :class:`~assay.envs.tools.ToolError`, become messages to the policy, which may try again. Any

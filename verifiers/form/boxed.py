@@ -30,7 +30,7 @@ class Boxed(Verifier):
     distinguish it. A bare "or" in a box names candidates, not an answer, unlike ``\text{ or }``
     between the two roots of an equation. ``\fbox{}`` is a box.
 
-    Reference: not looked at; whether the answer is right is for another verifier to say.
+    Reference: ignored; whether the answer is right is for another verifier to say.
 
     Args:
         where: ``anywhere`` after the thought; ``last_line``: the box closes on the last line

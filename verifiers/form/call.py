@@ -25,7 +25,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that is asked for.
+    """A required call.
 
     Attributes:
         name: of the tool.

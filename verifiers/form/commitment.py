@@ -42,7 +42,7 @@ class Commits(Verifier):
     the answer ("5 or 6", "maybe 5"), an answer that is none ("unknown", "?"), and a refusal or a
     guess in the last 2000 characters ("I don't know", "I am not sure"). Whether the answer is
     right is not asked: gate this with a verifier that does, or use it if none can. The
-    reference is not looked at.
+    reference is ignored.
 
     Args:
         extract: the rules by which the answer is found, as for

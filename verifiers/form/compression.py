@@ -22,7 +22,7 @@ class Compression(Verifier):
     they are long; what loops has less than 0.1, also if each round differs a little and so
     escapes :class:`Repetition`. Full marks from ``least`` on, and in a straight line down to 0
     at half of it. Short texts compress badly: for one of :math:`b` bytes the bound is
-    ``least`` times :math:`1 + 300 / (300 + b)`. The reference is not looked at.
+    ``least`` times :math:`1 + 300 / (300 + b)`. The reference is ignored.
 
     Args:
         least: the ratio that earns full marks.

@@ -26,7 +26,7 @@ class Format(Verifier):
     or a code fence, since readers of the answer cannot distinguish it. ``<Think>``, ``<think >``
     and ``<answer id="1">`` are refused anywhere; ``&lt;answer&gt;`` is plain text.
 
-    Reference: not looked at.
+    Reference: ignored.
 
     With ``graded`` the score is the share of these parts that are kept: each tag; nothing
     outside; line feeds, where they are asked for. The last two count only if all tags stand.

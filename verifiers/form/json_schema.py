@@ -23,7 +23,7 @@ class JsonSchema(Verifier):
     array, so that junk would be paid: name what is ``required``, or forbid
     ``additionalProperties``. ``multipleOf`` is exact on decimals.
 
-    Reference: the schema, if the constructor has none; else not looked at.
+    Reference: the schema, if the constructor has none; else ignored.
 
     Args:
         schema: one for all tasks.

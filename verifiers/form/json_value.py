@@ -26,7 +26,7 @@ class Json(Verifier):
     a string with a letter or a digit. What it says is not judged: use it as the gate of a
     :class:`~assay.verifiers.rubric.Rubric`, or hold it to a schema.
 
-    Reference: not looked at.
+    Reference: ignored.
 
     Args:
         kinds: what the value may be: ``"object"``, ``"array"`` or both.

@@ -1,4 +1,4 @@
-"""Language: is a reply written in the language that was asked for?"""
+"""Language: is a reply written in the required language?"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Length(Verifier):
     Filling does not make a reply longer: runs of white space and invisible characters count
     once or not at all, a sentence that is repeated counts towards ``least`` once, and there must
     be as many different words as the square root of those that ``least`` takes. The reference
-    is not looked at.
+    is ignored.
 
     Args:
         least: the fewest units.

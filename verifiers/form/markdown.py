@@ -1,4 +1,4 @@
-"""Markdown: does the reply have the headings, lists, tables, code and bold that were asked for?"""
+"""Markdown: does the reply have the headings, lists, tables, code and bold that are required?"""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LEVEL = re.compile(r"(#{0,6})(?:[ \t]+|$)|")
 
 
 class MarkdownStructure(Verifier):
-    r"""Full marks for a reply, after its thought, that has all the structure that was asked for.
+    r"""Full marks for a reply, after its thought, that has all the required structure.
 
     Nothing empty counts: there is a letter or a digit under each heading, in each item, row,
     bold text and block of code that counts. What a code fence holds is code, not structure; a
-    fence that never closes loses everything, and one around the whole reply is overlooked if it
+    fence that never closes fails, and one around the whole reply is ignored if it
     says ``markdown``. HTML comments are not read.
 
     Reference: an object of rules, such as ``{"headings": ["## Plan", "Result"], "bullets": 3}``,

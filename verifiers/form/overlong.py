@@ -18,7 +18,7 @@ class SoftOverlong(Verifier):
     ``L_max - L_cache``, then ``((L_max - L_cache) - L) / L_cache``, and -1 beyond ``L_max``. The
     score here is 1 + R, which lies in [0, 1]: the same but for a constant, which a group's mean
     takes away. DAPO counts tokens, of which a verifier sees none: if tokens matter, shape
-    lengths in the learner. The reference is not looked at.
+    lengths in the learner. The reference is ignored.
 
     Args:
         most: the length from which nothing is left, DAPO's ``L_max``.

@@ -28,12 +28,12 @@ class Pattern(Verifier):
     patterns with look-around or back-references are refused, and so are those that match the
     empty text, or match all of ``0``, ``...`` and ``I don't know.``: they would pay for nothing.
     White space at both ends of the text never counts; a text of more than 100,000 characters
-    loses.
+    fails.
 
     To avoid something is no work, so ``absent`` also asks for ``min_words`` different words of
     two letters or more.
 
-    Reference: the pattern, if the constructor has none; else not looked at.
+    Reference: the pattern, if the constructor has none; else ignored.
 
     Args:
         pattern: one for all tasks.

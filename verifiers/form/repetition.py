@@ -22,7 +22,7 @@ class Repetition(Verifier):
     ``most``. A word that stands more than ``run`` times in a row, or a character more than ten
     times as often, blanks between or not, is a loop and earns 0. Words are letters, if a
     script has no spaces; case, punctuation and invisible characters make no run a new one. The
-    reference is not looked at.
+    reference is ignored.
 
     The share is that of Yeo et al. (arXiv:2502.03373, section 4), who give each repeated run of
     40 tokens a small penalty, and of open-r1's reward, 1 - distinct / all for runs of 3, which

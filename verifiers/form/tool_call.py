@@ -20,7 +20,7 @@ _KEYS = {"name", "arguments", "alternatives", "optional"}
 
 
 class ToolCall(Verifier):
-    r"""Full marks for exactly the tool calls that are asked for.
+    r"""Full marks for exactly the required tool calls.
 
     Calls are read in the ways in which models write them: ``<tool_call>`` tags, Llama's
     ``<|python_tag|>``, bare or fenced JSON, OpenAI's list with arguments as JSON in a string, and
@@ -34,7 +34,7 @@ class ToolCall(Verifier):
     have ``"alternatives": {"city": ["Kristiania"]}``, other values that an argument may have, and
     ``"optional": ["city"]``, arguments that may be left out. With ``"tools"``, a list of
     ``{"name", "parameters"}`` with a JSON Schema each, bare or under ``"function"``, known calls
-    are held to them when data is loaded; without ``"calls"``, one valid call of any of them wins.
+    are held to them when data is loaded; without ``"calls"``, one valid call of any of them passes.
 
     Args:
         ways: how calls may be written: ``"tags"``, ``"python_tag"``, ``"json"``, ``"python"``.

@@ -1,4 +1,4 @@
-"""XML: does the reply have the elements that were asked for, nested as they were?"""
+"""XML: does the reply have the required elements, nested as they were?"""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class XmlStructure(Verifier):
     text, ``"note?"`` may be missing, ``"step+"`` may be repeated, ``"step*"`` may be either, and
     ``{"steps": ["title", "step+"]}`` is one that holds other elements and only white space
     besides. Text contains at least a letter or a digit; other markup in it, such as ``<b>``, is
-    text, and a given element in it loses, in a CDATA section or a comment too. Attributes are
+    text, and a given element in it fails, in a CDATA section or a comment too. Attributes are
     let be. No entity is expanded: this is no XML parser. An XML declaration or a code fence
-    around all of it is overlooked. ``<Step>`` for ``step`` is refused.
+    around all of it is ignored. ``<Step>`` for ``step`` is refused.
 
     Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``, or anything at
     all if ``elements`` are given here.
@@ -94,7 +94,7 @@ class XmlStructure(Verifier):
 
 @dataclass(frozen=True)
 class _Element:
-    """An element that is asked for.
+    """A required element.
 
     Attributes:
         name: as it is written.

@@ -146,7 +146,7 @@ def scale(highest: int) -> dict[str, float]:
     """Return the words 1 to ``highest``, worth 0.0 to 1.0 in equal steps.
 
     Raises:
-        ValueError: it is no whole number from 2 to 100.
+        ValueError: it is no integer from 2 to 100.
     """
     if type(highest) is not int or not 2 <= highest <= 100:
         raise ValueError(f"scale must be a whole number from 2 to 100, got {highest!r}")

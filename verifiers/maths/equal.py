@@ -1,7 +1,7 @@
 r"""Compare an answer with a reference, without symbolic computation.
 
 :func:`compared` says True, False, or None: None is "not from here", and only such pairs go
-on to the symbolic worker. What it refuses it refuses for good: negations, lists held against
+on to the symbolic worker. What it refuses it refuses for good: negations, lists compared with
 single values, other variables, other brackets. The known false positives of the symbolic
 library lie there.
 """
@@ -65,7 +65,7 @@ def comparison(conventions: Conventions) -> Comparison:
 
 
 def compared(gold: str, answer: str, on: Comparison) -> bool | None:
-    """Hold an answer against a known one without any symbolic computation.
+    """Compare an answer with a reference without any symbolic computation.
 
     Args:
         gold: bare LaTeX or text.
@@ -108,7 +108,7 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
 
 
 def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:
-    """Hold formulas against each other without what is said of their letters after them."""
+    """Compare formulas without what is said of their letters after them."""
     left, right = stated(gold), stated(answer)
     if right.rule and not left.rule:
         return found  # 5 if x > 0 is less than 5

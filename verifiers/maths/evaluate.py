@@ -176,7 +176,7 @@ def _stepped(value: Any, name: str, how: _Arithmetic) -> Any:
     nearest = how["round"](value.real)
     gap = abs(value.real - nearest)
     if 0 < gap < how["near"]:
-        raise NoValueError  # rounding would decide between two whole numbers
+        raise NoValueError  # rounding would decide between two integers
     up = name == "ceil"
     if gap == 0:
         return how["convert"](nearest)

@@ -41,8 +41,8 @@ class Math(Verifier):
 
     A reference is a number, or a string of bare LaTeX or text such as ``"3/4"``,
     ``"3\sqrt{13}"``, ``"(1, 2)"``, ``"x^2 + 1"`` or ``"\text{even}"``; ``$...$`` or ``\boxed{}``
-    around it do no harm. A list holds several references, of which any wins. A dict gives a row its
-    own tolerance: ``{"answer": "9.81", "tolerance": 0.01}``; ``answer`` may be a list and
+    around it do no harm. A list contains several references, any of which is correct. A dict gives
+    a row its own tolerance: ``{"answer": "9.81", "tolerance": 0.01}``; ``answer`` may be a list and
     ``relative_tolerance`` is a share of the reference. Each is checked when data is loaded.
 
     Args:

@@ -1,4 +1,4 @@
-r"""Formulas of a whole number: ``\frac{\pi}{4}+k\pi`` has the values of ``\frac{5\pi}{4}-k\pi``."""
+r"""Formulas of an integer: ``\frac{\pi}{4}+k\pi`` has the values of ``\frac{5\pi}{4}-k\pi``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBES = (2, -1, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Progression:
-    """``name = offset + step * letter`` for each whole number; ``name`` may be empty."""
+    """``name = offset + step * letter`` for each integer; ``name`` may be empty."""
 
     offset: Any
     step: Any

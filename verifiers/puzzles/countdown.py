@@ -153,7 +153,7 @@ class _Reader:
         before, taken = self.tokens[self.at - 1], self._take()
         if taken == "(":
             self.depth += 1
-            if self.depth > _DEEPEST:  # Python's own bound would make it a fault of ours
+            if self.depth > _DEEPEST:  # Python's own bound would make it an infrastructure failure
                 raise Unreadable(f"brackets are more than {_DEEPEST} deep")
             value = self._sum()
             if self._take() != ")":

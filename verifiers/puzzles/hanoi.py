@@ -30,10 +30,10 @@ class Hanoi(PuzzleVerifier):
     be the one that moves. More than ``4 * 2**disks`` moves lose.
 
     Reference: ``{"start": [[3, 2, 1], [], []], "goal": [[], [], [3, 2, 1]]}``, for each peg its
-    disks from the bottom; with ``"optimal": true`` only the least number of moves wins.
+    disks from the bottom; with ``"optimal": true`` only the least number of moves passes.
 
     Args:
-        optimal: only the least number of moves wins, whatever the reference says. Arrangements
+        optimal: only the least number of moves passes, whatever the reference says. Arrangements
             that more than 20,000 states lie between are refused then.
     """
 

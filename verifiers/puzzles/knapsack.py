@@ -21,7 +21,7 @@ class Knapsack(PuzzleVerifier):
     if two names differ in nothing else.
 
     Reference: ``{"items": {"A": [3, 40], "B": [4, 50], "C": [2, 30]}, "capacity": 5}``, for each
-    thing its weight and worth, whole numbers. If all fit, nothing would have to be chosen, and
+    thing its weight and worth, integers. If all fit, nothing would have to be chosen, and
     if none does, nothing could be: both are refused.
     """
 

@@ -26,7 +26,7 @@ class KnightPath(PuzzleVerifier):
     and none that is blocked.
 
     Reference: ``{"size": 8, "start": "a1", "goal": "c5", "blocked": ["b3"]}``, a board of 3 to 20
-    rows and columns, by default 8; with ``"shortest": true`` only a shortest way wins.
+    rows and columns, by default 8; with ``"shortest": true`` only a shortest way passes.
 
     Args:
         shortest: only shortest ways win, whatever the reference says.

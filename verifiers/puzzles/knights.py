@@ -33,7 +33,7 @@ class KnightsAndKnaves(GridVerifier):
     The assignment names each person once, with a role: ``Ann is a knight, Bob is a knave``,
     ``Ann: knight``, ``Ann and Bob are knights``, ``Knights: Ann, Bob``, a table or JSON. It is all
     that stands in the last ``<answer>``, else the last ``\boxed{}``, else the last fenced block,
-    else the last paragraph or the whole reply. Somebody left out or named twice loses, as does any
+    else the last paragraph or the whole reply. Somebody left out or named twice fails, as does any
     other word, such as "or" and "not".
 
     Reference: ``{"people": ["Ann", "Bob"], "statements": [["says", 0, ["knave", 1]], ...]}``, with

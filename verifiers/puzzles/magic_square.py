@@ -21,7 +21,7 @@ _SEARCH = 20_000
 class MagicSquare(PuzzleVerifier):
     r"""Accept any magic square that keeps the numbers given.
 
-    A square of ``n`` rows holds each whole number from 1 to ``n**2`` once, and every row, column
+    A square of ``n`` rows holds each integer from 1 to ``n**2`` once, and every row, column
     and both diagonals have one sum. The answer is all its numbers row by row, as lines, a table or
     a list of lists.
 

@@ -128,7 +128,7 @@ def names(given: list[str], known: Sequence[str], *, run: bool = False) -> list[
 
 
 def whole_numbers(text: str, separator: re.Pattern[str], digits: int = 9) -> list[int]:
-    """Return the whole numbers of a list or a sum, each of a number of digits at most.
+    """Return the integers of a list or a sum, each of a number of digits at most.
 
     Raises:
         Unreadable: there is none, or something else among them.

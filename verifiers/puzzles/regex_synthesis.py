@@ -57,7 +57,7 @@ class RegexSynthesis(PuzzleVerifier):
         self.longest = longest
 
     def check(self, reference: Any) -> None:
-        """Check that no string is both positive and negative, and that the known pattern wins."""
+        """Check that no string is both positive and negative, and that the known pattern passes."""
         fields(reference, "positive", "negative")
         every = []
         for name in _LISTS:

@@ -1,4 +1,4 @@
-"""Sorting: are the items there, each as often as given, in the order that is asked for?"""
+"""Sorting: are the items there, each as often as given, in the required order?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
 
 
 class Sorting(PuzzleVerifier):
-    r"""Accept the items in the order that is asked for; if keys tie, in any order.
+    r"""Accept the items in the required order; if keys tie, in any order.
 
     Each item must be there as often as it is given, and nothing else. Items are parted by commas,
     blanks, lines or arrows, or are a JSON list. Numbers are compared by value, so ``7``, ``7.0``
@@ -137,7 +137,7 @@ def _exact(given: list[Any]) -> list[Any]:
 
 
 def _ranks(given: Sequence[Any], reference: Any) -> list[int]:
-    """Return the rank of each item in the order that is asked for; equal keys have one rank."""
+    """Return the rank of each item in the required order; equal keys have one rank."""
     keys = _KEYS[_kind(reference["items"])]
     key = keys[reference.get("by", next(iter(keys)))]
     values = [key(item) for item in given]

@@ -20,7 +20,7 @@ class SubsetSum(PuzzleVerifier):
 
     They are parted by commas, blanks, lines or ``+``, or are a JSON list; ``= target`` may follow.
 
-    Reference: ``{"numbers": [3, 5, 8, 13], "target": 16}``, positive whole numbers. A target that
+    Reference: ``{"numbers": [3, 5, 8, 13], "target": 16}``, positive integers. A target that
     no choice reaches is refused, and so is the sum of all: nothing would have to be chosen.
     """
 

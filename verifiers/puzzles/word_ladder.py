@@ -23,7 +23,7 @@ class WordLadder(PuzzleVerifier):
     or the like. All must be words of the list, none twice. Case does not count.
 
     Reference: ``{"words": ["cold", "cord", "card"], "start": "cold", "goal": "card"}``, words of
-    one length; with ``"shortest": true`` only a shortest ladder wins.
+    one length; with ``"shortest": true`` only a shortest ladder passes.
 
     Args:
         shortest: only shortest ladders win, whatever the reference says.

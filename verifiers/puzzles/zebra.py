@@ -43,7 +43,7 @@ class Zebra(GridVerifier):
     For each house it gives the house's number and then one value of each category, in any order:
     ``House 1: red, Alice, cat``, a table with a row or a column for each house, or JSON. Every
     value stands once; the names of categories and a few words such as "the" and "lives in" may
-    stand beside them, any other word loses. Case does not matter. The assignment is all that stands
+    stand beside them, any other word fails. Case does not matter. The assignment is all that stands
     in the last ``<answer>``, else the last ``\boxed{}``, else the last fenced block, else the last
     paragraph or the whole reply.
 

@@ -36,20 +36,19 @@ class _Found:
 
 
 class Citations(Verifier):
-    """Full marks for a reply that cites the sources it was given, and quotes them truly.
+    """Full marks for a reply that cites its sources and quotes them correctly.
 
     A citation is a source's number in brackets, from 1: ``[1]``, ``[1, 3]``, ``[2-4]``, in the
     sentence or right after its stop. Every number must be that of a source. Every sentence,
-    heading and item of at least three different words must cite one, or the share of them that
-    ``coverage`` asks for. What a sentence with citations quotes, of three words or more, must
-    stand in one of the sources it cites: white space, capitals and the shape of quotation marks
-    make no difference, ``...`` leaves something out. Only the answer is read, and no code.
+    heading and item of at least three distinct words must cite one, or a share ``coverage`` of
+    them. A quotation of three or more words in a sentence with citations must occur in one of the
+    cited sources, ignoring white space, case and the form of quotation marks; ``...`` omits text.
+    Only the answer is read, without code.
 
-    Whether a source says what a sentence claims is not asked, unless it is quoted: pay this
-    behind a verifier that asks.
+    Whether a source supports a sentence is not checked, unless it is quoted: combine this with a
+    verifier that checks it.
 
-    Reference: ``{"sources": ["text of source 1", ...]}``; ignored if ``sources`` are
-    given.
+    Reference: ``{"sources": ["text of source 1", ...]}``; ignored if ``sources`` are given.
 
     Args:
         sources: the texts, if they are the same for every task.

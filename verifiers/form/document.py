@@ -51,9 +51,10 @@ class Fence:
 
 
 class Document:
-    """A text in Markdown, read in one pass over its lines.
+    """A Markdown text, parsed in one pass over its lines.
 
-    What a fence holds is code, not structure. HTML comments are left out: nobody sees them.
+    The content of a fence is code, not structure. HTML comments are removed, since they are
+    invisible.
 
     Attributes:
         headings: in order.

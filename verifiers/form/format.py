@@ -28,14 +28,14 @@ class Format(Verifier):
 
     Reference: ignored.
 
-    With ``graded`` the score is the share of these parts that are kept: each tag; nothing
-    outside; line feeds, where they are asked for. The last two count only if all tags stand.
-    All of it is 0.0 unless the thought is closed and says something, something follows it, no
-    part is empty, and the tags that stand are in order and each stands once.
+    With ``graded`` the score is the share of these parts that are satisfied: each tag; nothing
+    outside; line feeds, if required. The last two count only if all tags occur. The score is 0.0
+    unless the thought is closed and not blank, something follows it, no part is empty, and the tags
+    occur in order and once each.
 
-    In numbers, and in brackets if the thought is prefilled: the whole grammar 1.0 (1.0); every
-    tag, and text outside them 0.8 (0.75); one tag is missing 0.6 (0.5); two are, as around a bare
-    answer 0.4 (0.25); only ``</think>`` stands 0.2 (0.25); all else 0.0.
+    As numbers, and in brackets if the thought is prefilled: the whole grammar 1.0 (1.0); every
+    tag, with text outside 0.8 (0.75); one tag missing 0.6 (0.5); two missing, as around a bare
+    answer 0.4 (0.25); only ``</think>`` 0.2 (0.25); all else 0.0.
 
     Args:
         prefilled_think: the prompt has already opened ``<think>``, so the reply must not.

@@ -23,12 +23,12 @@ _DUMP = 4
 class JsonFields(Verifier):
     """F1 over the leaves of a record: pairs of a path and a value.
 
-    A leaf that the reply adds costs precision, one that it lacks costs recall; the score is
-    ``2 * right / (given + known)``. The record is the reply's JSON object, found and read as
-    :class:`~assay.verifiers.form.json_value.Json` does. ``1`` equals ``1.0``, but neither
+    An extra leaf costs precision, a missing one recall; the score is
+    ``2 * right / (given + known)``. The record is the reply's JSON object, read as by
+    :class:`~assay.verifiers.form.json_value.Json`. ``1`` equals ``1.0``, but neither
     ``true`` nor ``"1"``; an empty object or array is a leaf of its own. Leaves that are null or
-    empty in both records earn nothing if no other agrees, and a record with more than four
-    times the known leaves earns nothing at all.
+    empty in both records earn nothing unless another leaf agrees, and a record with more than four
+    times the known leaves earns nothing.
 
     Reference: the known record, such as ``{"name": "Ada", "born": 1815}``.
 
@@ -38,7 +38,7 @@ class JsonFields(Verifier):
         case: whether capitals in strings count.
         whitespace: whether white space within strings counts; at both ends it never does.
         all_or_nothing: only the whole record pays.
-        only: nothing may stand around the object, neither fence nor tags nor words.
+        only: allow nothing around the object, neither fence nor tags nor words.
 
     Example:
         >>> gold = {"name": "Ada", "born": 1815}

@@ -18,20 +18,20 @@ _SOMETHING = re.compile(r"[^\W_]")
 class Json(Verifier):
     r"""Full marks for one strict JSON object or array.
 
-    Read is the last ``<answer>``, else the last fenced block of JSON, else all that follows the
-    thought; a line that ends in a colon may introduce it. Text after the value, a second value,
-    single quotes, comments, trailing commas, NaN, a key that stands twice in an object, half of a
+    The value is the last ``<answer>``, else the last fenced block of JSON, else everything after
+    the thought, optionally after a line that ends in a colon. It fails on text after the value, a
+    second value, single quotes, comments, trailing commas, NaN, a duplicate key, half of a
     surrogate pair, numbers out of a double's range, more than 64 levels and more than 100,000
-    characters all lose. So does a value that says nothing: there must be a number, a boolean, or
-    a string with a letter or a digit. What it says is not judged: use it as the gate of a
-    :class:`~assay.verifiers.rubric.Rubric`, or hold it to a schema.
+    characters, and on a value without content: a number, a boolean, or a string with a letter or a
+    digit. The content is not judged: use this as the gate of a
+    :class:`~assay.verifiers.rubric.Rubric`, or use a schema.
 
     Reference: ignored.
 
     Args:
         kinds: what the value may be: ``"object"``, ``"array"`` or both.
         required: keys that an object must have; an array has none.
-        only: nothing may stand around the value, neither fence nor tags nor words.
+        only: allow nothing around the value, neither fence nor tags nor words.
 
     Raises:
         ValueError: an option is none of these.

@@ -17,22 +17,21 @@ _RUN = re.compile(r"(\S)\1{15}(?>\1*)")
 class Repetition(Verifier):
     """Full marks for a reply that repeats few of its runs of words, none for a loop.
 
-    Of all runs of ``n`` words, those that stood there before are repeated. Up to a share of
-    ``free`` of them costs nothing; from there the score falls in a straight line to 0 at
-    ``most``. A word that stands more than ``run`` times in a row, or a character more than ten
-    times as often, blanks between or not, is a loop and earns 0. Words are letters, if a
-    script has no spaces; case, punctuation and invisible characters make no run a new one. The
-    reference is ignored.
+    A run of ``n`` words is repeated if it occurred before. A share of up to ``free`` repeated runs
+    costs nothing; beyond it the score falls linearly to 0 at ``most``. A word that occurs more than
+    ``run`` times in a row, or a character more than ten times as often, with or without blanks, is
+    a loop and earns 0. If a script has no spaces, words are letters; case, punctuation and
+    invisible characters are ignored. The reference is ignored.
 
     The share is that of Yeo et al. (arXiv:2502.03373, section 4), who give each repeated run of
     40 tokens a small penalty, and of open-r1's reward, 1 - distinct / all for runs of 3, which
-    finds fault with any long text: the longer it is, the more of its short runs come again.
+    penalises any long text, since more of its short runs recur.
 
     Args:
         n: words in a run.
         free: the share of repeated runs that costs nothing.
         most: the share from which nothing is left.
-        run: how often a word may stand in a row.
+        run: how often a word may occur in a row.
         part: what is read: ``all``, the ``thought``, or the ``answer`` that follows it.
         content: different words that it must hold, or it says nothing and earns 0.
 

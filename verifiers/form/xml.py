@@ -22,22 +22,22 @@ _SHAPE = 'names such as "step", "note?", "step+", "step*", or {"steps": ["step+"
 
 
 class XmlStructure(Verifier):
-    """Full marks for a reply, after its thought, that is made of the given elements and no more.
+    """Full marks for a reply that consists, after its thought, of exactly the given elements.
 
-    The elements stand in the given order. ``"step"`` is an element that stands once and holds
-    text, ``"note?"`` may be missing, ``"step+"`` may be repeated, ``"step*"`` may be either, and
-    ``{"steps": ["title", "step+"]}`` is one that holds other elements and only white space
-    besides. Text contains at least a letter or a digit; other markup in it, such as ``<b>``, is
-    text, and a given element in it fails, in a CDATA section or a comment too. Attributes are
-    let be. No entity is expanded: this is no XML parser. An XML declaration or a code fence
-    around all of it is ignored. ``<Step>`` for ``step`` is refused.
+    The elements occur in the given order. ``"step"`` is an element that occurs once and contains
+    text, ``"note?"`` is optional, ``"step+"`` may be repeated, ``"step*"`` is either, and
+    ``{"steps": ["title", "step+"]}`` contains other elements and otherwise only white space. Text
+    contains at least a letter or a digit; other markup in it, such as ``<b>``, is text, and a given
+    element in it fails, also in a CDATA section or a comment. Attributes are ignored. No entity is
+    expanded: this is no XML parser. An XML declaration or a code fence around everything is
+    ignored. ``<Step>`` for ``step`` is refused.
 
-    Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``, or anything at
-    all if ``elements`` are given here.
+    Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``; ignored if
+    ``elements`` are given here.
 
     Args:
-        elements: what every reply is to have; each reference says it if ``None``.
-        prose: text may stand before, between and after the outermost elements.
+        elements: the elements of every reply; ``None``: each reference has them.
+        prose: allow text before, between and after the outermost elements.
 
     Raises:
         ValueError: the elements cannot be used.

@@ -117,7 +117,7 @@ class _Failure:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server and how patiently it is asked.
+    """A server and the limits of requests to it.
 
     Attributes:
         base_url: such as ``http://localhost:8000/v1``.

@@ -49,21 +49,20 @@ SHORT = 64
 
 
 class Judge(Verifier):
-    """A model behind an OpenAI-compatible server says whether a reply is right.
+    """Ask a model behind an OpenAI-compatible server whether a reply is correct.
 
-    The model is shown the question, the known answer and the criteria, as far as they are given,
-    and the reply without its thought: each as data between marks that it cannot contain. A reply
-    that says nothing scores 0.0 and is not shown. A question that the server or the model fails
-    is asked again, without a verdict for nothing but the verdict, and then scores ``None``, except
-    if they fail on this reply alone: the same question with another reply is answered. Then the
-    score is 0.0.
-    Equal questions are asked once, and answers are remembered by content.
+    The model sees the question, the known answer and the criteria, if given, and the reply without
+    its thought, each as data between marks that it cannot contain. A reply without content scores
+    0.0 and is not sent. If the server or the model fails on a question, it is asked again, without
+    a verdict in a short form, and then scores ``None``, unless they fail on this reply alone while
+    the same question with another reply is answered: then it scores 0.0. Equal questions are asked
+    once, and answers are cached by content.
 
     Use a rule if there is one: a judge can be persuaded, costs money, and is no better than
     its model. docs/judges.md lists the guarantees.
 
-    Reference: the known answer, or ``{"question": ..., "answer": ..., "rubric": ...}`` if each
-    may be missing; the rubric, a text or a list of texts, goes before ``criteria``.
+    Reference: the known answer, or ``{"question": ..., "answer": ..., "rubric": ...}``, all
+    optional; the rubric, a text or a list of texts, precedes ``criteria``.
 
     Args:
         model: as the server calls it.
@@ -71,12 +70,11 @@ class Judge(Verifier):
         api_key_env: the name of the environment variable that holds the key; no key without it.
             The key itself is read when it is used, and never kept.
         criteria: what to judge by, for all replies.
-        instructions: replaces ours; the rules about data and the form of
-            verdicts is added to them.
-        template: of the message, in place of ours, with ``{reply}`` and optionally
-            ``{question}``, ``{answer}`` and ``{criteria}``.
+        instructions: replace ours; the rules about data and the form of verdicts are added.
+        template: replaces our message, with ``{reply}`` and optionally ``{question}``,
+            ``{answer}`` and ``{criteria}``.
         form: ``"line"`` for a last line ``Verdict: CORRECT``; ``"json"`` for an object that the
-            server holds the model to.
+            server constrains by a schema.
         scale: grades from 1 to this instead of CORRECT and INCORRECT; the score goes from 0 to 1.
         votes: how often each question is asked, an odd number; the majority decides, or the
             median grade.

@@ -21,24 +21,23 @@ _SANE = 10_000_000
 
 
 class RewardModel(Verifier):
-    """Scores a reply by a reward model: a sequence classifier that transformers loads.
+    """Score a reply by a reward model: a sequence classifier that transformers loads.
 
-    A model with one output gives the sigmoid of its logit (Bradley-Terry's chance to beat a reply
-    of logit 0), or the logit's place in ``between``. A model with several gives the softmax share
-    of ``label``. A score is 0.0 to 1.0, and ``correct`` only at 1.0.
+    With one output the score is the sigmoid of its logit (in Bradley-Terry's model, the probability
+    to beat a reply of logit 0), or the logit's place in ``between``; with several, the softmax
+    probability of ``label``. A score is 0.0 to 1.0, and ``correct`` only at 1.0.
 
     The model reads the conversation and the reply through its chat template if its tokenizer
-    has one, else as a pair of texts. The reply's thought is left out, and control tokens in a
-    reply are broken up. A reply that says nothing scores 0.0 and is not shown. A model that cannot
-    be loaded, that fails, or whose logits are not finite gives ``None``, except if it reads the
+    has one, else as a pair of texts. The reply's thought is removed, and control tokens in a
+    reply are broken up. A reply without content scores 0.0 and is not read. A model that cannot
+    be loaded, that fails, or whose logits are not finite gives ``None``, unless it can read the
     same question with another reply: then the score is 0.0 (``unparseable``).
 
-    Replies are judged one at a time (``batch=1``), so that a score depends on the pair alone.
-    Larger batches hold texts of equal length in tokens, always as many rows, and are faster; a
-    score may then differ in its last bits with its neighbours.
+    Replies are judged one at a time (``batch=1``), so that a score depends only on the pair.
+    Larger batches contain texts of equal length in tokens, always as many rows, and are faster; the
+    last bits of a score may then depend on its neighbours.
 
-    Reference: ``{"question": ...}`` or ``{"messages": [...]}``; with ``question=False`` it is not
-    looked at.
+    Reference: ``{"question": ...}`` or ``{"messages": [...]}``; ignored with ``question=False``.
 
     Args:
         model: a folder, or a name on the hub.

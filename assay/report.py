@@ -1,4 +1,4 @@
-"""Tables for people: what a set of verdicts says."""
+"""Tables of a set of verdicts."""
 
 from __future__ import annotations
 

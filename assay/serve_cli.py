@@ -132,7 +132,7 @@ def _limits(pairs: list[str], kind: type) -> dict[str, Any]:
 
 
 class _Visible(logging.Formatter):
-    """Escapes what a terminal would obey: a traceback may quote a client's reply."""
+    """Escape control sequences: a traceback may quote a client's reply."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""

@@ -1,4 +1,4 @@
-"""Arguments that come as text from outside: of the right type, or refused in a sentence."""
+"""Type checks of arguments from the command line and from files."""
 
 from __future__ import annotations
 

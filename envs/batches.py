@@ -13,7 +13,7 @@ _Found = TypeVar("_Found")
 
 
 class Batches(Generic[_Piece, _Found]):
-    """Calls a function of many pieces for callers that bring one each.
+    """Batch the single calls of many threads into calls of one function.
 
     At most ``threads`` calls go on at once. Each takes its share of what is waiting, one part in
     ``threads``: so one that takes long, or raises, keeps back those few that went with it and no

@@ -169,7 +169,7 @@ class RepairTools(Toolset):
 
 
 class Submission(Code):
-    """Runs the program that a reply submits: the ``code`` of its one ``submit`` call.
+    """Run the program that a reply submits: the ``code`` of its one ``submit`` call.
 
     Everything else is as for :class:`~assay.verifiers.Code`.
 

@@ -30,7 +30,7 @@ from .task import Task
 
 
 class Sampler(ABC):
-    """Chooses the tasks of each step.
+    """Select the tasks of each step.
 
     Args:
         source: of the tasks; an environment's ``source``.

@@ -1,4 +1,4 @@
-"""Errors of data: what cannot be read, and splits that a source does not have."""
+"""Errors of data and of splits."""
 
 from __future__ import annotations
 

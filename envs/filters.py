@@ -1,4 +1,4 @@
-"""Groups that a learner can learn from: drop the others, or play more in their place."""
+"""Drop groups without a gradient, or play more in their place."""
 
 from __future__ import annotations
 

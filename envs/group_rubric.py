@@ -34,7 +34,7 @@ class GroupPart(Protocol):
 
 
 class GroupRubric:
-    """Adds rewards that depend on the group to what each episode earned by itself.
+    """Add rewards that depend on the group to each episode's own.
 
     Set it as ``env.group_rubric``: then rollouts, streams and ``GroupVectorEnv`` apply it to each
     group when its episodes are judged. Verdicts stay what they are but for score and parts: the

@@ -36,7 +36,7 @@ class Completion:
 
 
 class Policy(Protocol):
-    """Maps conversations to completions, in order.
+    """Map conversations to completions, in order.
 
     The copies of one task arrive next to each other, as equal conversations: a policy that
     prefills a prompt once for all of them finds them so.

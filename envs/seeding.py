@@ -82,7 +82,7 @@ which takes as long as all the rest."""
 
 
 class _Key(ISeedSequence):
-    """Hands a digest to Philox as its key.
+    """Pass a digest to Philox as its key.
 
     ``Philox(key=...)`` does the same in three times the time: it first asks the system for
     entropy that it does not use.

@@ -1,4 +1,4 @@
-"""Draws in proportion to weights that change: each in time that grows with the tree's height."""
+"""Draw in proportion to weights that change: each in time that grows with the tree's height."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 @dataclass(frozen=True)
 class Filled:
-    """Makes a task of a row by filling slots.
+    """Make a task of a row by filling slots.
 
     Attributes:
         prompt: a template, or chat messages whose contents are templates.

@@ -61,7 +61,7 @@ class EnvironmentRollout:
 
 
 class _Player:
-    """Takes turns with a trainer's model."""
+    """Play turns with a trainer's model."""
 
     def __init__(self, trainer: Any) -> None:
         self.trainer = trainer

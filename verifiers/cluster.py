@@ -15,14 +15,14 @@ from .verifier import Verifier, isolated, same_length
 
 
 class RayVerifier(Verifier):
-    """Spreads batches over actors: one for each core of each node, each with its own copy.
+    """Distribute batches over actors: one for each core of each node, each with its own copy.
 
     The current Ray session is used, or one is started by ``ray.init()``. A piece that is lost
     with its node is judged by another, in halves: a reply that ends its judge is the only one
     without a verdict. A lone reply that is lost too often gives ``verifier_error``.
 
     Args:
-        verifier: what judges; it must survive pickling.
+        verifier: the verifier, which must be picklable.
         piece: pairs that an actor gets at a time.
         per_node: actors on each node; by default one for each of its cores.
         attempts: how often a lone reply is tried.

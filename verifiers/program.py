@@ -50,7 +50,7 @@ class Judge(Protocol):
 
 
 class Code(Verifier):
-    """Runs the program of a reply against tests, in a sandbox.
+    """Run the program of a reply against tests, in a sandbox.
 
     The program is the last fenced block of its language after the thought (see
     :func:`~assay.verifiers.text.fences.find_program`), or the whole reply if there is no fence.

@@ -14,18 +14,17 @@ from .verifier import FunctionVerifier, Verifier, checked_range, isolated, same_
 
 
 class Rubric(Verifier):
-    """Weighs several verifiers.
+    """The weighted mean of several verifiers.
 
-    The total is the weighted mean of the parts: in [0, 1], as every part is, unless a part
-    declares another range; ``score_range`` is the total's. With a gate, the other parts are paid
-    only if the gate's score is its highest, so that good form is no way around a wrong answer;
-    otherwise each counts as its lowest score, which is 0.0 in [0, 1]. They are shown as they were
-    found either way. Status, reason and extracted answer are those of the gate, or of the first
-    part that is weighed if there is no gate.
+    The total is in [0, 1], as every part is, unless a part declares another range; ``score_range``
+    is the total's. With a gate, the other parts are paid only if the gate's score is its highest,
+    so that good form does not compensate a wrong answer; otherwise each counts as its lowest score,
+    which is 0.0 in [0, 1]. ``parts`` has the unchanged scores either way. Status, reason and
+    extracted answer are those of the gate, or of the first part with a weight if there is no gate.
 
     A part whose score is ``None`` makes the total ``None`` with that part's status, since a
     total without it would be a guess; except behind a closed gate, where it is not paid. A
-    part of weight 0 that is not the gate is only watched, and can spoil nothing.
+    part of weight 0 that is not the gate is only logged.
 
     Args:
         parts: verifiers by name; a plain function ``(reply, reference)`` to a score or a Verdict

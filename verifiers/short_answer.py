@@ -24,17 +24,14 @@ _TOKEN = re.compile(r"(?<!\w)-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
 class ShortAnswer(Verifier):
     r"""Exact match or token F1 with the nearest of the known answers, as for SQuAD.
 
-    Case, punctuation and the articles a, an, the do not count (Rajpurkar et al., 2016, section
-    6.1), with these repairs: the point of ``3.5`` and the minus of ``-5`` are kept; a hyphen is a
+    Case, punctuation and the articles a, an, the are ignored (Rajpurkar et al., 2016, section 6.1),
+    with these corrections: the point of ``3.5`` and the minus of ``-5`` are kept; a hyphen is a
     space; an answer of articles alone ("The The") keeps them; accents count, their encoding does
     not. An answer of more than ``2 n + 3`` words, if the longest known one has ``n``, earns
-    nothing: to dump a passage is no answer. Nor does one that asks, or adds "or" or "not".
+    nothing, so that copying a passage does not pay. Nor does one that asks, or adds "or" or "not".
 
     The answer is the last ``<answer>``, else the last ``\boxed{}``, else what follows "answer
     is", else the last line.
-
-    Reference: the answer, or a list of answers that are all right. An empty list: the question
-    cannot be answered, and only the word ``unanswerable`` is right.
 
     Args:
         score: ``"em"``: 1.0 or nothing. ``"f1"``: the harmonic mean of the shares of the answer's

@@ -18,13 +18,13 @@ _KINDS: dict[Any, type[Verifier]] = {}
 
 
 class Verifier:
-    """Judges replies against references.
+    """Base of verifiers, which judge replies against references.
 
-    Write :meth:`judge` for one pair and get the batch for nothing, or override
+    Implement :meth:`judge` for one pair and inherit the batch, or override
     :meth:`verify_many` if a batch can be judged faster than one by one.
 
-    A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
-    A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
+    A reply is hostile text: it always gets a verdict, and nothing raises or hangs.
+    An unusable reference gives ``bad_gold`` and a score of ``None``.
 
     Attributes:
         judges_form: whether only the form of a reply counts, whatever the reply says in that form.

@@ -104,7 +104,7 @@ class Session:
 
 
 class _Sessions:
-    """Opens sessions, each with the first result of its reset."""
+    """Open sessions, each with the first result of its reset."""
 
     def __init__(self, connect: Connect, reset: Mapping[str, Any]) -> None:
         self.connect, self.reset = connect, dict(reset)
@@ -163,7 +163,7 @@ class _Played(str):
 
 
 class ServersRewards(Verifier):
-    """Hands on what the server's rewards come to. A lone reply it cannot judge."""
+    """Return the total of the server's rewards. It cannot judge a single reply."""
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Return the verdict of a finished episode."""

@@ -1,4 +1,4 @@
-"""Hashes of source code: a verifier that was mended is another one, though its name is the same."""
+"""Hashes of source code: a corrected verifier is another one, even under the same name."""
 
 from __future__ import annotations
 

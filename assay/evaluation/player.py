@@ -53,7 +53,7 @@ class Answer:
 
 
 class Player(Protocol):
-    """Answers turns.
+    """Answer turns.
 
     The same questions in the same call get the same answers, in every process: that is what lets
     a run be resumed as if it had never stopped.

@@ -99,7 +99,7 @@ def _bare(episode: Episode) -> Episode:
 
 
 class RunWriter:
-    """Adds batches of groups to a run; a context, in which no other process can.
+    """Add batches of groups to a run; a context manager that locks the run.
 
     Args:
         directory: of the run; made if it is not there.

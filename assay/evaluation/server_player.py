@@ -26,7 +26,7 @@ class ServerFailed(OSError):
 
 
 class ServerPlayer:
-    """Asks ``/v1/chat/completions``, one request for each turn, with a seed of its own.
+    """Call ``/v1/chat/completions``, one request for each turn, each with its own seed.
 
     A request that is refused for what is in it (such as one that is too long) costs its episode
     the reward; a server that cannot be reached, or has failed ``retries`` times, stops the run. So

@@ -19,7 +19,7 @@ _MOST_LEVELS = 24
 
 @dataclass
 class Tally:
-    """Sums up groups one by one, and keeps none of them.
+    """Summarise groups one by one without keeping them.
 
     Args:
         many_answers: different answers to a task may be right: see

@@ -1,4 +1,4 @@
-"""Checks before every route: token, origin, size of the body; and the access log."""
+"""Middleware: token, origin, body size and the access log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("assay.service")
 
 
 class ServiceMiddleware:
-    """Refuses what must not reach a route, before the body is parsed.
+    """Refuse requests before the body is parsed.
 
     A request is let in that has a known token (if there are any), comes from no foreign web page,
     and whose body is complete in time and no larger than it may be, whether it has a length or

@@ -18,7 +18,7 @@ _Found = TypeVar("_Found")
 
 
 class WorkQueue:
-    """Runs an environment's code in threads.
+    """Run an environment's code in threads.
 
     Args:
         limits: how many threads, how much may wait, and how long an answer may take.

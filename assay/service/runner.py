@@ -34,7 +34,7 @@ class PendingStep(NamedTuple):
 
 
 class EpisodeRunner:
-    """Takes steps and judges replies, those of several requests in one batch.
+    """Take steps and judges replies, those of several requests in one batch.
 
     Args:
         env: takes them, and judges; from several threads.

@@ -1,4 +1,4 @@
-"""Answers of a server, however a request came: what is allowed, done and returned."""
+"""The service behind all routes: limits, scoring and episodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Found = TypeVar("_Found")
 
 
 class EnvironmentService:
-    """Answers requests for one environment, over HTTP and WebSocket alike.
+    """Answer requests for one environment, over HTTP and WebSocket alike.
 
     Args:
         env: what is served; it judges and responds from several threads.

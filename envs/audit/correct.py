@@ -1,4 +1,4 @@
-"""Checks of right replies: a known answer passes, also late in a reply or given twice."""
+"""Checks of correct replies: they pass, also late in a reply or stated twice."""
 
 from __future__ import annotations
 

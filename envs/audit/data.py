@@ -1,4 +1,4 @@
-"""Checks of data: usable references, and nothing given away."""
+"""Checks of data: usable references, no leaked answers."""
 
 from __future__ import annotations
 

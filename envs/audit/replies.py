@@ -1,4 +1,4 @@
-r"""Replies that must earn nothing, and replies that must do no harm: what an audit tries.
+r"""Replies of an audit: those that must earn nothing, and those that must do no harm.
 
 ``answer`` is a known answer as text, ``other`` one that is wrong, ``winner`` a reply that passes.
 """

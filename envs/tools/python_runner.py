@@ -1,4 +1,4 @@
-"""Runs the cells of a Python session, one after the other, inside the sandbox.
+"""Run the cells of a Python session, one after the other, inside the sandbox.
 
 It runs from source that the host sends, with what it has to do on stdin: standard library only.
 Every cell but the last has run before, in an earlier program that is gone with all it had; run

@@ -1,4 +1,4 @@
-"""Calls of tools, and which of them do what is wanted."""
+"""Tool calls, compared with the wanted ones."""
 
 from __future__ import annotations
 

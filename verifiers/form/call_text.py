@@ -1,4 +1,4 @@
-"""Finds the calls in a reply, in the ways in which models write them."""
+"""Find the tool calls in a reply, in the syntaxes of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads JSON strictly, and finds the one JSON value that a reply commits to.
+"""Read JSON strictly, and finds the one JSON value that a reply commits to.
 
 What RFC 8259 leaves open is refused, as I-JSON (RFC 7493) has it: names that stand twice in an
 object, lone surrogates, numbers out of range. Nothing here recurses on a reply before the depth

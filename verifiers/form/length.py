@@ -16,12 +16,11 @@ _WORDS = {"words": 1.0, "characters": 1 / 6, "sentences": 8.0}
 
 
 class Length(Verifier):
-    """Full marks for a reply whose length lies in a window.
+    """Full marks for a reply whose length is within a window.
 
-    Filling does not make a reply longer: runs of white space and invisible characters count
-    once or not at all, a sentence that is repeated counts towards ``least`` once, and there must
-    be as many different words as the square root of those that ``least`` takes. The reference
-    is ignored.
+    Padding does not count: runs of white space and invisible characters count once or not at all, a
+    repeated sentence counts towards ``least`` once, and there must be as many distinct words as the
+    square root of those that ``least`` takes. The reference is ignored.
 
     Args:
         least: the fewest units.

@@ -20,15 +20,14 @@ _LEVEL = re.compile(r"(#{0,6})(?:[ \t]+|$)|")
 
 
 class MarkdownStructure(Verifier):
-    r"""Full marks for a reply, after its thought, that has all the required structure.
+    r"""Full marks for a reply that has, after its thought, all the required structure.
 
-    Nothing empty counts: there is a letter or a digit under each heading, in each item, row,
-    bold text and block of code that counts. What a code fence holds is code, not structure; a
-    fence that never closes fails, and one around the whole reply is ignored if it
-    says ``markdown``. HTML comments are not read.
+    Empty parts do not count: each heading, item, row, bold text and block of code needs a letter or
+    a digit. The content of a code fence is code, not structure; an unclosed fence fails, and one
+    around the whole reply is ignored if its language is ``markdown``. HTML comments are ignored.
 
     Reference: an object of rules, such as ``{"headings": ["## Plan", "Result"], "bullets": 3}``,
-    or ``None`` if rules are given here. A reference's rule comes before one of the same name.
+    or ``None`` if rules are given here. A reference's rule overrides one of the same name.
 
     Args:
         headings: in this order, with others before, between and after. ``"## Plan"`` has that

@@ -24,14 +24,13 @@ _JUNK = ("0", "...", "I don't know.")
 class Pattern(Verifier):
     r"""Full marks for text that a regular expression allows.
 
-    The pattern is RE2's, so a verdict takes time linear in the text and hangs on no clock;
-    patterns with look-around or back-references are refused, and so are those that match the
-    empty text, or match all of ``0``, ``...`` and ``I don't know.``: they would pay for nothing.
-    White space at both ends of the text never counts; a text of more than 100,000 characters
-    fails.
+    The pattern is RE2's, so a verdict takes linear time and depends on no clock; patterns with
+    look-around or back-references are refused, and so are those that match the empty text, or all
+    of ``0``, ``...`` and ``I don't know.``, which would pay for anything. White space at both ends
+    of the text is ignored; a text of more than 100,000 characters fails.
 
-    To avoid something is no work, so ``absent`` also asks for ``min_words`` different words of
-    two letters or more.
+    Avoiding a pattern takes no effort, so ``absent`` also requires ``min_words`` distinct words of
+    at least two letters.
 
     Reference: the pattern, if the constructor has none; else ignored.
 

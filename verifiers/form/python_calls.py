@@ -1,4 +1,4 @@
-"""Reads calls as Python writes them, ``[book(city="Oslo", nights=2)]``: names and plain values.
+"""Read calls as Python writes them, ``[book(city="Oslo", nights=2)]``: names and plain values.
 
 An own reader: Python's recurses on what it reads, warns of escapes, and knows far more than calls.
 """

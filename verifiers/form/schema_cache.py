@@ -1,4 +1,4 @@
-"""Makes each schema once, and only then loads jsonschema, which takes a quarter of a second."""
+"""Compile each schema once; jsonschema, which takes a quarter of a second, is imported then."""
 
 from __future__ import annotations
 

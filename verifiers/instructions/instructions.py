@@ -36,17 +36,13 @@ _LOOP = 2  # a loop: more words than twice the square of the different ones
 class Instructions(Verifier):
     """Full marks if every instruction is followed.
 
-    The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of
-    its training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names:
-    ``docs/instructions.md`` lists them. What follows a thought is judged, without end tokens that
-    a decoder kept. A reply without content follows none, however short a right one may be: no
-    word, the same few words again and again (more than twice the square of the different ones), a
-    short refusal, the keywords and nothing else, or the prompt or a third of it given back, if the
-    reference has it. An instruction that fixes the whole reply, such as one of a few options, may
-    ask for any of these.
-
-    Reference: ``[{"id": "keywords:existence", "keywords": ["sun"]}]``, or a public row:
-    ``{"instruction_id_list": [...], "kwargs": [{...}], "prompt": ...}``.
+    The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of its
+    training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names;
+    ``docs/instructions.md`` lists them. The text after a thought is judged, without end tokens that
+    a decoder kept. A reply without content follows no instruction: no word, the same few words
+    again and again (more than twice the square of the distinct ones), a short refusal, only the
+    keywords, or the prompt or a third of it repeated, if the reference has it. An instruction that
+    fixes the whole reply, such as one of a few options, may require any of these.
 
     Args:
         mode: ``"loose"`` also tries the reply without its first line, its last, or both, and each

@@ -1,4 +1,4 @@
-"""Bounds what a server may answer, before any of it is kept."""
+"""Limit the size of a server's response while it is read."""
 
 from __future__ import annotations
 

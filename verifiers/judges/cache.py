@@ -19,7 +19,7 @@ def content_key(body: dict[str, Any], vote: int) -> str:
 
 
 class AnswerCache:
-    """Answers in memory, and in a folder if one is given.
+    """Answer in memory, and in a folder if one is given.
 
     Each answer is a file, written whole or not at all, so many processes may share the folder. A
     file that cannot be read is a question not yet asked.

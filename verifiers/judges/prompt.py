@@ -1,4 +1,4 @@
-"""Puts untrusted text before a model as data.
+"""Present untrusted text to a model as data.
 
 Texts go into fixed slots in one pass, so no text can name a slot; each stands between marks that
 it does not contain; and what a chat template or a parser of verdicts would take for its own is

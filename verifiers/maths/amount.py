@@ -1,4 +1,4 @@
-r"""Compares single amounts: numbers, formulas with units, ratios, bases, remainders."""
+r"""Compare single amounts: numbers, formulas with units, ratios, bases, remainders."""
 
 from __future__ import annotations
 

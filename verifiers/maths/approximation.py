@@ -1,4 +1,4 @@
-r"""Reads an exact value with its decimal after it: ``12\pi \approx 37.7``."""
+r"""Read an exact value with its decimal after it: ``12\pi \approx 37.7``."""
 
 from __future__ import annotations
 

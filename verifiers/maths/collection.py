@@ -1,4 +1,4 @@
-"""Compares lists, sets, tuples, matrices, intervals and unions, member by member."""
+"""Compare lists, sets, tuples, matrices, intervals and unions, member by member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Compares equations, and answers that name what they give: ``x = 5`` against ``5``."""
+r"""Compare equations, and named answers: ``x = 5`` with ``5``."""
 
 from __future__ import annotations
 

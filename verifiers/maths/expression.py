@@ -1,4 +1,4 @@
-r"""Reads a formula such as ``2x\sqrt{3} - \frac{1}{2}\sin^2 x`` as a tree.
+r"""Read a formula such as ``2x\sqrt{3} - \frac{1}{2}\sin^2 x`` as a tree.
 
 A recursive descent over respelled LaTeX, bounded in length, depth and the size of its numbers.
 It refuses what it does not know and what two readers could read in two ways (``1/2x``,
@@ -72,7 +72,7 @@ def read_expression(text: str) -> Node | None:
 
 
 class _Reader:
-    """Reads tokens from the left."""
+    """Read tokens from the left."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens

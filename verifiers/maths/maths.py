@@ -34,7 +34,7 @@ _STATUS = {
 
 
 class Math(Verifier):
-    r"""Compares the final answer of a reply with a known one.
+    r"""Compare the final answer of a reply with a reference.
 
     Numbers are compared exactly and structure piece by piece; only expressions that need
     algebra go to math-verify, in a worker process that is killed when it uses too much.

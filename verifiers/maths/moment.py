@@ -1,4 +1,4 @@
-"""Reads dates and times of day: ``12 May 2024``, ``2024-05-12``, ``3:30 PM``, ``15:30``.
+"""Read dates and times of day: ``12 May 2024``, ``2024-05-12``, ``3:30 PM``, ``15:30``.
 
 ``5/12/2024`` is not read: it is a day in May for some and in December for others.
 """

@@ -1,4 +1,4 @@
-r"""Reads a number exactly: ``1,024``, ``\frac{3}{4}``, ``$2.50``, ``45\%``, ``6.02\times10^{23}``.
+r"""Read a number exactly: ``1,024``, ``\frac{3}{4}``, ``$2.50``, ``45\%``, ``6.02\times10^{23}``.
 
 Only the written number is read, nothing is computed: ``2+3`` is no number here.
 """

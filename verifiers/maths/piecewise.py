@@ -1,4 +1,4 @@
-r"""Compares functions by cases: ``\begin{cases} x & x \ge 0 \\ -x & x < 0 \end{cases}``."""
+r"""Compare functions by cases: ``\begin{cases} x & x \ge 0 \\ -x & x < 0 \end{cases}``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Cuts a respelled formula into tokens: numbers, letters, commands and signs."""
+r"""Split a respelled formula into tokens: numbers, letters, commands and signs."""
 
 from __future__ import annotations
 

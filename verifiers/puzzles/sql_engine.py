@@ -461,7 +461,7 @@ class Reference:
 
 
 class Engine:
-    """Answers questions and keeps what it loaded last."""
+    """Answer questions and keeps what it loaded last."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[str, Reference] = OrderedDict()

@@ -1,4 +1,4 @@
-"""Reads fenced blocks: backticks or tildes, three or more, with or without an info string."""
+"""Read fenced blocks: backticks or tildes, three or more, with or without an info string."""
 
 from __future__ import annotations
 

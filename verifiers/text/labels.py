@@ -1,4 +1,4 @@
-"""Reads what introduces an answer: "The answer is", "Final Answer:", "The solution is", 答案是."""
+"""Read labels of answers: "The answer is", "Final Answer:", "The solution is", 答案是."""
 
 from __future__ import annotations
 

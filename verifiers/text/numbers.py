@@ -1,4 +1,4 @@
-"""Reads the last number or formula of a reply that marks no answer."""
+"""Read the last number or formula of a reply that marks no answer."""
 
 from __future__ import annotations
 

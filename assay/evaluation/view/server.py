@@ -1,4 +1,4 @@
-"""Serves the page to this machine's browser, and to nobody else."""
+"""Serve the page to this machine only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILES = {
 
 
 class ViewServer(ThreadingHTTPServer):
-    """Listens on 127.0.0.1 only, below a path that nobody can guess.
+    """Listen on 127.0.0.1 only, under an unguessable path.
 
     Args:
         pages: what is browsed.

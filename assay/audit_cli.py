@@ -1,4 +1,4 @@
-"""``assay audit`` and ``assay diff``: is a reward to be trusted, and where do two differ?"""
+"""``assay audit`` and ``assay diff``: test a reward, compare two verifiers."""
 
 from __future__ import annotations
 
@@ -49,40 +49,36 @@ def audit_command(
         ),
     ] = None,
     other: Annotated[
-        str | None, typer.Option(help="Data of the other split, to compare the prompts with.")
+        str | None, typer.Option(help="Data of the other split, to compare prompts.")
     ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="An argument of the environment or verifier, as name=value."),
     ] = None,
-    tasks: Annotated[int, typer.Option(help="How many tasks are sampled.")] = 12,
-    seed: Annotated[int, typer.Option(help="Chooses the tasks and makes the replies.")] = 0,
-    check: Annotated[list[str] | None, typer.Option(help="Make only this check.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(help="Leave this check out.")] = None,
-    floor: Annotated[
-        float, typer.Option(help="The most that a reply without the answer may earn.")
-    ] = 0.0,
+    tasks: Annotated[int, typer.Option(help="Tasks to sample.")] = 12,
+    seed: Annotated[int, typer.Option(help="Seed of tasks and replies.")] = 0,
+    check: Annotated[list[str] | None, typer.Option(help="Run only this check.")] = None,
+    skip: Annotated[list[str] | None, typer.Option(help="Skip this check.")] = None,
+    floor: Annotated[float, typer.Option(help="Maximum reward of a wrong reply.")] = 0.0,
     tolerance: Annotated[
-        float, typer.Option(help="The relative error of a number that is right by design.")
+        float, typer.Option(help="Relative error within which a number is correct.")
     ] = 0.0,
-    seconds: Annotated[
-        float, typer.Option(help="CPU time within which a reply must be judged.")
-    ] = 10.0,
+    seconds: Annotated[float, typer.Option(help="Maximum CPU seconds for one reply.")] = 10.0,
     prompts: Annotated[
-        int, typer.Option(help="How many of a generator's prompts are compared for the splits.")
+        int, typer.Option(help="Prompts of a generator to compare between splits.")
     ] = 1000,
-    longest: Annotated[int, typer.Option(help="Characters of the longest reply that is tried.")] = 1
-    << 20,
+    longest: Annotated[int, typer.Option(help="Characters of the longest reply.")] = 1 << 20,
     budget: Annotated[
-        float | None, typer.Option(help="Seconds after which no further check is begun.")
+        float | None, typer.Option(help="Seconds after which no further check starts.")
     ] = None,
     json_path: Annotated[
-        Path | None, typer.Option("--json", help="Write the report here, failing inputs whole.")
+        Path | None,
+        typer.Option("--json", help="Write the report, with uncut inputs, to this file."),
     ] = None,
 ) -> None:
-    """Hold an environment or a verifier to what its rewards are trusted for.
+    """Try to break the rewards of an environment or a verifier.
 
-    Exit code 0: nothing fails. 1: a check fails, or nothing could be checked.
+    Exit code 0: no check fails. 1: a check fails, or nothing could be checked.
     """
     if json_path is not None:
         refuse_unwritable(json_path)
@@ -131,7 +127,7 @@ def audit_command(
 
 
 def _subject(text: str, data: str | None, options: dict[str, Any]) -> Named:
-    """An environment gets the data; a verifier is sampled with it."""
+    """Resolve the subject: an environment gets the data, a verifier is sampled with it."""
     name = text.partition(":{")[0]
     takes_data = data is not None and "/" in name
     return named(text, {**options, "data": data} if takes_data else options)
@@ -185,7 +181,7 @@ def diff_command(
     first: Annotated[
         str, typer.Argument(metavar="A", help=f"{_NAME_HELP} Or the directory of a run.")
     ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The second one.")],
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -194,18 +190,18 @@ def diff_command(
         ),
     ] = None,
     env: Annotated[
-        str | None, typer.Option(help="The environment whose tasks these are, if A is none.")
+        str | None, typer.Option(help="The environment of the tasks, if A is a verifier.")
     ] = None,
     data: Annotated[str | None, typer.Option(help="The environment's data.")] = None,
-    show: Annotated[int, typer.Option(min=0, help="Rows shown on which they disagree.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Disagreements to show.")] = 10,
     json_path: Annotated[
-        Path | None, typer.Option("--json", help="Write all disagreements here, replies whole.")
+        Path | None, typer.Option("--json", help="Write all disagreements, uncut, to this file.")
     ] = None,
 ) -> None:
-    """Show where two verifiers disagree on stored completions, or how two runs differ.
+    """Show the rows on which two verifiers disagree, or how two runs differ.
 
-    Exit code 0: they give every row (of two runs: every reply that both have) the same score, and
-    runs the same status. 1: they do not.
+    Exit code 0: every row (of two runs: every common reply) has the same score, and in runs the
+    same status. Exit code 1: not.
     """
     if file is None:
         diff_runs(Path(first), Path(second), show, json_path)

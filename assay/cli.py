@@ -1,4 +1,4 @@
-"""The command line: list, verifiers, audit, train, report and the others."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .view_cli import view_command
 from .watch_cli import report_command
 
 app = typer.Typer(
-    help="Rewards and verifiers for reinforcement learning: score answers, run code in "
+    help="Rewards and verifiers for reinforcement learning: score replies, run programs in "
     "sandboxes, train with GRPO.",
     no_args_is_help=True,
     add_completion=False,
@@ -83,13 +83,13 @@ def score_file(
         ),
     ],
     data: Annotated[
-        str | None, typer.Option(help="Where the tasks are: a JSONL file, a folder, a hub name.")
+        str | None, typer.Option(help="The data: a file, a folder or a hub name.")
     ] = None,
     out_path: Annotated[
-        Path | None, typer.Option("--out", help="Write one verdict a line to this JSONL file.")
+        Path | None, typer.Option("--out", help="Write verdicts to this JSONL file.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option(help="Keep the scored rows of --out and judge only the rest.")
+        bool, typer.Option(help="Keep the scored rows of --out; score the rest.")
     ] = False,
     setting: Annotated[
         list[str] | None,
@@ -98,9 +98,9 @@ def score_file(
 ) -> None:
     """Score stored completions.
 
-    Prints the named rewards, the statuses, and accuracy with its 95 % interval (pass@k where a
-    task has several completions). Exit code 1 means that some rows have no score, through no
-    fault of the policy: run again with --resume to judge just those.
+    Prints the named rewards, the statuses, and accuracy with its 95 % interval (pass@k if a
+    task has several completions). Exit code 1: an infrastructure failure left rows without a
+    score; --resume scores only those.
     """
     kwargs = settings(setting or [])
     if data is not None:
@@ -178,7 +178,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; exit code 2 for what the user can mend, 130 for Ctrl-C."""
+    """Run the command line; exit code 2 for user errors, 130 for Ctrl-C."""
     # A person wants the sentence, not the line of our code that it came from.
     warnings.showwarning = lambda message, *_: say(f"warning: {one_line(str(message))}", to=err)
     try:

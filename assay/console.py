@@ -1,4 +1,4 @@
-"""Where the command line speaks: tables and sentences out, complaints and progress beside them."""
+"""The consoles of the command line: results to stdout, errors and progress to stderr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ err = Console(stderr=True)
 
 
 def say(text: str, *, to: Console = out) -> None:
-    """Print a text as it stands: no wrapped path, and brackets are no markup.
+    """Print a text verbatim: without wrapping or markup.
 
     What a model or a program wrote goes through ``one_line`` first. Complaints may quote what was
     given, so they are shown without secrets.
@@ -24,10 +24,10 @@ def say(text: str, *, to: Console = out) -> None:
 
 
 def cell(text: str) -> str:
-    """Return a cell that shows a text as it stands: names and reasons may hold brackets."""
+    """Return a cell that shows a text verbatim: names and reasons may contain brackets."""
     return escape(visible(text))
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """Add cells as they stand."""
+    """Add cells verbatim."""
     table.add_row(*map(cell, cells))

@@ -1,4 +1,4 @@
-"""``assay demo``: answers scored, code run in a sandbox, and a model that gets better by GRPO."""
+"""``assay demo``: score answers, run code in a sandbox, train a model with GRPO."""
 
 from __future__ import annotations
 
@@ -40,15 +40,17 @@ _TESTS = {"tests": "assert add(2, 3) == 5\nassert add(-1, 1) == 0", "entry_point
 
 
 def demo(
-    out_dir: Annotated[Path, typer.Option("--out", help="Where runs go.")] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(help="Decides everything.")] = 0,
+    out_dir: Annotated[Path, typer.Option("--out", help="Directory of the runs.")] = Path(
+        "runs/demo"
+    ),
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     steps: Annotated[int, typer.Option(help="GRPO steps.")] = 400,
 ) -> None:
-    """Show the main job, on this machine alone, in about two minutes.
+    """Run the main use case on this machine in about two minutes.
 
-    Scores a few answers, runs a few programs in a sandbox, then makes a tiny model from nothing,
-    warms it up on worked sums until it is right now and then, and trains it with GRPO on rewards
-    alone. Interrupted, it goes on where it was when it is started again.
+    Scores a few answers, runs a few programs in a sandbox, makes a tiny model, pretrains it on
+    worked sums until it is sometimes correct, and trains it with GRPO on rewards alone. An
+    interrupted demo continues when it is started again.
     """
     hush_transformers()
     out.print(_scored_answers())
@@ -138,7 +140,7 @@ def _train(folder: Path, seed: int, steps: int) -> None:
 
 
 def _make_start(folder: Path, seed: int) -> None:
-    """A tiny model that is right now and then; it appears whole, or not at all."""
+    """Make a tiny model that is sometimes correct; it is written atomically."""
     from .family.trainers import warm_start
     from .grpo import held_out_tasks, load_model, tiny_model
 

@@ -1,4 +1,4 @@
-"""What docstrings say, for pages that are made of them."""
+"""Parts of docstrings for generated pages."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _ARGUMENT = re.compile(r"^ {4}(\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 
 
 def plain(text: str) -> str:
-    """A docstring's paragraph as Markdown on one line."""
+    """Render a docstring's paragraph as Markdown on one line."""
     return " ".join(without_roles(text).split())
 
 
 def without_roles(text: str) -> str:
-    """A docstring's text with code as Markdown has it."""
+    """Render a docstring's code roles as Markdown."""
     return _INLINE.sub("`", _ROLE.sub(r"``\1``", text))
 
 
 def prose(thing: object) -> str:
-    """What a docstring says, up to the arguments."""
+    """Return a docstring's prose before the arguments."""
     return _HEADING.split(inspect.getdoc(thing) or "", maxsplit=1)[0].strip()
 
 
 def meanings(thing: object, heading: str = "Args") -> dict[str, str]:
-    """What a docstring says of each argument, or attribute, in its order."""
+    """Return what a docstring says of each argument or attribute, in order."""
     pieces = _HEADING.split(inspect.getdoc(thing) or "")
-    told = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get(heading, "")
-    return {name: " ".join(meaning.split()) for name, meaning in _ARGUMENT.findall(told)}
+    section = dict(zip(pieces[1::2], pieces[2::2], strict=True)).get(heading, "")
+    return {name: " ".join(meaning.split()) for name, meaning in _ARGUMENT.findall(section)}
 
 
 def table(options: Sequence[tuple[str, str, str]]) -> list[str]:
@@ -44,5 +44,5 @@ def table(options: Sequence[tuple[str, str, str]]) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """A text in a cell of a Markdown table."""
+    """Escape a text for a cell of a Markdown table."""
     return text.replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""``assay eval``: how good a policy is in an environment, and how sure that is."""
+"""``assay eval``: evaluate a policy in an environment, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -44,67 +44,68 @@ def eval_command(
     env: Annotated[
         str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
     ],
-    policy: Annotated[str, typer.Option("--policy", "-p", help=f"What answers: {FORMS}.")],
+    policy: Annotated[str, typer.Option("--policy", "-p", help=f"The policy: {FORMS}.")],
     n: Annotated[
         int | None,
-        typer.Option("-n", "--n", help="Replies to each task; 1, or as many as a file has."),
+        typer.Option(
+            "-n", "--n", help="Replies to each task. Default: 1, or as many as a file has."
+        ),
     ] = None,
     out_path: Annotated[
         Path | None, typer.Option("--out", "-o", help="The run's directory.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option(help="Go on where a run that was broken off ended.")
-    ] = False,
-    data: Annotated[str | None, typer.Option(help="Where the environment's tasks are.")] = None,
+    resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
+    data: Annotated[str | None, typer.Option(help="The environment's data.")] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="An argument of the environment, such as split=train."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="The first so many tasks; all, or 200 where they never end.")
+        int | None,
+        typer.Option(
+            help="Take the first N tasks. Default: all, or 200 of an unlimited generator."
+        ),
     ] = None,
-    shuffle: Annotated[
-        bool, typer.Option(help="Draw --limit tasks by the seed in place of the first.")
-    ] = False,
+    shuffle: Annotated[bool, typer.Option(help="Draw --limit tasks at random.")] = False,
     task: Annotated[
-        list[str] | None, typer.Option(help="Only this task: its id, or its number from 0.")
+        list[str] | None, typer.Option(help="Only this task, by id or number from 0.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of replies, of drawn tasks and of intervals.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of replies, tasks and intervals.")] = 0,
     batch: Annotated[
         int | None,
-        typer.Option(min=1, help="Tasks played together; about 256 replies by default."),
+        typer.Option(min=1, help="Tasks per batch. Default: about 256 replies."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The server's name for the model.")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Tokens after which a reply is cut off.")
+        int | None, typer.Option(min=1, help="Maximum tokens of a reply.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(min=0, help="Of sampling.")] = None,
-    top_p: Annotated[float | None, typer.Option(min=0, max=1, help="Of sampling.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests to a server at a time.")] = 32,
-    retries: Annotated[int, typer.Option(min=0, help="Of a request that failed.")] = 4,
+    temperature: Annotated[float | None, typer.Option(min=0, help="Sampling temperature.")] = None,
+    top_p: Annotated[float | None, typer.Option(min=0, max=1, help="Nucleus sampling.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Concurrent requests to a server.")] = 32,
+    retries: Annotated[int, typer.Option(min=0, help="Retries of a failed request.")] = 4,
     timeout: Annotated[
-        float, typer.Option(min=0.001, help="Seconds for one answer of a server.")
+        float, typer.Option(min=0.001, help="Timeout of a request in seconds.")
     ] = 600.0,
     api_key_env: Annotated[
-        str | None, typer.Option(help="The environment variable with a server's key.")
+        str | None, typer.Option(help="Environment variable with the API key.")
     ] = None,
     field: Annotated[
         list[str] | None,
-        typer.Option(help="A further field of a server's requests: reasoning_effort=low."),
+        typer.Option(help="An extra field of requests, such as reasoning_effort=low."),
     ] = None,
-    device: Annotated[str, typer.Option(help="Where a directory's model runs.")] = "cpu",
-    price_in: Annotated[float, typer.Option(min=0, help="Price of a million tokens read.")] = 0.0,
+    device: Annotated[str, typer.Option(help="Device of a directory's model.")] = "cpu",
+    price_in: Annotated[float, typer.Option(min=0, help="Price per million prompt tokens.")] = 0.0,
     price_out: Annotated[
-        float, typer.Option(min=0, help="Price of a million tokens written.")
+        float, typer.Option(min=0, help="Price per million completion tokens.")
     ] = 0.0,
     by: Annotated[
-        str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
+        str | None, typer.Option(help="Metadata to group by. Default: level or difficulty.")
     ] = None,
 ) -> None:
     """Evaluate a policy: pass@k, maj@k, named rewards, statuses, cost.
 
-    What is done is on disk; after a kill or Ctrl-C --resume goes on as if nothing had happened.
-    Exit code 1: some replies have no score, through no fault of the policy.
+    Results are written as they come; after a kill or Ctrl-C, --resume continues.
+    Exit code 1: an infrastructure failure left replies without a score.
     """
     kwargs = settings(setting or []) if data is None else {**settings(setting or []), "data": data}
     directory = out_path or Path("runs") / f"eval-{env.rpartition('/')[2]}"
@@ -158,18 +159,18 @@ def finish(
     """Write the summary, and print it.
 
     Raises:
-        Exit: with code 1, where replies have no score.
+        Exit: with code 1, if replies have no score.
     """
     summary = tally.summary(seed=seed)
     write_json(directory / SUMMARY, summary)
     costs = costs_of(read_costs(directory), price_in, price_out)
     for table in tables(summary, costs):
         out.print(table)
-    say(f"Run: {directory}\nLook at it: assay view {directory}")
+    say(f"Run: {directory}\nView it: assay view {directory}")
     if summary["without_score"]:
         say(
             f"{summary['without_score']:,} of {summary['replies']:,} replies have no score, and "
-            "count for nothing. Mend what their reasons say, then: assay rescore "
+            "are excluded. Fix the cause that their reasons give, then run: assay rescore "
             f"{directory}",
             to=err,
         )
@@ -185,7 +186,7 @@ def _asked(
     shuffle: bool,
     seed: int,
 ) -> tuple[list[Task], list[int]]:
-    """The tasks, and how many episodes of each."""
+    """Return the tasks and the number of episodes of each."""
     for flag, given in (("-n", n), ("--limit", limit)):
         if given is not None and given < 1:
             raise ValueError(f"{flag} must be at least 1, got {given}")
@@ -213,13 +214,13 @@ def _asked(
 
 
 def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int]:
-    """How many episodes a file gives each task."""
+    """Return how many episodes a file has for each task."""
     saved = [len(player.replies[t.id]) for t in tasks]
     few = sum(count < n for count in saved) if n is not None else 0
     if few:
         say(
             f"{few:,} of {len(tasks):,} tasks have fewer than {n} completions in {player.path}: "
-            "each k counts the tasks that have so many.",
+            "each k counts the tasks that have at least k.",
             to=err,
         )
     return [min(n or count, count) for count in saved]
@@ -259,7 +260,7 @@ def _play(
 
 
 def progress() -> Progress:
-    """A bar that shows what is known so far."""
+    """Make a progress bar with the results so far."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -34,7 +34,7 @@ def measured(
 
 
 def figures_table(title: str, figures: Sequence[Figure], base: str) -> Table:
-    """A row for each design and concurrency; the last column is its rate over that of ``base``."""
+    """Return a row for each design and concurrency; the last column is relative to ``base``."""
     table = Table(title=title, caption=f"ratio: to {base}")
     table.add_column("at one time", justify="right")
     table.add_column("design", no_wrap=True)

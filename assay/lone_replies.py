@@ -1,4 +1,4 @@
-"""Whether the rubric alone can judge a reply, or an episode must be played for it."""
+"""Decide whether the rubric alone can judge a reply, or an episode must be played."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ OWN = ("begin", "respond", "respond_many", "answer", "advance", "verdicts")
 
 
 def played(env: TextEnv) -> list[str]:
-    """Why a reply to a task of an environment must be played: empty where the rubric will do.
+    """Return why a reply to a task must be played, or the empty text if the rubric suffices.
 
     An environment of one turn may still answer the reply, judge another text than the reply, or
     reward it itself. A rubric that is asked alone would then give another score, or none.

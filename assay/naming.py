@@ -29,12 +29,12 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Named:
-    """What a name stands for: an environment or a verifier.
+    """A resolved name: an environment or a verifier.
 
     Attributes:
         name: as it was given.
         thing: what it names.
-        sibling: other splits and seeds of an environment, where they can be made.
+        sibling: other splits and seeds of an environment, if they can be made.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Named:
 
     @property
     def judge(self) -> Verifier:
-        """What judges replies."""
+        """The verifier that judges replies."""
         return self.thing.rubric if isinstance(self.thing, TextEnv) else self.thing
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class Named:
 
 
 def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
-    """What a name stands for.
+    """Resolve a name.
 
     Args:
         text: one of :data:`FORMS`.
@@ -72,7 +72,7 @@ def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
         if "/" in attribute:
             return _environment(attribute, chosen)
         return _attribute(name, found, attribute, chosen)
-    if "/" in name or "-v" in name:  # an id without its namespace is told the nearest
+    if "/" in name or "-v" in name:  # suggest the nearest to an id without namespace
         return _environment(name, chosen)
     try:
         return Named(text, Verifier.from_json({"name": name, **chosen}))
@@ -89,7 +89,7 @@ def _object(text: str, source: str) -> dict[str, Any]:
 
 
 def found_here(id_: str) -> str:
-    """An environment's id; modules that it names are also looked for in the current folder."""
+    """Resolve an environment's id, importing its module also from the current folder."""
     here = str(Path.cwd())
     if ":" in id_ and here not in sys.path:
         sys.path.insert(0, here)
@@ -117,7 +117,7 @@ def make_to_judge(
 
 
 def _imported(module: str) -> Any:
-    """A module, also of the folder that the command was given in."""
+    """Import a module, also from the current folder."""
     found_here(f"{module}:")
     try:
         return importlib.import_module(module)
@@ -140,7 +140,7 @@ def _environment(id_: str, options: dict[str, Any]) -> Named:
 
 
 def _is_one_split(env: TextEnv) -> bool:
-    """Whether it is the same whatever split it is asked for: a file, and the sample, hold one."""
+    """Return whether the data has a single split: a file, or the sample."""
     data = getattr(env, "data", None)
     return data is not None and (data == SAMPLE or Path(data).is_file())
 
@@ -161,7 +161,7 @@ def _attribute(name: str, module: Any, attribute: str, options: dict[str, Any]) 
 
 
 def _judges(function: Any) -> bool:
-    """Whether a function takes a reply and a reference: two arguments without defaults."""
+    """Return whether a function takes a reply and a reference: two arguments without defaults."""
     parameters = inspect.signature(function).parameters.values()
     return sum(p.default is p.empty and p.kind in _BY_PLACE for p in parameters) == 2
 

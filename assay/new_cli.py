@@ -1,4 +1,4 @@
-"""``assay new``: a package with an environment of one's own, ready to install."""
+"""``assay new``: write an installable package with an environment."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 def new_command(
     name: Annotated[
-        str, typer.Argument(help="What to call the package: small letters, digits, - and _.")
+        str, typer.Argument(help="Name of the package: lower-case letters, digits, - and _.")
     ],
-    folder: Annotated[
-        Path, typer.Option("--dir", help="The folder to put the package's folder into.")
-    ] = Path(),
+    folder: Annotated[Path, typer.Option("--dir", help="Parent folder of the package.")] = Path(),
 ) -> None:
     """Write an installable package: one environment, and a test that tries to break it."""
     made = write_package(name, folder)
@@ -38,11 +36,11 @@ def new_command(
 
 
 def write_package(name: str, folder: Path) -> Path:
-    """Write the package's folder, whole or not at all.
+    """Write the package's folder atomically.
 
     Args:
         name: of the package, of its folder and, with ``_`` for ``-``, of its module.
-        folder: what to put it into; it is made where it is missing.
+        folder: what to put it into; it is made if it is missing.
 
     Returns:
         The package's folder.

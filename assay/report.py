@@ -1,4 +1,4 @@
-"""Tables for people: what a set of verdicts says."""
+"""Tables of a set of verdicts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .verifiers import Status
 
 
 def environments(specs: Iterable[EnvSpec], plugins: Iterable[Plugin] = ()) -> Table:
-    """Every environment, what it is, what it needs, and which package brings it."""
+    """Tabulate every environment: what it is, what it needs, which package it comes from."""
     homes = {plugin.root: plugin.package for plugin in plugins}
     rows = []
     for spec in specs:
@@ -33,7 +33,7 @@ def environments(specs: Iterable[EnvSpec], plugins: Iterable[Plugin] = ()) -> Ta
 
 
 def rewards(rows: Sequence[Scored]) -> Table:
-    """The mean of the total and of each named reward, over the rows that have one."""
+    """Return the mean of the total and of each named reward, over the rows that have one."""
     table = Table("reward", "mean", "scored", "without a score", title="Rewards")
     names = sorted({name for row in rows for name in row.verdict.parts})
     columns = {"total": [row.verdict.score for row in rows]}
@@ -46,7 +46,7 @@ def rewards(rows: Sequence[Scored]) -> Table:
 
 
 def statuses(rows: Sequence[Scored]) -> Table:
-    """How many rows ended how, and whose doing it was."""
+    """Tabulate the number of rows by status, and who caused it."""
     table = Table("status", "rows", "share", "whose", title="Statuses")
     counts = Counter(row.verdict.status for row in rows)
     for status in Status:
@@ -58,7 +58,7 @@ def statuses(rows: Sequence[Scored]) -> Table:
 
 
 def accuracy(rows: Sequence[Scored]) -> Table:
-    """Accuracy with its 95 % interval, and pass@k where tasks have several completions.
+    """Tabulate accuracy with its 95 % interval, and pass@k if tasks have several completions.
 
     Rows without a score are left out: they say nothing about the policy.
     """

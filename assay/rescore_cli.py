@@ -1,4 +1,4 @@
-"""``assay rescore``, and ``assay diff`` of two runs: what another verifier, or policy, changes."""
+"""``assay rescore``, and ``assay diff`` of two runs."""
 
 from __future__ import annotations
 
@@ -49,15 +49,16 @@ from .verifiers.visible import one_line
 def rescore_command(
     run: Annotated[Path, typer.Argument(help="The directory of a run.")],
     out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The new run's directory; RUN-rescored.")
+        Path | None,
+        typer.Option("--out", "-o", help="Directory of the new run. Default: RUN-rescored."),
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on where it was broken off.")] = False,
+    resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
     references: Annotated[
         bool,
         typer.Option(
             "--references",
-            help="Judge by the references that the environment's data has now (--set data=... "
-            "names other data), in place of those of the run.",
+            help="Use the current references of the environment's data (--set data=... for "
+            "other data) instead of the run's.",
         ),
     ] = False,
     setting: Annotated[
@@ -68,12 +69,12 @@ def rescore_command(
         str | None,
         typer.Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.'),
     ] = None,
-    show: Annotated[int, typer.Option(min=0, help="Changed verdicts shown.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Changed verdicts to show.")] = 10,
     by: Annotated[
-        str | None, typer.Option(help="Metadata to group tasks by; level or difficulty if any.")
+        str | None, typer.Option(help="Metadata to group by. Default: level or difficulty.")
     ] = None,
 ) -> None:
-    """Judge a run's replies again, with the verifier as it is now or another, and ask for none.
+    """Score a run's replies again, with the current verifier or another, without sampling.
 
     Exit code 1: some replies have no score.
     """
@@ -100,11 +101,11 @@ def rescore_command(
 
 
 def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str, Any]]:
-    """The run's environment, made again, and its record."""
-    told = plan.environment
-    kwargs = {**told["kwargs"], **changes}
-    name = told["id"]
-    spec = told["spec"]
+    """Make the run's environment again, with its record."""
+    record = plan.environment
+    kwargs = {**record["kwargs"], **changes}
+    name = record["id"]
+    spec = record["spec"]
     for path in redacted_paths({**(spec or {"kwargs": {}})["kwargs"], **kwargs}):
         raise ValueError(
             f"{path} is a secret, which the run does not keep: give it again with --set"
@@ -122,7 +123,7 @@ def _groups(run: Path, env: TextEnv, references: bool) -> Iterator[EpisodeGroup]
 
 
 def _data(run: Path, env: TextEnv, plan: Plan, references: bool) -> dict[str, Any]:
-    """The record of the tasks that replies are judged by; tells where that is not those of now."""
+    """Record the tasks that replies are judged by, with a message if references have changed."""
     tasks = [group.task for group in _groups(run, env, references)]
     whole = plan.data["tasks"]
     if len(tasks) < whole:
@@ -156,7 +157,7 @@ def _judge(
 def _batches(
     groups: Iterator[EpisodeGroup], env: TextEnv, size: int, done: int
 ) -> Iterator[tuple[list[EpisodeGroup], list[dict[str, Any]]]]:
-    """New groups and what judging them took, batch by batch."""
+    """Yield new groups and the cost of judging them, in batches."""
     waiting = islice(groups, done, None)
     while part := list(islice(waiting, size)):
         started = time.perf_counter()
@@ -181,7 +182,7 @@ def diff_runs(first: Path, second: Path, show: int, json_path: Path | None) -> N
     """Show how two runs differ.
 
     Raises:
-        Exit: with code 1, where verdicts differ.
+        Exit: with code 1, if verdicts differ.
     """
     for path in (first, second):
         if not is_run(path):
@@ -235,8 +236,8 @@ def _show(found: Difference, most: int, a: str, b: str) -> None:
 
 
 def _show_pair(pair: Pair, a: str, b: str) -> None:
-    told = shortened(pair.first.completion, 90)
-    say(f"\ntask {one_line(pair.task)}, reply {pair.copy}: {told}")
+    text = shortened(pair.first.completion, 90)
+    say(f"\ntask {one_line(pair.task)}, reply {pair.copy}: {text}")
     width = max(len(a), len(b))
     for name, episode in ((a, pair.first), (b, pair.second)):
         score = "none" if episode.reward is None else f"{episode.reward:g}"

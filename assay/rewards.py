@@ -42,7 +42,7 @@ def accuracy_reward(
         completions: TRL's: texts, or lists of messages of which the policy's last is judged.
         solution: the column of known answers: LaTeX, a number or words, or a whole solution whose
             answer is in ``\boxed{}``, after ``####`` or after "the answer is".
-            A list holds several known answers, of which any wins.
+            A list holds several known answers, any of which is correct.
         answer: the column that is read if there is no ``solution``.
         tolerance: the column of absolute tolerances, if there is one.
         log_metric: TRL's; gets the share of each status.

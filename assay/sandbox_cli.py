@@ -47,12 +47,12 @@ BackendChoice = Literal["docker", "bwrap"] | None
 
 Backend = Annotated[
     BackendChoice,
-    typer.Option(help="Default: docker where a daemon answers and has the image, else bwrap."),
+    typer.Option(help="Default: docker if a daemon answers and has the image, else bwrap."),
 ]
 
 BackendOrNone = Annotated[
     Literal["docker", "bwrap", "process"] | None,
-    typer.Option(help="As for check; process, with --unsafe, is no sandbox at all."),
+    typer.Option(help="As for check; process, with --unsafe, isolates nothing."),
 ]
 
 
@@ -63,17 +63,17 @@ def build(
     ] = "python",
     pull: Annotated[
         str | None,
-        typer.Option(help="The image to start from. Default: the description's, by its digest."),
+        typer.Option(help="Base image. Default: that of the description."),
     ] = None,
     from_host: Annotated[
-        bool, typer.Option("--from-host", help="Pull nothing: use what this machine has.")
+        bool, typer.Option("--from-host", help="Pull nothing: use this machine's files.")
     ] = False,
 ) -> None:
-    """Make a container image that programs run in.
+    """Build a container image for programs.
 
-    Docker pulls a small Python image by its digest and installs in it what the description names.
-    Where no registry answers, or with --from-host, the image is made of this machine's own Python
-    and packages instead, and no network is needed.
+    Docker pulls a small Python image by its digest and installs the packages of the description.
+    If no registry answers, or with --from-host, the image is made of this machine's Python and
+    packages, without network.
     """
     description = describe(name)
     base = pull or description.base
@@ -92,19 +92,17 @@ def build(
 def check(
     backend: Backend = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Look at every backend, side by side.")
+        bool, typer.Option("--all", help="Check every backend, side by side.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the findings as JSON, for a report.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a table in Markdown, for a page.")
+        bool, typer.Option("--markdown", help="Print a Markdown table.")
     ] = False,
 ) -> None:
-    """Say what isolation programs really have here, by trying to break it.
+    """Check the isolation on this machine by trying to break it.
 
-    First what the machine offers, then what hostile programs could do in the sandbox it gives.
-    Exit code 1 if the isolation does not hold; with --all, if it holds in no backend.
+    Inspects the machine, then runs hostile programs in the sandbox. Exit code 1 if the isolation
+    fails; with --all, if it fails in every backend.
     """
     if every and backend:
         raise ValueError(f"--all looks at every backend; leave out --backend {backend}")
@@ -147,7 +145,7 @@ def _report(chosen: str, findings: list[CheckResult]) -> dict[str, object]:
 
 
 def _markdown(looks: Mapping[BackendChoice, tuple[str, list[CheckResult]]]) -> str:
-    """One row for each thing looked at, one column for each backend."""
+    """Render one row for each check, one column for each backend."""
     columns = {
         name or chosen: {finding.name: finding for finding in findings}
         for name, (chosen, findings) in looks.items()
@@ -190,13 +188,13 @@ def _print_findings(
 def run(
     file: Annotated[Path, typer.Argument(help="A program.")],
     stdin: Annotated[
-        Path | None, typer.Option(help="A file for its standard input; - for this command's own.")
+        Path | None, typer.Option(help="File for stdin; - for this command's stdin.")
     ] = None,
     cpu: Annotated[float, typer.Option(help="CPU seconds.")] = 5.0,
     memory: Annotated[int, typer.Option(help="Memory, MiB.")] = 256,
     language: Annotated[
         str | None,
-        typer.Option(help=f"{', '.join(LANGUAGES)}. Default: what the file's name says."),
+        typer.Option(help=f"{', '.join(LANGUAGES)}. Default: by the file's name."),
     ] = None,
     image: Annotated[
         str | None, typer.Option(help="The image to run it in, such as assay-toolchains:3.11.")
@@ -208,8 +206,8 @@ def run(
 ) -> None:
     """Run one untrusted program.
 
-    Prints its output, and how it ended on standard error. Exit code 0 where it ended by itself
-    with exit code 0, else 1.
+    Prints its output, and its status on stderr. Exit code 0 if the program exits with code 0,
+    else 1.
     """
     code = _read(file, "Give a program")
     if language is None:
@@ -234,15 +232,15 @@ def run(
 def bench(
     backend: Backend = None,
     concurrency: Annotated[
-        list[int] | None, typer.Option(help="Programs at one time; may be given several times.")
+        list[int] | None, typer.Option(help="Concurrent programs; may be repeated.")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of a design's turn.")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds per turn of a design.")] = 1.0,
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each design.")] = 3,
 ) -> None:
-    """Measure how many small programs run in a second, against bare Python without isolation.
+    """Measure small programs per second, relative to Python without isolation.
 
-    Designs take turns, and every output is checked. Two-party is a program and its tests, in two
-    processes that know nothing of each other.
+    Designs take turns, and every output is checked. Two-party is a program and its tests in two
+    isolated processes.
     """
     levels = concurrency or [1, 2, 8]
     if min(levels) < 1:

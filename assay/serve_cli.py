@@ -31,48 +31,40 @@ def serve_command(
         str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
     ],
     data: Annotated[
-        str | None, typer.Option(help="Where the tasks are: a JSONL file, a folder, a hub name.")
+        str | None, typer.Option(help="The data: a file, a folder or a hub name.")
     ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="An argument of the environment, such as split=train."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine's need a token.")
+        str, typer.Option(help="Address to listen on; a public one needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port; 0 for any free one.")] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(help=f"Tokens of clients, one a line. Or one in {TOKEN}."),
+        typer.Option(help=f"File with one token per line. Or set {TOKEN}."),
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(
-            "--limit", help="A limit, such as batch=256 or episodes=1000; see docs/service."
-        ),
+        typer.Option("--limit", help="A limit, such as batch=256; see docs/service.md."),
     ] = None,
     allow_references: Annotated[
-        bool, typer.Option(help="Judge against references that clients bring, too.")
+        bool, typer.Option(help="Also accept references from clients.")
     ] = False,
     tell_reasons: Annotated[
-        bool, typer.Option(help="Tell reasons of verdicts; they may quote the known answer.")
+        bool, typer.Option(help="Send the reasons of verdicts, which may quote the reference.")
     ] = False,
-    certificate: Annotated[Path | None, typer.Option(help="For TLS: a chain in PEM.")] = None,
-    key: Annotated[Path | None, typer.Option(help="For TLS: its private key.")] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes that serve the address together.")
-    ] = 1,
-    drain: Annotated[
-        int, typer.Option(help="Seconds that requests may take to end, at SIGTERM.")
-    ] = 30,
-    access_log: Annotated[
-        bool, typer.Option(help="Log each request, as a line of JSON, on stderr.")
-    ] = True,
+    certificate: Annotated[Path | None, typer.Option(help="TLS certificate chain in PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="TLS private key.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
+    drain: Annotated[int, typer.Option(help="Seconds for requests to finish after SIGTERM.")] = 30,
+    access_log: Annotated[bool, typer.Option(help="Log each request as JSON on stderr.")] = True,
 ) -> None:
     """Serve an environment: scoring and episodes, over HTTP and WebSocket.
 
-    Routes are in /openapi.json; an environment for OpenEnv's clients is at /openenv. Known answers
-    never leave the server. A client in Python: assay.service.RemoteEnv(URL).
+    /openapi.json describes the routes; /openenv serves OpenEnv's clients. References never leave
+    the server. The Python client is assay.service.RemoteEnv(URL).
     """
     try:
         from .service import ServiceLimits, Tokens, check_exposure, serve
@@ -122,7 +114,7 @@ def _make_app(
 
 
 def _limits(pairs: list[str], kind: type) -> dict[str, Any]:
-    """Limits by name, each a number.
+    """Parse limits by name, each a number.
 
     Raises:
         ValueError: a name is unknown, or a value is no number of its kind.
@@ -140,7 +132,7 @@ def _limits(pairs: list[str], kind: type) -> dict[str, Any]:
 
 
 class _Visible(logging.Formatter):
-    """Escapes what a terminal would obey: a traceback may quote a client's reply."""
+    """Escape control sequences: a traceback may quote a client's reply."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
@@ -148,7 +140,7 @@ class _Visible(logging.Formatter):
 
 
 def _log_to_stderr(*, access: bool) -> None:
-    """Messages of the service as they are: access is JSON already."""
+    """Log the service's messages to stderr unchanged: access is JSON already."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Visible("%(message)s"))
     for name in ("assay.service", "uvicorn.error"):

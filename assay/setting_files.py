@@ -20,7 +20,7 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "i
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
-    """The settings in a file, as it says them.
+    """Read the settings in a file, unconverted.
 
     YAML is read as its version 1.2 says: ``1e-6`` is a number, ``no`` is text, ``010`` is ten.
 
@@ -54,7 +54,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's core schema; PyYAML's own is 1.1's, where 1e-6 is text and ``no`` is False."""
+    """The core schema of YAML 1.2; in PyYAML's 1.1, 1e-6 is text and ``no`` is False."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own way
 
@@ -124,7 +124,7 @@ _READERS: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": _r
 def yaml_lines(
     values: Mapping[str, Any], meanings: Mapping[str, str], groups: Mapping[str, Iterable[str]]
 ) -> list[str]:
-    """Settings as the lines of a YAML file, each under what it means.
+    """Format settings as lines of YAML, each below its description.
 
     Args:
         values: by name; what is not there is shown as a comment, to be filled in.
@@ -141,7 +141,7 @@ def yaml_lines(
 
 
 def as_yaml(value: Any) -> str:
-    """A value as YAML on one line, which 1.1 and 1.2 read as the same."""
+    """Format a value as YAML on one line that versions 1.1 and 1.2 read alike."""
     if isinstance(value, float):
         text = repr(value)
         if text in ("inf", "-inf", "nan"):
@@ -159,7 +159,7 @@ def as_yaml(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text in YAML's double quotes, whose escapes are JSON's but for characters past 2^16."""
+    """Quote a text in YAML, with JSON's escapes except for characters past 2^16."""
     known = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
     return '"' + "".join(known.get(c) or (c if c.isprintable() else _escape(c)) for c in text) + '"'
 

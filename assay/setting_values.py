@@ -16,7 +16,7 @@ class WrongValue(ValueError):
 
 
 def read_value(hint: Any, value: Any) -> Any:
-    """A value from a file, as its type wants it: a whole number can be a number, and no more.
+    """Convert a value from a file strictly to its type; an int is accepted as a float.
 
     Raises:
         WrongValue: it is of another type. A number in quotes is text.
@@ -43,7 +43,7 @@ def read_value(hint: Any, value: Any) -> Any:
 
 
 def parse_value(hint: Any, text: str) -> Any:
-    """A value from the command line; ``none`` is None, lists and mappings are JSON.
+    """Parse a value from the command line; ``none`` is None, lists and mappings are JSON.
 
     Raises:
         WrongValue: it is of another type.
@@ -67,7 +67,7 @@ def parse_value(hint: Any, text: str) -> Any:
 
 
 def told(hint: Any) -> str:
-    """A type in words.
+    """Describe a type in words.
 
     Raises:
         TypeError: settings have no such type.
@@ -91,14 +91,14 @@ def told(hint: Any) -> str:
 
 
 def placeholder(hint: Any) -> str:
-    """What stands for a value in the help, such as ``NUMBER``."""
+    """Return the placeholder for a value in the help, such as ``NUMBER``."""
     words = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
     first = next(kind for kind in _kinds(hint) if kind is not type(None))
     return "WORD" if get_origin(first) is Literal else words.get(first, "JSON")
 
 
 def choices(hint: Any) -> tuple[str, ...]:
-    """The words among which a setting chooses, if it does."""
+    """Return the values that a setting accepts, if it has a choice."""
     return tuple(map(str, get_args(hint))) if get_origin(hint) is Literal else ()
 
 
@@ -128,7 +128,7 @@ def _first(hint: Any, value: Any) -> Any:
 
 
 def _quoted(hint: Any, value: Any) -> str:
-    """The remedy for a number in quotes."""
+    """Return the remedy for a quoted number."""
     if isinstance(value, str) and any(kind in (int, float) for kind in _kinds(hint)):
         try:
             float(value)

@@ -1,4 +1,4 @@
-"""``assay view``: look at every reply of a run, in a browser, without a network."""
+"""``assay view``: browse the replies of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .evaluation.view import ViewServer, open_pages
 
 
 def _has_screen() -> bool:
-    """Elsewhere than on a desktop a browser would take the terminal, before the page is served."""
+    """Return whether a desktop is available; otherwise a browser would occupy the terminal."""
     return sys.platform in ("win32", "darwin") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
@@ -27,16 +27,16 @@ def view_command(
     ],
     other: Annotated[
         Path | None,
-        typer.Argument(help="A second evaluation: its verdicts stand beside the first one's."),
+        typer.Argument(help="A second evaluation, to show its verdicts beside the first one's."),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of the page; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free one.")
     ] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")] = True,
 ) -> None:
     """Browse a run: prompts, replies side by side, rewards, reasons, differences, plots.
 
-    It listens on this machine alone, and fetches nothing. Ctrl-C ends it.
+    Listens on this machine only and loads nothing external. Ctrl-C ends it.
     """
     server = ViewServer(open_pages(run, other), port)
     try:

@@ -1,4 +1,4 @@
-"""The rubric most tasks want: accuracy, and format where the prompt asks for one."""
+"""The common rubric: accuracy, and format if the prompt asks for one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ THINK = (
 
 
 def accuracy_rubric(verifier: Verifier, *, think: bool, format_weight: float = 0.2) -> Rubric:
-    """Accuracy alone, or with a smaller part for the think/answer format.
+    """Return a rubric of accuracy alone, or with a smaller part for the think/answer format.
 
-    Format is paid only where the answer is right: a reply must not earn by its looks.
+    Format is paid only if the answer is right: a reply must not earn by its looks.
     """
     if not think:
         return Rubric({"accuracy": verifier})

@@ -1,4 +1,4 @@
-"""Arguments that come as text from outside: of the right type, or refused in a sentence."""
+"""Type checks of arguments from the command line and from files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 
 
 def refuse_types(name: str, function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Refuse values of another type than their parameter's annotation, where that is a plain one.
+    """Refuse values that do not match a plain type annotation of their parameter.
 
     Args:
         name: what the function is called in the error.

@@ -21,7 +21,7 @@ class Arithmetic(TextEnv):
     r"""Work out ``a+b``, or a longer expression.
 
     Observation: such as ``17+25=``, or with four terms ``3*(41-7)+25=``. Action: the reply.
-    Reward: 1.0 where its final number is right: the last ``\boxed{}``, or the last number.
+    Reward: 1.0 if its final number is right: the last ``\boxed{}``, or the last number.
     With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
@@ -30,7 +30,7 @@ class Arithmetic(TextEnv):
         operators: drawn from these: ``+``, ``-``, ``*``.
         split: a problem is in ``train`` or in ``test``, never in both.
         seed: another seed puts other problems.
-        terms: numbers in an expression. Of more than two, parentheses stand where they count.
+        terms: numbers in an expression. Of more than two, parentheses stand if they count.
         think: ask for ``<think>`` and ``<answer>`` and pay for them.
         render_mode: ``"ansi"`` or ``None``.
 
@@ -88,7 +88,7 @@ def _task(
 def _expression(
     rng: np.random.Generator, digits: int, operators: str, terms: int
 ) -> tuple[str, int, str]:
-    """A random tree of operators: its text, its value, and the operator done last, if any."""
+    """Draw a random tree of operators: its text, value, and last operator, if any."""
     if terms == 1:
         number = _below_power(rng, digits)
         return str(number), number, ""
@@ -104,7 +104,7 @@ def _expression(
 
 
 def _below_power(rng: np.random.Generator, digits: int) -> int:
-    """A number of at most so many digits."""
+    """Draw a number of at most N digits."""
     if digits <= _FEW:
         return below(rng, 10**digits)
     return int("".join(map(str, rng.integers(10, size=digits).tolist())))

@@ -1,4 +1,4 @@
-"""Groups from a policy that is awaited, such as a server: no episode waits for another."""
+"""Rollouts of an async policy, such as a server: no episode waits for another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_PAUSE_S = 30.0
 
 
 class AsyncPolicy(Protocol):
-    """Answers one conversation; many are awaited side by side."""
+    """Answer one conversation; many are awaited side by side."""
 
     async def __call__(self, conversation: Conversation, /) -> Completion:
         """Answer a conversation. What it raises costs this episode its reward, and no other."""

@@ -43,7 +43,7 @@ class BadRow:
 
 
 class BadRows:
-    """Collects the rows that cannot be used while a data set is read.
+    """Collect the rows that cannot be used while a data set is read.
 
     Args:
         policy: ``"raise"`` to refuse the data, ``"skip"`` to leave the rows out with a warning.

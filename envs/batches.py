@@ -13,11 +13,11 @@ _Found = TypeVar("_Found")
 
 
 class Batches(Generic[_Piece, _Found]):
-    """Calls a function of many pieces for callers that bring one each.
+    """Batch the single calls of many threads into calls of one function.
 
     At most ``threads`` calls go on at once. Each takes its share of what is waiting, one part in
     ``threads``: so one that takes long, or raises, keeps back those few that went with it and no
-    other, and where fewer wait than there are threads each goes alone. With one thread all that is
+    other, and if fewer wait than there are threads, each goes alone. With one thread all that is
     ready goes in one call.
 
     Args:
@@ -39,7 +39,7 @@ class Batches(Generic[_Piece, _Found]):
         self._waiting: list[_Call[_Piece, _Found]] = []
 
     async def do(self, piece: _Piece) -> _Found:
-        """The result of one piece. Where it is cancelled before its turn, it is not begun.
+        """Return the result of one piece. If it is cancelled while waiting, it does not start.
 
         Raises:
             Exception: what the call raised that it was in.
@@ -47,7 +47,7 @@ class Batches(Generic[_Piece, _Found]):
         return await self.put(piece)
 
     def put(self, piece: _Piece) -> asyncio.Future[_Found]:
-        """The same, to be awaited later: the piece waits for its turn already."""
+        """Queue a piece and return a future of its result."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[_Found] = loop.create_future()
         self._waiting.append((piece, result))

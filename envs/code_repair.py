@@ -54,7 +54,7 @@ class CodeRepair(ToolEnv):
     Observation: what the function should do, its source and some tests; then what tools answered.
     Action: a reply with exactly one tool call: to read and edit files, to run Python or the visible
     tests, or to submit.
-    Reward: 1.0 where the submitted program passes every hidden test.
+    Reward: 1.0 if the submitted program passes every hidden test.
     End: with ``submit``; with a turn that does not make exactly one proper call, which earns 0.0;
     after ``max_turns`` turns ``truncated``, the file being judged as it is then.
 
@@ -67,7 +67,7 @@ class CodeRepair(ToolEnv):
             may have ``id`` and ``solution``; empty for a small sample that is shipped.
         split: the split to read if the data has several; the sample has both.
         max_turns: of the policy's, in one episode.
-        tell: how the policy is told of the tools, as for a ToolEnv; ``"template"`` for trainers
+        tell: how the tools are described, as for a ToolEnv; ``"template"`` for trainers
             that give them to the chat template, as TRL does.
         limits: bounds on each program; ``None`` for the sandbox's own.
         sandbox: where programs run; ``None`` opens one on first use.
@@ -115,20 +115,20 @@ class CodeRepair(ToolEnv):
         self._own = None if sandbox is not None else box
 
     def answer(self, state: State) -> str:
-        """What the rubric judges: a submission of the file as it is."""
+        """Return what the rubric judges: a submission of the current file."""
         tools = next(t for t in state.data.toolsets if isinstance(t, RepairTools))
         return submission(tools.program)
 
     def answered(self, state: State, reply: str) -> Turn:
-        """A turn without a call ends the episode."""
+        """End the episode: a turn without a call is an error."""
         return _format_error("the turn makes no call")
 
     def misread(self, state: State, fault: str) -> Turn:
-        """So does one with a call that cannot be read, or with several."""
+        """End the episode: a call cannot be parsed, or there are several."""
         return _format_error(fault)
 
     def misfit(self, state: State, call: Call, fault: str) -> str | Turn:
-        """And one with a call of no tool, or with wrong arguments."""
+        """End the episode: a call has an unknown tool or wrong arguments."""
         return _format_error(fault)
 
 
@@ -149,13 +149,13 @@ class RepairTools(Toolset):
 
     @property
     def program(self) -> str:
-        """The file as it is; empty where it was deleted."""
+        """The current file, empty if it was deleted."""
         return self.workspace.files.get(_FILE, b"").decode(errors="replace")
 
     def run_tests(self) -> Work:
         """Run the visible tests on solution.py as it is, and show what they and it print."""
         program, tests, limits = self.program, self._tests, self.limits
-        return Work(lambda box: box.check_problem(program, tests, limits=limits), _told)
+        return Work(lambda box: box.check_problem(program, tests, limits=limits), _report)
 
     def submit(self, code: str = "") -> Turn:
         """Submit the program. This ends the task: hidden tests decide.
@@ -169,7 +169,7 @@ class RepairTools(Toolset):
 
 
 class Submission(Code):
-    """Runs the program that a reply submits: the ``code`` of its one ``submit`` call.
+    """Run the program that a reply submits: the ``code`` of its one ``submit`` call.
 
     Everything else is as for :class:`~assay.verifiers.Code`.
 
@@ -179,7 +179,7 @@ class Submission(Code):
     """
 
     def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
-        """The program that a reply submits, or ``None`` and why there is none."""
+        """Return the program that a reply submits, or ``None`` with the reason."""
         try:
             calls = read_calls(reply, {"submit"}, ("tags",))
         except NotJson as fault:
@@ -193,17 +193,17 @@ class Submission(Code):
 
     @staticmethod
     def reply_of(program: str) -> str:
-        """A reply that submits a program."""
+        """Return a reply that submits a program."""
         return submission(program)
 
 
 def submission(program: str) -> str:
-    """A reply that submits a program."""
+    """Return a reply that submits a program."""
     return written_call("submit", {"code": program})
 
 
 def sample(split: Split) -> list[Mapping[str, Any]]:
-    """The rows that are shipped: small functions of our own, each with one bug.
+    """Return the shipped rows: small functions, each with one bug.
 
     Raises:
         ValueError: the split is neither ``train`` nor ``test``.
@@ -240,8 +240,8 @@ def _task(row: Mapping[str, Any], number: int, place: str, max_turns: int) -> Ta
     )
 
 
-def _told(check: Check) -> str:
-    """What became of the visible tests."""
+def _report(check: Check) -> str:
+    """Report the results of the visible tests."""
     if check.status is RunStatus.SANDBOX_ERROR:
         raise SandboxError(check.reason or "the sandbox failed")
     parts = [f"{check.passed} of {check.total} tests passed", check.reason]

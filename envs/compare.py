@@ -16,7 +16,7 @@ from .task import Task
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What two judges say of one completion.
+    """The verdicts of two judges on one completion.
 
     Attributes:
         stored: the completion and its task.
@@ -34,7 +34,7 @@ class Compared:
         return self.first.score == self.second.score
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values, the completion whole."""
+        """Return a dict of plain JSON values, with the whole completion."""
         verdicts = {"first": self.first.to_json(), "second": self.second.to_json()}
         for verdict in verdicts.values():
             del verdict["seconds"]  # it differs from run to run
@@ -81,7 +81,7 @@ def compare(
 
 
 def status_pairs(rows: Sequence[Compared]) -> list[tuple[str, str, int]]:
-    """How often the first judge said this status and the second that one, most frequent first."""
+    """Count pairs of statuses of the two judges, most frequent first."""
     pairs = Counter((row.first.status.value, row.second.status.value) for row in rows)
     return [(a, b, count) for (a, b), count in pairs.most_common()]
 
@@ -98,7 +98,7 @@ def read_referenced(path: str | Path) -> list[StoredCompletion]:
     for number, (place, row) in enumerate(read_jsonl(Path(path))):
         if not isinstance(row, dict) or {"reference", "completion"} - set(row):
             raise DataError(
-                f"{place}: a row needs the fields 'reference' and 'completion' where no "
+                f"{place}: a row needs the fields 'reference' and 'completion' if no "
                 f"environment knows the reference, got "
                 f"{', '.join(row) if isinstance(row, dict) else type(row).__name__}. "
                 "Add them, or name the environment"

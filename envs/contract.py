@@ -1,6 +1,6 @@
-"""What every environment holds to, whatever it asks: the contract that our own are tested with.
+"""The contract of every environment, which our own are tested with.
 
-It takes a second where :func:`~assay.envs.audit.audit` takes ten: that one tries to be paid for
+It takes a second; :func:`~assay.envs.audit.audit` takes ten and tries to be paid for
 what is no answer, this one plays by the rules.
 """
 
@@ -65,8 +65,8 @@ def check(env: TextEnv, *, tasks: int = 20) -> None:
         if fault:
             broken.append(f"  {promise}: {fault}\n    What to do: {remedy}.")
     if broken:
-        told = "\n".join(broken)
-        raise ContractBroken(f"{env.name} breaks {len(broken)} of {len(_PROMISES)}:\n{told}")
+        lines = "\n".join(broken)
+        raise ContractBroken(f"{env.name} breaks {len(broken)} of {len(_PROMISES)}:\n{lines}")
 
 
 def _gymnasium(env: TextEnv, tasks: list[Task]) -> str:
@@ -79,8 +79,10 @@ def _answers(env: TextEnv, tasks: list[Task]) -> str:
     for state, verdict in _episodes(env, known, lambda state: env.solve(state) or ""):
         full = env.rubric.score_range[1]
         if (verdict.score, verdict.status.value) != (full, "correct"):
-            told = f"the solution of task {state.task.id!r}"
-            return f"{told}, {state.reply!r:.80} in turn {len(state.step_rewards)}, {_is(verdict)}"
+            subject = f"the solution of task {state.task.id!r}"
+            return (
+                f"{subject}, {state.reply!r:.80} in turn {len(state.step_rewards)}, {_is(verdict)}"
+            )
     return ""
 
 
@@ -97,13 +99,13 @@ def _nothing(env: TextEnv, tasks: list[Task]) -> str:
 
 
 def _earns_nothing(env: TextEnv, verdict: Verdict) -> bool:
-    """Whether the score is 0.0, or less if the range allows it."""
+    """Return whether the score is 0.0, or lower if the range allows it."""
     low, high = env.rubric.score_range
     return verdict.score is not None and (verdict.score == low or verdict.score <= 0.0 < high)
 
 
 def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
-    """The same in every turn of an episode: the rubric is not all that judges it."""
+    """Return what is paid if every turn is the same, since more than the rubric may judge."""
     for reply in DEGENERATE:
         asked = [task for task in tasks if reply.strip() != str(task.reference)]
 
@@ -120,7 +122,7 @@ def _nothing_in_turns(env: TextEnv, tasks: list[Task]) -> str:
 def _episodes(
     env: TextEnv, tasks: list[Task], say: Callable[[State], str]
 ) -> Iterator[tuple[State, Verdict]]:
-    """Episodes side by side, from begin to end."""
+    """Play episodes side by side from begin to end."""
     states = [env.begin(task) for task in tasks]
     while going := [state for state in states if not state.ended]:
         env.advance(going, [Completion(say(state)) for state in going])
@@ -148,17 +150,17 @@ def _copied(env: TextEnv, tasks: list[Task]) -> str:
 
 
 def _played(env: TextEnv, seed: int = 11) -> str:
-    """An episode as text: NaN equals itself there."""
+    """Represent an episode as text, in which NaN equals itself."""
     return repr((*env.reset(seed=seed), *env.step(_WRONG)))
 
 
 def _secret(env: TextEnv, tasks: list[Task]) -> str:
     held: dict[str, int] = {}
     for place, task in enumerate(tasks):
-        told = [env.reset(options={"task": place})[1]]
+        infos = [env.reset(options={"task": place})[1]]
         if env.max_turns == 1:
-            told.append(env.step(_WRONG)[4])
-        leaves = {leaf for info in told for leaf in _leaves(info)}
+            infos.append(env.step(_WRONG)[4])
+        leaves = {leaf for info in infos for leaf in _leaves(info)}
         for path, value in leaves:
             if {"reference", "solution"} & set(path.split(".")):
                 return f"info has {path!r}"
@@ -200,12 +202,12 @@ _PROMISES: tuple[tuple[str, str, Fault], ...] = (
     ),
     (
         "known answers earn full marks",
-        "mend the rubric, or the solution that is not one; where turns differ, override solve",
+        "correct the rubric or the solution; if turns differ, override solve",
         _answers,
     ),
     (
         "what answers nothing earns nothing",
-        "score 0 where nothing is extracted, and never leave a reply without a score",
+        "score 0 if nothing is extracted, and never leave a reply without a score",
         _nothing,
     ),
     (

@@ -1,12 +1,12 @@
 """Which tasks a step trains on: samplers that are seeded, learn from outcomes, and resume.
 
-A sampler is asked for the tasks of a step and told what came of them::
+A sampler selects the tasks of a step and is updated with the outcomes::
 
     tasks = [env.task(i) for i in sampler.indices(step, groups)]
     found = play(env, policy, tasks, group_size)
     sampler.update(found)
 
-What it chooses depends on its arguments, the step and the outcomes it was told of, in order, and
+Its selection depends on its arguments, the step and the outcomes so far, in order, and
 on nothing else.
 """
 
@@ -30,7 +30,7 @@ from .task import Task
 
 
 class Sampler(ABC):
-    """Chooses the tasks of each step.
+    """Select the tasks of each step.
 
     Args:
         source: of the tasks; an environment's ``source``.
@@ -42,7 +42,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def indices(self, step: int, groups: int) -> list[int]:
-        """The tasks of a step, by index. It changes nothing: asked again, it answers the same.
+        """Return the indices of a step's tasks, without side effects.
 
         Args:
             step: from 1, as the learner counts.
@@ -59,13 +59,13 @@ class Sampler(ABC):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain JSON values, from which an equal sampler goes on with the same choices."""
+        """Return plain JSON values from which an equal sampler continues with the same choices."""
         parameters = inspect.signature(type(self)).parameters
         options = {name: getattr(self, name) for name in parameters if name not in _NOT_PLAIN}
         return {"sampler": type(self).__name__, "size": self.source.size, "options": options}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from where :meth:`state_dict` was called.
+        """Restore the state of :meth:`state_dict`.
 
         Raises:
             ValueError: it is the state of a sampler of another kind, size or options.
@@ -75,7 +75,7 @@ class Sampler(ABC):
         if other != mine:
             raise ValueError(
                 f"the state is of another sampler: expected {mine}, got {other}. Make the sampler "
-                "as it was made then, or begin anew without the state"
+                "with the same arguments, or start without the state"
             )
 
 
@@ -90,14 +90,14 @@ class Uniform(Sampler):
     """
 
     def indices(self, step: int, groups: int) -> list[int]:
-        """The source's own schedule."""
+        """Return the source's own schedule."""
         _refuse(step, groups)
         first = (step - 1) * groups
         return [self.source.schedule(first + i, self.seed) for i in range(groups)]
 
 
 class _OverArms(Sampler):
-    """What is chosen among, an arm each: tasks, or, of a mixture without end, its sources."""
+    """A sampler over arms: tasks, or the sources of an unlimited mixture."""
 
     def __init__(self, source: Source, *, seed: int = 0) -> None:
         super().__init__(source, seed=seed)
@@ -116,11 +116,11 @@ class _OverArms(Sampler):
         return self._mixed.index_of(arm, int(rng.integers(2**62 // self.arms)))
 
     def _task(self, arm: int) -> Task:
-        """The task of an arm, or one of its tasks."""
+        """Return the task of an arm, or one of its tasks."""
         return self.source.task(arm if self._mixed is None else self._mixed.index_of(arm, 0))
 
     def _key_of(self, task: Task) -> str:
-        """What the arm of a task is called in :class:`PassRates`."""
+        """Return the key of a task's arm in :class:`PassRates`."""
         return task.id if self._mixed is None else str(task.metadata["source"])
 
     @property
@@ -132,7 +132,7 @@ class _OverArms(Sampler):
 
 
 def _ids(source: Source) -> list[str]:
-    """Ids of the tasks of a source that ends, without making them where that can be."""
+    """Return the ids of a finite source's tasks, without making the tasks if possible."""
     if isinstance(source, Rows):
         return list(source.index)
     if isinstance(source, Mixed):
@@ -157,7 +157,7 @@ class EasyToHard(_OverArms):
         seed: another seed makes other choices.
 
     Raises:
-        ValueError: an argument is out of range, or a task tells no difficulty.
+        ValueError: an argument is out of range, or a task has no difficulty.
     """
 
     def __init__(
@@ -186,13 +186,13 @@ class EasyToHard(_OverArms):
         self._order = np.argsort(values, kind="stable")
 
     def competence(self, step: int) -> float:
-        """The share of tasks, from the easiest on, that a step draws from."""
+        """Return the share of tasks, from the easiest on, that a step draws from."""
         return float(
             min(1.0, np.sqrt((step - 1) * (1 - self.start**2) / self.steps + self.start**2))
         )
 
     def indices(self, step: int, groups: int) -> list[int]:
-        """Different tasks, as long as there are enough."""
+        """Return distinct tasks, as long as there are enough."""
         _refuse(step, groups)
         rng = rng_at("easy to hard", self.seed, step)
         among = int(np.ceil(self.competence(step) * self.arms))
@@ -239,7 +239,7 @@ class Weighted(_OverArms):
 
     @abstractmethod
     def weight(self, alpha: Floats, beta: Floats) -> Floats:
-        """Weights in [0, 1].
+        """Return weights in [0, 1].
 
         Args:
             alpha: [N], first parameters of Beta posteriors of the pass rates.
@@ -247,14 +247,14 @@ class Weighted(_OverArms):
         """
 
     def indices(self, step: int, groups: int) -> list[int]:
-        """Drawn by the weights as they are now."""
+        """Draw indices by the current weights."""
         _refuse(step, groups)
         rng = rng_at(type(self).__name__, self.seed, step)
         arms = self._tree.draw(rng.random(groups), again=self._mixed is not None)
         return [self._index(arm, rng) for arm in arms]
 
     def update(self, groups: Sequence[EpisodeGroup]) -> None:
-        """Count passes and failures, and weigh those tasks anew; others' tasks are refused first.
+        """Count passes and failures and reweight those tasks; other tasks are refused first.
 
         Raises:
             ValueError: a task is not of this source.
@@ -270,11 +270,11 @@ class Weighted(_OverArms):
             self._tree[self.places[key]] = float(weight)
 
     def state_dict(self) -> dict[str, Any]:
-        """With the pass rates."""
+        """Add the pass rates."""
         return {**super().state_dict(), "rates": self.rates.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """With the pass rates."""
+        """Restore the pass rates too."""
         super().load_state_dict(state)
         self.rates.load_state_dict(state["rates"])
         self._tree = self._planted()
@@ -337,7 +337,7 @@ class TargetRate(Weighted):
         super().__init__(source, rates=rates, floor=floor, seed=seed)
 
     def weight(self, alpha: Floats, beta: Floats) -> Floats:
-        """A window around the target, as wide as the doubt."""
+        """Weigh tasks by a window around the target, as wide as the uncertainty."""
         count = alpha + beta
         mean = alpha / count
         spread = self.width**2 + mean * (1 - mean) / (count + 1)
@@ -376,7 +376,7 @@ class Prioritised(Weighted):
         super().__init__(source, rates=rates, floor=floor, seed=seed)
 
     def weight(self, alpha: Floats, beta: Floats) -> Floats:
-        """Four times the expected variance, which is at most a quarter, to a power."""
+        """Weigh tasks by four times the expected variance (at most a quarter), to a power."""
         count = alpha + beta
         variance: Floats = alpha * beta / (count * (count + 1))
         return (4 * variance) ** self.exponent

@@ -44,11 +44,11 @@ def read_rows(
         data: a file (JSONL, plain or ``.gz``; ``.json``, a list of rows or JSONL; ``.parquet``);
             a folder of such files, each named for its split, such as ``test.jsonl`` or
             ``data/test-00000-of-00001.parquet``; a folder saved by ``datasets``; or the name of
-            a data set on the Hugging Face hub, such as ``"openai/gsm8k"``, where needed with its
+            a data set on the Hugging Face hub, such as ``"openai/gsm8k"``, if needed with its
             configuration, as in ``"cais/mmlu:anatomy"``.
         fields: what every row must have: names, and the type of each value, or several types.
         split: the split to read if ``data`` has several; a file is one.
-        config: which configuration of a hub data set, where ``data`` names none.
+        config: which configuration of a hub data set, if ``data`` names none.
         optional: the types of what a row may have; null stands for nothing there.
 
     Raises:
@@ -85,7 +85,7 @@ def placed_rows(
 
 
 def _rows(path: Path, split: str, config: str) -> Iterable[tuple[str, Any]]:
-    """Each row's place, for messages, and the row."""
+    """Yield each row with its location for messages."""
     if path.is_file():
         return _read_file(path)
     if path.is_dir() and not is_saved(path):
@@ -113,7 +113,7 @@ def _read_file(path: Path) -> Iterable[tuple[str, Any]]:
 
 
 def _read_json(path: Path) -> Iterable[tuple[str, Any]]:
-    """A list of rows; where the file is none, its lines: many a ``.json`` is JSONL."""
+    """Read a list of rows, or lines if the file is JSONL in spite of its name."""
     try:
         whole = json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError):
@@ -150,7 +150,7 @@ class _Unread:
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
-    """Each line's place, for messages, and its value; blank lines are passed over.
+    """Yield each line's location and value, skipping blank lines.
 
     Lines end in a line feed and nowhere else: JSON strings may hold other separators. A byte
     order mark is passed over.
@@ -232,7 +232,7 @@ def _refuse_value(place: str, name: str, value: Any, wanted: Types) -> None:
 
 
 def _half_pair(value: Any) -> str | None:
-    """Where a text, or a text in lists and objects, cannot be written as UTF-8."""
+    """Return the location of a text, also in lists and objects, that UTF-8 cannot encode."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -274,7 +274,7 @@ def _read_datasets(name: str, split: str, config: str) -> Iterable[Row]:
 
 
 def _load_dataset(name: str, split: str, config: str) -> Iterable[Row]:
-    """Load by ``datasets``: from the cache alone where the hub does not answer."""
+    """Load by ``datasets``, from the cache alone if the hub does not respond."""
     import datasets
 
     if Path(name).is_dir():

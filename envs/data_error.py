@@ -1,4 +1,4 @@
-"""Errors of data: what cannot be read, and splits that a source does not have."""
+"""Errors of data and of splits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class DataError(ValueError):
 
 
 class SplitError(DataError):
-    """A source lacks the split that was asked for, or has several and none was named.
+    """A source lacks the requested split, or has several and none was named.
 
     Attributes:
         splits: the splits that it has.

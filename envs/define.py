@@ -103,7 +103,7 @@ def register_rows(
         reference: the column of the known answer; or several, for an object of these; or the
             column of each key of an object: ``{"answer": "final_answer", "tolerance": "error"}``.
         rubric: a Rubric, one verifier, or a function of reply and reference.
-        solution: a template of a reply that earns full marks, where one is known.
+        solution: a template of a reply that earns full marks, if one is known.
         metadata: columns to group results by. Policies may see them.
         task_id: the column of ids; ``row-N`` without it.
         test_share: the share of a list's or file's rows that are for ``test``, by the hash of the

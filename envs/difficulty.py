@@ -1,4 +1,4 @@
-"""How difficult a task is, as its metadata tell."""
+"""Difficulty of a task, from its metadata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def difficulty(task: Task) -> float:
-    """A number that is larger for more difficult tasks of one data set.
+    """Return a number that is larger for more difficult tasks of one data set.
 
     It is ``metadata["difficulty"]`` or ``metadata["level"]``: a number, a text such as
     ``"Level 3"``, or one of the words of APPS, TACO and LiveCodeBench.
@@ -36,7 +36,7 @@ def difficulty(task: Task) -> float:
     found = _number(value)
     if found is None:
         raise ValueError(
-            f"task {task.id!r} tells no difficulty: expected metadata 'difficulty' or 'level' "
+            f"task {task.id!r} has no difficulty: expected metadata 'difficulty' or 'level' "
             f"with a number or one of {', '.join(_WORDS)}, got {value!r:.80}. Give difficulty= a "
             "function of a task, or a sequence of numbers"
         )

@@ -1,4 +1,4 @@
-"""What happened: one rollout of a task, and the group of rollouts that a learner compares."""
+"""Records: one rollout of a task, and the group of rollouts that a learner compares."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Episode:
         task_id: which task.
         turns: the messages after the prompt, the policy's and the environment's.
         verdict: what the rubric found; its ``parts`` are the named rewards.
-        step_rewards: one reward for each of the policy's turns, where the environment gives them.
+        step_rewards: one reward for each of the policy's turns, if the environment gives them.
         truncated: the policy was cut off (token limit, turn limit) before it was done.
-        spans: tokens, the prompt's first, where the policy gives them.
+        spans: tokens, the prompt's first, if the policy gives them.
     """
 
     task_id: str
@@ -65,7 +65,7 @@ class Episode:
 
     @property
     def reward(self) -> float | None:
-        """The total, or ``None`` where a fault of ours leaves none."""
+        """The total, or ``None`` after an infrastructure failure."""
         return self.verdict.score
 
     @property
@@ -75,17 +75,17 @@ class Episode:
 
     @property
     def status(self) -> Status:
-        """Why the reward is what it is."""
+        """The reason for the reward."""
         return self.verdict.status
 
     @property
     def completion(self) -> str:
-        """Text of the policy's last turn; empty where it took none."""
+        """Text of the policy's last turn, empty if there is none."""
         replies = [m["content"] for m in self.turns if m["role"] == "assistant"]
         return replies[-1] if replies else ""
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "task_id": self.task_id,
             "turns": [dict(m) for m in self.turns],
@@ -100,7 +100,7 @@ class Episode:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(
             task_id=row["task_id"],
             turns=tuple(dict(m) for m in row["turns"]),
@@ -136,21 +136,21 @@ class EpisodeGroup:
 
     @property
     def rewards(self) -> tuple[float | None, ...]:
-        """Total reward of each episode, ``None`` where there is none."""
+        """Total reward of each episode, ``None`` if there is none."""
         return tuple(e.reward for e in self.episodes)
 
     @property
     def masked(self) -> int:
-        """How many episodes have no reward, and so are left out of every statistic."""
+        """The number of episodes without a reward, which every statistic excludes."""
         return sum(r is None for r in self.rewards)
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {"task": self.task.to_json(), "episodes": [e.to_json() for e in self.episodes]}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(
             task=Task.from_json(row["task"]),
             episodes=tuple(Episode.from_json(e) for e in row["episodes"]),

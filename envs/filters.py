@@ -1,4 +1,4 @@
-"""Groups that a learner can learn from: drop the others, or play more in their place."""
+"""Drop groups without a gradient, or play more in their place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Flat = Literal["all_correct", "all_wrong", "unscored"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of groups. ``generated`` is the sum of the next five.
+    """Counts of groups. ``generated`` is the sum of the next five.
 
     Attributes:
         generated: groups that were played.
@@ -29,7 +29,7 @@ class Counts:
         surplus: can be learned from, and were not needed any more.
         refilled: of those kept, how many were not played in the first attempt.
         attempts: rollouts, the first included.
-        wanted: groups that were asked for.
+        wanted: groups requested.
         masked: episodes without a reward, among all that were played.
         scored: episodes with one.
         correct: of these, how many are right. Their share is what the policy can do; among the
@@ -51,34 +51,34 @@ class Counts:
 
     @property
     def dropped(self) -> int:
-        """Groups that nothing can be learned from."""
+        """The number of groups without a gradient."""
         return self.all_correct + self.all_wrong + self.unscored
 
     @property
     def complete(self) -> bool:
-        """Whether as many were kept as were wanted."""
+        """Whether as many groups were kept as requested."""
         return self.kept >= self.wanted
 
     def __add__(self, other: Self) -> Self:
-        """The sums, such as those of a whole run."""
+        """Add the counts, such as those of a whole run."""
         mine, theirs = asdict(self), asdict(other)
         return type(self)(**{name: mine[name] + theirs[name] for name in mine})
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return asdict(self)
 
 
 def outcome(episode: Episode, part: str | None = None) -> float | None:
-    """What an episode achieved, without what was paid for its form.
+    """Return an episode's outcome without rewards for form.
 
     Args:
         episode: any.
-        part: the named reward that is the outcome. Without it: 1.0 where the status is
+        part: the named reward that is the outcome. Without it: 1.0 if the status is
             ``correct``, else 0.0.
 
     Returns:
-        ``None`` where the episode has no reward.
+        ``None`` if the episode has no reward.
 
     Raises:
         ValueError: there is no such part.
@@ -94,9 +94,9 @@ def outcome(episode: Episode, part: str | None = None) -> float | None:
 
 
 def flat(group: EpisodeGroup, part: str | None = None) -> Flat | None:
-    """Why nothing can be learned from a group; ``None`` where its outcomes differ.
+    """Return why a group has no gradient, or ``None`` if its outcomes differ.
 
-    It goes by the outcome and not by the total: where all are wrong, what form or length earned
+    It compares outcomes, not totals: if all are wrong, what form or length earned
     still differs, and a learner that is left with it learns form instead of the task.
 
     Args:
@@ -114,7 +114,7 @@ def flat(group: EpisodeGroup, part: str | None = None) -> Flat | None:
 def drop_flat(
     groups: Sequence[EpisodeGroup], part: str | None = None
 ) -> tuple[list[EpisodeGroup], Counts]:
-    """The groups whose outcomes differ, in their order, and what became of all.
+    """Return the groups whose outcomes differ, in order, and the counts of all.
 
     Args:
         groups: any number.
@@ -135,7 +135,7 @@ def drop_flat(
 
 
 class Refill:
-    """A rollout that plays more tasks where groups teach nothing: dynamic sampling.
+    """A rollout that replaces groups without a gradient: dynamic sampling.
 
     DAPO (arXiv 2503.14476, section 3.2 and equation 11) keeps sampling until the batch is full of
     groups that are neither all right nor all wrong. It is given to a learner in place of the
@@ -212,7 +212,7 @@ class Refill:
         return kept
 
     def state_dict(self, step: int) -> dict[str, Any]:
-        """The state that the wrapped rollout keeps, after a step; empty where it keeps none.
+        """Return the state of the wrapped rollout after a step, empty if it has none.
 
         A step that was broken off after an attempt or more is played again, and what chooses
         tasks hears of those attempts twice.
@@ -221,7 +221,7 @@ class Refill:
         return {} if keep is None else dict(keep(step * self.attempts))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from where :meth:`state_dict` was called.
+        """Restore the state of :meth:`state_dict`.
 
         Raises:
             ValueError: the wrapped rollout keeps no state, and there is one.
@@ -270,7 +270,7 @@ def _share_without_reward(groups: Sequence[EpisodeGroup]) -> float:
 
 
 def _episodes(groups: Sequence[EpisodeGroup]) -> Counts:
-    """The episodes of some groups, counted."""
+    """Count the episodes of groups."""
     outcomes = [outcome(episode) for group in groups for episode in group.episodes]
     masked = outcomes.count(None)
     return Counts(

@@ -20,7 +20,7 @@ class GroupPart(Protocol):
     """One named reward that depends on the others of the group."""
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> Sequence[float | None]:
-        """One number in [0, 1] for each episode; ``None`` where a fault of ours leaves none.
+        """Return one number in [0, 1] for each episode, ``None`` after an infrastructure failure.
 
         Args:
             task: of the group.
@@ -34,12 +34,12 @@ class GroupPart(Protocol):
 
 
 class GroupRubric:
-    """Adds rewards that depend on the group to what each episode earned by itself.
+    """Add rewards that depend on the group to each episode's own.
 
     Set it as ``env.group_rubric``: then rollouts, streams and ``GroupVectorEnv`` apply it to each
     group when its episodes are judged. Verdicts stay what they are but for score and parts: the
     total is the weighted mean of the episode's own total (it is the part named ``rubric``) and of
-    the parts here. With the gate these are paid only where the status is
+    the parts here. With the gate these are paid only if the status is
     ``correct``, and count 0.0 elsewhere; they are shown as they were found either way.
 
     An episode without a reward stays without one, and no part sees it. A part that fails, or gives
@@ -47,9 +47,9 @@ class GroupRubric:
 
     Args:
         parts: by name.
-        weights: by name; 1.0 where a name is not given. ``rubric`` is the episode's own total's:
+        weights: by name; 1.0 if a name is not given. ``rubric`` is the episode's own total's:
             with 0.0 the parts alone are paid.
-        gate: pay the parts only where the episode is correct.
+        gate: pay the parts only if the episode is correct.
 
     Raises:
         ValueError: there are no parts, a name is unknown or taken, a weight is negative or not
@@ -84,7 +84,7 @@ class GroupRubric:
         self.parts, self.gate = dict(parts), gate
 
     def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
-        """The same episodes, with what the group adds in their verdicts.
+        """Return the episodes with the group's rewards added to their verdicts.
 
         Raises:
             ValueError: a part is named as one of the rubric's, or gives another number of
@@ -105,7 +105,7 @@ class GroupRubric:
             part.close()
 
     def to_json(self) -> dict[str, Any]:
-        """What totals depend on, as far as the parts' own options tell it."""
+        """Return what totals depend on, as far as the parts' options show."""
         parts = {name: repr(part) for name, part in self.parts.items()}
         return {"parts": parts, "weights": dict(self.weights), "gate": self.gate}
 
@@ -137,7 +137,7 @@ OWN = "rubric"
 def _asked(
     part: GroupPart, task: Task, episodes: Sequence[Episode]
 ) -> Sequence[float | str | None]:
-    """A part's rewards; where it raises, why, for each."""
+    """Return a part's rewards; if it raises, the error for each."""
     if not episodes:
         return []
     try:
@@ -153,7 +153,7 @@ def _asked(
 
 
 def _cell(value: Any) -> float | str | None:
-    """A reward; where it is none, what is wrong with it. A policy may have brought it about."""
+    """Return a reward, or the error if it is invalid. A policy may have caused it."""
     if value is None:
         return None
     try:
@@ -167,9 +167,9 @@ class ShortReplies:
     """More for the shorter of a group, by Kimi k1.5's length reward (arXiv 2501.12599, 2.3.3).
 
     With lengths from ``shortest`` to ``longest``, a reply of length ``n`` earns
-    ``1 - (n - shortest) / (longest - shortest)`` where it is correct, and at most 0.5 where it is
+    ``1 - (n - shortest) / (longest - shortest)`` if it is correct, and at most 0.5 if it is
     wrong: the paper's reward, from -0.5 to 0.5, plus 0.5. Where all are equally long each earns
-    0.5, the paper's 0. Lengths are in the policy's tokens where all episodes have tokens, else in
+    0.5, the paper's 0. Lengths are in the policy's tokens if all episodes have tokens, else in
     characters of what it wrote.
 
     Args:
@@ -184,7 +184,7 @@ class ShortReplies:
         self.among = _known(among)
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> list[float | None]:
-        """One for each episode."""
+        """Return one reward for each episode."""
         lengths = written_lengths(episodes)
         rows = _members(episodes, self.among)
         found: list[float | None] = [0.0] * len(episodes)
@@ -198,7 +198,7 @@ class ShortReplies:
         return found
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: there are no resources to release."""
 
     def __repr__(self) -> str:
         return f"ShortReplies(among={self.among!r})"
@@ -209,7 +209,7 @@ class Tournament:
 
     Args:
         judge: of two replies, such as :class:`~assay.verifiers.PairwiseJudge`: its reference is
-            ``{"question": ..., "answer": the other reply}``, its score 1.0 where the reply is the
+            ``{"question": ..., "answer": the other reply}``, its score 1.0 if the reply is the
             better one, 0.5 for a tie. A pair is judged once: what one wins the other loses.
         among: only ``correct`` replies are compared, and wrong ones earn 0.0; or ``all``.
         opponents: that each reply is put against, rounded up to an even number: its neighbours in
@@ -227,7 +227,7 @@ class Tournament:
         self.judge, self.among, self.opponents = judge, _known(among), opponents
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> list[float | None]:
-        """One for each episode; all pairs go to the judge in one batch."""
+        """Return one reward for each episode; the judge gets all pairs in one batch."""
         rows = _members(episodes, self.among)
         found: list[float | None] = [0.0] * len(episodes)
         if len(rows) < 2:  # nobody to be compared with: neither better nor worse
@@ -269,7 +269,7 @@ class BestOnly:
         self.part = part
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> list[float | None]:
-        """One for each episode; ``None`` where the part gave none."""
+        """Return one reward for each episode, ``None`` if the part has none."""
         values = (
             [episode.reward for episode in episodes]
             if self.part is None
@@ -298,7 +298,7 @@ def _members(episodes: Sequence[Episode], among: Among) -> list[int]:
 
 
 def written_lengths(episodes: Sequence[Episode]) -> list[int]:
-    """Of what the policy wrote: tokens where all have them, else characters."""
+    """Return the lengths of the policy's text: tokens if all have them, else characters."""
     tokens = [sum(len(s.ids) for s in e.spans if s.author == "model") for e in episodes]
     if all(tokens):
         return tokens
@@ -306,7 +306,7 @@ def written_lengths(episodes: Sequence[Episode]) -> list[int]:
 
 
 def _pairs(members: int, opponents: int | None) -> list[tuple[int, int]]:
-    """Who is put against whom, each pair once: each against the next ones around the group."""
+    """Pair each with the next ones around the group, each pair once."""
     reach = members - 1 if opponents is None else min(members - 1, (opponents + 1) // 2)
     pairs: dict[frozenset[int], tuple[int, int]] = {}
     for distance in range(1, reach + 1):

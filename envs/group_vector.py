@@ -26,7 +26,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
 
     Observation: P * G texts, the copies of a task next to each other.
     Action: P * G replies in that order.
-    Reward: float64 array [P * G]; NaN where a fault of ours leaves no score.
+    Reward: float64 array [P * G]; NaN if an infrastructure failure leaves no score.
     End: the copies of a task end together, in the step in which the last of them is done. One
     that is done earlier waits: it is in ``infos["waiting"]``, its action is ignored, its reward is
     0.0, and what its whole episode is worth is paid at the end. A group is judged with all of it
@@ -44,7 +44,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             step ignores its actions and gives the new task, with reward 0.0. ``SAME_STEP``: the
             step that ends it gives the new task; the end is in ``infos["final_obs"]`` and
             ``infos["final_info"]``.
-        max_episode_steps: a copy that is not done by then is truncated, and judged as it stands.
+        max_episode_steps: a copy that is not done by then is truncated, and scored as it stands.
 
     Raises:
         ValueError: ``num_envs`` is not a positive multiple of ``group_size``, the mode is
@@ -83,7 +83,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
 
     @property
     def groups(self) -> list[EpisodeGroup]:
-        """The groups that ended in the last step, as records; made when they are asked for."""
+        """The groups that ended in the last step, as records, made on access."""
         found = self._records()
         self._records = lambda: found
         return found
@@ -153,14 +153,14 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             rewards = np.zeros(self.num_envs, dtype=np.float64)
             rewards[asked] = self._advance([states[i] for i in asked], [actions[i] for i in asked])
         self._over = [all([s.ended for s in group]) for group in self._states]  # noqa: C419  # half the time of a generator
-        return self._told(rewards, [p for p, is_over in enumerate(self._over) if is_over])
+        return self._result(rewards, [p for p, is_over in enumerate(self._over) if is_over])
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give back what the rubric holds."""
         self.env.close()
 
     def _advance(self, states: Sequence[State], replies: Sequence[str]) -> list[float]:
-        """One turn in these episodes, and its rewards."""
+        """Take one turn in these episodes and return the rewards."""
         self.env.advance_text(states, replies)
         limit = self.max_episode_steps
         if limit is not None:
@@ -170,7 +170,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         return self.env.rewards(states)
 
     def _judged(self, ended: list[int]) -> Sequence[Verdict]:
-        """The verdicts of the groups that have ended, one after the other."""
+        """Judge the groups that have ended, in order."""
         self._records = list
         if not ended:
             return []
@@ -182,10 +182,10 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             verdicts = [e.verdict for group in self.groups for e in group.episodes]
         return verdicts
 
-    def _told(
+    def _result(
         self, rewards: NDArray[np.float64], ended: list[int]
     ) -> tuple[tuple[str, ...], Any, Any, Any, dict[str, Any]]:
-        """What a step gives back; with ``SAME_STEP``, after it has put the new tasks."""
+        """Return the result of a step; with ``SAME_STEP``, after starting the next tasks."""
         states = self._flat()
         where, waiting = self._where(ended), []
         if where is not None:
@@ -208,7 +208,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
     def _ends(
         self, ended: list[int], where: list[int] | None, verdicts: Sequence[Verdict]
     ) -> dict[str, Any]:
-        """The infos of a step in which groups have ended, whose copies are ``where``."""
+        """Return the infos of a step in which groups have ended, at the copies ``where``."""
         found: dict[str, list[Any]] = {
             "status": [str(verdict.status) for verdict in verdicts],
             "rewards": [{**verdict.parts} for verdict in verdicts],
@@ -216,9 +216,9 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             "extracted": [verdict.extracted for verdict in verdicts],
         }
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
-            told = self._described()
-            put(told, self.num_envs, where, found)
-            return told
+            described = self._described()
+            put(described, self.num_envs, where, found)
+            return described
         final = self._described(where)
         put(final, self.num_envs, where, found)
         last = [said(state) for p in ended for state in self._states[p]]
@@ -230,7 +230,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         return infos | self._described()
 
     def _described(self, where: list[int] | None = None) -> dict[str, Any]:
-        """What copies tell of their episodes; ``None`` for all."""
+        """Return the infos of some copies, or of all if ``None``."""
         states = self._flat()
         if where is not None:
             states = [states[i] for i in where]
@@ -252,20 +252,20 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         self._over[p] = False
 
     def _rng(self, p: int, seed: int | None = None) -> np.random.Generator:
-        """A group's random generator, made anew where there is a seed or none yet."""
+        """Return a group's random generator, new if there is a seed or none yet."""
         rng = self._rngs[p]
         if rng is None or seed is not None:
             rng = self._rngs[p] = seeding.np_random(seed)[0]
         return rng
 
     def _where(self, groups: Sequence[int]) -> list[int] | None:
-        """Where the copies of some groups are among all; ``None`` where these are all."""
+        """Return the indices of the copies of some groups, ``None`` for all."""
         if len(groups) == len(self._states):
             return None
         return [i for p in groups for i in self._places(p)]
 
     def _places(self, p: int) -> range:
-        """Where the copies of a group are among all."""
+        """Return the indices of a group's copies."""
         return range(p * self.group_size, (p + 1) * self.group_size)
 
     def _flat(self) -> list[State]:
@@ -296,7 +296,7 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
         return list(seed) if len(seed) == groups else self._per_group("seed", seed)
 
     def _marked(self, mask: Any) -> list[int]:
-        """The groups that a mask marks, by Gymnasium's own rules for it."""
+        """Return the groups that a mask selects, by Gymnasium's rules."""
         if mask is None:
             return list(range(len(self._states)))
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:

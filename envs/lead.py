@@ -16,8 +16,8 @@ class LeadLength:
     r"""More for those right replies that are shorter than the others: GRPO-LEAD (arXiv 2504.09696).
 
     The paper's reward is ``exp(-alpha z)`` for a right reply, ``z`` being its length less the mean
-    of the group's right replies, over their standard deviation (of a sample, plus 1e-6; 1 where
-    only one is right), and ``-penalty`` for a wrong one. Here, where rewards are in [0, 1], it is
+    of the group's right replies, over their standard deviation (of a sample, plus 1e-6; 1 if
+    only one is right), and ``-penalty`` for a wrong one. Here rewards are in [0, 1], and it is
     ``(R + penalty) / (bound + penalty)``, with the ``bound = exp(alpha (n - 1) / sqrt(n))`` that no
     reply of a group of n exceeds. Advantages that are divided by the group's standard deviation
     are the same for both. Lengths are as for :class:`ShortReplies`.
@@ -25,12 +25,12 @@ class LeadLength:
     It is the whole reward, so pay it alone, by ``weights={"rubric": 0.0}`` as below, and train with
     the preset ``lead``, which adds the weights by difficulty.
 
-    Two of its settings do less than they seem to where rewards are standardised by group:
+    Two of its settings do less than they seem to if rewards are standardised by group:
 
     - With ``alpha=0`` rewards are two-valued, and so advantages are the same for every
       ``penalty``. Beside a length reward a penalty widens the step from wrong to right, and so
-      makes length count for *less* where some replies are wrong.
-    - Where all replies are right, ``alpha`` cancels to first order (where they have two lengths,
+      makes length count for *less* if some replies are wrong.
+    - Where all replies are right, ``alpha`` cancels to first order (if they have two lengths,
       exactly): ``exp(-alpha z)`` is about ``1 - alpha z``, and standardised that is ``-z``. However
       small ``alpha`` is, length is all that such a group teaches, at full strength.
 
@@ -55,7 +55,7 @@ class LeadLength:
         self.alpha, self.penalty = alpha, penalty
 
     def rewards(self, task: Task, episodes: Sequence[Episode]) -> list[float | None]:
-        """One for each episode; 0.0 for wrong ones."""
+        """Return one reward for each episode; 0.0 for wrong ones."""
         found: list[float | None] = [0.0] * len(episodes)
         right = [k for k, episode in enumerate(episodes) if outcome(episode) == 1.0]
         if not right:
@@ -71,7 +71,7 @@ class LeadLength:
         return found
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: there are no resources to release."""
 
     def __repr__(self) -> str:
         return f"LeadLength(alpha={self.alpha}, penalty={self.penalty})"

@@ -52,7 +52,7 @@ class Mixed(Source):
         self.weights = None if weights is None else _shares(weights, len(self.names))
 
     def task(self, index: int) -> Task:
-        """The task at an index of the mixture."""
+        """Return the task at an index of the mixture."""
         if index < 0 or (self.size is not None and index >= self.size):
             last = "more" if self.size is None else f"{self.size - 1}"
             raise IndexError(f"task must be from 0 to {last}, got {index}")
@@ -62,7 +62,7 @@ class Mixed(Source):
         return replace(task, id=f"{self.names[place]}/{task.id}", metadata=metadata)
 
     def place(self, index: int) -> tuple[int, int]:
-        """Which source an index names, and the index there."""
+        """Return the source of an index, and the index within it."""
         if self.size is None:
             inner, place = divmod(index, len(self.sources))
             return place, inner
@@ -70,22 +70,22 @@ class Mixed(Source):
         return place, index - self._starts[place]
 
     def index_of(self, place: int, inner: int) -> int:
-        """The index that names a task of a source: the inverse of :meth:`place`."""
+        """Return the index of a task of a source: the inverse of :meth:`place`."""
         if self.size is None:
             return inner * len(self.sources) + place
         return self._starts[place] + inner
 
     def draw(self, rng: np.random.Generator) -> int:
-        """A random index: first a source by its weight, then a task of it."""
+        """Draw a random index: a source by its weight, then one of its tasks."""
         if self.weights is None and self.size is not None:
             return super().draw(rng)
         place = int(rng.choice(len(self.sources), p=self.weights))
         return self.index_of(place, self._inner(place, rng))
 
     def schedule(self, position: int, seed: int) -> int:
-        """The index to train on at a position.
+        """Return the index to train on at a position.
 
-        Without weights, tasks that end come once an epoch; else each position draws anew.
+        Without weights, tasks that end come once an epoch; else each position is a new draw.
         """
         if self.weights is None and self.size is not None:
             return super().schedule(position, seed)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def connect(base_url: str, api_key_env: str | None, *, retries: int, timeout_s: float) -> Any:
-    """A client of the openai package that follows no redirect: the key is for this server.
+    """Make an openai client that follows no redirects, so that the key stays with this server.
 
     Args:
         base_url: of the server.

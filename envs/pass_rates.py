@@ -1,4 +1,4 @@
-"""How often tasks are solved, as far as is known, kept from run to run."""
+"""Pass rates of tasks, kept from run to run."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ class PassRates:
             self._counts[key] = (kept * old[0] + passed, kept * old[1] + failed)
 
     def posterior(self, key: str) -> tuple[float, float]:
-        """The two parameters of a task's Beta posterior."""
+        """Return the two parameters of a task's Beta posterior."""
         passed, failed = self._counts.get(key, (0.0, 0.0))
         return self.prior[0] + passed, self.prior[1] + failed
 
     def mean(self, key: str) -> float:
-        """The pass rate that is to be expected of a task."""
+        """Return the expected pass rate of a task."""
         alpha, beta = self.posterior(key)
         return alpha / (alpha + beta)
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain JSON values; :meth:`load_state_dict` takes them back exactly."""
+        """Return plain JSON values that :meth:`load_state_dict` restores exactly."""
         counts = {key: list(pair) for key, pair in self._counts.items()}
         return {"prior": list(self.prior), "discount": self.discount, "tasks": counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The inverse of :meth:`state_dict`: what was known before is forgotten.
+        """Invert :meth:`state_dict`, discarding the current state.
 
         Raises:
             ValueError: it is no state of pass rates.
@@ -89,7 +89,7 @@ class PassRates:
         self.prior, self.discount, self._counts = fresh.prior, fresh.discount, counts
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file, whole or not at all. Two runs that write one file: the last wins."""
+        """Write a JSON file atomically. Two runs that write one file: the last wins."""
         write_text(path, json.dumps(self.state_dict()))
 
     @classmethod
@@ -111,7 +111,7 @@ class PassRates:
 
 
 def outcomes(group: EpisodeGroup) -> tuple[int, int]:
-    """Passes and failures of a group; episodes without a score are neither."""
+    """Return passes and failures of a group, ignoring episodes without a score."""
     scored = [e.status for e in group.episodes if e.reward is not None]
     passed = sum(status is Status.CORRECT for status in scored)
     return passed, len(scored) - passed

@@ -48,7 +48,7 @@ class Plugin:
 
 
 def installed() -> list[Plugin]:
-    """The plug-ins that are installed, by namespace; none is imported."""
+    """Return the installed plugins by namespace, without importing any."""
     found = {
         Plugin(entry.name, re.split(r"[:\[]", entry.value)[0].strip(), _package(entry.dist))
         for entry in importlib.metadata.entry_points(group=GROUP)
@@ -57,7 +57,7 @@ def installed() -> list[Plugin]:
 
 
 def import_fault(plugin: Plugin) -> str:
-    """Import a plug-in; say what went wrong, or nothing where nothing did."""
+    """Import a plugin; return the error, or the empty text."""
     try:
         importlib.import_module(plugin.module)
     except (Exception, SystemExit) as error:  # whatever it is, it is not this program's end
@@ -67,7 +67,7 @@ def import_fault(plugin: Plugin) -> str:
 
 
 def _where(error: BaseException) -> str:
-    """The last line of other people's code that an error came through."""
+    """Return the last line of third-party code in an error's traceback."""
     frames = [f for f in traceback.extract_tb(error.__traceback__)[2:] if f.filename[:1] != "<"]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 

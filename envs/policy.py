@@ -1,4 +1,4 @@
-"""Whatever answers: a batch of conversations in, a batch of completions out."""
+"""Policies: a batch of conversations in, a batch of completions out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Completion:
 
     Attributes:
         text: the reply.
-        finish: ``stop`` where the policy ended it, ``length`` where it was cut off.
-        prompt_ids: token ids it was given, where the policy has tokens.
+        finish: ``stop`` if the policy ended it, ``length`` if it was cut off.
+        prompt_ids: token ids it was given, if the policy has tokens.
         ids: token ids it sampled, its end-of-sequence token included.
         logprobs: log-probability of each sampled id under the distribution it was drawn from.
 
@@ -31,12 +31,12 @@ class Completion:
     logprobs: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str):  # judged, it would pass for a fault of ours
+        if not isinstance(self.text, str):  # judged, it would pass for an infrastructure failure
             raise TypeError(f"a reply must be text, got {self.text!r:.80}; no reply is ''")
 
 
 class Policy(Protocol):
-    """Maps conversations to completions, in order.
+    """Map conversations to completions, in order.
 
     The copies of one task arrive next to each other, as equal conversations: a policy that
     prefills a prompt once for all of them finds them so.
@@ -51,7 +51,7 @@ class Policy(Protocol):
 class ExtendingPolicy(Policy, Protocol):
     """A policy with tokens of its own, for episodes of several turns.
 
-    Text does not tell which tokens it was made of. So that a policy is trained on the very tokens
+    Text does not determine its tokens. So that a policy is trained on the very tokens
     it sampled, its next turn extends them.
     """
 

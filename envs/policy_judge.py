@@ -31,7 +31,7 @@ _SLOT = re.compile(r"\{(question|first|second)\}")
 class PolicyJudge(Verifier):
     """Full marks for a reply that a policy finds better than a known one, in either order.
 
-    It stands where :class:`~assay.verifiers.PairwiseJudge` does, such as in a
+    It replaces a :class:`~assay.verifiers.PairwiseJudge`, such as in a
     :class:`~assay.envs.Tournament`, and scores as that does, but asks no server: a model of a few
     million parameters can be trained to judge and be the reward in the same process. The policy is
     asked twice, with the order swapped: better both times scores 1.0, worse both times 0.0,
@@ -50,7 +50,7 @@ class PolicyJudge(Verifier):
 
     Args:
         policy: what is asked. At temperature 0 its verdicts are repeatable.
-        template: of the message, with ``{first}``, ``{second}`` and where wanted ``{question}``.
+        template: of the message, with ``{first}``, ``{second}`` and optionally ``{question}``.
         longest: characters of a reply.
         remember: prompts whose answers are kept. Only for a policy at temperature 0 that is not
             trained meanwhile: of any other it would keep what was said once.
@@ -81,11 +81,11 @@ class PolicyJudge(Verifier):
         self._known: Memo[str, str] | None = Memo(remember) if remember else None
         pieces = _SLOT.sub("\0", template).split("\0")
         if not all(pieces[1:-1]):
-            raise ValueError(f"something must stand between two slots, got {template!r:.200}")
+            raise ValueError(f"there must be text between two slots, got {template!r:.200}")
         self._marks = [piece.strip() or piece for piece in pieces if piece]
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must hold a reply that could itself be judged."""
+        """Require a reference whose reply could itself be judged."""
         try:
             known = read_known(reference)
             if not known.answer:
@@ -115,7 +115,7 @@ class PolicyJudge(Verifier):
         return [_judged(p, said) if isinstance(p, _Plan) else p for p in plans]
 
     def _said(self, prompts: Sequence[str]) -> dict[str, str]:
-        """What the policy says to each prompt, from memory where it has said it before."""
+        """Return the policy's answer to each prompt, cached."""
         kept = {} if self._known is None else {text: self._known.get(text) for text in prompts}
         said = {text: answer for text, answer in kept.items() if answer is not None}
         new = [text for text in prompts if text not in said]
@@ -154,7 +154,7 @@ class PolicyJudge(Verifier):
 
 
 def pairwise_prompt(template: str, question: str, first: str, second: str) -> str:
-    """What a :class:`PolicyJudge` asks: for tasks on which a judge is trained.
+    """Return the prompt of a :class:`PolicyJudge`, also for tasks that train a judge.
 
     Args:
         template: as the judge's.
@@ -168,7 +168,7 @@ def pairwise_prompt(template: str, question: str, first: str, second: str) -> st
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to ask about a reply.
+    """The question about a reply.
 
     Attributes:
         shown: the part of it that is judged.

@@ -62,11 +62,11 @@ def register(
     """Give an environment an id, here and in Gymnasium.
 
     An id that is taken is refused; only a notebook's cell that is run again, or a module that is
-    reloaded, may register its own anew.
+    reloaded, may register its ids again.
 
     Args:
         id: ``namespace/Name-vN``.
-        entry_point: a callable that returns a TextEnv, or where it is: ``"module:name"``.
+        entry_point: a callable that returns a TextEnv, or its location ``"module:name"``.
         kwargs: for the entry point, before the caller's own; plain JSON.
         needs: what must be there: data, a sandbox; for people.
         summary: one line for people.
@@ -128,7 +128,7 @@ def retire(
 
 
 def _taken(new: EnvSpec, builder: Builder | None) -> str:
-    """Why an id cannot be registered, if so."""
+    """Return why an id cannot be registered, if so."""
     if new.id in _RETIRED:
         return f"{new.id} is retired: {_RETIRED[new.id][1]} An id never comes back with other tasks"
     old = _SPECS.get(new.id)
@@ -146,7 +146,7 @@ def _theirs(id_: str) -> str:
 
 
 def _reloaded(new: EnvSpec, builder: Builder | None, old: EnvSpec) -> bool:
-    """Whether it is the same piece of code that registers an id again."""
+    """Return whether the same piece of code registers an id again."""
     name = getattr(builder, "__qualname__", "<lambda>")
     if builder is None or name.endswith("<lambda>"):
         return builder is None and new == old
@@ -175,7 +175,7 @@ def _forget(id_: str) -> None:
 
 
 def plugins() -> list[Plugin]:
-    """The installed plug-ins, each imported if it was not, with what is wrong with them.
+    """Return the installed plugins, imported, each with its error.
 
     This also puts their environments into Gymnasium's registry.
     """
@@ -217,13 +217,13 @@ def _import_plugin(plugin: Plugin) -> None:
 
 
 def _imported(module: str) -> bool:
-    """Whether a module and the packages that it is in are there: one that failed is not."""
+    """Return whether a module and its packages are imported; a failed import is not."""
     parts = module.split(".")
     return all(".".join(parts[: i + 1]) in sys.modules for i in range(len(parts)))
 
 
 def _strays(plugin: Plugin, new: list[EnvSpec]) -> list[str]:
-    """Ids that would not be found by their namespace, since the plug-in has another."""
+    """Return ids outside the plugin's namespace, which could not be found by it."""
     named = {p.namespace for p in installed() if p.root == plugin.root}
     strays = {s.namespace for s in new if s.module.partition(".")[0] == plugin.root} - named
     return [
@@ -237,13 +237,13 @@ def _strays(plugin: Plugin, new: list[EnvSpec]) -> list[str]:
 
 
 def specs() -> list[EnvSpec]:
-    """Every registered environment and those of all plug-ins, by id."""
+    """Return every registered environment and those of all plugins, by id."""
     _import_plugins()
     return [_SPECS[i] for i in sorted(_SPECS)]
 
 
 def spec(id: str) -> EnvSpec:  # noqa: A002  # Gymnasium's own name for it
-    """The environment with this id.
+    """Return the environment with this id.
 
     Args:
         id: ``namespace/Name-vN``; ``module:namespace/Name-vN`` imports the module first. Without
@@ -288,7 +288,7 @@ def _version(found: EnvSpec) -> int:
 
 
 def _unknown(id_: str, module: str) -> str:
-    """What to say of an id that nobody knows."""
+    """Return the error message for an unknown id."""
     if module == "__main__":
         return (
             f"{id_} was registered by the script or notebook of another process (__main__) and is "

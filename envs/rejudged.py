@@ -14,11 +14,11 @@ from .text_env import TextEnv
 
 
 def rejudged(env: TextEnv, judge: Verifier) -> TextEnv:
-    """An environment's tasks, judged by a model in place of its rubric.
+    """Return an environment's tasks, judged by a model instead of its rubric.
 
     The reference of each task is ``{"messages": its prompt}``, as :class:`~assay.verifiers.Judge`,
     :class:`~assay.verifiers.RewardModel` and their kin read it: the known answer is left out, so
-    that a reward model is no more than it is where none is known.
+    that a reward model is no more than it is if none is known.
 
     Args:
         env: stays as it is. What the new one plays it plays as this one does.

@@ -1,4 +1,4 @@
-"""What ``reset`` may be told: an option that nobody reads is refused, not overlooked."""
+"""Options of ``reset``; unknown ones are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def known_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> dict[str, Any]:
-    """A copy of the options of a ``reset``; empty for ``None``.
+    """Return a copy of the options of a ``reset``, empty for ``None``.
 
     Args:
         options: as they were given.

@@ -46,7 +46,7 @@ def rollout(
 def scheduled(
     env: TextEnv, groups: int | None = None, *, first: int = 0, seed: int = 0
 ) -> Iterator[Task]:
-    """The tasks of a schedule, one after the other.
+    """Yield the tasks of a schedule in order.
 
     Args:
         env: whose tasks.
@@ -223,7 +223,7 @@ def _in_order(found: Iterator[tuple[int, EpisodeGroup]]) -> Iterator[EpisodeGrou
 
 
 def completions(policy: Policy, states: Sequence[State]) -> list[Completion]:
-    """A policy's next turn in each episode; one that can extends the tokens it has written.
+    """Return a policy's next turn in each episode, extending its own tokens if it can.
 
     Raises:
         ValueError: the policy gave another number of completions than conversations.

@@ -35,7 +35,7 @@ class StoredCompletion:
 
     @property
     def digest(self) -> str:
-        """Tells whether a verdict on file is about this text."""
+        """The hash of the text that a stored verdict is about."""
         hashed = hashlib.sha256(self.text.encode("utf-8", "surrogatepass"))
         return hashed.hexdigest()[:16]
 
@@ -60,11 +60,11 @@ class Scored:
 
     @property
     def subject(self) -> tuple[str, str, str]:
-        """What was judged, and by what: rows that agree in it have one verdict."""
+        """The identity of what was judged and by what: rows with equal ones share a verdict."""
         return self.task, self.digest, self.judged_by
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "row": self.row,
             "task": self.task,
@@ -79,7 +79,7 @@ class Scored:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         verdict = Verdict(
             Status(row["status"]), row["score"], row["reason"], row["extracted"], row["rewards"]
         )
@@ -89,7 +89,7 @@ class Scored:
 def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]:
     """Read rows ``{"task": <task id or row number>, "completion": <text>}``.
 
-    A string names a task by its id; a whole number names it by its place, from 0.
+    A string names a task by its id; an integer names it by its place, from 0.
 
     Raises:
         DataError: the file is missing or empty, a line is not JSON or lacks a field, or there
@@ -183,9 +183,9 @@ def score(
 
 
 def _judged_by(env: TextEnv, task: Task) -> str:
-    """Tells whether a verdict on file is of this rubric, for this task."""
-    told = [env.name, env.rubric.to_json(), [dict(m) for m in task.messages], task.reference]
-    text = json.dumps(told, sort_keys=True, default=repr)
+    """Return what identifies a stored verdict's rubric and task."""
+    key = [env.name, env.rubric.to_json(), [dict(m) for m in task.messages], task.reference]
+    text = json.dumps(key, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -211,7 +211,7 @@ def refuse_unwritable(path: str | Path) -> None:
 
 
 def write_scored(path: str | Path, rows: Sequence[Scored]) -> None:
-    """Write verdicts as JSONL, whole or not at all."""
+    """Write verdicts as JSONL atomically."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row.to_json()) + "\n" for row in rows)
 

@@ -14,7 +14,7 @@ from numpy.random.bit_generator import ISeedSequence
 
 
 def rng_at(*address: str | int) -> np.random.Generator:
-    """A generator that depends on its address and on nothing else.
+    """Return a generator that depends only on its address.
 
     Addresses that differ in any place give unrelated generators, so ``seed`` and ``seed + 1``
     share nothing, and the thousandth task costs no more than the first.
@@ -26,7 +26,7 @@ def rng_at(*address: str | int) -> np.random.Generator:
 
 
 def share(*address: str | int) -> float:
-    """A number in [0, 1) that depends on its address alone."""
+    """Return a number in [0, 1) that depends only on its address."""
     return (int.from_bytes(_digest(_spelled(address)), "big") >> _UNUSED) / 2**53
 
 
@@ -42,13 +42,13 @@ class Addresses:
         self._hashed = _hashed(f"{_spelled(beginning)[:-1]}, ")
 
     def rng(self, at: int, attempt: int) -> np.random.Generator:
-        """What :func:`rng_at` gives at the beginning, ``at`` and ``attempt``."""
+        """Return what :func:`rng_at` returns for this prefix, ``at`` and ``attempt``."""
         hashed = self._hashed.copy()
         hashed.update(f"{at}, {attempt}]".encode())
         return _generator(hashed.digest())
 
     def is_below(self, share: bytes, text: str) -> bool:
-        """Whether what :func:`share` gives at the beginning and ``text`` is below a share.
+        """Return whether :func:`share` of this prefix and ``text`` is below a share.
 
         Args:
             share: as :func:`edge` gives it.
@@ -59,12 +59,12 @@ class Addresses:
         return hashed.digest() < share
 
     def __reduce__(self) -> tuple[type[Self], tuple[str | int, ...]]:
-        """The beginning alone: a hash that has begun can be neither pickled nor copied."""
+        """Pickle the prefix alone: a started hash can be neither pickled nor copied."""
         return type(self), self._beginning
 
 
 def edge(share: float) -> bytes:
-    """The digest below which are those of so large a share of all texts."""
+    """Return the bound below which a given share of all digests lies."""
     return (math.ceil(share * 2**53) << _UNUSED).to_bytes(16, "big")
 
 
@@ -82,7 +82,7 @@ which takes as long as all the rest."""
 
 
 class _Key(ISeedSequence):
-    """Hands a digest to Philox as its key.
+    """Pass a digest to Philox as its key.
 
     ``Philox(key=...)`` does the same in three times the time: it first asks the system for
     entropy that it does not use.
@@ -94,7 +94,7 @@ class _Key(ISeedSequence):
         self.words = _WORDS.unpack(digest)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        """The key's two words of 64 bits, the lower one first."""
+        """Return the key's two words of 64 bits, the lower one first."""
         return self.words[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Where tasks come from: rows that were read, or a generator that makes them."""
+"""Sources of tasks: rows, or a generator."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Source(ABC):
 
     @abstractmethod
     def task(self, index: int) -> Task:
-        """The task at an index from 0; the same index gives the same task.
+        """Return the task at an index from 0; the same index gives the same task.
 
         Raises:
             IndexError: there is no such index.
         """
 
     def draw(self, rng: np.random.Generator) -> int:
-        """A random index."""
+        """Draw a random index."""
         return int(rng.integers(self.size if self.size is not None else 2**62))
 
     def schedule(self, position: int, seed: int) -> int:
-        """The index to train on at a position: every task once an epoch, each epoch shuffled.
+        """Return the index to train on at a position: each epoch is a shuffle of every task.
 
         Args:
             position: tasks taken before this one.
@@ -86,7 +86,7 @@ class Rows(Source):
             raise ValueError(f"task ids must be unique, got {twice!r} twice")
 
     def task(self, index: int) -> Task:
-        """The task in row ``index``."""
+        """Return the task in row ``index``."""
         if not 0 <= index < len(self.tasks):
             raise IndexError(f"task must be from 0 to {len(self.tasks) - 1}, got {index}")
         return self.tasks[index]
@@ -139,7 +139,7 @@ class Generated(Source):
         self._draws, self._splits = Addresses(name, seed), Addresses("split", self.salt)
 
     def task(self, index: int) -> Task:
-        """The task at ``index``.
+        """Return the task at ``index``.
 
         Raises:
             IndexError: the index is negative.

@@ -30,11 +30,11 @@ class Unicode(gym.Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Text does not become an array."""
+        """False: text does not become an array."""
         return False
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """A short random string."""
+        """Draw a short random string."""
         if mask is not None or probability is not None:
             raise ValueError("Unicode samples freely: mask and probability must be None")
         length = int(self.np_random.integers(min(self.max_length, 32) + 1))
@@ -42,7 +42,7 @@ class Unicode(gym.Space[str]):
         return "".join(_SAMPLED[int(i)] for i in np.atleast_1d(picks))
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a string that is not too long."""
+        """Return whether ``x`` is a string within the length limit."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __repr__(self) -> str:

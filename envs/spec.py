@@ -1,4 +1,4 @@
-"""How to make one environment, as a record that goes to JSON and back."""
+"""A serialisable record that makes an environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ID = re.compile(r"(?P<namespace>[A-Za-z0-9_-]+)/(?P<name>[A-Za-z0-9_.-]+)-v(?P<
 
 @dataclass(frozen=True, slots=True)
 class EnvSpec:
-    """How to make one environment.
+    """A serialisable record that makes one environment.
 
     Attributes:
         id: ``namespace/Name-vN``. What an id pays for never changes: a change is a new N.
@@ -25,7 +25,7 @@ class EnvSpec:
         kwargs: given to the entry point, before the caller's own; plain JSON.
         needs: what must be there: data, a sandbox; for people.
         summary: one line for people.
-        module: what registers the id when it is imported; empty where nothing does.
+        module: what registers the id when it is imported; empty if nothing does.
 
     Raises:
         ValueError: the id, the entry point or an argument is not of that form.
@@ -54,7 +54,7 @@ class EnvSpec:
 
     @property
     def namespace(self) -> str:
-        """What stands before the slash: whose it is."""
+        """The part before the slash."""
         return self.id.partition("/")[0]
 
     @property
@@ -64,17 +64,17 @@ class EnvSpec:
 
     @property
     def version(self) -> int:
-        """N."""
+        """N of ``-vN``."""
         return int(self.id.rpartition("-v")[2])
 
     @property
     def address(self) -> str:
-        """The id, after the module to import for it: ``module:id`` finds it in any process."""
+        """The id with the module to import for it: ``module:id`` resolves in any process."""
         everywhere = not self.module or self.module.split(".")[:2] == ["assay", "envs"]
         return self.id if everywhere else f"{self.module}:{self.id}"
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values.
+        """Return a dict of plain JSON values.
 
         Raises:
             ValueError: the id was registered by a script or a notebook, so that no other process
@@ -96,7 +96,7 @@ class EnvSpec:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`. Nothing is imported before it is made.
+        """Invert :meth:`to_json`, without importing anything yet.
 
         Raises:
             ValueError: a field is missing, unknown, or not of its form.
@@ -121,7 +121,7 @@ def refuse_id(id: str) -> None:  # noqa: A002  # Gymnasium's own name for it
 
 
 def plain_kwargs(name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of arguments that JSON gives back as they are.
+    """Copy arguments, requiring that JSON preserves them.
 
     Raises:
         ValueError: one of them is not such a value.

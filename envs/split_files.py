@@ -156,7 +156,7 @@ def hub_splits(name: str, config: str) -> list[str]:
     """Return the splits of a data set on the hub, or of a folder that ``datasets`` reads.
 
     Returns:
-        Their names; none if ``datasets`` cannot tell.
+        Their names; none if ``datasets`` does not know them.
     """
     if not Path(name).is_dir():
         name, _, named = name.partition(":")
@@ -200,7 +200,7 @@ def from_cache_if_offline() -> Iterator[None]:
 
 
 def _one(data: str | Path, split: str | None, named: str) -> str:
-    """The split of a single set of rows, whose name may say which it is."""
+    """Return the split of a single set of rows, whose name may identify it."""
     if split and named and is_for_evaluation(split) != is_for_evaluation(named):
         raise no_split(data, split, [named], single=True)
     return named or split or ""
@@ -233,7 +233,7 @@ def _first_word(file: Path) -> str:
 
 
 def _splits_in(folder: Path, config: str) -> list[str]:
-    """The splits that the names of a folder's files say, if any says one."""
+    """Return the splits that a folder's file names identify, if any."""
     for inner in _places(folder, config):
         files = _data_files(inner)
         if any(split_kind(_stem(file)) for file in files):
@@ -243,7 +243,7 @@ def _splits_in(folder: Path, config: str) -> list[str]:
 
 
 def _folder_split(folder: Path) -> str:
-    """The split of a folder that is named for one, and for nothing else."""
+    """Return the split of a folder that is named for exactly one."""
     name = folder.name.lower()
     return split_kind(name) if name.isalpha() or _BENCHMARK.fullmatch(_joined(name)) else ""
 
@@ -256,7 +256,7 @@ def _saved_splits(folder: Path) -> list[str]:
 
 
 def _saved_split(folder: Path) -> str:
-    """The split of one saved set of rows; ``train`` is no proof, since any part of it says so."""
+    """Return the split of one saved set of rows; ``train`` proves nothing: any part has it."""
     try:
         said = json.loads((folder / "state.json").read_text()).get("_split") or ""
     except (OSError, ValueError, AttributeError):

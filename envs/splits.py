@@ -1,4 +1,4 @@
-"""What is trained on and what evaluates: the split of each, and prompts that both have."""
+"""Splits of training and evaluation, and the prompts that both contain."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def refuse_training(
 def refuse_overlap(
     train: Source, held_out: Source, tasks: Iterable[Task] | None = None, *, allow: bool = False
 ) -> int:
-    """Refuse held-out tasks whose prompts are trained on, by :func:`plain_prompt`.
+    """Refuse held-out tasks whose prompts are also trained on, by :func:`plain_prompt`.
 
     Args:
         train: the tasks to train on.
-        held_out: where the held-out tasks are from.
+        held_out: source of the held-out tasks.
         tasks: the held-out tasks; None for all of a source that ends.
         allow: count them, and refuse nothing.
 
@@ -143,7 +143,7 @@ def have_same_prompts(one: Source, other: Source) -> bool:
 
 
 def _leaves(source: Source) -> Iterator[Source]:
-    """The sources that a mixture, or a source around another, takes its tasks from."""
+    """Yield the sources that a mixture or wrapper takes its tasks from."""
     if isinstance(source, Mixed):
         for one in source.sources:
             yield from _leaves(one)
@@ -156,7 +156,7 @@ def _generated(source: Source) -> list[Generated]:
 
 
 def _may_meet(one: Generated, other: Generated) -> bool:
-    """Whether two generators of one name are not parted by the hash of their prompts."""
+    """Return whether two generators of one name may share prompts, despite the hash split."""
     same_rule = (one.salt, one.test_share) == (other.salt, other.test_share)
     return one.name == other.name and not (same_rule and one.split != other.split)
 

@@ -12,13 +12,13 @@ from .task import Message, Task
 
 
 class Turn(NamedTuple):
-    """What an environment does when the policy has spoken.
+    """The environment's answer to a turn of the policy.
 
     Attributes:
         messages: what it says; the policy's next turn answers them.
         done: whether the episode is over.
-        reward: of the policy's turn, where the environment gives rewards by turn.
-        verdict: what the episode is worth, where the environment knows: the rubric is not asked.
+        reward: of the policy's turn, if the environment gives rewards by turn.
+        verdict: what the episode is worth, if the environment knows: the rubric is not asked.
             It ends the episode.
     """
 
@@ -29,12 +29,12 @@ class Turn(NamedTuple):
 
     @classmethod
     def say(cls, text: str, *, role: str = "user", reward: float | None = None) -> Self:
-        """One message, and on it goes."""
+        """Continue with one message."""
         return cls(({"role": role, "content": text},), reward=reward)
 
     @classmethod
     def end(cls, verdict: Verdict | None = None, *, reward: float | None = None) -> Self:
-        """The end; the rubric judges unless there is a verdict."""
+        """End the episode; the rubric judges unless a verdict is given."""
         return cls(done=True, reward=reward, verdict=verdict)
 
 
@@ -46,10 +46,10 @@ class State:
         task: what is asked.
         data: the environment's own: a board, a tool's session. It must be copied by ``deepcopy``.
         turns: the messages after the prompt.
-        step_rewards: one for each of the policy's turns; ``None`` where the environment gave none.
-        spans: tokens, the prompt's first, where the policy gives them.
+        step_rewards: one for each of the policy's turns; ``None`` if the environment gave none.
+        spans: tokens, the prompt's first, if the policy gives them.
         ended: how, if it has: by the environment, or cut off by a limit of tokens or turns.
-        verdict: the environment's own, where it gave one.
+        verdict: the environment's own, if it gave one.
     """
 
     task: Task
@@ -67,7 +67,7 @@ class State:
 
     @property
     def reply(self) -> str:
-        """Text of the policy's last turn; empty where it took none."""
+        """Text of the policy's last turn, empty if there is none."""
         for message in reversed(self.turns):
             if message["role"] == "assistant":
                 return message["content"]
@@ -75,7 +75,7 @@ class State:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All tokens so far, the prompt's, the policy's and the environment's."""
+        """All tokens so far, of the prompt, the policy and the environment."""
         return tuple(i for span in self.spans for i in span.ids)
 
     def hear_text(self, text: str) -> None:
@@ -96,7 +96,7 @@ class State:
             raise ValueError(
                 f"turn {len(self.step_rewards) + 1} of {self.task.id!r}: the policy was given "
                 "other tokens than those of the turns before, so it cannot be trained on them; "
-                "a policy must extend the tokens it wrote, never write them anew from text"
+                "a policy must extend the tokens it wrote, never re-tokenize them"
             )
         self.spans = (
             *self.spans,
@@ -105,7 +105,7 @@ class State:
         )
 
     def take(self, turn: Turn) -> None:
-        """Add what the environment said, and end the episode where it does."""
+        """Add the environment's messages, and end the episode if the turn does."""
         messages, done, reward, verdict = turn
         if messages:
             self.turns.extend(messages)
@@ -115,7 +115,7 @@ class State:
             self.ended = "done"
 
     def episode(self, verdict: Verdict) -> Episode:
-        """The record of it."""
+        """Return the record of the episode."""
         none_given = self.step_rewards.count(None) == len(self.step_rewards)
         return Episode(
             task_id=self.task.id,
@@ -128,12 +128,12 @@ class State:
 
 
 def describe(state: State) -> dict[str, Any]:
-    """What ``info`` tells of an episode: never its reference."""
+    """Return what ``info`` shows of an episode: never its reference."""
     task = state.task
     return {"task": task.id, "messages": copied(state), "metadata": {**task.metadata}}
 
 
 def copied(state: State) -> list[dict[str, str]]:
-    """The conversation of an episode, for a caller who may change it."""
+    """Copy the conversation of an episode, for a caller who may change it."""
     prompt: Any = state.task.prompt
     return [{**m} for m in (*prompt, *state.turns)]

@@ -1,4 +1,4 @@
-"""How good a set of verdicts is, and how sure that is."""
+"""Statistics of verdicts, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """The chance that k of n samples, drawn without replacement, hold a correct one.
+    """Return the probability that k of n samples, drawn without replacement, include a correct one.
 
     The unbiased estimator of Chen et al. 2021 (arXiv:2107.03374), equation 1:
     ``1 - C(n - c, k) / C(n, k)``.
@@ -26,9 +26,9 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def wilson_interval(correct: float, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """A confidence interval for a share, 95 % by default (Wilson 1927, equation 7).
+    """Return a confidence interval for a share, 95 % by default (Wilson 1927, equation 7).
 
-    It stays inside [0, 1], and is not empty where all or none are correct.
+    It stays inside [0, 1], and is not empty if all or none are correct.
 
     Args:
         correct: how many succeeded.
@@ -47,7 +47,7 @@ def wilson_interval(correct: float, n: int, z: float = 1.959964) -> tuple[float,
 
 
 def clustered_interval(task_means: Sequence[float], z: float = 1.959964) -> tuple[float, float]:
-    """A confidence interval for the mean over tasks, where each task has several samples.
+    """Return a confidence interval for the mean over tasks with several samples each.
 
     Samples of one task are alike, so tasks, not samples, are what is counted: mean plus or
     minus z times the standard error of the task means, cut to [0, 1]. Where all tasks have the

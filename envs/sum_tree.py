@@ -1,4 +1,4 @@
-"""Draws in proportion to weights that change: each in time that grows with the tree's height."""
+"""Draw in proportion to weights that change: each in time that grows with the tree's height."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SumTree:
             self._sums[node] = self._sums[2 * node] + self._sums[2 * node + 1]
 
     def find(self, share: float) -> int:
-        """The place at which the running sum of weights passes a share of the total.
+        """Return the index at which the running sum of weights passes a share of the total.
 
         Args:
             share: in [0, 1).
@@ -63,7 +63,7 @@ class SumTree:
         return node - self._leaves
 
     def draw(self, shares: Floats, *, again: bool = False) -> list[int]:
-        """One place for each share, in proportion to the weights.
+        """Draw one index for each share, in proportion to the weights.
 
         Args:
             shares: in [0, 1).

@@ -45,13 +45,13 @@ _FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 @dataclass(frozen=True)
 class Filled:
-    """Makes a task of a row by filling slots.
+    """Make a task of a row by filling slots.
 
     Attributes:
         prompt: a template, or chat messages whose contents are templates.
         reference: the column that holds it; or several, for an object of these; or the column of
             each key of an object.
-        solution: a template of a reply that earns full marks; empty where none is known.
+        solution: a template of a reply that earns full marks; empty if none is known.
         metadata: columns to keep beside the task.
         id: the column that holds the task's id; empty for the row's number.
     """
@@ -63,7 +63,7 @@ class Filled:
     id: str = ""
 
     def __call__(self, row: Row) -> Task:
-        """One task.
+        """Make one task.
 
         Raises:
             ValueError: the row lacks a column.
@@ -89,13 +89,13 @@ class Filled:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Makes a task of a row that is made itself. It pickles where its functions do."""
+    """Make a task from a drawn row. Picklable if its functions are."""
 
     draw: Draw
     to_task: Callable[[Row], Task]
 
     def __call__(self, rng: np.random.Generator) -> Task:
-        """One task."""
+        """Make one task."""
         return self.to_task(self.draw(rng))
 
 
@@ -181,7 +181,7 @@ def read_table(
 
 
 def _kind(place: Place, split: Split) -> tuple[str, bool]:
-    """The split to read, and whether it is all that is read."""
+    """Return the split to read, and whether it is everything that is read."""
     if not isinstance(place, str | Path):
         return split, False
     if Path(place).is_file():
@@ -201,8 +201,8 @@ def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> 
     try:
         task = to_task(row)
     except _FAULTS as error:
-        told = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(f"{where}: {told}") from error
+        message = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(f"{where}: {message}") from error
     if not isinstance(task, Task):
         raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
     return task if task.id else replace(task, id=f"row-{number}")

@@ -25,7 +25,7 @@ class Task:
         id: a name that is unique within its environment.
         metadata: difficulty, topic, ...: whatever is worth grouping results by. Policies may
             see it.
-        solution: a reply that earns full marks, where one is known. No policy sees it.
+        solution: a reply that earns full marks, if one is known. No policy sees it.
         text: the prompt as text: the messages' contents, a blank line between them.
 
     Raises:
@@ -63,7 +63,7 @@ class Task:
         _set_text(self, text)
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
-        """The same task with another id. It shares the rest, and nothing is checked again."""
+        """Return the same task with another id, without validating the rest again."""
         other = copy(self)
         _set_id(other, id)
         return other
@@ -74,7 +74,7 @@ class Task:
         return self.prompt  # type: ignore[return-value]  # made a tuple in __init__
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "prompt": [dict(m) for m in self.messages],
             "reference": self.reference,
@@ -85,7 +85,7 @@ class Task:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(
             prompt=row["prompt"],
             reference=row["reference"],
@@ -101,7 +101,7 @@ _set_prompt, _set_reference, _set_id, _set_metadata, _set_solution, _set_text = 
 
 
 def _chat(messages: Conversation) -> tuple[Message, ...]:
-    """A copy of chat messages, once they are known to be some."""
+    """Validate and copy chat messages."""
     if not messages:
         raise ValueError("a task's prompt needs at least one message, got none")
     for message in messages:
@@ -116,7 +116,7 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def _plain(value: Any) -> Any:
-    """A copy that JSON gives back as it is: lists for tuples, and no keys that it would change."""
+    """Copy a value, requiring that JSON preserves it; tuples become lists."""
     if type(value) in _ATOMS:
         return value
     if type(value) is dict or isinstance(value, Mapping):

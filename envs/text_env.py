@@ -27,13 +27,13 @@ class TextEnv(gym.Env[str, str]):
     Observation: the prompt as text, later what the environment said last; the chat messages are
     in ``info["messages"]``.
     Action: the policy's reply.
-    Reward: at the end the rubric's total, before it 0.0; and the environment's own
-    reward of the turn, where it gives one. Where a fault of ours leaves no score it is NaN, never
-    0.0, and ``info["status"]`` says which fault.
+    Reward: at the end the rubric's total, before it 0.0; plus the environment's own reward of the
+    turn, if any. After an infrastructure failure it is NaN, never 0.0, and ``info["status"]`` names
+    the failure.
     End: after one step, ``terminated``, unless :meth:`respond` is overridden; after ``max_turns``
-    of the policy's turns ``truncated``, judged as it stands.
+    of the policy's turns ``truncated``, scored as it stands.
 
-    For several turns override :meth:`respond`, and :meth:`begin` where there is more to keep than
+    For several turns override :meth:`respond`, and :meth:`begin` if there is more to keep than
     the conversation. An environment object plays any number of episodes side by side: what
     belongs to one is in its :class:`~assay.envs.state.State`, never in ``self``.
 
@@ -41,7 +41,7 @@ class TextEnv(gym.Env[str, str]):
     has no group, and knows nothing of it.
 
     Args:
-        source: where tasks come from.
+        source: the source of tasks.
         rubric: what judges replies; a lone verifier will do.
         name: what to call it in errors; the registry sets the id.
         max_turns: of the policy's, in one episode.
@@ -49,7 +49,7 @@ class TextEnv(gym.Env[str, str]):
         render_mode: ``"ansi"`` or ``None``.
 
     Attributes:
-        extractive: the answer stands in the prompt, where it is to be found.
+        extractive: the prompt contains the answer.
 
     Raises:
         ValueError: a row's reference cannot be used (the first few are listed), or ``max_turns``
@@ -90,19 +90,19 @@ class TextEnv(gym.Env[str, str]):
 
     @property
     def bad_rows(self) -> Sequence[BadRow]:
-        """The rows of the data that were left out, since they cannot be used."""
+        """The invalid rows of the data, which were omitted."""
         return self.source.bad_rows
 
     def row_name(self, row: int) -> str:
-        """What to call a row of the source in errors."""
+        """Return the name of a row of the source for errors."""
         return f"row {row}"
 
     def task(self, index: int) -> Task:
-        """The task at an index, whatever is being played.
+        """Return the task at an index, independently of the current episode.
 
         Raises:
             IndexError: there is no such task.
-            TypeError: the index is not a whole number; NumPy's are.
+            TypeError: the index is not an integer; NumPy's are.
         """
         return self.source.task(operator.index(index))
 
@@ -132,7 +132,7 @@ class TextEnv(gym.Env[str, str]):
         return state.task.text, describe(state)
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Take the policy's turn; judge the episode where that ends it.
+        """Take the policy's turn; judge the episode if that ends it.
 
         Raises:
             TypeError: the reply is not text.
@@ -151,25 +151,25 @@ class TextEnv(gym.Env[str, str]):
         else:
             self._take(state, self.respond_many([state], [action])[0])
         ended: str = state.ended
-        told, reward = describe(state), state.step_rewards[-1] or 0.0
+        info, reward = describe(state), state.step_rewards[-1] or 0.0
         if ended:
             verdict = state.verdict
             if verdict is None:
                 answer = action if self._judges_the_reply else self.answer(state)
                 verdict = self.rubric.verify(answer, state.task.reference)
             self._verdict = verdict
-            _tell(told, verdict)
+            _add_verdict(info, verdict)
             reward += math.nan if verdict.score is None else verdict.score
-        return said(state), reward, ended == "done", ended == "truncated", told
+        return said(state), reward, ended == "done", ended == "truncated", info
 
     # -- for several turns ---------------------------------------------------------------------
 
     def begin(self, task: Task) -> State:
-        """A new episode. Override it to put what must be kept of an episode into ``data``."""
+        """Begin an episode. Override it to put the episode's state into ``data``."""
         return State(task)
 
     def respond(self, state: State, reply: str) -> Turn:
-        """What the environment does when the policy has spoken: by default it ends the episode.
+        """Answer the policy's turn: by default the episode ends.
 
         Args:
             state: the episode; ``reply`` is its last turn already. Change ``state.data`` freely.
@@ -178,21 +178,21 @@ class TextEnv(gym.Env[str, str]):
         return _OVER
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
-        """:meth:`respond` to each; override it where many are answered faster than one by one."""
+        """Call :meth:`respond` for each; override it if a batch is faster."""
         if type(self).respond is TextEnv.respond:
             return [_OVER] * len(states)
         # No map: a StopIteration in respond would silently end it.
         return [self.respond(s, reply) for s, reply in zip(states, replies, strict=True)]
 
     def answer(self, state: State) -> str:
-        """What the rubric judges of an episode: the policy's last turn, by default."""
+        """Return what the rubric judges of an episode: by default the policy's last turn."""
         return state.reply
 
     def solve(self, state: State) -> str | None:
-        """What to say next in an episode that earns full marks; ``None`` where it is not known.
+        """Return the next turn of an episode that earns full marks, or ``None`` if unknown.
 
         By default the task's ``solution``, whatever the turn; in an environment of one turn also
-        what the rubric knows to win. Override it where turns must differ. It is for tests of the
+        what the rubric knows to win. Override it if turns must differ. It is for tests of the
         environment (:func:`~assay.envs.check`): it sees all of ``state``, as no policy does.
         """
         if state.task.solution is None and self.max_turns == 1:
@@ -227,7 +227,7 @@ class TextEnv(gym.Env[str, str]):
         self._respond(states, replies)
 
     def _respond(self, states: Sequence[State], replies: Sequence[str]) -> None:
-        """The environment's part of a turn in each episode."""
+        """Add the environment's part of a turn to each episode."""
         if self._over_at_once:
             for state in states:
                 state.take(_OVER)
@@ -242,7 +242,7 @@ class TextEnv(gym.Env[str, str]):
             state.ended = "truncated"
 
     def verdicts(self, states: Sequence[State]) -> list[Verdict]:
-        """What episodes that are over are worth, judged in one batch."""
+        """Return the verdicts of finished episodes, judged in one batch."""
         asked = [state for state in states if state.verdict is None]
         answers = (
             [state.reply for state in asked]
@@ -257,27 +257,27 @@ class TextEnv(gym.Env[str, str]):
 
     @staticmethod
     def rewards(states: Sequence[State]) -> list[float]:
-        """The environment's own reward of each episode's last turn; 0.0 where it gave none."""
+        """Return the environment's reward of each episode's last turn, 0.0 if it gave none."""
         return [state.step_rewards[-1] or 0.0 for state in states]
 
     def clone(self) -> tuple[State | None, dict[str, Any]]:
-        """The episode that is being played and the random state, to :meth:`restore` later."""
+        """Copy the current episode and the random state, for :meth:`restore`."""
         return copy.deepcopy(self._state), dict(copy.deepcopy(self.np_random.bit_generator.state))
 
     def restore(self, clone: tuple[State | None, dict[str, Any]]) -> None:
-        """Go back to where :meth:`clone` was called; as often as one likes."""
+        """Go back to the state of :meth:`clone`, any number of times."""
         state, random_state = copy.deepcopy(clone)
         self._state, self._verdict = state, None
         self.np_random.bit_generator.state = random_state
 
     def render(self) -> str | None:
-        """What was said so far, in ``ansi`` mode."""
+        """Return the conversation so far, in ``ansi`` mode."""
         if self.render_mode != "ansi" or self._state is None:
             return "" if self.render_mode == "ansi" else None
-        told = [m["content"] for m in self._state.messages]
+        texts = [m["content"] for m in self._state.messages]
         if self._verdict is not None:
-            told.append(f"{self._verdict.status} {self._verdict.score}")
-        return "\n\n".join(told)
+            texts.append(f"{self._verdict.status} {self._verdict.score}")
+        return "\n\n".join(texts)
 
     def close(self) -> None:
         """Give back what the rubrics hold: workers, sandboxes."""
@@ -291,12 +291,12 @@ _TASK = {"task"}
 
 
 def _refuse_no_text(reply: Any) -> None:
-    if not isinstance(reply, str):  # judged, it would pass for a fault of ours
+    if not isinstance(reply, str):  # judged, it would pass for an infrastructure failure
         raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
 
 
 def said(state: State) -> str:
-    """What the environment said last; the prompt, where it has said nothing since."""
+    """Return the environment's last text, which is the prompt at first."""
     if not state.turns or state.turns[-1]["role"] == "assistant":
         return state.task.text
     new: list[str] = []
@@ -307,12 +307,12 @@ def said(state: State) -> str:
     return "\n\n".join(reversed(new)) or state.task.text
 
 
-def _tell(told: dict[str, Any], verdict: Verdict) -> None:
-    """Add what ``info`` tells of a verdict: no timings, since all of it is deterministic."""
-    told["status"] = str(verdict.status)
-    told["rewards"] = {**verdict.parts}
-    told["reason"] = verdict.reason
-    told["extracted"] = verdict.extracted
+def _add_verdict(info: dict[str, Any], verdict: Verdict) -> None:
+    """Add a verdict to ``info``, without timings, so that it is deterministic."""
+    info["status"] = str(verdict.status)
+    info["rewards"] = {**verdict.parts}
+    info["reason"] = verdict.reason
+    info["extracted"] = verdict.extracted
 
 
 def refuse_bad_golds(

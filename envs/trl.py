@@ -25,7 +25,7 @@ Mode = Literal["single", "tools", "turns"]
 
 @dataclass(frozen=True)
 class TRLSpec:
-    """What a trainer of TRL's needs to train on an environment: ``GRPOTrainer(**spec.kwargs())``.
+    """Arguments of TRL's trainers for an environment: ``GRPOTrainer(**spec.kwargs())``.
 
     Attributes:
         env_id: which environment.
@@ -82,7 +82,7 @@ class TRLSpec:
 
     @property
     def train_dataset(self) -> Dataset:
-        """Conversational prompts, and which task each is.
+        """Conversational prompts, with the task of each.
 
         Raises:
             ImportError: the datasets package is missing.
@@ -115,21 +115,21 @@ class TRLSpec:
 
     @property
     def reward_funcs(self) -> list[EnvironmentReward]:
-        """One function: the rubric's total, gate and weights applied."""
+        """One function: the rubric's total, with gate and weights."""
         return [EnvironmentReward(self._environment)]
 
     @property
     def environment_factory(self) -> ToolEnvironments:
-        """What makes TRL's environments, for ``tools``."""
+        """The factory of TRL's environments, for ``tools``."""
         return ToolEnvironments(self._environment, own_reward=self.own_reward)
 
     @property
     def rollout_func(self) -> EnvironmentRollout:
-        """What plays episodes, for ``turns``."""
+        """The function that plays episodes, for ``turns``."""
         return EnvironmentRollout(self._environment)
 
     def resolved(self) -> Mode:
-        """The mode: the one that was given, or what the environment is."""
+        """Return the given mode, or the one that the environment implies."""
         if self.mode is not None:
             return self.mode
         env = self._environment.at()
@@ -138,7 +138,7 @@ class TRLSpec:
         return "turns" if env.max_turns > 1 else "single"
 
     def kwargs(self) -> dict[str, Any]:
-        """Arguments of GRPOTrainer; those of ``single`` are RLOOTrainer's too."""
+        """Return arguments of GRPOTrainer; those of ``single`` suit RLOOTrainer too."""
         mode = self.resolved()
         found: dict[str, Any] = {"train_dataset": self.train_dataset}
         if self.eval_size:
@@ -153,14 +153,14 @@ class TRLSpec:
 
     @cached_property
     def _environment(self) -> Portable:
-        """The environment; where the chat template tells of the tools, its prompts need not."""
-        told = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
-        more = {"tell": "template"} if told else {}
+        """The environment; if the chat template describes the tools, its prompts do not."""
+        described = self.mode in (None, "tools") and "tell" in arguments(self.env_id)
+        more = {"tell": "template"} if described else {}
         kwargs = {**more, **self.env_kwargs}
         return Portable(self.env_id, kwargs, self.eval_kwargs, any_split=self.allow_test_split)
 
     def _training(self) -> TextEnv:
-        """The environment to train on, if it may be."""
+        """Return the environment to train on, if that is allowed."""
         env = self._environment.at()
         refuse_training(env, allow_test_split=self.allow_test_split, allow_sample=self.allow_sample)
         return env

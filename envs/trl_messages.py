@@ -7,7 +7,7 @@ from typing import Any
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return a message's text; empty where it has none, such as a lone tool call."""
+    """Return a message's text, empty if it has none, such as a lone tool call."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
@@ -15,7 +15,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def reply_of(completion: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the policy's last turn; empty where there is none.
+    """Return the text of the policy's last turn, empty if there is none.
 
     What a tool or the environment said is not its answer.
     """

@@ -16,12 +16,12 @@ from .trl_tools import judged
 
 
 class EnvironmentReward:
-    """A reward function of TRL's that asks an environment's rubric.
+    """A reward function for TRL, by an environment's rubric.
 
-    It gives the rubric's total; the parts and statuses go to TRL's logs. Where a fault of ours
-    leaves no score it gives ``None``, which TRL leaves out of the group's statistics.
+    It returns the rubric's total; the parts and statuses go to TRL's logs. After an infrastructure
+    failure it returns ``None``, which TRL excludes from the group's statistics.
 
-    It pickles as the environment's id and arguments, so TRL may move it to another process.
+    It is pickled as the environment's id and arguments, so TRL may use it in another process.
     """
 
     def __init__(self, environment: Portable) -> None:
@@ -52,16 +52,16 @@ class EnvironmentReward:
             completions: TRL's: texts, or lists of messages of which the policy's last is
                 judged. A turn without text, such as a lone tool call, is an empty reply.
             assay_task: the data set's column of task indices.
-            assay_split: the data set's column of splits, where it has one.
+            assay_split: the data set's column of splits, if it has one.
             assay_episode: what :class:`EnvironmentRollout` played and judged; nothing is
                 judged twice.
-            environments: TRL's, one for each completion, where there are tools.
+            environments: TRL's, one for each completion, if there are tools.
             log_metric: TRL's; gets the mean of each part, the share of each status and, of
                 episodes of several turns, how many they took and the share that was cut off.
             log_extra: TRL's; gets each status and reason.
 
         Returns:
-            One total for each completion, ``None`` where there is none.
+            One total for each completion, ``None`` if there is none.
         """
         episodes: Sequence[Episode] = ()
         if assay_episode is not None:
@@ -92,7 +92,7 @@ class EnvironmentReward:
 
 
 def verdict_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Mean of each part, over those that have it, and the share of each status."""
+    """Return the mean of each part, over those that have it, and the share of each status."""
     found: dict[str, float] = {}
     for name in sorted({name for v in verdicts for name in v.parts}):
         scores = [s for v in verdicts if (s := v.parts.get(name)) is not None]
@@ -104,7 +104,7 @@ def verdict_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
 
 
 def _of_episodes(episodes: Sequence[Episode]) -> dict[str, float]:
-    """How many turns the policy took, on average, and the share of episodes that was cut off."""
+    """Return the mean number of the policy's turns and the share of truncated episodes."""
     if not episodes:
         return {}
     turns = [sum(m["role"] == "assistant" for m in e.turns) for e in episodes]

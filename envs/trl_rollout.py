@@ -39,8 +39,8 @@ class EnvironmentRollout:
 
         Returns:
             A dict of lists, one item for each prompt: ``prompt_ids``, ``completion_ids``,
-            ``logprobs`` (``None`` as a whole where the trainer's generation gives none),
-            ``env_mask`` (1 where the model wrote the token) and, for the reward functions,
+            ``logprobs`` (``None`` as a whole if the trainer's generation gives none),
+            ``env_mask`` (1 if the model wrote the token) and, for the reward functions,
             ``assay_episode``: an :class:`~assay.envs.Episode`, judged, without its tokens.
 
         Raises:
@@ -61,7 +61,7 @@ class EnvironmentRollout:
 
 
 class _Player:
-    """Takes turns with a trainer's model."""
+    """Play turns with a trainer's model."""
 
     def __init__(self, trainer: Any) -> None:
         self.trainer = trainer
@@ -71,7 +71,7 @@ class _Player:
         self._stand_in: list[int] = []
 
     def anyone(self, going: Sequence[State]) -> bool:
-        """Whether an episode is going on, in this process or in another of the training."""
+        """Return whether an episode is in progress in this or another process of the training."""
         if self.trainer.accelerator.num_processes == 1:
             return bool(going)
         from accelerate.utils import gather_object  # type: ignore[import-untyped]  # it has none
@@ -79,7 +79,7 @@ class _Player:
         return any(gather_object([len(going)]))
 
     def turn(self, env: TextEnv, going: Sequence[State]) -> None:
-        """One turn in each episode; one for which there is no room is cut off."""
+        """Take one turn in each episode; one without room is truncated."""
         options = self.trainer.chat_template_kwargs
         states, prompts, rooms = [], [], []
         for state in going:
@@ -122,14 +122,14 @@ class _Player:
         return found
 
     def _room(self, state: State, ids: Sequence[int]) -> int:
-        """How many tokens the next turn may have."""
+        """Return how many tokens the next turn may have."""
         before = len(state.spans[0].ids) if state.spans else len(ids)
         room: int = self.trainer.max_completion_length - (len(ids) - before)
         context = self._context()
         return room if context is None else min(room, context - len(ids))
 
     def _context(self) -> int | None:
-        """How many tokens the model can read, where it tells."""
+        """Return the model's context length, if known."""
         trainer = self.trainer
         if trainer.use_vllm and trainer.vllm_mode == "colocate":
             served = trainer.vllm_generation.llm.llm_engine.model_config
@@ -139,7 +139,7 @@ class _Player:
 
 
 def _generation(trainer: Any) -> Callable[..., Any]:
-    """The trainer's own: transformers' or vLLM's, from tokens to tokens, as its tools use it."""
+    """Return the trainer's own generation (transformers or vLLM), from tokens to tokens."""
     found: Callable[..., Any] | None = getattr(trainer, "_generate_single_turn", None)
     if found is None:
         raise RuntimeError(
@@ -167,7 +167,7 @@ def _split(prompts: Sequence[Sequence[Mapping[str, Any]]]) -> str | None:
 
 
 def _tokens(states: Sequence[State], *, logprobs: bool) -> dict[str, Any]:
-    """Prompts, and after them who wrote what."""
+    """Record prompts, and the origin of all tokens after them."""
     later = [state.spans[1:] for state in states]
     return {
         "prompt_ids": [list(state.spans[0].ids) for state in states],

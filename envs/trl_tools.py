@@ -51,7 +51,7 @@ class ToolEpisode:
         heard = len(state.turns) + 1
         try:
             self._env.advance([state], [Completion(reply)])
-        except Exception as error:  # TRL tells the model and goes on, but it did nothing wrong
+        except Exception as error:  # TRL would blame the model and go on
             state.ended = "done"
             state.verdict = Verdict.fault(
                 Status.VERIFIER_ERROR, f"tool {name} raised {type(error).__name__}: {error}"
@@ -64,7 +64,7 @@ class ToolEpisode:
         return tagged[1] if tagged else answer
 
     def _judged(self, completion: Sequence[Mapping[str, Any]] = ()) -> Episode:
-        """The record of the episode, judged; ``completion`` tells the words of its last turn."""
+        """Return the judged record of the episode; ``completion`` has the text of its last turn."""
         state = self._state
         if state is None:
             raise RuntimeError("there is no episode to judge: reset begins one")
@@ -110,7 +110,7 @@ class ToolEnvironments:
         return {**self.__dict__, "_class": None}  # made anew in each process
 
     def __call__(self) -> ToolEpisode:
-        """An environment of TRL's.
+        """Make an environment for TRL.
 
         Raises:
             TypeError: the environment has no tools, or one that TRL cannot show to a model.
@@ -121,7 +121,7 @@ class ToolEnvironments:
 
 
 def tool_class(environment: Portable, *, own_reward: bool = False) -> type[ToolEpisode]:
-    """The class of an environment's episodes: named by its id, with a method for each tool.
+    """Make the class of an environment's episodes: named by its id, with a method for each tool.
 
     TRL names a column of rewards by it, so each id has its own.
 
@@ -145,12 +145,12 @@ def tool_class(environment: Portable, *, own_reward: bool = False) -> type[ToolE
 
 
 def _get_reward(self: ToolEpisode) -> float | None:
-    """The rubric's total, or None where a fault of ours leaves none."""
+    """Return the rubric's total, or None after an infrastructure failure."""
     return self._judged().reward
 
 
 def _method(name: str, tool: Any) -> Callable[..., str]:
-    """A tool as a method: its own name, types and docstring, from which TRL makes a schema."""
+    """Make a method of a tool with its name, types and docstring, from which TRL makes a schema."""
     function = getattr(tool, "function", tool)
     if name in _RESERVED or not name.isidentifier() or name.startswith("_"):
         raise TypeError(f"TRL can have no tool called {name!r}: rename it")
@@ -160,11 +160,11 @@ def _method(name: str, tool: Any) -> Callable[..., str]:
     for parameter in shown:
         if parameter.name not in hints or not re.search(rf"(?m)^\s*{parameter.name}\b.*:", about):
             raise TypeError(
-                f"tool {name!r}: TRL tells the model of each argument, so {parameter.name!r} needs "
-                "a type, and a line under 'Args:' in the docstring"
+                f"tool {name!r}: TRL describes each argument to the model, so "
+                f"{parameter.name!r} needs a type, and a line under 'Args:' in the docstring"
             )
     if not about:
-        raise TypeError(f"tool {name!r} needs a docstring: it is what the model is told of it")
+        raise TypeError(f"tool {name!r} needs a docstring: it describes the tool to the model")
 
     def call(self: ToolEpisode, **arguments: Any) -> str:
         return self._call(name, arguments)
@@ -182,7 +182,7 @@ def _method(name: str, tool: Any) -> Callable[..., str]:
 
 
 def _shown(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
-    """Whether the model fills it: neither the object of a method nor the episode's state."""
+    """Return whether the model fills a parameter: not ``self``, nor the episode's state."""
     if parameter.name in ("self", "cls"):
         return parameter.name in hints
     return hints.get(parameter.name) is not State

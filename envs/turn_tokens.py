@@ -24,11 +24,11 @@ class TemplateDropsMessage(ValueError):
 def encode_prompt(
     tokenizer: Any, conversation: Conversation, options: Mapping[str, Any] | None = None
 ) -> list[int]:
-    """Token ids of a conversation up to where the assistant is to answer.
+    """Return token ids of a conversation up to the assistant's next turn.
 
     Args:
         tokenizer: where it has a chat template that is applied, with the prompt for the
-            assistant's turn; where it has none, the messages' contents are joined as they are.
+            assistant's turn; if it has none, the messages' contents are joined as they are.
         conversation: what was said so far.
         options: given to the chat template.
 
@@ -55,9 +55,9 @@ def extend_prompt(
     prefix: Sequence[int],
     options: Mapping[str, Any] | None = None,
 ) -> list[int]:
-    """The tokens so far, and those of what was said since.
+    """Extend the tokens so far by those of the new messages.
 
-    Text does not tell which tokens it was made of, so the policy's turns are never tokenised
+    Text does not determine its tokens, so the policy's turns are never tokenised
     again: only what the chat template adds after the last of them is. Where the policy wrote
     the end-of-turn token itself, that is not added twice; the line feed that many templates
     put after it is the environment's.
@@ -99,7 +99,7 @@ def _added(
     end: str,
     options: Mapping[str, Any] | None,
 ) -> str:
-    """What the template writes after message ``last``, of which ``end`` is the last token."""
+    """Return what the template writes after message ``last``, whose last token is ``end``."""
     before, turn, after = messages[:last], messages[last], messages[last + 1 :]
     asked = _render(tokenizer, before, options)
     whole = _render(tokenizer, messages, options)
@@ -163,7 +163,7 @@ def _render(
     *,
     ask: bool = True,
 ) -> str:
-    """The text of messages and, with ``ask``, of what asks for the assistant's turn."""
+    """Render messages and, with ``ask``, the prompt for the assistant's turn."""
     if not tokenizer.chat_template:
         return "".join(m["content"] for m in messages)
     try:
@@ -190,5 +190,5 @@ def _text(tokenizer: Any, token: int) -> str:
 
 
 def _squeezed(text: str) -> str:
-    """Without white space, which templates trim and add."""
+    """Remove white space, which templates trim and add."""
     return "".join(text.split())

@@ -1,4 +1,4 @@
-"""What a vector environment tells of its copies: the infos of all, as arrays."""
+"""The infos of a vector environment, as arrays over its copies."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 
 def batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The infos of copies in Gymnasium's form: arrays by key, each with a mask ``_key``.
+    """Return the infos of copies in Gymnasium's form: arrays by key, each with a mask ``_key``.
 
     It is what ``VectorEnv._add_info`` makes of them one by one, made in one go. Where the copies'
     values are of different kinds it neither fails nor goes by the first one's: numbers become
     floats, a missing one NaN, and anything else stays as it is in an array of objects.
 
     Args:
-        rows: one for each copy; empty where there is nothing to tell.
+        rows: one for each copy; possibly empty.
     """
     shapes = dict.fromkeys(map(tuple, rows))  # nearly always one: all copies tell alike
     infos: dict[str, Any] = {}
     for key in dict.fromkeys(key for keys in shapes for key in keys):
         places = None if len(shapes) == 1 else [i for i, row in enumerate(rows) if key in row]
-        told = rows if places is None else [rows[i] for i in places]
-        put(infos, len(rows), places, {key: list(map(itemgetter(key), told))})
+        chosen = rows if places is None else [rows[i] for i in places]
+        put(infos, len(rows), places, {key: list(map(itemgetter(key), chosen))})
     return infos
 
 
@@ -36,12 +36,12 @@ def put(
     places: Sequence[int] | None,
     columns: Mapping[str, list[Any]],
 ) -> None:
-    """Add what some of the copies tell to the infos of all, as :func:`batched` does.
+    """Merge the infos of some copies into those of all, as :func:`batched` does.
 
     Args:
         infos: to which the arrays and masks are added.
         size: how many copies there are.
-        places: of those that tell; ``None`` for all.
+        places: the indices of the copies; ``None`` for all.
         columns: by key, one value for each of them.
     """
     mask = np.ones(size, dtype=np.bool_)
@@ -79,7 +79,7 @@ def _array(
 
 
 def _kind(values: list[Any], kinds: frozenset[type]) -> Any:
-    """The dtype that holds all values; ``None`` where only objects do."""
+    """Return the dtype of all values, ``None`` if only ``object`` fits."""
     if kinds in _OBJECTS:
         return None
     if kinds == {float, NoneType} or kinds == {int, float}:

@@ -21,7 +21,7 @@ from assay.adapters import openrlhf
 from assay.envs import make, specs
 from assay.envs.tools.calls import read_calls
 from assay.sandbox import Limits, compare, grading, problem_from_row
-from assay.sandbox.prompt import assembled
+from assay.sandbox.grading.prompt import assembled
 from assay.sandbox.result import Result, RunStatus
 from assay.sandbox.slot import Reply
 from assay.service import messages

@@ -44,13 +44,13 @@ def replacing(path: str | Path, *, sync: bool = True, mode: int = 0o666) -> Iter
 
 
 def write_text(path: str | Path, text: str, *, sync: bool = True, mode: int = 0o666) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     with replacing(path, sync=sync, mode=mode) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | Path, value: Any, *, indent: int = 1, mode: int = 0o666) -> None:
-    """Write a value as JSON, whole or not at all."""
+    """Write a value as JSON atomically."""
     write_text(path, json.dumps(value, indent=indent) + "\n", mode=mode)
 
 
@@ -63,7 +63,7 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
     """Make a directory under another name, and rename it when it is filled and on disk.
 
     Args:
-        path: where there must be nothing yet.
+        path: must not exist yet.
         fill: called with an empty directory.
 
     Raises:
@@ -96,7 +96,7 @@ def publish(temporary: Path, path: Path) -> None:
 
 
 def remove_directory(path: Path) -> None:
-    """Remove a directory; its name is gone before any of its files is."""
+    """Remove a directory, renaming it first so that nobody sees it half removed."""
     doomed = path.parent / f".{path.name}{_REMOVED}"
     shutil.rmtree(doomed, ignore_errors=True)
     os.replace(path, doomed)

@@ -56,7 +56,7 @@ class Example:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Example:
-        """An example as a file holds it; no ``reference`` stands for ``None``."""
+        """Parse an example from a file; a missing ``reference`` is ``None``."""
         return cls(
             Verifier.from_json(row["verifier"]),
             row.get("reference"),
@@ -68,7 +68,7 @@ class Example:
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """All examples, by file and as they stand there."""
+    """Return all examples by file, unparsed."""
     folder = files(__package__) / "examples"
     found = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
     rows = [row for file in found for row in tomllib.loads(file.read_text("utf-8"))["example"]]
@@ -76,6 +76,6 @@ def examples() -> tuple[Example, ...]:
 
 
 def examples_of(verifier: Verifier) -> list[Example]:
-    """The examples of a verifier's class: those with the same options, or all where none has."""
+    """Return the examples of a verifier's class with equal options, or all if none has."""
     alike = [e for e in examples() if type(e.verifier) is type(verifier)]
     return [e for e in alike if e.verifier == verifier] or alike

@@ -1,7 +1,7 @@
 """Any verifier over the nodes of a Ray cluster, with the verdicts it would give here.
 
 Ray (``pip install assay[ray]``) schedules, moves data and finds out which nodes died; this file
-cuts batches into pieces and asks again where a piece was lost.
+cuts batches into pieces and asks again if a piece was lost.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .verifier import Verifier, isolated, same_length
 
 
 class RayVerifier(Verifier):
-    """Spreads batches over actors: one for each core of each node, each with its own copy.
+    """Distribute batches over actors: one for each core of each node, each with its own copy.
 
     The current Ray session is used, or one is started by ``ray.init()``. A piece that is lost
     with its node is judged by another, in halves: a reply that ends its judge is the only one
     without a verdict. A lone reply that is lost too often gives ``verifier_error``.
 
     Args:
-        verifier: what judges; it must survive pickling.
+        verifier: the verifier, which must be picklable.
         piece: pairs that an actor gets at a time.
         per_node: actors on each node; by default one for each of its cores.
         attempts: how often a lone reply is tried.
@@ -64,15 +64,15 @@ class RayVerifier(Verifier):
         return [found[k] for k in range(len(replies))]
 
     def check_reference(self, reference: Any) -> str | None:
-        """As the verifier itself says, here."""
+        """Delegate to the verifier, in this process."""
         return self.verifier.check_reference(reference)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """As the verifier itself says."""
+        """Delegate to the verifier."""
         return self.verifier.winning_reply(reference)
 
     def to_json(self) -> dict[str, Any]:
-        """The verifier's own options: where it runs changes no score."""
+        """Return the verifier's own options: where it runs changes no score."""
         return {"name": "RayVerifier", "verifier": self.verifier.to_json()}
 
     @classmethod
@@ -158,5 +158,5 @@ class _Judge:
         self.verifier = verifier
 
     def judge(self, replies: list[str], references: list[Any]) -> list[Verdict]:
-        """One piece of a batch."""
+        """Judge one piece of a batch."""
         return isolated(self.verifier, replies, references)

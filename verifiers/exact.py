@@ -66,13 +66,13 @@ class Exact(Verifier):
         return Verdict.wrong("not the expected text", extracted=given)
 
     def check_reference(self, reference: Any) -> str | None:
-        """Only a string that is not blank can be matched."""
+        """Require a string that is not blank."""
         if not isinstance(reference, str):
             return f"a reference must be a string, got {type(reference).__name__}"
         return None if reference.strip() else "the reference is empty, so nothing can match it"
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The reference, as the first rule wants it."""
+        """Return the reference in the form of the first rule."""
         return given_as(str(reference), self.extract)
 
     def _plain(self, text: str) -> str:

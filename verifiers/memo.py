@@ -26,7 +26,7 @@ class Memo(Generic[K, V]):
         self._found: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """What is known of a key, or ``None``."""
+        """Return the value of a key, or ``None``."""
         with self._lock:
             if key not in self._found:
                 return None
@@ -34,7 +34,7 @@ class Memo(Generic[K, V]):
             return self._found[key]
 
     def put(self, key: K, value: V) -> V:
-        """Remember a value; the one used longest ago is forgotten where there are too many."""
+        """Cache a value; the least recently used is dropped if there are too many."""
         with self._lock:
             self._found[key] = value
             self._found.move_to_end(key)

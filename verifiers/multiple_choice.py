@@ -28,15 +28,15 @@ _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
 
 
 class MultipleChoice(Verifier):
-    r"""Accept the letter of the right option, its text, or both, where they agree.
+    r"""Accept the letter of the right option, its text, or both if they agree.
 
     ``B``, ``(B)``, ``b.``, ``Option B``, ``B) Paris`` and ``Paris`` are one answer; a reply that
-    names two options, or a letter and the text of another, loses. The answer is the last
+    names two options, or a letter and the text of another, fails. The answer is the last
     ``<answer>``, else the last ``\boxed{}``, else what follows "answer is", else the last line:
     all of it.
 
     Reference: ``{"answer": "B", "options": ["Rome", "Paris"]}``: options in the order of their
-    letters, or by letter; a bare ``"B"`` where the options are not known. A list of letters as
+    letters, or by letter; a bare ``"B"`` if the options are not known. A list of letters as
     the answer wants all of them and no other.
 
     Example:
@@ -47,7 +47,7 @@ class MultipleChoice(Verifier):
     """
 
     def check_reference(self, reference: Any) -> str | None:
-        """Letters of options that are there, and options that differ."""
+        """Require letters of existing options, and distinct options."""
         if not isinstance(reference, dict):
             reference = {"answer": reference}
         if "answer" not in reference or set(reference) - {"answer", "options"}:
@@ -61,7 +61,7 @@ class MultipleChoice(Verifier):
         return _fault_of_options(reference["options"], letters) if "options" in reference else None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The letter, or all of them."""
+        """Return the letter, or all of them."""
         return f"The answer is {', '.join(sorted(_wanted(reference)))}."
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -91,7 +91,7 @@ def _wanted(reference: Any) -> set[str]:
 
 
 def _options(reference: Any) -> dict[str, str]:
-    """By letter: the text as it is compared."""
+    """Return the normalized text of options by letter."""
     options = reference.get("options", {}) if isinstance(reference, dict) else {}
     if not isinstance(options, Mapping):
         options = dict(zip(ascii_uppercase, options, strict=False))
@@ -117,13 +117,13 @@ def _fault_of_options(options: Any, letters: list[str]) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """A text without its case, the white space between words, and the full stop."""
+    """Normalize a text: no case, single spaces, no full stop."""
     text = strip_markup(text)
     return " ".join(text.split()).rstrip(".").strip().casefold()
 
 
 def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | None:
-    """The letters that an answer names; ``None`` where it names none, or is not read."""
+    """Return the letters that an answer names, or ``None``."""
     text = " ".join(strip_markup(text).split()).strip(_SIGNS).rstrip(".").strip(_SIGNS)
     text = without_choice_label(text).strip(_SIGNS)
     if several:
@@ -135,12 +135,12 @@ def _chosen(text: str, options: dict[str, str], *, several: bool) -> set[str] | 
 
 
 def _is_run(text: str) -> bool:
-    """``ACD``: capitals in a row, each once, in order."""
+    """Return whether a text is like ``ACD``: capitals in a row, each once, in order."""
     return text.isascii() and text.isalpha() and text.isupper() and list(text) == sorted({*text})
 
 
 def _one(text: str, options: dict[str, str]) -> str | None:
-    """The letter that a text names, alone, with its option, or by its option."""
+    """Return the letter that a text names, alone, with its option, or by its option."""
     by_text = {option: letter for letter, option in options.items()}
     if _plain(text) in by_text and (alone := _LETTER.fullmatch(text)) is None:
         return by_text[_plain(text)]
@@ -155,7 +155,7 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if labelled is None:
         return None
     letter, option = labelled[1] or labelled[2] or labelled[3], labelled[4]
-    if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's where one has it
+    if _plain(option) not in by_text:  # "(A) - Bern": the dash is the option's if one has it
         option = option.removeprefix("-").lstrip()
     if not options:
         return None if _HEDGED.search(option) else letter

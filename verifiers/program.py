@@ -29,7 +29,7 @@ from .verifier import Verifier, same_length
 
 
 class ProblemRunner(Protocol):
-    """What is asked of a sandbox."""
+    """The methods of a sandbox that grade programs."""
 
     @property
     def slots(self) -> int:
@@ -50,7 +50,7 @@ class ProblemRunner(Protocol):
 
 
 class Code(Verifier):
-    """Runs the program of a reply against tests, in a sandbox.
+    """Run the program of a reply against tests, in a sandbox.
 
     The program is the last fenced block of its language after the thought (see
     :func:`~assay.verifiers.text.fences.find_program`), or the whole reply if there is no fence.
@@ -64,7 +64,7 @@ class Code(Verifier):
       ``entry_point`` itself continues it, one that does gets what stands before it there; its
       functions that the tests use are the tests' own);
     - ``stdio``: ``[[stdin, stdout], ...]``; with it ``tolerance`` for numbers, and ``language``,
-      a name in :data:`~assay.sandbox.LANGUAGES`, where the program is not to be Python;
+      a name in :data:`~assay.sandbox.LANGUAGES`, if the program is not to be Python;
     - ``calls``: ``{"function": name or "Class.method", "cases": [[arguments, result], ...]}``;
       with it ``tolerance``, and ``prompt`` (what every program begins with, such as imports).
 
@@ -125,15 +125,15 @@ class Code(Verifier):
         return fault or None
 
     def program(self, reply: str, reference: dict[str, Any]) -> tuple[str | None, str]:
-        """The program of a reply, or ``None`` and why there is none.
+        """Return the program of a reply, or ``None`` with the reason.
 
-        Override it where replies hold programs in another way.
+        Override it if replies hold programs in another way.
         """
         return find_program(reply, problem_language(reference))
 
     @staticmethod
     def reply_of(program: str) -> str:
-        """A reply that holds a Python program, as :meth:`program` finds it."""
+        """Return a reply that contains a Python program, as :meth:`program` finds it."""
         return f"```python\n{program}\n```"
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class Code(Verifier):
             own.close()
 
     def to_json(self) -> dict[str, Any]:
-        """The name and the options that scores depend on."""
+        """Return the name and the options that scores depend on."""
         limits = None if self.limits is None else self.limits.to_json()
         return {"name": type(self).__qualname__, "partial": self.partial, "limits": limits}
 
@@ -163,7 +163,7 @@ class Code(Verifier):
         return Sandbox() if self.limits is None else Sandbox(limits=self.limits)
 
     def _prepared(self, reply: str, reference: Any) -> Verdict | tuple[str, str, dict[str, Any]]:
-        """A row's verdict where it needs no run, else its key, program and reference."""
+        """Return a row's verdict if it needs no run, else its key, program and reference."""
         started = time.perf_counter()
         fault = self.check_reference(reference)
         if fault is not None:
@@ -179,7 +179,7 @@ class Code(Verifier):
 
 
 class _Batch:
-    """The programs of one batch; once the sandbox is gone the rest are not tried."""
+    """The programs of one batch; after an infrastructure failure the rest are not tried."""
 
     def __init__(self, code: Code, runner: ProblemRunner) -> None:
         self.code, self.runner = code, runner

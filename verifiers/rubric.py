@@ -14,23 +14,22 @@ from .verifier import FunctionVerifier, Verifier, checked_range, isolated, same_
 
 
 class Rubric(Verifier):
-    """Weighs several verifiers.
+    """The weighted mean of several verifiers.
 
-    The total is the weighted mean of the parts: in [0, 1], as every part is, unless a part
-    declares another range; ``score_range`` is the total's. With a gate, the other parts are paid
-    only if the gate's score is its highest, so that good form is no way around a wrong answer;
-    otherwise each counts as its lowest score, which is 0.0 in [0, 1]. They are shown as they were
-    found either way. Status, reason and extracted answer are those of the gate, or of the first
-    part that is weighed if there is no gate.
+    The total is in [0, 1], as every part is, unless a part declares another range; ``score_range``
+    is the total's. With a gate, the other parts are paid only if the gate's score is its highest,
+    so that good form does not compensate a wrong answer; otherwise each counts as its lowest score,
+    which is 0.0 in [0, 1]. ``parts`` has the unchanged scores either way. Status, reason and
+    extracted answer are those of the gate, or of the first part with a weight if there is no gate.
 
     A part whose score is ``None`` makes the total ``None`` with that part's status, since a
-    total without it would be a guess; not so behind a closed gate, where it is owed nothing. A
-    part of weight 0 that is not the gate is only watched, and can spoil nothing.
+    total without it would be a guess; except behind a closed gate, where it is not paid. A
+    part of weight 0 that is not the gate is only logged.
 
     Args:
         parts: verifiers by name; a plain function ``(reply, reference)`` to a score or a Verdict
             will do. All get the same reference.
-        weights: by name; 1.0 where a name is not given.
+        weights: by name; 1.0 if a name is not given.
         gate: the name of the part that the others hang on.
         ranges: the lowest and the highest score of functions, by name; [0, 1] without it. A
             Verifier declares its own, as ``score_range``. Scores outside, NaN and infinities are
@@ -115,7 +114,7 @@ class Rubric(Verifier):
         )
 
     def check_reference(self, reference: Any) -> str | None:
-        """The first complaint of a part that is more than watched."""
+        """Return the first complaint of a part that is not only logged."""
         for name, part in self.parts.items():
             fault = part.check_reference(reference) if self._counts(name) else None
             if fault is not None:
@@ -123,7 +122,7 @@ class Rubric(Verifier):
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A part's winning reply that the whole pays in full, bare or as a thought and an answer.
+        """Return a part's winning reply that earns full marks, bare or as a thought and an answer.
 
         With a gate, the gate's.
         """
@@ -142,7 +141,7 @@ class Rubric(Verifier):
             part.close()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything the total depends on, as far as the parts can tell it of themselves."""
+        """Return everything that the total depends on, as far as the parts can describe it."""
         return {
             "name": "Rubric",
             "parts": {name: part.to_json() for name, part in self.parts.items()},
@@ -156,7 +155,7 @@ class Rubric(Verifier):
         return cls({name: Verifier.from_json(row) for name, row in parts.items()}, **options)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both weigh equal parts alike."""
+        """Return whether both weigh equal parts alike."""
         return (
             isinstance(other, Rubric)
             and (self.weights, self.gate) == (other.weights, other.gate)
@@ -176,7 +175,7 @@ class Rubric(Verifier):
         return self.weights[name] > 0 or name == self.gate
 
     def _mean(self, end: int) -> float:
-        """The total of the parts' lowest (0) or highest (1) scores."""
+        """Return the total of the parts' lowest (0) or highest (1) scores."""
         ends = [w * self.parts[name].score_range[end] for name, w in self.weights.items()]
         return math.fsum(ends) / self._total_weight
 
@@ -201,7 +200,7 @@ class Rubric(Verifier):
 
 
 def _judged_alone(part: Verifier, reply: str, reference: Any) -> Verdict:
-    """Judge one reply; a part that raises is at fault, and the other parts stand."""
+    """Judge one reply; a part that raises is at fault, and the other parts keep their scores."""
     started = time.perf_counter()
     try:
         return part._in_range(part.verify(reply, reference))

@@ -24,17 +24,14 @@ _TOKEN = re.compile(r"(?<!\w)-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
 class ShortAnswer(Verifier):
     r"""Exact match or token F1 with the nearest of the known answers, as for SQuAD.
 
-    Case, punctuation and the articles a, an, the do not count (Rajpurkar et al., 2016, section
-    6.1), with these repairs: the point of ``3.5`` and the minus of ``-5`` are kept; a hyphen is a
+    Case, punctuation and the articles a, an, the are ignored (Rajpurkar et al., 2016, section 6.1),
+    with these corrections: the point of ``3.5`` and the minus of ``-5`` are kept; a hyphen is a
     space; an answer of articles alone ("The The") keeps them; accents count, their encoding does
-    not. An answer of more than ``2 n + 3`` words, where the longest known one has ``n``, earns
-    nothing: to dump a passage is no answer. Nor does one that asks, or adds "or" or "not".
+    not. An answer of more than ``2 n + 3`` words, if the longest known one has ``n``, earns
+    nothing, so that copying a passage does not pay. Nor does one that asks, or adds "or" or "not".
 
     The answer is the last ``<answer>``, else the last ``\boxed{}``, else what follows "answer
     is", else the last line.
-
-    Reference: the answer, or a list of answers that are all right. An empty list: the question
-    cannot be answered, and only the word ``unanswerable`` is right.
 
     Args:
         score: ``"em"``: 1.0 or nothing. ``"f1"``: the harmonic mean of the shares of the answer's
@@ -56,7 +53,7 @@ class ShortAnswer(Verifier):
         self.score = score
 
     def check_reference(self, reference: Any) -> str | None:
-        """Known answers are text with a letter or digit in it."""
+        """Require texts with a letter or digit."""
         for answer in reference if isinstance(reference, list) else [reference]:
             if not isinstance(answer, str):
                 return f"an answer must be text, got {shown(answer)}"
@@ -67,7 +64,7 @@ class ShortAnswer(Verifier):
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The first known answer."""
+        """Return the first known answer."""
         return f"<answer>{_known(reference)[0]}</answer>"
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -100,7 +97,7 @@ def _known(reference: Any) -> list[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words and numbers, in one spelling; without articles unless there is nothing else."""
+    """Return normalized words and numbers, without articles unless there is nothing else."""
     text = strip_markup(text)
     plain = unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
     found = _TOKEN.findall(_JOINED.sub("", plain))
@@ -108,6 +105,6 @@ def _tokens(text: str) -> list[str]:
 
 
 def _f1(given: list[str], gold: list[str]) -> float:
-    """Token F1 of two bags of words, in [0, 1]."""
+    """Return the token F1 of two bags of words, in [0, 1]."""
     common = (Counter(given) & Counter(gold)).total()
     return 2 * common / (len(given) + len(gold))

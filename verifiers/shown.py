@@ -6,7 +6,7 @@ from typing import Any
 
 
 def shown(value: Any, most: int = 80) -> str:
-    """The first characters of a value's ``repr``; it never raises.
+    """Return the first characters of a value's ``repr``, without raising.
 
     Example:
         >>> shown([1, 2]), shown(10**5000)

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 
 class Status(StrEnum):
-    """Why a reply got its score.
+    """The reason for a reply's score.
 
-    The first nine are the policy's doing and carry a score. The last three are faults of the
-    data, the verifier or the sandbox: their score is ``None``, because a fault of ours that is
-    paid 0.0 teaches the model that a right answer was wrong.
+    The policy causes the first nine, which have a score. The last three are failures of the data,
+    the verifier or the sandbox: their score is ``None``, because an infrastructure failure paid as
+    0.0 teaches the model that a correct answer was wrong.
     """
 
     CORRECT = "correct"
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
     @property
     def ours(self) -> bool:
-        """True where the fault is not the policy's, so no score can be given."""
+        """True if the failure is not the policy's, so that there is no score."""
         return self in _OURS
 
 
@@ -49,7 +49,7 @@ class Verdict:
         score: a finite number, or ``None`` exactly if ``status.ours``. The verifier declares its
             range, ``score_range``, which is [0, 1] unless it says otherwise.
         reason: a short sentence for people.
-        extracted: the part of the reply that was judged, where there is one.
+        extracted: the part of the reply that was judged, if there is one.
         parts: named sub-scores, such as the parts of a rubric.
         seconds: wall-clock cost. Left out of equality: it differs from run to run.
 
@@ -92,7 +92,7 @@ class Verdict:
 
     @classmethod
     def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
-        """Full marks."""
+        """Return full marks."""
         return cls(Status.CORRECT, 1.0, reason, extracted)
 
     @classmethod
@@ -104,12 +104,12 @@ class Verdict:
         score: float = 0.0,
         extracted: str | None = None,
     ) -> Self:
-        """The policy's doing: no marks, or ``score`` where part of the work is right."""
+        """Return a failure of the policy: no marks, or ``score`` for partial credit."""
         return cls(status, score, reason, extracted)
 
     @classmethod
     def fault(cls, status: Status, reason: str) -> Self:
-        """Our doing: ``bad_gold``, ``verifier_error`` or ``sandbox_error``, never a score."""
+        """Return an infrastructure failure, such as ``bad_gold`` or ``sandbox_error``."""
         return cls(status, None, reason)
 
     def timed(self, seconds: float) -> Self:
@@ -117,7 +117,7 @@ class Verdict:
         return type(self)(self.status, self.score, self.reason, self.extracted, self.parts, seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "status": self.status.value,
             "score": self.score,
@@ -129,7 +129,7 @@ class Verdict:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`.
+        """Invert :meth:`to_json`.
 
         Raises:
             KeyError: a field is missing.
@@ -151,7 +151,7 @@ _set_status, _set_score, _set_reason, _set_extracted, _set_parts, _set_seconds =
 
 
 def _finite(name: str, score: Any) -> float | None:
-    """A score as a plain float, whatever kind of number it was."""
+    """Return a score as a plain float, whatever its numeric type."""
     if score is None:
         return None
     if isinstance(score, str) or not math.isfinite(score):

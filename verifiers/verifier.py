@@ -1,4 +1,4 @@
-"""What every verifier is: a batch of replies and references in, a batch of verdicts out."""
+"""The base of verifiers: a batch of replies and references in, a batch of verdicts out."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _KINDS: dict[Any, type[Verifier]] = {}
 
 
 class Verifier:
-    """Judges replies against references.
+    """Base of verifiers, which judge replies against references.
 
-    Write :meth:`judge` for one pair and get the batch for nothing, or override
-    :meth:`verify_many` where a batch can be judged faster than one by one.
+    Implement :meth:`judge` for one pair and inherit the batch, or override
+    :meth:`verify_many` if a batch can be judged faster than one by one.
 
-    A reply is hostile text: whatever it holds it is scored, and nothing raises or hangs.
-    A reference that cannot be used gives ``bad_gold`` and a score of ``None``.
+    A reply is hostile text: it always gets a verdict, and nothing raises or hangs.
+    An unusable reference gives ``bad_gold`` and a score of ``None``.
 
     Attributes:
         judges_form: whether only the form of a reply counts, whatever the reply says in that form.
@@ -72,33 +72,33 @@ class Verifier:
     async def averify_many(
         self, replies: Sequence[str], references: Sequence[Any]
     ) -> list[Verdict]:
-        """:meth:`verify_many` in a thread, for an event loop that must not wait."""
+        """Run :meth:`verify_many` in a thread, so that the event loop is not blocked."""
         return await asyncio.to_thread(self.verify_many, replies, references)
 
     def check_reference(self, reference: Any) -> str | None:
-        """Say what is wrong with a reference, or ``None`` where it can be used.
+        """Return what is wrong with a reference, or ``None`` if it is usable.
 
         Environments ask this for every task when data is loaded.
         """
         return None
 
     def bad_references(self, references: Iterable[Any]) -> dict[int, str]:
-        """What is wrong with which references, by position: a report on a data set."""
+        """Return faults of references by position, as a report on a data set."""
         faults = ((k, self.check_reference(gold)) for k, gold in enumerate(references))
         return {k: fault for k, fault in faults if fault is not None}
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A reply that earns full marks, where the reference alone tells one.
+        """Return a reply that earns full marks, if the reference determines one.
 
         No policy sees it: an audit holds the verifier to it.
         """
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """The class's name and the options that scores depend on, named as its arguments.
+        """Return the class's name and the options that scores depend on, named as its arguments.
 
         These are the arguments that are kept as attributes of the same name and that JSON can
-        hold; override it where scores depend on others.
+        hold; override it if scores depend on others.
         """
         kept = {
             n: getattr(self, n)
@@ -110,7 +110,7 @@ class Verifier:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Verifier:
-        """The inverse of :meth:`to_json`, for every class that was defined or imported.
+        """Invert :meth:`to_json`, for every class that was defined or imported.
 
         Raises:
             ValueError: no class has the name, or it takes no such options.
@@ -135,7 +135,7 @@ class Verifier:
         _KINDS[cls.__qualname__] = cls
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one class with the same options."""
+        """Return whether both are of one class with the same options."""
         return type(self) is type(other) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
@@ -150,7 +150,7 @@ class Verifier:
         """Give back workers and sandboxes. Calling it twice does no harm."""
 
     def _in_range(self, verdict: Verdict) -> Verdict:
-        """The verdict; ``verifier_error`` if it is none, or its score is outside the range."""
+        """Return the verdict, or ``verifier_error`` if it is invalid or out of range."""
         if not isinstance(verdict, Verdict):
             kind = type(self).__name__
             raise TypeError(f"{kind} must return a Verdict for each reply, got {shown(verdict)}")
@@ -243,7 +243,7 @@ class FunctionVerifier(Verifier):
         return Verdict.wrong("", score=score)
 
     def to_json(self) -> dict[str, Any]:
-        """The function's name and its range: enough to tell two apart, not to read one back."""
+        """Return the function's name and its range: enough to compare, not to load it."""
         function = getattr(self.function, "__qualname__", type(self.function).__qualname__)
         row: dict[str, Any] = {"name": "FunctionVerifier", "function": function}
         usual = self.score_range == Verifier.score_range
@@ -257,7 +257,7 @@ class FunctionVerifier(Verifier):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Whether both call the same function."""
+        """Return whether both call the same function."""
         return (
             isinstance(other, FunctionVerifier)
             and self.function == other.function
@@ -269,7 +269,7 @@ class FunctionVerifier(Verifier):
 
 
 def checked_range(name: str, pair: Any) -> tuple[float, float]:
-    """A range of scores: two finite numbers, the lower one first.
+    """Validate a range of scores: two finite numbers, the lower one first.
 
     Raises:
         ValueError: it is not.
@@ -293,7 +293,7 @@ _NOTHING = object()
 
 
 def _plain(value: Any) -> Any:
-    """An option as JSON gives it back; ``...`` where JSON cannot hold it."""
+    """Return an option as JSON preserves it; ``...`` if it cannot."""
     try:
         return json.loads(json.dumps(value))
     except (TypeError, ValueError, RecursionError):

@@ -22,7 +22,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most about ``most`` characters: the beginning and the end, and how many are left out."""
+    """Shorten a text to about ``most`` characters: the head, the tail, and the number omitted."""
     if len(text) <= most:
         return text
     head, tail = most - most // 3, most // 3

@@ -1,4 +1,4 @@
-r"""How an answer is given so that an extraction rule finds it: ``\boxed{42}``, ``#### 42``, ..."""
+r"""Format an answer so that an extraction rule finds it: ``\boxed{42}``, ``#### 42``, ..."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMS = {
 
 
 def given_as(answer: str, rules: Sequence[str] | None) -> str:
-    r"""An answer in the form that the first of some extraction rules reads.
+    r"""Format an answer as the first of some extraction rules reads it.
 
     Args:
         answer: bare.

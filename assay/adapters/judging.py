@@ -1,4 +1,4 @@
-"""What trainers that take one number need: who judges a row, and no number for a fault of ours."""
+"""Judging for trainers that take one number: a failure of infrastructure raises."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RewardFault(RuntimeError):
 
 
 def verifier_of(judge: Judge) -> Verifier:
-    """What judges a lone reply: the verifier itself, or an environment's rubric.
+    """Return the verifier of a single reply: the verifier itself, or an environment's rubric.
 
     Raises:
         ValueError: an episode of the environment is more than one reply, or its reward is not its
@@ -43,7 +43,7 @@ def verifier_of(judge: Judge) -> Verifier:
 def judged(
     verifier: Verifier, replies: Sequence[str], references: Sequence[Any], *, retries: int
 ) -> list[Verdict]:
-    """Judge replies; those that a fault of ours left without a score are judged again.
+    """Judge replies; those that an infrastructure failure left without a score are judged again.
 
     Raises:
         RewardFault: a reply has no score after all tries. The message gives status and reason.
@@ -66,12 +66,12 @@ def judged(
 
 
 def written(reference: Any) -> str:
-    """A reference as the text that these trainers' data sets keep: always JSON."""
+    """Encode a reference as these trainers' data sets store it: always JSON."""
     return json.dumps(reference, ensure_ascii=False)
 
 
 def read(name: str, text: Any) -> Any:
-    """The inverse of :func:`written`.
+    """Invert :func:`written`.
 
     Raises:
         ValueError: it is not such text.
@@ -81,7 +81,7 @@ def read(name: str, text: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name} must be the JSON that to_verl and to_openrlhf write, got {text!r:.80}: "
-            "write the data set with them, or json.dumps() the known answer"
+            "write the data set with them, or json.dumps() the reference"
         ) from error
 
 
@@ -121,7 +121,7 @@ def rows_of(env: TextEnv, size: int | None, seed: int) -> list[int]:
 
 
 def by_name(judges: Judge | Mapping[str, Judge]) -> dict[str, Verifier] | Verifier:
-    """Verifiers by the name of the data that they judge, or the one for all.
+    """Return verifiers by the name of the data that they judge, or the one for all.
 
     Raises:
         ValueError: there is none.

@@ -32,7 +32,7 @@ def from_openenv(
     name: str = "openenv/Server-v0",
     render_mode: str | None = None,
 ) -> TextEnv:
-    """A server of OpenEnv's as an environment: the server keeps the episode, and its rewards judge.
+    """Make an environment of an OpenEnv server, which keeps the episodes and their rewards.
 
     Task i is what ``reset(seed=i)`` shows. Each episode holds one session of the server's from its
     first turn to its last, so the server must take as many as are played side by side.
@@ -46,7 +46,7 @@ def from_openenv(
             or too long.
         reply: a later observation as the text that the policy reads; by default ``prompt``.
         size: how many tasks there are.
-        seeded: whether the server shows the same for the same seed. Many overlook the seed; with
+        seeded: whether the server shows the same for the same seed. Many ignore the seed; with
             ``False`` each episode puts what its own reset shows, and a group's episodes may have
             different prompts.
         reset: further arguments of the client's ``reset``.
@@ -92,7 +92,7 @@ class Session:
         raise TypeError("an episode at a server cannot be cloned: the server keeps its state")
 
     def step(self, action: Any) -> Any:
-        """One step, and its reward noted."""
+        """Take one step and record its reward."""
         result = self.client.step(action)
         given = result.reward
         self.rewards.append(None if given is None else float(given))
@@ -104,13 +104,13 @@ class Session:
 
 
 class _Sessions:
-    """Opens sessions, each with the first result of its reset."""
+    """Open sessions, each with the first result of its reset."""
 
     def __init__(self, connect: Connect, reset: Mapping[str, Any]) -> None:
         self.connect, self.reset = connect, dict(reset)
 
     def open(self, seed: int) -> tuple[Session, Any]:
-        """A new session, reset.
+        """Open and reset a new session.
 
         Raises:
             RewardFault: the server cannot be reached, or refuses.
@@ -124,7 +124,7 @@ class _Sessions:
         except Exception as error:
             raise RewardFault(
                 f"OpenEnv's server gives no episode ({type(error).__name__}: {error}). Is it up, "
-                "and does it take so many sessions at once? (No reply was judged.)"
+                "and does it accept this many sessions at once? (No reply was judged.)"
             ) from error
 
 
@@ -155,19 +155,19 @@ class _Resets(Source):
 _REMEMBERED = 4096
 
 
-class _Told(str):
-    """What stands for an episode when the rubric is asked: its verdict is known."""
+class _Played(str):
+    """The episode's verdict as the rubric's result."""
 
     __slots__ = ("verdict",)
     verdict: Verdict
 
 
 class ServersRewards(Verifier):
-    """Hands on what the server's rewards come to. A lone reply it cannot judge."""
+    """Return the total of the server's rewards. It cannot judge a single reply."""
 
     def judge(self, reply: str, reference: Any) -> Verdict:
-        """The verdict of an episode that was played."""
-        if isinstance(reply, _Told):
+        """Return the verdict of a finished episode."""
+        if isinstance(reply, _Played):
             return reply.verdict
         return Verdict.fault(
             Status.VERIFIER_ERROR, "the server judges episodes as they are played, not lone replies"
@@ -243,10 +243,10 @@ class OpenEnvEnv(TextEnv):
         return Turn.say(self.reply(result.observation))
 
     def answer(self, state: State) -> str:
-        """The episode, with what it is worth."""
-        told = _Told(state.reply)
-        told.verdict = self._worth(state.data.rewards)
-        return told
+        """Return the episode as an answer, with its reward."""
+        played = _Played(state.reply)
+        played.verdict = self._worth(state.data.rewards)
+        return played
 
     def _worth(self, rewards: Sequence[float | None]) -> Verdict:
         given = [r for r in rewards if r is not None]
@@ -267,7 +267,7 @@ def _named(error: Exception) -> str:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether a server that works says that an action is none, or that it is too long to read."""
+    """Return whether a working server rejects an action as invalid or too long."""
     closed = getattr(getattr(error, "rcvd", None), "code", 0)
     return closed == 1009 or "(code: VALIDATION_ERROR)" in str(error)
 

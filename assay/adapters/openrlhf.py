@@ -36,7 +36,7 @@ class OpenRLHFReward:
             ``unparseable``, float32 [B].
 
         Raises:
-            RewardFault: a fault of ours left a reply without a score.
+            RewardFault: an infrastructure failure left a reply without a score.
             ValueError: a query does not hold its prompt, or a label is no JSON.
         """
         import torch
@@ -63,7 +63,7 @@ class OpenRLHFReward:
 
 
 def reply_of(query: str, prompt: str) -> str:
-    """The reply alone: what follows the prompt, before which a tokenizer may put a first token.
+    """Return the reply alone: what follows the prompt, which may begin with a special token.
 
     Raises:
         ValueError: the prompt is not there. Judging the query whole would pay for an answer that
@@ -96,7 +96,7 @@ ENDS = (
 
 
 def without_ends(reply: str, ends: Sequence[str]) -> str:
-    r"""A reply without the special tokens that OpenRLHF leaves at its end.
+    r"""Remove the special tokens that OpenRLHF leaves at the end of a reply.
 
     ``Paris<|im_end|>`` is not equal to ``Paris``.
 
@@ -115,7 +115,7 @@ def without_ends(reply: str, ends: Sequence[str]) -> str:
 def openrlhf_reward(
     judge: Judge, *, retries: int = 2, ends: Sequence[str] = ENDS
 ) -> OpenRLHFReward:
-    """A reward function for the file that OpenRLHF's ``--reward.remote_url FILE.py`` names.
+    """Make a reward function for the file that OpenRLHF's ``--reward.remote_url FILE.py`` names.
 
     OpenRLHF has no word for "no score". A reply that is not judged is judged again, ``retries``
     times, and then raises: OpenRLHF logs "Failed to fetch reward" and goes on without, then fails
@@ -123,9 +123,9 @@ def openrlhf_reward(
 
     Args:
         judge: an environment of one turn, or a verifier.
-        retries: further tries for a reply that a fault of ours left without a score.
+        retries: further tries for a reply that an infrastructure failure left without a score.
         ends: special tokens to take off the end of a reply, which OpenRLHF does not; name the
-            tokenizer's ``eos_token`` and ``pad_token`` where they are not among them.
+            tokenizer's ``eos_token`` and ``pad_token`` if they are not among them.
 
     Raises:
         ValueError: the environment plays more than one reply.

@@ -26,7 +26,7 @@ def from_verifiers(
     highest: float | None = None,
     render_mode: str | None = None,
 ) -> TextEnv:
-    """A taskset of PrimeIntellect's ``verifiers`` (its v1 API) as an environment of one turn.
+    """Make a one-turn environment of a taskset of PrimeIntellect's ``verifiers`` (its v1 API).
 
     Its own rewards judge: the reply is put into a trace, and the task scores that. The total is
     its weighted sum over the highest that the weights allow; each reward is a named part, each
@@ -36,9 +36,9 @@ def from_verifiers(
     Args:
         taskset: a Taskset, or the id of an installed package that exports one, ``owner/name``
             included.
-        size: only the first so many tasks; needed where they never end.
+        size: only the first so many tasks; needed if they never end.
         highest: the highest sum that the rewards can come to; by default the sum of the weights
-            above 0, which is right where each reward is in [0, 1].
+            above 0, which is right if each reward is in [0, 1].
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
@@ -93,7 +93,7 @@ class TasksetRewards(Verifier):
         self.tasks, self.highest, self.name = list(tasks), highest, name
 
     def to_json(self) -> dict[str, Any]:
-        """The taskset's name and size: enough to tell two apart, not to read one back."""
+        """Return the taskset's name and size: enough to compare, not to load it."""
         return {
             "name": "TasksetRewards",
             "taskset": self.name,
@@ -102,7 +102,7 @@ class TasksetRewards(Verifier):
         }
 
     def check_reference(self, reference: Any) -> str | None:
-        """A row of the taskset."""
+        """Require a row of the taskset."""
         row = reference.get("row") if isinstance(reference, dict) else None
         if type(row) is int and 0 <= row < len(self.tasks):
             return None
@@ -138,12 +138,12 @@ class TasksetRewards(Verifier):
             return Verdict.fault(Status.VERIFIER_ERROR, f"unscored: {', '.join(unscored) or 'all'}")
         total = math.fsum(r.score * r.weight for r in given.values())
         highest = self.highest or math.fsum(max(r.weight, 0.0) for r in given.values())
-        told = ", ".join(f"{n} {r.score:g} x {r.weight:g}" for n, r in given.items())
+        listed = ", ".join(f"{n} {r.score:g} x {r.weight:g}" for n, r in given.items())
         score = total / highest if highest > 0 else math.nan
         if not score <= 1.0 + 1e-9:
             return Verdict.fault(
                 Status.VERIFIER_ERROR,
-                f"{told} come to {total:g} of {highest:g}: give highest= the highest sum",
+                f"{listed} come to {total:g} of {highest:g}: give highest= the highest sum",
             )
         score = min(max(score, 0.0), 1.0)  # a penalty is no less than nothing
         parts = {name: float(r.score) for name, r in given.items()}
@@ -152,7 +152,7 @@ class TasksetRewards(Verifier):
         return Verdict(
             Status.CORRECT if right else Status.INCORRECT,
             score,
-            told,
+            listed,
             parts={name: value for name, value in parts.items() if math.isfinite(value)},
         )
 
@@ -160,7 +160,7 @@ class TasksetRewards(Verifier):
 def to_verifiers(
     env: TextEnv, *, size: int | None = None, seed: int = 0, retries: int = 2
 ) -> type[Any]:
-    """An environment of one turn as a Taskset class of ``verifiers``, for prime-rl and vf-eval.
+    """Make a Taskset class of ``verifiers``, for prime-rl and vf-eval, of a one-turn environment.
 
     Put it into a package of its own, whose name is then the taskset's id::
 
@@ -179,7 +179,7 @@ def to_verifiers(
         env: an environment of one turn.
         size: how many tasks, in the order of training; by default every task once.
         seed: of that order.
-        retries: further tries for a reply that a fault of ours left without a score.
+        retries: further tries for a reply that an infrastructure failure left without a score.
 
     Raises:
         ImportError: verifiers is missing: ``pip install 'assay[verifiers]'``.
@@ -211,7 +211,7 @@ def to_verifiers(
 
         @vf.reward  # type: ignore[untyped-decorator]  # the package's are Any here
         async def assay(self, trace: Any) -> float:
-            """The rubric's total; its parts are metrics."""
+            """Return the rubric's total; its parts are metrics."""
             verdict = await self._verdict(trace)
             trace.info["assay"] = {"status": verdict.status.value, "reason": verdict.reason}
             trace.record_metrics({n: s for n, s in verdict.parts.items() if s is not None})
@@ -239,7 +239,7 @@ def _v1() -> Any:
 
 
 def _asked(task: Task) -> dict[str, Any]:
-    """A prompt as the package keeps it: the system's message apart."""
+    """Return a prompt as the package stores it: the system message apart."""
     system = [m["content"] for m in task.messages if m["role"] == "system"]
     rest = [dict(m) for m in task.messages if m["role"] != "system"]
     lone = len(rest) == 1 and rest[0]["role"] == "user"
@@ -250,7 +250,7 @@ def _asked(task: Task) -> dict[str, Any]:
 
 
 def _task(task: Any, row: int) -> Task:
-    """Theirs as ours: what is asked, and nothing else of its data."""
+    """Convert a task of the package; of its data only the prompt is kept."""
     data = task.data
     messages = [{"role": "system", "content": data.system_prompt}] if data.system_prompt else []
     if isinstance(data.prompt, str):
@@ -304,7 +304,7 @@ def _refuse_more_than_a_reply(vf: Any, task: Any, *, served: bool) -> None:
 
 
 def _trace(task: Any, reply: str) -> Any:
-    """What the package would have recorded of one model call."""
+    """Return what the package would have recorded of one model call."""
     import verifiers.v1 as vf
     from verifiers.v1.trace import AgentInfo, TraceTask
     from verifiers.v1.types import AssistantMessage, SystemMessage, UserMessage

@@ -1,4 +1,4 @@
-"""reasoning-gym: its data sets as environments, judged by us where we can."""
+"""reasoning-gym: its data sets as environments, judged by our verifiers if possible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def from_reasoning_gym(
     render_mode: str | None = None,
     **config: Any,
 ) -> TextEnv:
-    """A data set of reasoning-gym's as an environment of one turn.
+    """Make a one-turn environment of a reasoning-gym data set.
 
     The tasks are those of ``reasoning_gym.create_dataset(name, seed=seed, size=size, **config)``,
     in its order. Of its data sets most are judged by verifiers of ours; :func:`rulings` says which.
@@ -40,7 +40,7 @@ def from_reasoning_gym(
         size: how many entries are made.
         split: only the entries whose question hashes into this split; any seeds' ``train`` and
             ``test`` have no question in common. All entries by default.
-        partial: whether a share of the credit is handed on where the package's scorer judges.
+        partial: keep the partial credit of the package's scorer, if it judges.
             Many of these pay a little for any text.
         instruction: what is said after each question.
         render_mode: ``"ansi"`` or ``None``.
@@ -104,7 +104,7 @@ class Entries(Source):
         return {**self.__dict__, "_dataset": None}
 
     def task(self, index: int) -> Task:
-        """The entry at an index of the split."""
+        """Return the entry at an index of the split."""
         if not 0 <= index < self.size:
             raise IndexError(f"task must be from 0 to {self.size - 1}, got {index}")
         at = self.kept[index]
@@ -143,18 +143,18 @@ def _dataset(name: str, seed: int, size: int, config: Mapping[str, Any]) -> Any:
 
 
 def ruling_of(name: str, kind: type | None = None) -> Ruling:
-    """Who judges a data set; of one that is not known, by whether it has a scorer of its own."""
+    """Return who judges a data set; an unknown one by whether it has its own scorer."""
     if name in RULINGS:
         return RULINGS[name]
     from reasoning_gym.dataset import ProceduralDataset
 
     if kind is not None and kind.score_answer is ProceduralDataset.score_answer:  # type: ignore[attr-defined]  # the package ships no types
-        return Ruling("assay", "one text is right", lambda: Exact(extract=RULES))
+        return Ruling("assay", "one text is correct", lambda: Exact(extract=RULES))
     return Ruling("refused", "its scorer is not among those that were read")
 
 
 def rulings() -> dict[str, Ruling]:
-    """Who judges each of the data sets that are known, by name."""
+    """Return who judges each known data set, by name."""
     return dict(sorted(RULINGS.items()))
 
 
@@ -187,7 +187,7 @@ def register_reasoning_gym(*names: str) -> list[str]:
 
 
 def builder(name: str) -> Callable[..., TextEnv]:
-    """What makes the environment of an id."""
+    """Return the function that makes the environment of an id."""
     return bound(_made, name)
 
 

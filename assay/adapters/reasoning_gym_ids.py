@@ -12,7 +12,7 @@ from .reasoning_gym import builder, register_reasoning_gym
 
 
 def __getattr__(name: str) -> Callable[..., TextEnv]:
-    """What makes the environment of a data set, by the data set's name."""
+    """Return the function that makes the environment of a data set, by the data set's name."""
     if name.startswith("__"):
         raise AttributeError(name)
     return builder(name)

@@ -20,14 +20,14 @@ class SameLines(Verifier):
 
     Args:
         case: whether capitals count.
-        gaps: whether there must be a gap where the known answer has one.
+        gaps: whether there must be a gap if the known answer has one.
     """
 
     def __init__(self, *, case: bool = True, gaps: bool = True) -> None:
         self.case, self.gaps = case, gaps
 
     def check_reference(self, reference: Any) -> str | None:
-        """A text that says something."""
+        """Require a text that is not blank."""
         if isinstance(reference, str) and reference.strip():
             return None
         return f"the known answer must be a text that is not blank, got {reference!r:.80}"
@@ -42,7 +42,7 @@ class SameLines(Verifier):
         return Verdict.wrong("not the known answer", extracted=found.text)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The known answer, in its tags."""
+        """Return the known answer in its tags."""
         return tagged(str(reference))
 
     def _plain(self, text: str) -> list[str]:
@@ -55,7 +55,7 @@ class SameJson(Verifier):
     """Equal as JSON values: layout, the order of keys, and 2.0 for 2 do not count."""
 
     def check_reference(self, reference: Any) -> str | None:
-        """A JSON text."""
+        """Require a JSON text."""
         value = _value(reference)
         return f"the known answer must be JSON, got {reference!r:.80}" if value is None else None
 
@@ -72,12 +72,12 @@ class SameJson(Verifier):
         return Verdict.wrong("another value", extracted=found.text)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The known answer, in its tags."""
+        """Return the known answer in its tags."""
         return tagged(str(reference))
 
 
 def _value(text: str) -> str | None:
-    """A JSON text in one spelling; ``None`` where it is none."""
+    """Return a JSON text in canonical form, or ``None`` if it is not JSON."""
     try:
         return json.dumps(_counted(json.loads(text)), sort_keys=True)
     except (TypeError, ValueError, RecursionError, OverflowError):
@@ -96,10 +96,10 @@ class PackageScorer(Verifier):
     """The package's own ``score_answer``, for data sets whose scorer was read and found harmless.
 
     Only what it pays in full is right: many scorers pay a little for any text. An exception that
-    a reply causes is the reply's fault, so no reply buys itself a ``None``; where the known answer
+    a reply causes is the reply's fault, so no reply buys itself a ``None``; if the known answer
     is refused as well it is the data's.
 
-    Reference: ``{"index": 7, "answer": "known answer"}``; the entry is made anew from its index.
+    Reference: ``{"index": 7, "answer": "known answer"}``; the entry is made again from its index.
 
     Args:
         name: of the data set.
@@ -140,7 +140,7 @@ class PackageScorer(Verifier):
         self._dataset = dataset
 
     def to_json(self) -> dict[str, Any]:
-        """The data set and its arguments."""
+        """Return the data set and its arguments."""
         return {
             "name": "PackageScorer",
             "dataset": self.name,
@@ -158,13 +158,13 @@ class PackageScorer(Verifier):
         return {**self.__dict__, "_dataset": None, "_entries": {}, "_faults": {}}
 
     def entry(self, index: int) -> Any:
-        """The package's own entry."""
+        """Return the package's own entry."""
         if index not in self._entries:
             self._entries[index] = self.dataset[index]
         return self._entries[index]
 
     def check_reference(self, reference: Any) -> str | None:
-        """An index of the data set, and a known answer that its own scorer pays in full."""
+        """Require an index of the data set whose known answer its own scorer pays in full."""
         if not isinstance(reference, dict) or {"index", "answer"} - set(reference):
             return f"expected index and answer, got {reference!r:.80}"
         index = reference["index"]
@@ -201,10 +201,10 @@ class PackageScorer(Verifier):
         return Verdict.wrong(f"{self.name} pays {paid:.3f}", score=share, extracted=found.text)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The known answer, where there is one."""
+        """Return the known answer, if any."""
         return None if reference["answer"] is None else tagged(str(reference["answer"]))
 
 
 def tagged(answer: str) -> str:
-    """An answer as the prompt asks for it."""
+    """Return an answer in the form that the prompt requests."""
     return f"<answer>{answer}</answer>"

@@ -11,7 +11,7 @@ from ..verifiers import Status, Verdict, Verifier
 from .judging import Judge, by_name, judged, read, refuse_split, rows_of, verifier_of, written
 
 Row = dict[str, float | str]
-"""What verl is told of one reply."""
+"""The result for one reply."""
 
 
 class VerlReward:
@@ -36,21 +36,21 @@ class VerlReward:
         """Judge one reply, as most managers ask; or a whole batch, as verl's ``batch`` does.
 
         Args:
-            data_source: which environment, where there are several.
+            data_source: which environment, if there are several.
             solution_str: the reply; verl has taken its special tokens off.
             ground_truth: the reference, as :func:`to_verl` writes it.
-            extra_info: not looked at.
+            extra_info: ignored.
             data_sources: of a batch [B], in place of ``data_source``.
             solution_strs: of a batch [B].
             ground_truths: of a batch [B].
 
         Returns:
             ``score``, what verl trains on; ``acc``, 1.0 for a right answer; ``status``; and each
-            named reward as ``part/NAME``, NaN where it has none. The same keys for every reply.
+            named reward as ``part/NAME``, NaN if it has none. The same keys for every reply.
             A list of these for a batch.
 
         Raises:
-            RewardFault: a fault of ours left no score.
+            RewardFault: an infrastructure failure left no score.
             ValueError: no judge has the name, the ground truth is no JSON, or those of a batch are
                 not as many as its replies.
             TypeError: neither a reply is given nor a batch.
@@ -65,7 +65,7 @@ class VerlReward:
         return self._batch([data_source], [solution_str], [ground_truth])[0]
 
     def _batch(self, sources: list[str], replies: list[str], golds: list[Any]) -> list[Row]:
-        """Rows in order; the replies of each judge go to it together."""
+        """Judge rows in one batch per judge, and return them in order."""
         if not len(sources) == len(replies) == len(golds):
             raise ValueError(
                 f"expected as many data_sources and ground_truths as solution_strs, got "
@@ -96,7 +96,7 @@ class VerlReward:
 
 
 def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> VerlReward:
-    """A reward function for verl's ``reward.custom_reward_function.path`` and ``name``.
+    """Make a reward function for verl's ``reward.custom_reward_function.path`` and ``name``.
 
     verl has no word for "no score": ``None`` breaks its batch or becomes 0.0, depending on the
     reward manager, and NaN spoils the whole group's advantages. So a reply that is not judged is
@@ -106,7 +106,7 @@ def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> Ver
 
     Args:
         judges: an environment of one turn or a verifier; or several, by ``data_source``.
-        retries: further tries for a reply that a fault of ours left without a score.
+        retries: further tries for a reply that an infrastructure failure left without a score.
 
     Raises:
         ValueError: an environment plays more than one reply.

@@ -1,4 +1,4 @@
-"""How sure a mean over tasks is: tasks are drawn again, with replacement."""
+"""Bootstrap intervals of means over tasks, which are resampled with replacement."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Estimate:
     """A mean over tasks.
 
     Attributes:
-        value: the mean; ``None`` where no task counts.
-        low: lower end of its 95 % interval; ``None`` where fewer than two tasks count.
+        value: the mean; ``None`` if no task counts.
+        low: lower end of its 95 % interval; ``None`` if fewer than two tasks count.
         high: upper end.
         tasks: that count.
     """
@@ -33,18 +33,18 @@ class Estimate:
     tasks: int
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {"value": self.value, "low": self.low, "high": self.high, "tasks": self.tasks}
 
 
 def bootstrap(
     columns: Sequence[Sequence[float | None]], *, seed: int = 0, draws: int = DRAWS
 ) -> list[Estimate]:
-    """The mean of each column with its 95 % percentile interval (Efron 1979; Efron and Tibshirani
-    1993, section 13.3).
+    """Return the mean of each column with its 95 % percentile interval (Efron 1979; Efron and
+    Tibshirani 1993, section 13.3).
 
     Replies to one task are alike, so tasks are what is drawn, all columns by the same draws. Where
-    all tasks have one value, which draws cannot tell from certainty, the interval is Wilson's.
+    all tasks have one value, which resampling would report as certain, it is Wilson's interval.
 
     Args:
         columns: each a value in [0, 1] for each task, in the same order; ``None`` for one that
@@ -63,7 +63,7 @@ def bootstrap(
 
 
 def _drawn_means(values: Any, known: Any, seed: int, draws: int) -> Any:
-    """[columns, draws]: NaN where a draw has no task that counts."""
+    """Return resampled means, [columns, draws]: NaN if a draw has no task that counts."""
     tasks = values.shape[1]
     rng = rng_at("assay-eval-bootstrap", seed)
     parts = []

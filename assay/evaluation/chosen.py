@@ -10,7 +10,7 @@ from ..envs import Rows, Task, TextEnv
 from ..envs.seeding import rng_at
 
 ENDLESS = 200
-"""Tasks of a generator, where nobody says how many."""
+"""Tasks of a generator, if nobody says how many."""
 _TRIES = 20
 
 
@@ -22,11 +22,11 @@ def chosen_tasks(
     shuffle: bool = False,
     seed: int = 0,
 ) -> list[Task]:
-    """The tasks to evaluate on: all, the first few, a few drawn at random, or those named.
+    """Select the tasks to evaluate: all, the first few, a random few, or those named.
 
     Args:
         env: whose tasks.
-        limit: how many; ``None`` for all, or for 200 where there is no end to them. Of a
+        limit: how many; ``None`` for all, or for 200 if there is no end to them. Of a
             generator they are the first so many with different prompts.
         named: ids, or row numbers from 0.
         shuffle: draw ``limit`` of the rows in place of taking the first; they keep their order.
@@ -72,7 +72,7 @@ def _named(env: TextEnv, text: str) -> Task:
                 f"no task has the id {text!r}. {hint or f'Ids look like {source.tasks[0].id}'}"
             )
     if not text.isdecimal():
-        raise ValueError(f"--task takes a number where tasks are made on demand, got {text!r}")
+        raise ValueError(f"--task takes a number if tasks are generated, got {text!r}")
     try:
         return env.task(int(text))
     except IndexError as error:

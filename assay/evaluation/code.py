@@ -1,4 +1,4 @@
-"""Hashes of source code: a verifier that was mended is another one, though its name is the same."""
+"""Hashes of source code: a corrected verifier is another one, even under the same name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SOURCE = frozenset({".py", ".toml"})
 
 
 def code_digest(things: Iterable[Any]) -> str:
-    """A hash of the source that things come from: of their modules, whole.
+    """Hash the source of the modules that define the given things.
 
     Of a module in a package, all files of the package count; of Assay's own, those of its room.
     What was typed into a console has no file, and counts by its name alone.
@@ -41,7 +41,7 @@ def code_digest(things: Iterable[Any]) -> str:
 
 
 def _modules(thing: Any) -> Iterator[str]:
-    """Names of the modules that define a thing."""
+    """Yield the names of the modules that define a thing."""
     while isinstance(thing, functools.partial):
         thing = thing.func
     if isinstance(thing, str):
@@ -55,7 +55,7 @@ def _modules(thing: Any) -> Iterator[str]:
 
 
 def _roots(name: str) -> list[Path]:
-    """The file of a lone module, the folder of a package, or those of our rooms."""
+    """Return the file of a module, the folder of a package, or the folders of this package."""
     top, _, rest = name.partition(".")
     if top == _PACKAGE:
         rooms = _ROOMS.get(rest.partition(".")[0], ())

@@ -1,4 +1,4 @@
-"""Two runs of the same tasks: where verdicts differ, and whether one is better."""
+"""Compare two runs of the same tasks: which verdicts differ, and whether one is better."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pair:
         return self.first.turns == self.second.turns
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "task": self.task,
             "reply": self.copy,
@@ -53,7 +53,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Difference:
-    """How two runs differ.
+    """The differences of two runs.
 
     Attributes:
         tasks: that both have.
@@ -68,8 +68,8 @@ class Difference:
         worse: replies that only the first has right.
         same_replies: whether all replies are the same texts.
         gain: pass@1 of the second less that of the first, over the tasks that both have scored.
-        p_value: of McNemar's test on ``better`` and ``worse``, exact; ``None`` where tasks have
-            several replies, which are not independent: there ``gain``'s interval tells.
+        p_value: of McNemar's test on ``better`` and ``worse``, exact; ``None`` if tasks have
+            several replies, which are not independent: use ``gain``'s interval then.
     """
 
     tasks: int
@@ -87,7 +87,7 @@ class Difference:
     p_value: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {
             "tasks": self.tasks,
             "only_first": list(self.only_first),
@@ -161,7 +161,7 @@ def difference(
 
 
 def mcnemar(better: int, worse: int) -> float:
-    """Two-sided exact p-value that a change is as likely for the better as for the worse.
+    """Return the exact two-sided p-value of McNemar's test.
 
     The binomial form of McNemar's test (1947): twice the smaller tail of Binomial(better +
     worse, 1/2), at most 1.
@@ -176,7 +176,7 @@ def mcnemar(better: int, worse: int) -> float:
 
 
 def _pairs(first: EpisodeGroup, second: EpisodeGroup) -> Iterator[Pair]:
-    """Replies by their number."""
+    """Yield replies by number."""
     for copy, (a, b) in enumerate(zip(first.episodes, second.episodes, strict=False)):
         yield Pair(first.task.id, copy, a, b)
 
@@ -192,7 +192,7 @@ def _share(group: EpisodeGroup) -> float | None:
 
 
 def _estimated(gains: list[float | None], seed: int) -> Estimate:
-    """The mean gain; a bootstrap takes values in [0, 1], so gains are halved and moved there."""
+    """Estimate the mean gain; gains are halved and shifted to [0, 1] for the bootstrap."""
     counted = [g for g in gains if g is not None]
     if counted and min(counted) == max(counted):  # no spread: Wilson's interval is not for gains
         return Estimate(counted[0], None, None, len(counted))

@@ -12,13 +12,13 @@ from ..envs import Task
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value, keys sorted; its first 16 hexadecimal digits."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of a JSON value with sorted keys."""
     text = json.dumps(value, sort_keys=True, default=lasting_repr)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def digest_tasks(tasks: Sequence[Task]) -> str:
-    """Of tasks in their order: prompts, references, ids, metadata and solutions."""
+    """Hash tasks in order: prompts, references, ids, metadata and solutions."""
     whole = hashlib.sha256()
     for task in tasks:
         whole.update(
@@ -28,5 +28,5 @@ def digest_tasks(tasks: Sequence[Task]) -> str:
 
 
 def lasting_repr(value: Any) -> str:
-    """What JSON cannot hold, without its place in memory, which another process has elsewhere."""
+    """Represent what JSON cannot hold, without its memory address, which differs by process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

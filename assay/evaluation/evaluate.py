@@ -39,7 +39,7 @@ def evaluate(
         player: what answers.
         tasks: all those of the run, also those done.
         counts: how many episodes each is to have.
-        writer: where they go.
+        writer: destination of the groups.
         note: called with each batch of groups and their costs once they are on disk.
 
     Raises:
@@ -128,7 +128,7 @@ class _Batch:
         return [group for group in groups if group is not None]
 
     def costs(self) -> list[dict[str, Any]]:
-        """A row for each task; seconds are the batch's, in equal shares."""
+        """Return a row for each task; the batch's seconds are divided equally."""
         share = 1 / len(self.tasks)
         return [
             {
@@ -149,7 +149,7 @@ def _asked(playing: _Playing, turn: int, seed: int) -> Asked:
 
 
 def _take(env: TextEnv, going: Sequence[_Playing], answers: Sequence[Answer]) -> None:
-    """The policy's turn in each episode, then the environment's."""
+    """Take the policy's turn in each episode, then the environment's."""
     states, completions = [], []
     for playing, answer in zip(going, answers, strict=True):
         if answer.prompt_tokens is None or answer.reply_tokens is None:

@@ -1,4 +1,4 @@
-"""What ``--policy`` names: a file, a server, a model's directory, or a Python object."""
+"""Resolve ``--policy``: a file, a server, a model's directory, or a Python object."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Sampling:
-    """How replies are sampled, and by which means.
+    """Sampling parameters.
 
     Attributes:
         model: the name that a server has for it.
         max_tokens: tokens after which a reply is cut off.
         temperature: divides the logits; ``None``: the server's own, or 1.0 for a directory.
         top_p: samples from the most likely tokens that have so much probability together.
-        concurrency: requests under way at a time.
+        concurrency: requests in progress at a time.
         retries: of a request that failed.
         timeout_s: for one answer of a server.
         api_key_env: environment variable with a server's key.
@@ -87,7 +87,7 @@ _OF_SERVERS = tuple(field.name for field in fields(Sampling) if field.name != "d
 
 
 def _refuse_others(sampling: Sampling, used: Collection[str], what: str) -> None:
-    """Refuse what would be overlooked: who gives a temperature expects that it is used."""
+    """Refuse what would be ignored: who gives a temperature expects that it is used."""
     usual = Sampling()
     for name in (f.name for f in fields(Sampling) if f.name not in used):
         if getattr(sampling, name) != getattr(usual, name):
@@ -137,7 +137,7 @@ def _directory(path: Path, sampling: Sampling) -> Player:
 
 
 def _files(path: Path) -> str:
-    """A hash of what tells one set of weights from another, without reading gigabytes."""
+    """Hash what distinguishes weights, without reading gigabytes."""
     kept = sorted(p for p in path.iterdir() if p.is_file())
     return digest([(p.name, p.stat().st_size, _sampled(p)) for p in kept])
 
@@ -146,7 +146,7 @@ _WHOLE, _BLOCKS, _BLOCK = 1 << 26, 4096, 1 << 12
 
 
 def _sampled(path: Path) -> str:
-    """A hash of a file: of all, or of 4,096 blocks of 4 KiB all over one of more than 64 MiB."""
+    """Hash a file: all of it, or 4,096 blocks of 4 KiB if it exceeds 64 MiB."""
     size, hashed = path.stat().st_size, hashlib.sha256()
     with path.open("rb") as file:
         if size <= _WHOLE:

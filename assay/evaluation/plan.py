@@ -1,4 +1,4 @@
-"""What a run evaluates, and by what: the file ``run.json``, the same for the same evaluation."""
+"""The plan of a run, ``run.json``: what it evaluates, equal for equal evaluations."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Plan:
 
     Attributes:
         environment: its id, arguments and record.
-        verifier: the rubric, as far as it can tell of itself, and a hash of it.
+        verifier: the rubric, as far as it is serialisable, and a hash of it.
         data: how many tasks, and a hash of them.
         policy: what answers.
-        n: replies to each task; 0 where they are as many as were saved.
+        n: replies to each task; 0 if the number of saved replies varies.
         seed: of the replies.
         batch: tasks played together.
         versions: of Python and packages.
@@ -54,12 +54,12 @@ class Plan:
             object.__setattr__(self, name, redact(getattr(self, name)))
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`.
+        """Invert :meth:`to_json`.
 
         Raises:
             ValueError: it is no plan, or one of another format.
@@ -80,37 +80,37 @@ class Plan:
         return found
 
     def differences(self, other: Plan) -> list[str]:
-        """What is not the same, a line each: field, here, there."""
+        """List the differences, one per line: field, here, there."""
         found = []
         for field in fields(self):
             mine, its = getattr(self, field.name), getattr(other, field.name)
             if mine != its:
-                found += _told(field.name, mine, its)
+                found += _differing(field.name, mine, its)
         return found
 
 
 _NOTHING = "nothing"
 
 
-def _told(name: str, mine: Any, its: Any) -> list[str]:
-    """Down to the values that differ: the beginnings of two long records may be the same."""
+def _differing(name: str, mine: Any, its: Any) -> list[str]:
+    """Describe the values that differ in nested records, not the whole records."""
     if not (isinstance(mine, Mapping) and isinstance(its, Mapping)):
         return [f"{name}: {mine!s:.120} against {its!s:.120}"]
     return [
         line
         for key in sorted({*mine, *its})
         if mine.get(key, _NOTHING) != its.get(key, _NOTHING)
-        for line in _told(f"{name}.{key}", mine.get(key, _NOTHING), its.get(key, _NOTHING))
+        for line in _differing(f"{name}.{key}", mine.get(key, _NOTHING), its.get(key, _NOTHING))
     ]
 
 
 def environment_record(
     env_id: str, kwargs: Mapping[str, Any], env: TextEnv | None = None
 ) -> dict[str, Any]:
-    """What to make the environment from, later, and a hash of its code."""
+    """Record what makes the environment again, and a hash of its code."""
     try:
         record: Mapping[str, Any] | None = spec(env_id).to_json()
-    except (UnknownEnvironment, ValueError):  # of a script; it can be told, and not made again
+    except (UnknownEnvironment, ValueError):  # of a script; it can be named, but not made again
         record = None
     found = {"id": env_id, "kwargs": dict(kwargs), "spec": record}
     if env is None:
@@ -122,29 +122,29 @@ def environment_record(
 
 
 def verifier_record(env: TextEnv) -> dict[str, Any]:
-    """The rubric, the group's rubric, a hash of both, and one of their code."""
-    told: dict[str, Any] = {"rubric": redact(env.rubric.to_json())}
+    """Record the rubric, the group's rubric, a hash of both, and one of their code."""
+    record: dict[str, Any] = {"rubric": redact(env.rubric.to_json())}
     code = [thing for part in parts(env.rubric) for thing in (part, _function(part))]
     if env.group_rubric is not None:
         group = env.group_rubric
         named = {name: lasting_repr(part) for name, part in group.parts.items()}
-        told["group_rubric"] = redact(group.to_json() | {"parts": named})
+        record["group_rubric"] = redact(group.to_json() | {"parts": named})
         code += group.parts.values()
-    return {**told, "sha256": digest(told), "code": code_digest(code)}
+    return {**record, "sha256": digest(record), "code": code_digest(code)}
 
 
 def _function(part: Verifier) -> Any:
-    """What a function as a verifier calls; the verifier itself where it is none."""
+    """Return the function that a verifier calls, or the verifier itself."""
     return part.function if isinstance(part, FunctionVerifier) else part
 
 
 def data_record(tasks: Sequence[Task]) -> dict[str, Any]:
-    """How many tasks, and a hash of all that is in them."""
+    """Record the number of tasks and a hash of their content."""
     return {"tasks": len(tasks), "sha256": digest_tasks(tasks)}
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that are installed and matter to results."""
+    """Return the versions of Python and of the installed packages that affect results."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""What is evaluated: whatever answers, one turn at a time, and what its answers cost."""
+"""Policies under evaluation: replies by turn, and their cost."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .digest import digest
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One turn that is asked for.
+    """One requested turn.
 
     Attributes:
         task: id of the task.
         copy: which of its episodes, from 0.
         turn: which of the policy's turns, from 0.
         messages: the conversation so far.
-        ids: all its tokens, where the policy gave tokens.
+        ids: all its tokens, if the policy gave tokens.
         seed: depends on the run's seed, the task, the copy and the turn alone; in [0, 2^31).
     """
 
@@ -37,13 +37,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of it.
+    """A reply, or the failure to give one.
 
     Attributes:
-        completion: the reply; ``None`` where there is none.
+        completion: the reply; ``None`` if there is none.
         fault: why there is none: it costs the episode its reward, and is no wrong answer.
-        prompt_tokens: that were read, where known.
-        reply_tokens: that were written, where known.
+        prompt_tokens: that were read, if known.
+        reply_tokens: that were written, if known.
     """
 
     completion: Completion | None
@@ -53,7 +53,7 @@ class Answer:
 
 
 class Player(Protocol):
-    """Answers turns.
+    """Answer turns.
 
     The same questions in the same call get the same answers, in every process: that is what lets
     a run be resumed as if it had never stopped.
@@ -68,12 +68,12 @@ class Player(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Plain JSON values: what replies depend on."""
+        """Return as plain JSON values what replies depend on."""
         ...
 
 
 def seed_of(seed: int, task: str, copy: int, turn: int) -> int:
-    """The seed of one turn, in [0, 2^31): a server's or a function's."""
+    """Return the seed of one turn, in [0, 2^31)."""
     return int(share("assay-eval", seed, task, copy, turn) * 2**31)
 
 
@@ -81,7 +81,7 @@ class FilePlayer:
     """Completions that were saved: the k-th of a task answers its k-th episode.
 
     Args:
-        path: where they were read; for :meth:`describe`.
+        path: their file, for :meth:`describe`.
         rows: what was read.
 
     Attributes:
@@ -97,11 +97,11 @@ class FilePlayer:
             self.replies[row.task.id].append(row.text)
 
     def answer(self, asked: Sequence[Asked], /) -> list[Answer]:
-        """The saved replies."""
+        """Return the stored replies."""
         return [Answer(Completion(self.replies[a.task][a.copy])) for a in asked]
 
     def describe(self) -> dict[str, Any]:
-        """The file and a hash of what is in it."""
+        """Return the file and a hash of its content."""
         return {"kind": "file", "file": self.path, "sha256": digest(self.replies)}
 
 
@@ -110,7 +110,7 @@ class FunctionPlayer:
 
     Args:
         name: ``module:function``; for :meth:`describe`.
-        function: of the messages; where it takes ``seed`` as well, it is given the turn's, and
+        function: of the messages; if it takes ``seed`` as well, it is given the turn's, and
             replies may be random and yet be the same again.
     """
 
@@ -136,7 +136,7 @@ class FunctionPlayer:
         return found
 
     def describe(self) -> dict[str, Any]:
-        """Its name, and a hash of its module: another function may have the name tomorrow."""
+        """Return the function's name and a hash of its module, since the name may be reused."""
         return {"kind": "function", "name": self.name, "code": code_digest([self.function])}
 
 
@@ -147,7 +147,7 @@ class PolicyPlayer:
 
     Args:
         policy: whatever maps conversations to completions.
-        about: what :meth:`describe` tells.
+        about: result of :meth:`describe`.
     """
 
     def __init__(self, policy: Policy, about: Mapping[str, Any]) -> None:
@@ -180,7 +180,7 @@ class PolicyPlayer:
         return [Answer(c, "", *_tokens(c)) for c in found]
 
     def describe(self) -> dict[str, Any]:
-        """What it was told of the policy."""
+        """Return the policy's settings."""
         return self.about
 
 

@@ -9,7 +9,7 @@ from ..envs import DataError, EpisodeGroup, Rows, Task, TextEnv
 
 
 def task_now(env: TextEnv, task: Task) -> Task | None:
-    """The environment's task of this id and prompt; ``None`` where it has none.
+    """Return the environment's task with this id and prompt, or ``None``.
 
     Of tasks that are made on demand, ids end in the number that made them.
     """
@@ -29,7 +29,7 @@ def task_now(env: TextEnv, task: Task) -> Task | None:
 
 
 def with_references_of(env: TextEnv, groups: Iterable[EpisodeGroup]) -> Iterator[EpisodeGroup]:
-    """Groups with references, metadata and solutions as the environment has them now.
+    """Yield groups with the environment's current references, metadata and solutions.
 
     Args:
         env: whose tasks count.

@@ -14,7 +14,7 @@ _DIVERGED = (
 
 
 def replayed(env: TextEnv, tasks: Sequence[Task], episodes: Sequence[Episode]) -> list[State]:
-    """Episodes as they stand once the policy's stored turns are taken again, side by side.
+    """Replay the policy's stored turns in the episodes, side by side.
 
     Where the environment now says something else, or ends sooner or later, the policy would have
     gone on otherwise: such an episode has no score, which is no wrong answer.
@@ -44,6 +44,6 @@ def replayed(env: TextEnv, tasks: Sequence[Task], episodes: Sequence[Episode]) -
 
 
 def _cut_off(episode: Episode, turn: int, said: Sequence[str]) -> bool:
-    """Whether the policy was stopped in mid-turn: then the environment said nothing to it."""
+    """Return whether the policy was stopped in mid-turn, so that the environment gave no answer."""
     last = turn == len(said) - 1
     return last and episode.truncated and episode.turns[-1]["role"] == "assistant"

@@ -19,7 +19,7 @@ from .replay import replayed
 def rescored(
     env: TextEnv, groups: Iterable[EpisodeGroup], *, batch: int = 32
 ) -> Iterator[tuple[EpisodeGroup, EpisodeGroup]]:
-    """Each group with its episodes judged anew, after the group as it was.
+    """Yield each group as it was and with its episodes judged again.
 
     Where the environment does more than put a task and judge the reply, the stored turns are taken
     again (:func:`~assay.evaluation.replay.replayed`). An episode in which the policy failed has no
@@ -52,7 +52,7 @@ def _judged(env: TextEnv, groups: Sequence[EpisodeGroup]) -> list[EpisodeGroup]:
 
 
 def _states(env: TextEnv, played: Sequence[tuple[Task, Episode]]) -> list[State]:
-    """Episodes that are over, as the environment left them."""
+    """Return the states of finished episodes, as the environment left them."""
     states: list[State | None] = [_failed(task, e) for task, e in played]
     rest = [i for i, state in enumerate(states) if state is None]
     tasks, episodes = [played[i][0] for i in rest], [played[i][1] for i in rest]
@@ -68,7 +68,7 @@ _OF_EPISODES = ("begin", "answer", "verdicts", "respond", "respond_many", "advan
 
 
 def _failed(task: Task, episode: Episode) -> State | None:
-    """An episode in which the policy failed, in whichever turn: there is nothing to judge."""
+    """Return an episode in which the policy failed, so that there is nothing to judge."""
     verdict = episode.verdict
     failed = verdict.score is None and verdict.reason.startswith(POLICY_FAILED)
     if not failed and any(m["role"] == "assistant" for m in episode.turns):
@@ -85,7 +85,7 @@ def _as_it_was(task: Task, episode: Episode) -> State:
 
 
 def read_rubric(text: str) -> Verifier:
-    """A verifier from JSON, or from a file of it.
+    """Read a verifier from JSON, or from a file of JSON.
 
     Raises:
         ValueError: it is neither, or there is no such verifier.
@@ -114,7 +114,7 @@ def rescored_plan(
     environment: Mapping[str, Any],
     data: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The plan of a run whose replies are another's, and perhaps its references are not."""
+    """Return the plan of a rescored run: another run's replies, possibly with new references."""
     record = plan.to_json() | {
         "environment": dict(environment),
         "data": dict(plan.data if data is None else data),

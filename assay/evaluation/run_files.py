@@ -29,12 +29,12 @@ PLAN, GROUPS, COSTS, SUMMARY = "run.json", "groups.jsonl", "costs.jsonl", "summa
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory holds an evaluation."""
+    """Return whether a directory contains an evaluation."""
     return (path / PLAN).is_file() and (path / GROUPS).is_file()
 
 
 def read_plan(directory: Path) -> Plan:
-    """What a run evaluates.
+    """Read the plan of a run.
 
     Raises:
         DataError: it is no directory of a run.
@@ -51,7 +51,7 @@ def read_plan(directory: Path) -> Plan:
 
 
 def read_groups(directory: Path) -> Iterator[EpisodeGroup]:
-    """The groups of a run, in the order of its tasks; a line that a kill cut is not one.
+    """Yield the groups of a run in task order, without a truncated last line.
 
     Raises:
         DataError: a line is no group.
@@ -61,7 +61,7 @@ def read_groups(directory: Path) -> Iterator[EpisodeGroup]:
 
 
 def group_of(line: bytes, place: str) -> EpisodeGroup:
-    """The group in a line.
+    """Parse the group in a line.
 
     Raises:
         DataError: it is none.
@@ -75,7 +75,7 @@ def group_of(line: bytes, place: str) -> EpisodeGroup:
 
 
 def read_costs(directory: Path) -> list[dict[str, Any]]:
-    """Seconds and tokens by group, as many as there are groups; unknown ones are left out."""
+    """Read seconds and tokens by group, at most one for each group; unknown ones are omitted."""
     path = directory / COSTS
     try:
         return [json.loads(line) for line in _whole_lines(path)] if path.is_file() else []
@@ -89,7 +89,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def group_line(group: EpisodeGroup) -> str:
-    """A group as it is kept: without tokens, and without seconds."""
+    """Format a group as a line, without tokens and seconds."""
     kept = EpisodeGroup(group.task, tuple(map(_bare, group.episodes)))
     return json.dumps(kept.to_json()) + "\n"
 
@@ -99,12 +99,12 @@ def _bare(episode: Episode) -> Episode:
 
 
 class RunWriter:
-    """Adds batches of groups to a run; a context, in which no other process can.
+    """Add batches of groups to a run; a context manager that locks the run.
 
     Args:
-        directory: of the run; made where it is not there.
+        directory: of the run; made if it is not there.
         plan: what is evaluated.
-        resume: go on where there are groups already.
+        resume: continue if groups exist.
 
     Attributes:
         done: groups that are there.
@@ -191,7 +191,7 @@ class RunWriter:
 
 
 def _append(file: FileIO, text: str) -> None:
-    """Add lines, whole or, where the disk is full, none."""
+    """Append lines atomically: all, or none if the disk is full."""
     left, end = memoryview(text.encode()), file.seek(0, os.SEEK_END)
     try:
         while left:
@@ -208,6 +208,6 @@ def _lines(file: FileIO) -> int:
 
 
 def _end_of(file: FileIO, lines: int) -> int:
-    """Where the first so many lines end, in bytes."""
+    """Return the offset in bytes at which the first N lines end."""
     with Path(str(file.name)).open("rb") as known:
         return sum(map(len, islice(known, lines)))

@@ -26,7 +26,7 @@ class ServerFailed(OSError):
 
 
 class ServerPlayer:
-    """Asks ``/v1/chat/completions``, one request for each turn, with a seed of its own.
+    """Call ``/v1/chat/completions``, one request for each turn, each with its own seed.
 
     A request that is refused for what is in it (such as one that is too long) costs its episode
     the reward; a server that cannot be reached, or has failed ``retries`` times, stops the run. So
@@ -38,7 +38,7 @@ class ServerPlayer:
         max_tokens: of a reply; ``None`` leaves it to the server.
         temperature: ``None`` leaves it to the server.
         top_p: likewise.
-        concurrency: requests under way at a time.
+        concurrency: requests in progress at a time.
         retries: of a request that failed.
         timeout_s: for one answer.
         api_key_env: environment variable with the key.
@@ -77,7 +77,7 @@ class ServerPlayer:
         self._answered = False
 
     def describe(self) -> dict[str, Any]:
-        """The address, the model and what replies depend on; no key."""
+        """Return the address, the model and what replies depend on; never the key."""
         return {
             "kind": "server",
             "url": self.base_url,
@@ -117,10 +117,10 @@ class ServerPlayer:
             return _read(bytes(response.content), self.base_url)
         except openai.APIStatusError as error:
             said = " ".join(error.response.text.split()).replace(self._client.api_key, "...")
-            told = f"{self.base_url} answered {error.status_code}: {said[:200]}"
+            message = f"{self.base_url} answered {error.status_code}: {said[:200]}"
             if error.status_code not in _OF_ONE:
-                raise ServerFailed(told) from error
-            return Answer(None, told)
+                raise ServerFailed(message) from error
+            return Answer(None, message)
         except openai.OpenAIError as error:
             raise ServerFailed(
                 f"no answer from {self.base_url}: {error.__cause__ or error!r:.300}. Is it up, and "
@@ -133,8 +133,8 @@ def _side_by_side(
 ) -> list[Answer]:
     """Ask for all, so many at a time; the first failure ends it.
 
-    The threads are daemons, which nobody waits for: after Ctrl-C or a failure, a request under way
-    may take minutes.
+    The threads are daemons, so that exit does not wait for a request in progress, which may take
+    minutes.
     """
     left, done, stop = count(), SimpleQueue[tuple[int, Answer | BaseException]](), threading.Event()
 
@@ -173,7 +173,7 @@ def _refuse_address(base_url: str) -> None:
 
 
 def _read(raw: bytes, where: str) -> Answer:
-    """The reply and its tokens, in the server's answer."""
+    """Read the reply and its tokens from the server's response."""
     try:
         row = json.loads(raw)
         choice = row["choices"][0]

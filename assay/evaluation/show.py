@@ -14,7 +14,7 @@ from .summary import estimate_of
 
 
 def tables(summary: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -> Iterator[Table]:
-    """Measures, levels, rewards, statuses and costs."""
+    """Yield tables of measures, levels, rewards, statuses and costs."""
     yield _measures(summary)
     if summary["levels"]:
         yield _levels(summary)

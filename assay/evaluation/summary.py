@@ -1,4 +1,4 @@
-"""What a run's groups say, as JSON values."""
+"""Summarise a run's groups as JSON values."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_LEVELS = 24
 
 @dataclass
 class Tally:
-    """Sums up groups one by one, and keeps none of them.
+    """Summarise groups one by one without keeping them.
 
     Args:
         many_answers: different answers to a task may be right: see
             :func:`~assay.evaluation.vote.ballots`.
-        by: metadata to group tasks by; ``level`` or ``difficulty`` where a task has it.
+        by: metadata to group tasks by; ``level`` or ``difficulty`` if a task has it.
     """
 
     many_answers: bool = False
@@ -48,23 +48,23 @@ class Tally:
 
     @property
     def replies(self) -> int:
-        """How many were counted."""
+        """The number of replies so far."""
         return len(self.lengths)
 
     @property
     def pass_at_1(self) -> float | None:
-        """So far: the mean over tasks that have a score; ``None`` where none has."""
+        """The mean so far over tasks that have a score, ``None`` if none has."""
         values = [row.correct / row.scored for row in self.rows if row.scored]
         return sum(values) / len(values) if values else None
 
     def summary(self, *, seed: int = 0) -> dict[str, Any]:
-        """Everything, as plain JSON values; the same groups and seed give the same.
+        """Summarise a run as plain JSON values, deterministically in groups and seed.
 
         Returns:
             ``tasks``, ``replies``, ``scored`` and ``without_score``; ``pass_at`` and ``maj_at``
             by k, each with ``value``, ``low``, ``high`` (95 %, over tasks) and ``tasks`` that
             have k scored replies; ``rewards`` by name; ``statuses``; ``truncated`` (a share);
-            ``characters`` of the policy's turns; ``levels``, where tasks have any.
+            ``characters`` of the policy's turns; ``levels``, if tasks have any.
         """
         ks = _ks(max((row.scored for row in self.rows), default=0))
         passes = [[row.pass_at(k) for row in self.rows] for k in ks]
@@ -104,14 +104,14 @@ class Tally:
 
 
 def estimate_of(row: Mapping[str, Any]) -> Estimate:
-    """An estimate of a summary, read back."""
+    """Read an estimate of a summary."""
     return Estimate(row["value"], row["low"], row["high"], row["tasks"])
 
 
 def costs_of(
     costs: Iterable[Mapping[str, Any]], price_in: float = 0.0, price_out: float = 0.0
 ) -> dict[str, Any]:
-    """What a run took.
+    """Return the cost of a run.
 
     Args:
         costs: the rows of ``costs.jsonl``.
@@ -120,7 +120,7 @@ def costs_of(
 
     Returns:
         ``seconds`` of the policy's turns, ``judging_seconds``, ``prompt_tokens`` and
-        ``reply_tokens`` (``None`` where no reply has any known), ``unknown`` (replies whose
+        ``reply_tokens`` (``None`` if no reply has any known), ``unknown`` (replies whose
         tokens are not known), and ``price``.
     """
     seconds = judging = 0.0
@@ -146,7 +146,7 @@ def costs_of(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is kept of a group."""
+    """The stored values of a group."""
 
     task: str
     level: str
@@ -190,7 +190,7 @@ def _row(group: EpisodeGroup, many_answers: bool, by: str | None) -> _Row:
 
 
 def _ks(most: int) -> list[int]:
-    """1, 2, 4, ... up to the most, and that itself."""
+    """Return 1, 2, 4, ... up to the maximum, and the maximum itself."""
     powers = [1 << i for i in range(most.bit_length())]
     return sorted({*powers, most}) if most else []
 
@@ -209,7 +209,7 @@ def _spread(values: Sequence[int]) -> dict[str, float] | None:
 
 
 def _natural(text: str) -> tuple[bool, float, str]:
-    """Levels by their number, where they have one: 2 before 10."""
+    """Sort levels numerically if possible: 2 before 10."""
     digits = "".join(c for c in text if c.isdecimal() or c == ".")
     try:
         return text == "", float(digits), text

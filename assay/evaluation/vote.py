@@ -1,4 +1,4 @@
-"""maj@k: is the answer that most of k replies give a right one?"""
+"""maj@k: the probability that the most frequent answer among k replies is correct."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..verifiers import SQL, Code, Countdown, RegexSynthesis, Status, Verifier
 
 _RIGHT = ("right",)
 _MOST = 256
-"""Subsets of k replies that are looked at; where there are more, so many are drawn."""
+"""Subsets of k replies that are looked at; if there are more, so many are drawn."""
 
 
 _OWN_WAYS = (Code, Countdown, RegexSynthesis, SQL)
@@ -22,20 +22,20 @@ _OWN_WAYS = (Code, Countdown, RegexSynthesis, SQL)
 
 
 def many_answers(rubric: Verifier) -> bool:
-    """Whether different answers to a task may be right, so that each is a vote of its own."""
+    """Return whether several answers may be correct, so that each is a separate vote."""
     return any(part.many_answers or isinstance(part, _OWN_WAYS) for part in parts(rubric))
 
 
 def ballots(episodes: Sequence[Episode], *, many_answers: bool) -> list[tuple[Hashable, bool]]:
-    """The votes of replies that have a score: the answer, and whether it is right.
+    """Return the votes of replies with a score: the answer, and whether it is correct.
 
     A reply in which nothing was found to judge has no vote, and is there as ``None``. Right
     answers are one, however they are written, for there is one known answer; wrong ones are one
-    where their text is, case and spaces aside.
+    if their text is equal, ignoring case and spaces.
 
     Args:
         episodes: of one task.
-        many_answers: different answers may be right, so these too are told apart by their text.
+        many_answers: different answers may be right, so these too are compared by text.
     """
     found: list[tuple[Hashable, bool]] = []
     for episode in episodes:
@@ -52,7 +52,7 @@ def ballots(episodes: Sequence[Episode], *, many_answers: bool) -> list[tuple[Ha
 
 
 def majority(votes: Sequence[tuple[Hashable, bool]]) -> float:
-    """1.0 where most votes are for a right answer, and among equals the share that is right.
+    """Return 1.0 if the most frequent answer is correct, and for ties the share that is.
 
     Nobody's vote wins nothing: 0.0.
 
@@ -72,7 +72,7 @@ def majority(votes: Sequence[tuple[Hashable, bool]]) -> float:
 
 
 def majority_at_k(votes: Sequence[tuple[Hashable, bool]], k: int, task: str) -> float:
-    """maj@k of one task: the mean of :func:`majority` over all choices of k of its n replies.
+    """Return maj@k of one task: the mean of :func:`majority` over all choices of k of n replies.
 
     Of more than 256 choices so many are drawn; which ones depends on the task's id alone.
 

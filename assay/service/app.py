@@ -94,7 +94,7 @@ def create_app(
         version=__version__,
         description=_ABOUT,
         lifespan=lifespan,
-        docs_url=None,  # their pages load scripts from elsewhere
+        docs_url=None,  # their pages load external scripts
         redoc_url=None,
     )
     app.state.service, app.state.peers = service, peers

@@ -1,4 +1,4 @@
-"""A served environment as an environment: for rollouts, vectors, learners and TRL."""
+"""A client environment for a server: for rollouts, vectors, learners and TRL."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ TOKEN = "ASSAY_SERVE_TOKEN"
 
 
 class RemoteEnv(TextEnv):
-    """Put a server's tasks, and have the server judge.
+    """Play the tasks of a server, which scores the replies.
 
-    Observation, action and end are those of the environment that is served.
-    Reward: the server's; none where the server is at fault or out of reach, never 0.0.
+    Observation, action and end are those of the served environment.
+    Reward: the server's; none, never 0.0, if the server fails or cannot be reached.
 
-    A task's ``reference`` is its number on the server, which keeps the known answer to itself.
+    A task's ``reference`` is its number on the server, which never sends the known answer.
 
     Args:
         url: such as ``http://127.0.0.1:8000``.
-        token: the server's; by default that of ``ASSAY_SERVE_TOKEN``, where it is set.
-        group_rubric: in place of the server's rewards that depend on the group, where it has any.
-        retries: of a call that failed, before it counts as the server's fault.
-        timeout_s: of one call.
+        token: the token, by default that of ``ASSAY_SERVE_TOKEN``, if set.
+        group_rubric: replaces the server's rewards that depend on the group, if any.
+        retries: attempts after a failed request, before it counts as the server's failure.
+        timeout_s: timeout of one request.
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
         RemoteError: the server does not answer, refuses the token, or is of another version.
-        ValueError: the URL is none.
+        ValueError: the URL is invalid.
 
     Example:
         >>> env = RemoteEnv("http://127.0.0.1:8000")  # doctest: +SKIP
@@ -57,39 +57,39 @@ class RemoteEnv(TextEnv):
             url, token or os.environ.get(TOKEN) or None, retries=retries, timeout_s=timeout_s
         )
         try:
-            told = described(remote)
+            served = described(remote)
         except RemoteError:
             remote.close()
             raise
-        self.remote, self.limits, self.lone = remote, told["limits"], told["lone_replies"]
-        self._tools: list[dict[str, Any]] | None = told["tools"]
+        self.remote, self.limits, self.lone = remote, served["limits"], served["lone_replies"]
+        self._tools: list[dict[str, Any]] | None = served["tools"]
         self._left: deque[str] = deque()
         super().__init__(
-            RemoteSource(remote, told["size"], split=told.get("split", "")),
-            RemoteVerifier(remote, told["limits"], tuple(told.get("score_range", (0.0, 1.0)))),
-            name=told["name"],
-            max_turns=told["max_turns"],
+            RemoteSource(remote, served["size"], split=served.get("split", "")),
+            RemoteVerifier(remote, served["limits"], tuple(served.get("score_range", (0.0, 1.0)))),
+            name=served["name"],
+            max_turns=served["max_turns"],
             render_mode=render_mode,
         )
-        if group_rubric is None and told["group_rubric"]:
-            group_rubric = RemoteGroupRubric(remote, told["limits"])
+        if group_rubric is None and served["group_rubric"]:
+            group_rubric = RemoteGroupRubric(remote, served["limits"])
         self.group_rubric = group_rubric
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """The JSON schemas of the tools that policies may call; the server makes the calls.
+        """The JSON schemas of the tools that policies may call; the server executes the calls.
 
         Raises:
             AttributeError: there are no tools.
         """
         if self._tools is None:
-            raise AttributeError(f"{self.name} has no tools, and so no schemas")
+            raise AttributeError(f"{self.name} has no tools and therefore no schemas")
         return self._tools
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Put a task, as for a TextEnv; with tools ``info["tools"]`` has their schemas."""
+        """Start a task, as for a TextEnv; with tools ``info["tools"]`` has their schemas."""
         text, info = super().reset(seed=seed, options=options)
         return text, info if self._tools is None else info | {"tools": self._tools}
 
@@ -100,14 +100,14 @@ class RemoteEnv(TextEnv):
         return text, reward, terminated, truncated, info | more
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
-        """The server's answer to each; one whose server fails ends without a score."""
-        if self.lone:  # judged with all others, when they are over
+        """Return the server's response to each; a failed request ends the episode, unscored."""
+        if self.lone:  # scored in one batch when they are over
             return super().respond_many(states, replies)
         outcomes = self._steps(states, replies, [len(s.step_rewards) for s in states])
         return [self._turn(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
 
     def advance(self, states: Sequence[State], completions: Sequence[Completion]) -> None:
-        """Take one turn in each episode; the server is told of those that were cut off."""
+        """Take one turn in each episode; truncated ones are reported to the server."""
         super().advance(states, completions)
         if self.lone:
             return
@@ -118,20 +118,20 @@ class RemoteEnv(TextEnv):
             state.verdict = verdict_of(outcome)
 
     def clone(self) -> tuple[State | None, dict[str, Any]]:
-        """The episode and the random state, where an episode is one reply.
+        """Copy the episode and the random state, if an episode is one reply.
 
         Raises:
-            RuntimeError: it is played: the rest of the episode is on the server.
+            RuntimeError: the episode is played on the server.
         """
         if not self.lone:
             raise RuntimeError(
                 f"{self.name} keeps its episodes on {self.remote.url}, where they cannot be "
-                "copied: play the turns anew"
+                "copied: play the turns again"
             )
         return super().clone()
 
     def close(self) -> None:
-        """Give back episodes that were not played to their end, and end the connections."""
+        """Close unfinished episodes on the server, and the connections."""
         self._state = None
         self._give_back(retries=0)
         super().close()
@@ -143,7 +143,7 @@ class RemoteEnv(TextEnv):
             state.verdict = state.data.verdict
 
     def _turn(self, state: State, outcome: Mapping[str, Any] | Verdict) -> Turn:
-        """A turn of the server's; where it cut the episode off, so will :meth:`_take`."""
+        """Convert a turn of the server; truncation there is truncation in :meth:`_take`."""
         if isinstance(outcome, Verdict):
             return Turn.end(outcome)
         if outcome.get("error") is not None or not set(outcome) >= _OUTCOME:
@@ -165,7 +165,7 @@ class RemoteEnv(TextEnv):
         *,
         truncated: bool = False,
     ) -> list[dict[str, Any] | Verdict]:
-        """Outcomes of a turn in each episode; a verdict where there is none."""
+        """Return the outcome of a turn in each episode; a verdict if there is none."""
 
         def body(part: list[int]) -> dict[str, Any]:
             self._begin([states[i] for i in part])
@@ -189,7 +189,7 @@ class RemoteEnv(TextEnv):
         return found
 
     def _begin(self, states: Sequence[State]) -> None:
-        """Begin episodes on the server that have not begun there."""
+        """Start episodes on the server that have not started there."""
         new = [state for state in states if not isinstance(state.data, _Played)]
         if new:
             self._give_back()
@@ -199,7 +199,7 @@ class RemoteEnv(TextEnv):
                 state.data = _Played(row["episode"], self._left)
 
     def _give_back(self, retries: int | None = None) -> None:
-        """Close episodes that nobody plays any more; the server would hold them for a while."""
+        """Close abandoned episodes, which the server would keep until they are idle."""
         ids = [self._left.popleft() for _ in range(min(len(self._left), self.limits["batch"]))]
         if ids:
             with contextlib.suppress(RemoteError):
@@ -210,9 +210,9 @@ _OUTCOME = frozenset({"messages", "done", "truncated", "reward"})
 
 
 class _Played:
-    """Which episode of the server's a state is, and its verdict where it was cut off.
+    """The server's episode of a state, and its verdict if it was truncated.
 
-    Where nobody holds it any more before it is over, its id goes to those that are left.
+    If it is garbage-collected before it is over, its id is queued for closing.
     """
 
     __slots__ = ("__weakref__", "_gone", "episode", "left", "verdict")
@@ -227,5 +227,5 @@ class _Played:
         return _Played, (self.episode, self.left)
 
     def over(self) -> None:
-        """The server lets go of it by itself."""
+        """Cancel the closing: the server drops finished episodes itself."""
         self._gone.detach()

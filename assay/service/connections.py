@@ -26,7 +26,7 @@ YOUNG_S = 5.0
 
 
 class Connections:
-    """HTTP connections that have no request under way, those that wait longest first.
+    """HTTP connections that have no request in progress, those that wait longest first.
 
     A silent one has not sent a request yet. If there are more than ``limits.silent``, or more than
     a quarter of that from one address, the oldest are closed.

@@ -1,4 +1,4 @@
-"""What is served, as one hash: servers that agree put the same tasks and score alike."""
+"""Identity of a served environment: servers with equal hashes have equal tasks and scores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..envs.mixed import Mixed
 from ..sandbox.redaction import redact
 
 PROTOCOL = 1
-"""Of the messages; client and server must agree."""
+"""Version of the messages; client and server must agree."""
 
 HEADER = "assay-serves"
-"""What a client expects to be served; it is refused where that is no longer so."""
+"""Header with the hash that a client expects; the server refuses another one."""
 
 _TASKS = 2000
 _MADE = 16
@@ -23,10 +23,10 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def identity(env: TextEnv) -> str:
-    """A hash of an environment's tasks, verifiers and version; 16 hexadecimal digits.
+    """Hash an environment's tasks, verifiers and version, as 16 hexadecimal digits.
 
-    Of rows every id counts, and of up to 2,000 of them all that is in them; of a generator its
-    first 16 tasks; of other sources their kind and size alone.
+    The hash covers every id of rows and the content of up to 2,000; the first 16 tasks of a
+    generator; only the type and size of other sources.
     """
     from .. import __version__
 
@@ -48,7 +48,7 @@ def identity(env: TextEnv) -> str:
 def _of_itself(rubric: Any) -> Any:
     try:
         return redact(rubric.to_json())
-    except Exception:  # somebody's own, which cannot tell its options
+    except Exception:  # a user's rubric without serialisable options
         return type(rubric).__qualname__
 
 
@@ -56,7 +56,7 @@ def _some(env: TextEnv) -> list[Task]:
     source = env.source
     if isinstance(source, Rows):
         return source.tasks[:: -(-len(source.tasks) // _TASKS)]
-    if not isinstance(source, Generated | Mixed):  # asking may have effects
+    if not isinstance(source, Generated | Mixed):  # making a task may have side effects
         return []
     size = _MADE if source.size is None else min(_MADE, source.size)
     return [source.task(index) for index in range(size)]

@@ -1,4 +1,4 @@
-"""Bytes of requests that were not answered yet: one bound over all connections."""
+"""Bytes of unanswered requests, limited over all connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InFlightBytes:
 
 
 class Reservation:
-    """Bytes that one connection holds; as a context, until the context ends.
+    """Bytes of one connection, until the context ends.
 
     Args:
         total: what it is a part of.

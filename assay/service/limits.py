@@ -1,4 +1,4 @@
-"""How much one client, and all of them, may ask of a server."""
+"""Limits of the service, for one client and for all together."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ..verifiers import Status, Verdict
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """Every bound of a server. Together they bound its memory, whatever clients do.
+    """Limits of a server. Together they bound its memory, whatever clients do.
 
     Attributes:
-        body_bytes: of one request's body, or of one WebSocket message.
-        under_way_mib: bodies and messages that are coming in, wait or are being answered, over all
-            connections; more are told 503, and a WebSocket is closed with 1013.
+        body_bytes: size of a request's body, or of a WebSocket message.
+        under_way_mib: bodies and messages being received, waiting or processed, over all
+            connections; more are answered with 503, and a WebSocket is closed with 1013.
         batch: replies, episodes or steps in one request.
-        reply_chars: of one reply; a longer one gets the lowest score, and spoils no other.
-        episode_chars: of one episode's conversation; one that grows past it is cut off there.
-        episodes: held at one time, over all clients.
-        held_mib: text of all episodes together, at four bytes a character.
-        idle_s: an episode that nobody has touched for so long is forgotten.
-        connections: HTTP requests under way at one time; those above it are told 503.
+        reply_chars: characters of a reply; a longer one gets the lowest score, and no other does.
+        episode_chars: characters of a conversation; a longer one is truncated.
+        episodes: live episodes, over all clients.
+        held_mib: text of all episodes together, at four bytes per character.
+        idle_s: seconds until an idle episode is dropped.
+        connections: HTTP requests in progress; more are answered with 503.
         silent: connections that have not sent a request yet, a quarter of them from one address;
-            of more the oldest are closed.
-        sockets: WebSockets at one time.
-        token_share: of ``episodes``, ``held_mib``, ``connections`` and ``sockets``, which one token
-            may take if there are several.
-        in_flight: messages of one WebSocket that are being answered; it is not read meanwhile.
-        queue: replies that wait to be judged or answered; more are told 503.
-        threads: for environments and verifiers.
-        request_s: a request that takes longer is told 504.
-        read_s: for a request's headers and for its body to be complete, and for a client to read.
-        rate: has no effect any more, as ``burst``: a reverse proxy limits rates.
+            beyond it the oldest are closed.
+        sockets: WebSockets.
+        token_share: share of ``episodes``, ``held_mib``, ``connections`` and ``sockets`` for one
+            token if there are several.
+        in_flight: messages of one WebSocket in progress; it is not read beyond that.
+        queue: waiting replies; more are answered with 503.
+        threads: threads for environments and verifiers.
+        request_s: seconds until a request is answered with 504.
+        read_s: seconds to receive headers, to receive a body, and to send a response.
+        rate: without effect, as ``burst``: a reverse proxy limits rates.
         burst: see ``rate``.
 
     Raises:
@@ -66,7 +66,7 @@ class ServiceLimits:
             if field.name in ("rate", "burst"):
                 if value:
                     warnings.warn(
-                        f"{field.name}={value} has no effect, and will be gone in the next "
+                        f"{field.name}={value} has no effect, and will be removed in the next "
                         "version: limit rates in a reverse proxy (nginx: limit_req)",
                         DeprecationWarning,
                         stacklevel=3,
@@ -78,13 +78,13 @@ class ServiceLimits:
 
 
 def too_long(size: int, most: int, what: str, lowest: float) -> Verdict:
-    """Return the verdict of a reply that is longer than a server judges, whoever finds that out.
+    """Return the verdict of a reply that exceeds a limit of the server or of a request.
 
     Args:
-        size: of the reply.
-        most: of a reply that is judged.
-        what: is counted.
-        lowest: of the scores that the server gives.
+        size: size of the reply.
+        most: the limit.
+        what: the unit.
+        lowest: the lowest score of the environment.
     """
     reason = f"the reply has {size} {what}, and the server judges replies of at most {most}"
     return Verdict.wrong(reason, status=Status.UNPARSEABLE, score=lowest)

@@ -1,4 +1,4 @@
-"""What clients send and get: the same words over HTTP and over WebSocket."""
+"""Requests and responses, the same over HTTP and WebSocket."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Text = Annotated[InstanceOf[str], WithJsonSchema({"type": "string"})]
 
 Texts = Annotated[
     list[Text], Field(fail_fast=True)
-]  # a body holds millions of faults, of which one will do
+]  # a body may have millions of errors; the first is enough
 TaskKeys = Annotated[list[TaskKey], Field(fail_fast=True)]
 Name = Annotated[str, Field(max_length=100, strict=True)]
 
 
 class _Message(BaseModel):
-    """With no other fields than its own; of too many they are not told one by one."""
+    """A model without extra fields; of too many only the first are reported."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -65,7 +65,7 @@ class Score(_Message):
     replies: Texts
     tasks: TaskKeys | None = None
     references: Annotated[list[Any] | None, AfterValidator(_finite)] = Field(
-        None, description="In place of tasks; only where the server allows it."
+        None, description="In place of tasks, if the server allows it."
     )
 
 
@@ -106,7 +106,7 @@ class Steps(_Message):
     steps: Annotated[list[Step], Field(fail_fast=True)]
     reset: Reset | None = Field(
         None,
-        description="Episodes to begin when the steps are taken, told in the same answer: so one "
+        description="Episodes to start after the steps, returned in the same response: so one "
         "episode after the other costs a single round trip each.",
     )
 
@@ -131,7 +131,7 @@ class SpanGiven(_Message):
 
 
 class VerdictGiven(_Message):
-    """What an episode earned by itself."""
+    """The verdict of an episode before the group's rewards."""
 
     status: Status
     score: FiniteFloat | None
@@ -239,7 +239,7 @@ def read(kind: TypeAdapter[_Read], text: str | bytes) -> _Read:
 
 
 class ErrorTold(BaseModel):
-    """Why a request was not answered."""
+    """The reason for an error response."""
 
     code: str
     message: str
@@ -247,11 +247,11 @@ class ErrorTold(BaseModel):
 
 
 class VerdictTold(BaseModel):
-    """A finding. ``score`` is null exactly where the fault is the server's: never a 0."""
+    """A verdict. ``score`` is null exactly if the failure is the server's: never a 0."""
 
     status: str
     score: float | None
-    reason: str = Field(description="Empty unless the server tells reasons.")
+    reason: str = Field(description="Empty unless the server sends reasons.")
     extracted: str | None
     parts: dict[str, float | None]
 
@@ -291,7 +291,7 @@ class Episodes(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What came of a step; ``error`` in its place where there was none."""
+    """The result of a step, or ``error`` in its place."""
 
     episode: str
     turn: int | None = None
@@ -320,13 +320,13 @@ class TasksTold(BaseModel):
 
 
 class Closed(BaseModel):
-    """How many episodes there were to forget."""
+    """The number of episodes closed."""
 
     closed: int
 
 
 class Described(BaseModel):
-    """What is served, and its limits."""
+    """The served environment and its limits."""
 
     name: str
     sha256: str = Field(description="Of tasks, verifiers and version; ask for it by Assay-Serves.")
@@ -336,7 +336,7 @@ class Described(BaseModel):
     lone_replies: bool = Field(description="Whether /v1/score judges replies to its tasks.")
     group_rubric: bool
     score_range: tuple[float, float] = Field(description="Of /v1/score: lowest and highest score.")
-    tools: list[dict[str, Any]] | None = Field(description="Schemas, where policies call tools.")
+    tools: list[dict[str, Any]] | None = Field(description="Schemas, if policies call tools.")
     references: bool
     reasons: bool
     version: str

@@ -25,7 +25,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """Requests, latencies, verdicts by status, refusals by reason, and what is held now."""
+    """Requests, latencies, verdicts by status, refusals by reason, and gauges of memory."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -58,7 +58,7 @@ class Metrics:
                 ("connections", "HTTP requests under way."),
                 ("silent_connections", "Connections that have not sent a request yet."),
                 ("sockets", "WebSockets that are open."),
-                ("episodes", "Episodes that are held."),
+                ("episodes", "Episodes in memory."),
                 ("held_bytes", "Text of episodes, at 4 bytes a character."),
                 ("under_way_bytes", "Bytes of requests that were not answered yet."),
                 ("queue", "Replies that wait, or are worked on."),

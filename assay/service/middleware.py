@@ -1,4 +1,4 @@
-"""Checks before every route: token, origin, size of the body; and the access log."""
+"""Middleware: token, origin, body size and the access log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("assay.service")
 
 
 class ServiceMiddleware:
-    """Refuses what must not reach a route, before the body is parsed.
+    """Refuse requests before the body is parsed.
 
     A request is let in that has a known token (if there are any), comes from no foreign web page,
     and whose body is complete in time and no larger than it may be, whether it has a length or
@@ -193,7 +193,7 @@ class ServiceMiddleware:
 
     def _route(self, scope: Scope) -> str:
         path = scope["path"]
-        if scope.get("client") is None:  # over a Unix socket, where it is counted, too
+        if scope.get("client") is None:  # over a Unix socket, counted by the other worker
             return "worker"
         if path in self.routes:
             return str(path)
@@ -256,10 +256,10 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, refused: Refused) 
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
     if kind.startswith("websocket"):
-        await receive()  # its request to connect
+        await receive()  # the connect event
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     try:
         await send({"type": f"{kind}.start", "status": refused.status, "headers": raw})
         await send({"type": f"{kind}.body", "body": body})
-    except OSError:  # nobody is there to read it
+    except OSError:  # the client has disconnected
         return

@@ -34,7 +34,7 @@ class OpenEnvAction(BaseModel):
 
 
 class OpenEnvObservation(BaseModel):
-    """What an OpenEnv client observes; ``reward`` is null before the end, and where no score is."""
+    """An OpenEnv observation; ``reward`` is null before the end, and if there is no score."""
 
     text: str
     messages: list[dict[str, Any]]
@@ -46,7 +46,7 @@ class OpenEnvObservation(BaseModel):
 
 
 class _Reset(BaseModel):
-    """What ``reset`` may be told; OpenEnv lets clients send more, which is overlooked."""
+    """Arguments of ``reset``; additional ones, which OpenEnv allows, are ignored."""
 
     seed: messages.Index | None = None
     episode_id: str | None = Field(None, max_length=255)
@@ -71,21 +71,21 @@ def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
 
     @app.get("/openenv/health")
     async def health() -> JSONResponse:
-        """OpenEnv's question whether the server is there. Needs no token."""
+        """Serve OpenEnv's health check, which needs no token."""
         return JSONResponse({"status": "healthy"})
 
     @app.get("/openenv/metadata")
     async def metadata() -> JSONResponse:
-        """OpenEnv's question what is served."""
-        told = service.describe()
-        about = f"{told['name']}: {told['max_turns']} turns at most, played as text"
+        """Serve OpenEnv's metadata."""
+        served = service.describe()
+        about = f"{served['name']}: {served['max_turns']} turns at most, played as text"
         return JSONResponse(
-            {"name": told["name"], "description": about, "version": told["version"]}
+            {"name": served["name"], "description": about, "version": served["version"]}
         )
 
     @app.get("/openenv/schema")
     async def schema() -> JSONResponse:
-        """OpenEnv's question for the schemas of actions, observations and state."""
+        """Serve OpenEnv's schemas of actions, observations and state."""
         return JSONResponse(
             {
                 "action": OpenEnvAction.model_json_schema(),
@@ -118,7 +118,7 @@ class _Client:
         self.shown = _State()
 
     async def answer(self, text: str | bytes) -> dict[str, Any] | None:
-        """The answer to a message; ``None`` where the client takes its leave."""
+        """Answer a message, or return ``None`` if the client closes."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
             asked = messages.read(_MESSAGE, text)
@@ -128,12 +128,12 @@ class _Client:
                 return _error("UNKNOWN_TYPE", "type must be reset, step, state or close")
             route = f"openenv:{asked.type}"
             if asked.type == "reset":
-                told = await self._reset(_Reset.model_validate(asked.data))
+                data = await self._reset(_Reset.model_validate(asked.data))
             elif asked.type == "step":
-                told = await self._step(OpenEnvAction.model_validate(asked.data))
+                data = await self._step(OpenEnvAction.model_validate(asked.data))
             else:
                 return {"type": "state", "data": self.shown.model_dump()}
-            return {"type": "observation", "data": told}
+            return {"type": "observation", "data": data}
         except ValidationError as error:
             status = 422
             if any(e["type"] == "json_invalid" for e in error.errors(include_url=False)):
@@ -159,17 +159,17 @@ class _Client:
         if self.episode is not None:
             self.store.forget(self.episode)
         first = begun["episodes"][0]
-        self.episode, told = first["episode"], first["task"]
-        self.task = told["id"]
-        self.text = "\n\n".join(m["content"] for m in told["messages"])
+        self.episode, task = first["episode"], first["task"]
+        self.task = task["id"]
+        self.text = "\n\n".join(m["content"] for m in task["messages"])
         self.shown = _State(episode_id=asked.episode_id or secrets.token_hex(16))
         seen = OpenEnvObservation(
             text=self.text,
-            messages=told["messages"],
+            messages=task["messages"],
             task=self.task,
-            metadata=told["metadata"],
+            metadata=task["metadata"],
         )
-        return _told(seen, None, done=False)
+        return _dump(seen, None, done=False)
 
     async def _step(self, action: OpenEnvAction) -> dict[str, Any]:
         if self.episode is None:
@@ -192,15 +192,15 @@ class _Client:
             seen.status, seen.rewards = verdict["status"], verdict["parts"]
             score = verdict["score"]
             reward = None if score is None else score + (reward or 0.0)
-        return _told(seen, reward, done=verdict is not None)
+        return _dump(seen, reward, done=verdict is not None)
 
 
-def _told(seen: OpenEnvObservation, reward: float | None, *, done: bool) -> dict[str, Any]:
-    """As OpenEnv's clients read it."""
-    told: dict[str, Any] = {"observation": seen.model_dump(), "reward": reward, "done": done}
+def _dump(seen: OpenEnvObservation, reward: float | None, *, done: bool) -> dict[str, Any]:
+    """Serialise for OpenEnv's clients."""
+    data: dict[str, Any] = {"observation": seen.model_dump(), "reward": reward, "done": done}
     if seen.metadata:
-        told["metadata"] = seen.metadata
-    return told
+        data["metadata"] = seen.metadata
+    return data
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sessions of other workers: a request for one is handed to the process that holds it."""
+"""Forward requests to the worker that has the session."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from .service import EnvironmentService
 
 
 class Peers:
-    """The workers of a server, which ask each other over Unix sockets.
+    """The workers of a server, connected by Unix sockets.
 
-    An id of a session begins with the number of the worker that holds it. Without workers all is
-    done here.
+    The id of a session begins with the number of its worker. A single process forwards nothing.
 
     Args:
-        service: this worker's.
+        service: the service of this worker.
     """
 
     def __init__(self, service: EnvironmentService) -> None:
@@ -29,12 +28,12 @@ class Peers:
         self._clients: list[httpx.AsyncClient] = []
 
     def join(self, index: int, paths: Sequence[str], *, secure: bool) -> None:
-        """Be one of several workers, whose sockets are at these paths."""
+        """Join the workers whose sockets are at these paths."""
         self.index = index
         self.service.new_prefix(index)
         self._clients = [
             httpx.AsyncClient(
-                # TLS without a check: the folder of the sockets is this user's own
+                # TLS without verification: only this user can access the sockets
                 transport=httpx.AsyncHTTPTransport(uds=path, verify=False),
                 base_url=f"{'https' if secure else 'http'}://localhost",
                 timeout=self.service.limits.request_s + 10,
@@ -45,10 +44,10 @@ class Peers:
     async def step(
         self, steps: Sequence[messages.Step], owner: str, token: str | None
     ) -> list[dict[str, Any]]:
-        """Take steps where their sessions are.
+        """Take steps in the processes of their sessions.
 
         Raises:
-            Refused: a worker did, and every step says its turn: so all may be sent again.
+            Refused: by a worker; every step has its turn, so all can be repeated.
         """
         self.service.allow("steps", len(steps))
 
@@ -74,7 +73,7 @@ class Peers:
         return outcomes
 
     async def close(self, ids: Sequence[str], owner: str, token: str | None) -> int:
-        """Forget sessions where they are; return how many there were."""
+        """Close sessions in their processes; return how many existed."""
         self.service.allow("episodes", len(ids))
 
         async def some(worker: int, places: list[int]) -> int:
@@ -93,7 +92,7 @@ class Peers:
             await client.aclose()
 
     def _by_worker(self, ids: Sequence[str]) -> dict[int, list[int]]:
-        """Return the places of ids by the worker that holds them."""
+        """Return the indices of ids by worker."""
         parts: dict[int, list[int]] = {}
         for place, id_ in enumerate(ids):
             number = id_.partition(".")[0]
@@ -107,16 +106,16 @@ class Peers:
         content = json.dumps(body)  # in ASCII: a reply may hold halves of surrogate pairs
         try:
             answer = await self._clients[worker].post(path, content=content, headers=headers)
-            told: dict[str, Any] = answer.json()
+            reply: dict[str, Any] = answer.json()
         except (httpx.HTTPError, ValueError) as error:
             raise Refused(
                 503,
                 "worker",
-                f"worker {worker} does not answer ({type(error).__name__}): if it has ended it is "
-                "started again, and its episodes are lost",
+                f"worker {worker} does not answer ({type(error).__name__}): if it has exited, it "
+                "is restarted, and its episodes are lost",
                 retry_s=1,
             ) from error
         if answer.is_success:
-            return told
-        why = told["error"]
+            return reply
+        why = reply["error"]
         raise Refused(answer.status_code, why["code"], why["message"], retry_s=why.get("retry_s"))

@@ -22,7 +22,7 @@ from .limits import ServiceLimits
 
 def configure(app: FastAPI, **more: Any) -> uvicorn.Config:
     """Return uvicorn's settings for an application."""
-    # Its warnings tell of requests that are none: as many lines as somebody cares to send.
+    # It warns of every invalid request, so a client could flood the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     limits: ServiceLimits = app.state.service.limits
     return uvicorn.Config(

@@ -18,7 +18,7 @@ _Found = TypeVar("_Found")
 
 
 class WorkQueue:
-    """Runs an environment's code in threads.
+    """Run an environment's code in threads.
 
     Args:
         limits: how many threads, how much may wait, and how long an answer may take.
@@ -83,7 +83,7 @@ class WorkQueue:
     def _end(self, weight: int, work: asyncio.Future[Any]) -> None:
         self.waiting -= weight
         if not work.cancelled():
-            work.exception()  # else asyncio complains if nobody awaits it any more
+            work.exception()  # else asyncio logs an exception that is never awaited
 
 
 def _called(call: Callable[[], _Found]) -> _Found:
@@ -91,7 +91,7 @@ def _called(call: Callable[[], _Found]) -> _Found:
         return call()
     except Refused:
         raise
-    except Exception as error:  # StopIteration too, which no future can hold
+    except Exception as error:  # also StopIteration, which a future cannot hold
         _log.exception("an environment raised")
         message = f"the environment raised {type(error).__name__}"
         raise Refused(500, "environment", message) from error

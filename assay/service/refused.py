@@ -1,4 +1,4 @@
-"""Why a client does not get what it asked for."""
+"""Refusals of requests, with their reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to a server: retried where that does no harm, and given up with a reason."""
+"""Requests to a server, retried if that is safe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RemoteError(RuntimeError):
     """A server did not answer, or would not.
 
     Attributes:
-        status: HTTP's; 0 where there was no answer at all.
+        status: HTTP's; 0 if there was no answer at all.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -80,7 +80,7 @@ class Remote:
         return f"Remote({redact(self.url)!r})"
 
     def get(self, path: str) -> Any:
-        """What is at a path.
+        """Send a GET request.
 
         Raises:
             RemoteError: there is no answer, or it is no.
@@ -90,7 +90,7 @@ class Remote:
     def post(
         self, path: str, body: Any, retries: int | None = None, again: frozenset[int] = _AGAIN
     ) -> Any:
-        """The answer to a question, asked again after some statuses; errors as for :meth:`get`."""
+        """Send a POST request, retrying on some statuses; errors as for :meth:`get`."""
         tries = self.retries if retries is None else retries
         return self._call("POST", path, json.dumps(body).encode(), tries, again)
 
@@ -110,7 +110,7 @@ class Remote:
         is no fault of its neighbours. After a lone reply that takes too long there are no halves.
 
         Args:
-            path: where to ask.
+            path: the route.
             name: of the rows in an answer.
             replies: any number of them.
             body: of a request about the replies at some places; may raise RemoteError.
@@ -173,24 +173,24 @@ class Remote:
             try:
                 answer = self._at().request(method, path, content=content, headers=headers)
             except (httpx.TransportError, OSError) as error:
-                told = RemoteError(
+                failure = RemoteError(
                     f"{self.url} does not answer ({type(error).__name__}: {error}). Is "
                     "'assay serve' running there?"
                 )
             else:
                 if answer.status_code < 300:
                     return _json(self.url, answer)
-                told = _refusal(self.url, answer)
+                failure = _refusal(self.url, answer)
                 if answer.status_code not in again:
-                    raise told
+                    raise failure
                 wait = max(wait, _seconds(answer.headers.get("retry-after")))
             if attempt == retries:
-                raise told
+                raise failure
             time.sleep(wait)
         raise AssertionError("the loop returns or raises")
 
     def _at(self) -> httpx.Client:
-        """Connections of this process: a forked one makes its own."""
+        """Return the connections of this process: a fork makes its own."""
         if self._client is None or self._process != os.getpid():
             headers = {} if self._token is None else {"authorization": f"Bearer {self._token}"}
             self._process = os.getpid()
@@ -201,26 +201,26 @@ class Remote:
 
 
 def described(remote: Remote) -> dict[str, Any]:
-    """What a server serves; from here on it is asked for no other environment.
+    """Return what a server serves, and pin this environment for later requests.
 
     Raises:
         RemoteError: there is no answer, or one of another version of the messages.
     """
-    told = remote.get("/v1/environment")
-    if not isinstance(told, dict) or told.get("protocol") != PROTOCOL:
+    served = remote.get("/v1/environment")
+    if not isinstance(served, dict) or served.get("protocol") != PROTOCOL:
         from .. import __version__
 
-        version = told.get("version", "none") if isinstance(told, dict) else "none"
+        version = served.get("version", "none") if isinstance(served, dict) else "none"
         raise RemoteError(
             f"{remote.url} speaks another version of the messages (Assay {version}; here "
             f"{__version__}): install the same version of Assay on both"
         )
-    remote.serves = str(told["sha256"])
-    return told
+    remote.serves = str(served["sha256"])
+    return served
 
 
 def rows(answer: Any, name: str, count: int) -> list[dict[str, Any]]:
-    """The rows of an answer, one for each that was asked for: else no row is anybody's.
+    """Return the rows of a response, exactly one for each requested.
 
     Raises:
         RemoteError: there are others, or none.
@@ -246,7 +246,7 @@ def _parts(places: Iterable[int], sizes: Sequence[int], most: int, room: int) ->
 
 
 def _json(url: str, answer: httpx.Response) -> Any:
-    """A body, which must be JSON by the standard: without NaN."""
+    """Parse a body as strict JSON, without NaN."""
     try:
         return json.loads(answer.content, parse_constant=_no_number)
     except ValueError as error:

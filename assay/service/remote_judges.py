@@ -1,4 +1,4 @@
-"""A server as a verifier and as a group's rubric: where it gives no verdict there is no score."""
+"""A server as a verifier and as a group's rubric; without its verdict there is no score."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class RemoteVerifier(Verifier):
 
     Args:
         remote: the server.
-        limits: what it told of them.
-        score_range: what it told of it.
+        limits: the limits of the server.
+        score_range: the score range of the environment.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class RemoteVerifier(Verifier):
         self.remote, self.limits, self.score_range = remote, limits, score_range
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
-        """The server's verdicts; ``verifier_error``, without a score, where it gives none."""
+        """Return the server's verdicts, or ``verifier_error`` without a score if it sends none."""
         same_length(replies, references)
 
         def body(part: list[int]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class RemoteVerifier(Verifier):
         return [row if isinstance(row, Verdict) else self._in_range(_verdict(row)) for row in found]
 
     def to_json(self) -> dict[str, Any]:
-        """Which server judges."""
+        """Return the server's address."""
         return {"name": "RemoteVerifier", "url": self.remote.url}
 
     def close(self) -> None:
@@ -59,28 +59,28 @@ class RemoteGroupRubric(GroupRubric):
 
     Args:
         remote: the server.
-        limits: what it told of them.
+        limits: the limits of the server.
     """
 
     def __init__(self, remote: Remote, limits: Mapping[str, Any]) -> None:
         self.remote, self.limits = remote, limits
 
     def judged(self, task: Task, episodes: Sequence[Episode]) -> list[Episode]:
-        """The same episodes with the server's verdicts; without a score where it gives none."""
+        """Return the episodes with the server's verdicts, without a score if it sends none."""
         given = [_given(episode) for episode in episodes]
         sizes = {k: len(json.dumps(row)) + 2 for k, row in enumerate(given)}
         room, found = self.limits["body_bytes"] - 1000, {}
-        while sum(sizes.values()) > room:  # the longest has no place in the group
+        while sum(sizes.values()) > room:  # the longest is left out of the group
             longest = max(sizes, key=lambda k: sizes[k])
             lowest = min(0.0, episodes[longest].reward or 0.0)
             found[longest] = too_long(sizes.pop(longest), room, "bytes as JSON, by group", lowest)
         group = {"task": task.reference, "episodes": [given[k] for k in sizes]}
         try:
             (row,) = rows(self.remote.post("/v1/groups", {"groups": [group]}), "groups", 1)
-            told = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(sizes))]
+            verdicts = [_verdict(v) for v in rows({"verdicts": row}, "verdicts", len(sizes))]
         except RemoteError as error:
-            told = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(sizes)
-        found |= dict(zip(sizes, told, strict=True))
+            verdicts = [Verdict.fault(Status.VERIFIER_ERROR, str(error))] * len(sizes)
+        found |= dict(zip(sizes, verdicts, strict=True))
         return [
             e if e.reward is None else replace(e, verdict=_reasoned(found[k], e.verdict))
             for k, e in enumerate(episodes)
@@ -91,7 +91,7 @@ class RemoteGroupRubric(GroupRubric):
         self.remote.close()
 
     def to_json(self) -> dict[str, Any]:
-        """Which server judges."""
+        """Return the server's address."""
         return {"name": "RemoteGroupRubric", "url": self.remote.url}
 
     def __repr__(self) -> str:
@@ -99,30 +99,28 @@ class RemoteGroupRubric(GroupRubric):
 
 
 def verdict_of(outcome: Mapping[str, Any] | Verdict) -> Verdict:
-    """The verdict of an outcome, or in its place; a fault where there is none."""
+    """Convert an outcome to a verdict; an outcome without one is a fault."""
     if isinstance(outcome, Verdict):
         return outcome
     row = outcome.get("verdict")
     if row is not None:
         return _verdict(row)
-    told = outcome.get("error") or {}
+    fault = outcome.get("error") or {}
     return Verdict.fault(
-        Status.VERIFIER_ERROR, str(told.get("message", "the server gave no verdict"))
+        Status.VERIFIER_ERROR, str(fault.get("message", "the server gave no verdict"))
     )
 
 
 def _verdict(row: Mapping[str, Any]) -> Verdict:
-    """A verdict that was told; one that is none is a fault of the server's."""
+    """Parse a verdict from the server; an invalid one is the server's fault."""
     try:
         return Verdict(row["status"], row["score"], row["reason"], row["extracted"], row["parts"])
     except (KeyError, TypeError, ValueError) as error:
-        return Verdict.fault(
-            Status.VERIFIER_ERROR, f"the server told a verdict that is none: {error}"
-        )
+        return Verdict.fault(Status.VERIFIER_ERROR, f"the server sent an invalid verdict: {error}")
 
 
 def _given(episode: Episode) -> dict[str, Any]:
-    """An episode as the server takes it."""
+    """Serialise an episode for the server."""
     verdict = episode.verdict
     return {
         "turns": [dict(message) for message in episode.turns],
@@ -140,5 +138,5 @@ def _given(episode: Episode) -> dict[str, Any]:
 
 
 def _reasoned(verdict: Verdict, before: Verdict) -> Verdict:
-    """With the reason of before, where the server tells none."""
+    """Keep the previous reason if the server sends none."""
     return verdict if verdict.reason else replace(verdict, reason=before.reason)

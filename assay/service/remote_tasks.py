@@ -16,7 +16,7 @@ class RemoteSource(Source):
 
     Args:
         server: the server.
-        size: how many it has; ``None`` where they never end.
+        size: how many it has; ``None`` if they never end.
         split: the split that they are of; empty if the server does not say.
         kept: tasks to keep.
     """
@@ -37,7 +37,7 @@ class RemoteSource(Source):
         self.__dict__.update({**state, "_lock": threading.Lock()})
 
     def task(self, index: int) -> Task:
-        """The task at an index; its reference is the index.
+        """Return the task at an index; its reference is the index.
 
         Raises:
             IndexError: there is no such task.
@@ -62,4 +62,4 @@ def _task(row: Mapping[str, Any], index: int) -> Task:
     try:
         return Task(row["messages"], index, row["id"], row["metadata"])
     except (KeyError, TypeError, ValueError) as error:
-        raise RemoteError(f"the server told a task that is none: {error}") from error
+        raise RemoteError(f"the server sent an invalid task: {error}") from error

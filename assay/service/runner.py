@@ -28,13 +28,13 @@ class PendingStep(NamedTuple):
 
     @property
     def state(self) -> State:
-        """The episode, which is not over: one that is takes no step."""
+        """The episode, if it is in progress; a finished one accepts no step."""
         assert self.session.state is not None  # noqa: S101  # for the type
         return self.session.state
 
 
 class EpisodeRunner:
-    """Takes steps and judges replies, those of several requests in one batch.
+    """Take steps and judges replies, those of several requests in one batch.
 
     Args:
         env: takes them, and judges; from several threads.
@@ -80,7 +80,7 @@ class EpisodeRunner:
         return [[next(found) for _ in replies] for replies, _ in requests]
 
     def is_able(self) -> bool:
-        """Return whether a reply, one that wins if one is known, gets a score.
+        """Return whether a reply, a passing one if known, gets a score.
 
         Of an environment of several turns, the first turn is taken too if it is known what to
         say: its tools may need the sandbox.
@@ -93,7 +93,7 @@ class EpisodeRunner:
         if winning is not None and env.rubric.verify(winning, task.reference).score is None:
             return False
         if task.solution is None and type(env).solve is TextEnv.solve:
-            return True  # to begin an episode may have effects elsewhere
+            return True  # starting an episode may have side effects
         state = env.begin(task)
         said = env.solve(state)
         if said is not None:

@@ -1,4 +1,4 @@
-"""Serve an environment: where it listens, with how many processes."""
+"""Serve an environment: listening addresses and worker processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def serve(
         port: 0 for any that is free.
         limits: those of the application.
         workers: processes that serve the address together.
-        drain_s: how long requests under way may take to end.
+        drain_s: how long requests in progress may take to end.
         certificate: for TLS, a chain in PEM; with ``key``.
         key: its private key.
         listening: called with the address once there is one.

@@ -1,4 +1,4 @@
-"""Answers of a server, however a request came: what is allowed, done and returned."""
+"""The service behind all routes: limits, scoring and episodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Found = TypeVar("_Found")
 
 
 class EnvironmentService:
-    """Answers requests for one environment, over HTTP and WebSocket alike.
+    """Answer requests for one environment, over HTTP and WebSocket alike.
 
     Args:
         env: what is served; it judges and responds from several threads.
@@ -253,7 +253,7 @@ class EnvironmentService:
         return self._ready[1]
 
     def observe(self) -> None:
-        """Set the metrics of what is held now."""
+        """Set the gauges of what is in memory."""
         gauges = self.metrics.gauges
         gauges["episodes"].set(self.budget.episodes.total())
         gauges["held_bytes"].set(4 * self.budget.chars.total())

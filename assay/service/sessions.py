@@ -88,7 +88,7 @@ def digest(reply: str) -> bytes:
 
 
 class SessionBudget:
-    """What all sessions of a server may hold together, and those of one token.
+    """The memory limits of all sessions together, and of one token.
 
     Args:
         limits: bounds of all.
@@ -180,7 +180,7 @@ class SessionStore:
         Raises:
             Refused: there is no room, or the client has left; then none is held.
         """
-        if self not in self._budget.stores:  # begun for somebody who left meanwhile
+        if self not in self._budget.stores:  # its client has disconnected
             raise Refused(410, "gone", "the connection has ended, and its episodes with it")
         new = [Session(self._new_id(), state) for state in states]
         chars = sum(session.chars for session in new)
@@ -203,9 +203,9 @@ class SessionStore:
         return session
 
     def settle(self, session: Session) -> None:
-        """Count a session's text anew after a step; forget it if it is over and not kept."""
+        """Recount a session's text after a step; close it if it is over and not kept."""
         session.pending = session.taken = None
-        if session.id not in self._held:  # closed meanwhile
+        if session.id not in self._held:  # closed by another request
             return
         if session.state is None and not self.keep:
             self.forget(session.id)
@@ -220,7 +220,7 @@ class SessionStore:
         session.chars = now
 
     def forget(self, id_: str) -> bool:
-        """Let go of a session; return whether there was one."""
+        """Drop a session; return whether there was one."""
         session = self._held.pop(id_, None)
         if session is None:
             return False
@@ -230,17 +230,17 @@ class SessionStore:
         return True
 
     def forget_one_over(self) -> bool:
-        """Let go of the session that has been over longest; return whether there was one.
+        """Drop the session that has been over longest; return whether there was one.
 
         It is held only so that its last step may be sent again, and playing goes before that.
         """
         return bool(self._over) and self.forget(next(iter(self._over)))
 
     def forget_idle(self) -> int:
-        """Let go of what nobody has touched for too long; return how many those were."""
+        """Drop what nobody has touched for too long; return how many those were."""
         oldest = self._clock() - self._budget.limits.idle_s
         idle = []
-        for session in self._held.values():  # the one touched longest ago comes first
+        for session in self._held.values():  # least recently used first
             if session.touched > oldest:
                 break
             if session.pending is None:
@@ -248,7 +248,7 @@ class SessionStore:
         return sum(map(self.forget, idle))
 
     def end(self) -> None:
-        """Let go of everything, and hold nothing more."""
+        """Drop everything, and hold nothing more."""
         self._budget.stores.discard(self)
         for id_ in list(self._held):
             self.forget(id_)

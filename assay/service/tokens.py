@@ -1,4 +1,4 @@
-"""Bearer tokens: who may ask, told apart without giving away how nearly a guess was right."""
+"""Bearer tokens, compared in constant time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tokens:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """One token a line; empty lines and lines that begin with ``#`` are overlooked.
+        """Read one token per line, skipping empty lines and lines that begin with ``#``.
 
         Raises:
             ValueError: there is none, or one cannot be used.
@@ -68,10 +68,10 @@ class Tokens:
         return f"Tokens({len(self._known)})"
 
     def name_of(self, header: bytes | None) -> str | None:
-        """A short name for the token of an ``Authorization`` header, for logs and limits.
+        """Return a short name for the token of an ``Authorization`` header, for logs and limits.
 
         Returns:
-            ``None`` where it holds none of the tokens.
+            ``None`` if it holds none of the tokens.
         """
         kind, _, token = (header or b"").partition(b" ")
         given = hashlib.sha256(token.strip()).digest()

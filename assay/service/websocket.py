@@ -68,7 +68,7 @@ async def receive(
 async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
     """Answer messages until the client leaves.
 
-    One that has as many messages under way as it may is not read from until that has changed.
+    One that has as many messages in progress as it may is not read from until that has changed.
     """
     room = asyncio.Semaphore(service.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()
@@ -82,7 +82,7 @@ async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
                 task.add_done_callback(answering.discard)
         finally:
             for task in answering:
-                task.cancel()  # what has begun ends in its thread
+                task.cancel()  # running work ends in its thread
 
 
 async def _reply(
@@ -113,7 +113,7 @@ async def _answer(service: EnvironmentService, store: SessionStore, text: str | 
         status = refused.status
         service.metrics.refused(refused)
         return encode({"id": id_, **refused.to_json()})
-    except Exception as error:  # else the client would wait for its answer for ever
+    except Exception as error:  # else the client would wait forever
         _log.exception("%s raised %s", route, type(error).__name__)
         status = 500
         return encode({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})
@@ -129,7 +129,7 @@ def _parse(text: str | bytes) -> messages.SocketMessage:
 
 
 def faults(errors: Any, shown: int = 5) -> str:
-    """Describe where a message is wrong, without what it holds there."""
+    """Describe what is invalid in a message, without quoting its values."""
     found = []
     for error in list(errors)[:shown]:
         place = ".".join(str(part)[:50] for part in error["loc"])

@@ -1,4 +1,4 @@
-"""What every check of an audit is given, and what it returns."""
+"""The input and the output of an audit's checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NotChecked(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a check.
+    """The result of a check.
 
     Attributes:
         cases: how many were tried.
@@ -70,7 +70,7 @@ def check(remedy: str) -> Callable[[Callable[[Context], Outcome]], Check]:
 
 @dataclass
 class Context:
-    """What the checks of one audit share.
+    """The state that the checks of an audit share.
 
     Attributes:
         name: of what is audited, for people.
@@ -78,7 +78,7 @@ class Context:
         harness: judges with a copy of it.
         tasks: the sample, by index in the source, less those whose reference cannot be used.
         sample: all of it.
-        env: where the tasks come from; ``None`` for a verifier by itself.
+        env: the environment of the tasks, ``None`` for a verifier.
         sibling: makes other splits and seeds; ``None`` if it is not known how.
         other: the other split's prompts, if the caller gave them.
         seed: of everything drawn.
@@ -154,7 +154,7 @@ class Context:
 
     @cached_property
     def winners(self) -> dict[str, str]:
-        """A reply that does win, by the id of its task."""
+        """A winning reply by the id of its task."""
         trials = [
             Trial(task, "a known answer", reply)
             for task in self.tasks

@@ -1,4 +1,4 @@
-"""Checks of right replies: a known answer wins, also late in a reply or given twice."""
+"""Checks of correct replies: they pass, also late in a reply or stated twice."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def repeated(context: Context) -> Outcome:
 
 
 def _still_paid(context: Context, pairs: list[tuple[Trial, list[Trial]]]) -> Outcome:
-    """Hold replies to at least half of what an easier one earns, if that wins."""
+    """Hold replies to at least half of what an easier one earns, if that passes."""
     first = context.harness.judge([easy for easy, _ in pairs])
     trials = [
         trial

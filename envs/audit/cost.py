@@ -1,4 +1,4 @@
-"""Checks of cost: no reply takes long or much, however long or odd it is."""
+"""Checks of cost: time and memory are linear in the reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of data: usable references, and nothing given away."""
+"""Checks of data: usable references, no leaked answers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _secrets(task: Task) -> list[str]:
 
 
 def _holds(seen: str, secret: str) -> bool:
-    """Whether a text stands in another as a word or words of its own."""
+    """Return whether a text occurs in another as whole words."""
     return re.search(rf"(?<![\w.,]){re.escape(secret)}(?![\w])", seen) is not None
 
 

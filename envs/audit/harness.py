@@ -1,4 +1,4 @@
-"""Where an audit judges replies: in worker processes that can be killed."""
+"""Judge replies of an audit in worker processes that can be killed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_KILLED = 8
 
 
 class TooManyOverruns(RuntimeError):
-    """So many replies never ended that trying more would take hours."""
+    """Too many replies never ended, so that trying more would take hours."""
 
 
 class InfrastructureError(RuntimeError):
-    """A sandbox or another part that judges is gone. It says nothing about the reply."""
+    """An infrastructure failure, which says nothing about the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,6 @@ class Harness:
         )
 
     def _scores(self, trial: Trial) -> bool:
-        """Whether a trial has a score if it is judged alone."""
+        """Return whether a trial has a score if it is judged alone."""
         rows = self._answer([trial]).get("verdicts")
         return Verdict.from_json(rows[0]).score is not None if rows else False

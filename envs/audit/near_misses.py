@@ -1,4 +1,4 @@
-"""Answers and programs that come close to a right one, and are wrong."""
+"""Near misses of answers and programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-r"""Replies that must earn nothing, and replies that must do no harm: what an audit tries.
+r"""Replies of an audit: those that must earn nothing, and those that must do no harm.
 
-``answer`` is a known answer as text, ``other`` one that is wrong, ``winner`` a reply that wins.
+``answer`` is a known answer as text, ``other`` one that is wrong, ``winner`` a reply that passes.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def hedges(answer: str, other: str, winner: str) -> Iterator[tuple[str, str]]:
 
 
 def _worth_the_same(text: str, answer: str, other: str) -> bool:
-    """Whether it is the answer, by arithmetic: 0 / 1 and 0 x are 0, and 0 -1 is -1."""
+    """Return whether a text equals the answer by arithmetic: 0 / 1 is 0, and 0 -1 is -1."""
     number, second = read_number(answer), read_number(other)
     if number is None or (number.value and (second is None or second.value)):
         return False
@@ -296,7 +296,7 @@ def injections(answer: str | None, marker: str) -> Iterator[tuple[str, str]]:
 
 
 def _says(text: str, answer: str) -> bool:
-    """Whether a text gives the answer, as such or as an equal number: then it may well be paid."""
+    """Return whether a text gives the answer, as such or as an equal number."""
     number = read_number(answer)
     said = (read_number(n) for n in re.findall(r"-?[0-9]+(?:\.[0-9]+)?", text) if number)
     values = {abs(n.value) for n in said if n is not None}

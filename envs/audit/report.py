@@ -1,4 +1,4 @@
-"""What an audit found: one finding for each promise, with the inputs that broke it."""
+"""Report of an audit: one finding for each check, with the inputs that failed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one check.
+    """The result of one check.
 
     Attributes:
         check: its name.
@@ -88,7 +88,7 @@ class AuditReport:
 
     @property
     def unchecked(self) -> list[str]:
-        """Names of the checks that could not be made."""
+        """Names of the checks that were not possible."""
         return [f.check for f in self.findings if f.holds is None]
 
     def raise_for_failures(self) -> None:

@@ -1,4 +1,4 @@
-"""What is audited: a verifier with known answers, or an environment with its tasks."""
+"""Subject of an audit: a verifier with references, or an environment with its tasks."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def parts(verifier: Verifier) -> list[Verifier]:
 
 
 def judges_form(verifier: Verifier) -> bool:
-    """Whether only the form of a reply counts."""
+    """Return whether only the form of a reply counts."""
     return all(part.judges_form for part in parts(verifier) if not isinstance(part, Rubric))
 
 

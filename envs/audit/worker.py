@@ -211,7 +211,7 @@ def _environment(**values: str) -> Iterator[None]:
 
 @dataclass
 class _Job:
-    """What ``multiprocessing.spawn`` unpickles and runs in the child of a fork server."""
+    """The job that ``multiprocessing.spawn`` unpickles and runs in a fork server's child."""
 
     frozen: bytes
     environment: dict[str, str]
@@ -278,7 +278,7 @@ def _faults(verifier: Verifier, references: list[Any]) -> dict[str, Any]:
 
 
 def _reset_peak() -> float:
-    """Start the peak of this process's memory anew, and return its memory, MiB."""
+    """Reset this process's peak memory and return its memory in MiB."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     return _memory_mib("VmRSS")

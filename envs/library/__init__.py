@@ -1,4 +1,4 @@
-"""Environments over public data sets, each with a sample of our own making.
+"""Environments over public data sets, each with a sample written for this package.
 
 By class: its module here, what it asks, and what it needs besides data. Each is registered as
 ``assay/<class>-v0``.

@@ -1,4 +1,4 @@
-"""AIME: problems whose answer is a whole number from 0 to 999."""
+"""AIME: problems whose answer is an integer from 0 to 999."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class AIME(DataEnv):
     r"""Solve a problem in the manner of the American Invitational Mathematics Examination.
 
     Observation: the problem and how to answer it. Action: the reply.
-    Reward: 1.0 where the final number equals the gold one: the last ``\boxed{}``, or the last
+    Reward: 1.0 if the final number equals the gold one: the last ``\boxed{}``, or the last
     number. With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
     Args:
-        data: rows with ``problem`` and ``answer``, a whole number from 0 to 999 or a text that
+        data: rows with ``problem`` and ``answer``, an integer from 0 to 999 or a text that
             is one, such as ``"025"``; perhaps ``steps`` to the answer, ``year``, ``id``: a
             file, a folder or a hub name; by default, the sample.
         split: the split to read; ``None`` for the only one that the data has.
@@ -39,7 +39,7 @@ class AIME(DataEnv):
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        DataError: the data cannot be read, or an answer is no whole number from 0 to 999.
+        DataError: the data cannot be read, or an answer is no integer from 0 to 999.
     """
 
     fields = _FIELDS
@@ -61,7 +61,7 @@ class AIME(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Any whole number of the range, with or without zeros before it."""
+        """Read an integer of the range, with or without leading zeros."""
         gold = whole_number(row["answer"])
         if gold is None or not 0 <= gold <= 999:
             raise ValueError(

@@ -24,15 +24,15 @@ _OPTIONAL: dict[str, Types] = {"id": (str, int), "steps": str, "choices": (list,
 class AMC(DataEnv):
     r"""Solve a problem in the manner of the American Mathematics Competitions.
 
-    Observation: the problem, its options where it has any, and how to answer it. Action: the
+    Observation: the problem, its options if it has any, and how to answer it. Action: the
     reply.
-    Reward: 1.0 where the final answer is right: the letter of the option or its text, or, in
+    Reward: 1.0 if the final answer is right: the letter of the option or its text, or, in
     data without options, a number that equals the gold one. With ``think``, a sixth of it is
     paid for the format.
     End: after one step.
 
     Args:
-        data: rows with ``problem`` and ``answer``: a number, or, where all rows have
+        data: rows with ``problem`` and ``answer``: a number, or, if all rows have
             ``choices``, a letter, an index from 0, or the text of an option; perhaps ``year``,
             ``id``: a file, a folder or a hub name; by default, the sample.
         split: the split to read; ``None`` for the only one that the data has.
@@ -64,13 +64,13 @@ class AMC(DataEnv):
         )
 
     def _rubric(self, rows: Sequence[Row]) -> Rubric:
-        """Options, or numbers: what the first row has, all have."""
+        """Return a rubric for options or for numbers, as the first row has them."""
         self.has_choices = "choices" in rows[0]
         verifier = MultipleChoice() if self.has_choices else Math(worked_out=True)
         return accuracy_rubric(verifier, think=self.think)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """One of the options, or a number."""
+        """Read one of the options, or a number."""
         if ("choices" in row) != self.has_choices:
             has = "'choices'" if self.has_choices else "no 'choices'"
             raise ValueError(f"the first row has {has}, so every row must have the same")

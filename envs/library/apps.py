@@ -30,7 +30,7 @@ class APPS(DataEnv):
 
     Observation: the problem, and the form of the program. Action: a program, bare or in a
     ```` ```python ```` block.
-    Reward: 1.0 where it passes every case in the sandbox; with ``partial``, the share.
+    Reward: 1.0 if it passes every case in the sandbox; with ``partial``, the share.
     End: after one step.
 
     Args:
@@ -77,11 +77,11 @@ class APPS(DataEnv):
         )
 
     def wants(self, row: Row) -> bool:
-        """Rows of the difficulty that is asked for."""
+        """Return whether a row has the requested difficulty."""
         return not self.difficulty or row.get("difficulty") == self.difficulty
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The first of the row's solutions is taken for one that earns full marks."""
+        """Read a row; the first of its solutions is assumed to earn full marks."""
         problem = problem_from_apps(row)
         difficulty = row.get("difficulty")
         return Task(
@@ -96,7 +96,7 @@ class APPS(DataEnv):
 
 
 def _first(solutions: object) -> str | None:
-    """The first of a list that may be JSON; it is often empty, and is for people only."""
+    """Return the first of a list that may be JSON; it is often empty and only informative."""
     try:
         found = json.loads(solutions) if isinstance(solutions, str) and solutions else solutions
     except (ValueError, RecursionError):

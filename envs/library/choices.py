@@ -8,12 +8,12 @@ from typing import Any
 
 
 def options_of(value: Any, field: str = "choices") -> tuple[list[str], list[str]]:
-    """Texts of the options, and their labels where they have some of their own.
+    """Return the texts of the options, and their labels if they have any.
 
     Args:
         value: a list of texts, ``{"text": [...], "label": [...]}`` as ARC has it, or texts by
             label.
-        field: where it is from, for errors.
+        field: its field, for errors.
 
     Raises:
         ValueError: it is none of these, has not from 2 to 26 options, or one of them says nothing.
@@ -38,14 +38,14 @@ def options_of(value: Any, field: str = "choices") -> tuple[list[str], list[str]
 def right_letter(
     answer: Any, options: Sequence[str], labels: Sequence[str] = (), field: str = "answer"
 ) -> str:
-    """The letter of the right option.
+    """Return the letter of the correct option.
 
     Args:
-        answer: a label, where the options have labels; else an index from 0, a letter, or the
+        answer: a label, if the options have labels; else an index from 0, a letter, or the
             text of an option.
         options: their texts.
         labels: of the data's own, such as ``1`` to ``4``; the prompt shows letters instead.
-        field: where the answer is from, for errors.
+        field: the answer's field, for errors.
 
     Raises:
         ValueError: it names no option.
@@ -67,6 +67,6 @@ def right_letter(
 
 
 def shown(options: Sequence[str]) -> str:
-    """Options as a prompt shows them: one a line, each with its letter."""
+    """Render options for a prompt: one per line, each with its letter."""
     rows = zip(ascii_uppercase, options, strict=False)
     return "\n".join(f"{letter}) {text}" for letter, text in rows)

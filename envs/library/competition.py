@@ -32,8 +32,8 @@ class MATH(DataEnv):
     r"""Solve a competition problem (Hendrycks et al. 2021, arXiv:2103.03874).
 
     Observation: the problem and how to answer it. Action: the reply.
-    Reward: 1.0 where the final answer equals the gold one, in whatever form: the last
-    ``\boxed{}``. Fractions must be in lowest terms, and where the gold answer is a number, no
+    Reward: 1.0 if the final answer equals the gold one, in whatever form: the last
+    ``\boxed{}``. Fractions must be in lowest terms, and if the reference is a number, no
     calculation is one (``2^3+5`` for 13). With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
@@ -41,7 +41,7 @@ class MATH(DataEnv):
         data: rows in the public layout (``problem``, ``solution`` with the gold answer in its
             last ``\boxed{}``, ``level``, ``type``), in that of MATH-500 (``answer`` and
             ``subject``) or of OlympiadBench (``question``, ``final_answer``, ``error``). A row
-            may have several ``answers``, of which any wins, and a ``tolerance`` or
+            may have several ``answers``, any of which is correct, and a ``tolerance`` or
             ``relative_tolerance``. Give a file, a folder or a hub name, with the subject as its
             configuration; by default, the sample.
         split: the split to read; ``None`` for the only one that the data has.
@@ -77,11 +77,11 @@ class MATH(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def wants(self, row: Row) -> bool:
-        """Rows of the level that is asked for."""
+        """Return whether a row has the requested level."""
         return not self.level or level_of(row.get("level")) == self.level
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The reference is what :func:`known_answer` reads."""
+        """Read a row, with the reference from :func:`known_answer`."""
         worked = row.get("solution") or ""
         solution = "\n\n".join(map(str, worked)) if isinstance(worked, list) else worked
         reference = known_answer(row, solution)
@@ -102,7 +102,7 @@ class MATH(DataEnv):
 
 
 def level_of(value: Any) -> int | None:
-    """A level that is written ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
+    """Parse a level written as ``3``, ``"3"`` or ``"Level 3"``; ``None`` for ``"Level ?"``."""
     text = str(value).removeprefix("Level").strip()
     return int(text) if text.isdecimal() and len(text) < 4 else None
 

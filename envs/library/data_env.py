@@ -1,4 +1,4 @@
-"""What environments over data sets share: where rows come from, and errors that name the row."""
+"""Base of environments over data sets: loading rows, and errors that name the row."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..text_env import TextEnv
 class DataEnv(TextEnv):
     """Tasks that are the rows of a data set. Derive from it, and write :meth:`task_of`.
 
-    Without ``data`` it has a few rows of our own making, in the data set's layout, so that it
-    runs offline; it warns of that, since nobody should train on them or report a score of them.
-    ``data="sample"`` says that they are wanted, and warns of nothing.
+    Without ``data`` it has a sample, a few rows in the data set's layout that were written for this
+    package, so that it runs offline; a warning says so, since a sample is neither for training nor
+    for reported scores. ``data="sample"`` selects it without the warning.
 
     Args:
         data: a file, a folder, a hub name (see :func:`~assay.envs.data.read_rows`), or
@@ -42,9 +42,9 @@ class DataEnv(TextEnv):
     Attributes:
         fields: what every row must have, with types.
         optional: what a row may have, with types; null stands for nothing there.
-        hub: the data set's name on the hub, with its configuration; empty where it is there as
+        hub: the data set's name on the hub, with its configuration; empty if it is there as
             files that the datasets package does not read by name.
-        data: where the rows are from; ``"sample"`` where they are the package's.
+        data: the source of the rows; ``"sample"`` for the package's.
         benchmark: whether such data is made for evaluation alone, whatever its files call it.
 
     Raises:
@@ -104,7 +104,7 @@ class DataEnv(TextEnv):
         super().__init__(source, judge, checked=True, render_mode=render_mode)
 
     def _find_split(self, place: str | Path, split: str | None, config: str) -> str:
-        """The split to read. The sample has all; a benchmark's only split is its test split."""
+        """Return the split to read: the sample has all, a benchmark only its test split."""
         if self.data == SAMPLE:
             return split or ""
         try:
@@ -115,22 +115,22 @@ class DataEnv(TextEnv):
             raise
 
     def _kind(self, split: str) -> str:
-        """The split that the rows are of, whatever was read."""
+        """Return the split that the rows belong to, whatever was read."""
         if self.data == SAMPLE:
             return SAMPLE
         return "test" if self.benchmark and not is_for_evaluation(split) else split
 
     def wants(self, row: Row) -> bool:
-        """Whether a row is among those that were asked for; all are, by default."""
+        """Return whether to select a row; by default all."""
         return True
 
     def name_of(self, row: Row) -> str:
-        """A row's own name, for errors; empty where it has none."""
+        """Return a row's own name for errors, empty if it has none."""
         return str(next((row[key] for key in _NAMES if row.get(key) not in (None, "")), ""))
 
     @abstractmethod
     def task_of(self, row: Row, number: int) -> Task:
-        """The task of one row, which has :attr:`fields`.
+        """Make the task of a row, which has :attr:`fields`.
 
         Args:
             row: as it was read.
@@ -144,16 +144,16 @@ class DataEnv(TextEnv):
         try:
             return self.task_of(row, number)
         except (ValueError, TypeError, AttributeError) as error:
-            told, name = str(error), self.name_of(row)
+            message, name = str(error), self.name_of(row)
             if not isinstance(error, ValueError):  # a field that may be missing is no text, say
-                told = f"a field has another type than the layout has there ({told})"
-            if REMEDY not in told:
-                told = f"{told}. {REMEDY}"
-            raise DataError(f"{place}{name and f' ({name})'}: {told}") from error
+                message = f"a field has another type than the layout has there ({message})"
+            if REMEDY not in message:
+                message = f"{message}. {REMEDY}"
+            raise DataError(f"{place}{name and f' ({name})'}: {message}") from error
 
 
 def sample_of(kind: type[DataEnv]) -> Path:
-    """The file with the rows that come with the package; it is named as its module."""
+    """Return the file with the sample of an environment, named like its module."""
     name = kind.__module__.rpartition(".")[2]
     return Path(str(files(__package__) / "samples" / f"{name}.jsonl"))
 
@@ -168,7 +168,7 @@ def _warning(name: str, hub: str) -> str:
 
 
 def question_in(row: Row, field: str) -> str:
-    """What a row asks, without white space around it.
+    """Return a row's question, stripped.
 
     Raises:
         ValueError: the field holds no text, or says nothing.
@@ -183,7 +183,7 @@ def question_in(row: Row, field: str) -> str:
 
 
 def id_of(row: Row, *names: str, default: str | int) -> str:
-    """A row's id: the first of these fields that has one, which may be 0."""
+    """Return a row's id: the first of these fields that is set, which may be 0."""
     found = next((row[name] for name in names if row.get(name) not in (None, "")), default)
     return str(found)
 

@@ -1,4 +1,4 @@
-"""What the mathematical data sets share: how an answer is asked for, and what a solution is."""
+"""Base of the mathematical data sets: prompts and solutions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ BOXED_ANSWER = "Solve the problem step by step, then put the final answer in \\b
 
 
 def asked(problem: str, how: str, *, think: bool) -> str:
-    """A prompt: the problem, and how to answer it."""
+    """Return a prompt: the problem, and how to answer it."""
     return f"{problem.strip()}\n\n{THINK if think else how}"
 
 
 def solved(steps: str, answer: str, *, think: bool) -> str:
-    """A reply that earns full marks: the steps, then the answer where it is looked for."""
+    """Return a reply that earns full marks: the steps, then the answer in the expected place."""
     if think:
         return f"<think>{steps or 'I work it out.'}</think><answer>{answer}</answer>"
     return f"{steps}\n\\boxed{{{answer}}}".lstrip()
 
 
 def whole_number(value: object) -> int | None:
-    """A whole number that is given as a number or as text: 25, 25.0, "25", "025", "25.0"."""
+    """Parse an integer given as a number or as text: 25, 25.0, "25", "025", "25.0"."""
     if isinstance(value, bool):
         return None
     try:

@@ -19,7 +19,7 @@ class GSM8K(DataEnv):
     r"""Solve a word problem (Cobbe et al. 2021, arXiv:2110.14168).
 
     Observation: the question and how to answer it. Action: the reply.
-    Reward: 1.0 where the final number equals the gold one: the last ``\boxed{}``, or what
+    Reward: 1.0 if the final number equals the gold one: the last ``\boxed{}``, or what
     follows ``####``, or the last number. With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
@@ -52,7 +52,7 @@ class GSM8K(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The gold number is what follows the last ``####``."""
+        """Read a row; the reference follows the last ``####``."""
         steps, marker, gold = (part.strip() for part in row["answer"].rpartition("####"))
         if not marker or read_number(gold) is None:
             raise ValueError(

@@ -19,7 +19,7 @@ class HumanEval(DataEnv):
 
     Observation: a signature and docstring. Action: the function's body, or a whole program in
     a ```` ```python ```` block.
-    Reward: 1.0 where every hidden test passes in the sandbox.
+    Reward: 1.0 if every hidden test passes in the sandbox.
     End: after one step.
 
     Args:
@@ -57,7 +57,7 @@ class HumanEval(DataEnv):
         )
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The prompt is the beginning of the program."""
+        """Read a row; the prompt is the beginning of the program."""
         question_in(row, "prompt")
         return Task(
             prompt="Complete this Python function. Reply with the whole program in a "

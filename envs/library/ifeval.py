@@ -27,14 +27,14 @@ class IFEval(DataEnv):
     layout and are read too.
 
     Observation: the prompt. Action: the reply.
-    Reward: 1.0 where every instruction is followed; with ``partial``, the share that is. Whether
-    the reply is any good besides is not judged.
+    Reward: 1.0 if every instruction is followed; with ``partial``, the share that is. Whether
+    the reply is otherwise good is not judged.
     End: after one step.
 
     Args:
         data: rows in the public layout (``key``, ``prompt``, ``instruction_id_list``,
             ``kwargs``): a file, a folder or a hub name; by default, the sample. A ``solution``,
-            where a row has one, is a reply that follows all.
+            if a row has one, is a reply that follows all.
         split: the split to read; ``None`` for the only one that the data has.
         mode: ``"strict"``, or ``"loose"``: also without first and last line, and asterisks.
         partial: pay the share of instructions that are followed.
@@ -66,7 +66,7 @@ class IFEval(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Arguments that are null are none: a table has a column for each."""
+        """Read a row, ignoring null arguments: a table has a column for each."""
         question_in(row, "prompt")
         for arguments in row["kwargs"]:
             if not isinstance(arguments, Mapping | None):

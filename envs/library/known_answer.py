@@ -1,4 +1,4 @@
-r"""The known answer of a mathematical row: one, several of which any wins, or with a tolerance."""
+r"""The reference of a mathematical row: one, several alternatives, or with a tolerance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOLERANCES = ("tolerance", "relative_tolerance")
 def known_answer(row: Row, solution: str) -> Any:
     r"""Return a row's reference for :class:`~assay.verifiers.Math`.
 
-    It is ``answer``, or the list ``answers`` of which any wins, or ``final_answer``, whose
+    It is ``answer``, or the list ``answers`` any of which is correct, or ``final_answer``, whose
     ``error`` is a tolerance, as OlympiadBench has them (He et al. 2024, arXiv:2402.14008): with
     ``is_multiple_answer`` all of its members are asked for. A row without these has its answer in
     the last ``\boxed{}`` of the solution. ``tolerance`` is absolute, ``relative_tolerance`` a

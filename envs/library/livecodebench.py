@@ -31,7 +31,7 @@ class LiveCodeBench(DataEnv):
 
     Observation: the problem, and the form of the program. Action: a program, bare or in a
     ```` ```python ```` block.
-    Reward: 1.0 where it passes every public and private case in the sandbox; with ``partial``,
+    Reward: 1.0 if it passes every public and private case in the sandbox; with ``partial``,
     the share.
     End: after one step.
 
@@ -39,7 +39,7 @@ class LiveCodeBench(DataEnv):
         data: rows in the public layout (``question_content``, ``public_test_cases``,
             ``private_test_cases``, ``starter_code``, ``metadata``, ``difficulty``,
             ``contest_date``): a file, a folder or a hub name; by default, the sample. A
-            ``solution``, where a row has one, is a program that passes.
+            ``solution``, if a row has one, is a program that passes.
         split: the split to read; ``None`` for the only one that the data has.
         difficulty: only problems of this one: ``"easy"``, ``"medium"``, ``"hard"``; empty for all.
         since: only contests of this day and later, as ``"2024-08-01"``: later than what a model
@@ -89,14 +89,14 @@ class LiveCodeBench(DataEnv):
         )
 
     def wants(self, row: Row) -> bool:
-        """Rows of the difficulty and the time that are asked for."""
+        """Return whether a row has the requested difficulty and time."""
         held = str(row.get("contest_date") or "")[:10]
         return (not self.difficulty or row.get("difficulty") == self.difficulty) and (
             not self.since or held >= self.since
         )
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Public and private cases are judged alike."""
+        """Read a row; public and private cases are judged alike."""
         problem = problem_from_livecodebench(row)
         metadata = {"difficulty": row.get("difficulty"), "date": row.get("contest_date")}
         return Task(

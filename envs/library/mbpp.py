@@ -26,7 +26,7 @@ class MBPP(DataEnv):
 
     Observation: what the function must do, and the first test, which names it. Action: a
     program, bare or in a ```` ```python ```` block.
-    Reward: 1.0 where every test passes in the sandbox.
+    Reward: 1.0 if every test passes in the sandbox.
     End: after one step.
 
     Args:
@@ -67,11 +67,11 @@ class MBPP(DataEnv):
         )
 
     def name_of(self, row: Row) -> str:
-        """As ``MBPP/11``."""
+        """Return a name such as ``MBPP/11``."""
         return f"MBPP/{str(row['task_id']).removeprefix('Mbpp/')}"
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The prompt shows the first test."""
+        """Read a row; the prompt shows the first test."""
         problem = problem_from_mbpp(row)
         field = "prompt" if row.get("text") is None and row.get("prompt") else "text"
         question = question_in(row, field)

@@ -36,7 +36,7 @@ class MultipleChoice(DataEnv):
     """Choose an option (MMLU: Hendrycks et al. 2020, arXiv:2009.03300, and its kin).
 
     Observation: the question, its options and how to answer. Action: the reply.
-    Reward: 1.0 where the reply commits to the right option, by its letter or its text. With
+    Reward: 1.0 if the reply commits to the right option, by its letter or its text. With
     ``think``, a sixth of it is paid for the format.
     End: after one step.
 
@@ -78,7 +78,7 @@ class MultipleChoice(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """The layout is told by the fields."""
+        """Read a row, whose fields identify the layout."""
         question, options, letter = _read(row)
         if _GPQA[0] in row:  # on the hub its only split is called train
             self.benchmark = True
@@ -99,7 +99,7 @@ class MultipleChoice(DataEnv):
 
 
 def _read(row: Row) -> tuple[str, list[str], str]:
-    """Question, options and the letter of the right one."""
+    """Read question, options and the letter of the correct one."""
     if _GPQA[0] in row:
         for key in _GPQA:
             if not isinstance(row.get(key), str | int | float) or not str(row[key]).strip():

@@ -1,4 +1,4 @@
-"""How a program is asked for, by what judges it: its output, or its function's results."""
+"""Prompts for programs, judged by output or by a function's results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _STDIO = "It reads standard input and writes standard output."
 
 
 def program_prompt(question: str, starter: str, problem: Mapping[str, Any]) -> str:
-    """A prompt for a problem: what is asked, the starter code, and the form of the program.
+    """Return the prompt of a programming problem, with starter code and the required form.
 
     Args:
         question: what is asked.

@@ -30,14 +30,14 @@ class ShortAnswer(DataEnv):
     arXiv:1806.03822), want the word ``unanswerable``.
 
     Observation: the passage, the question and how to answer. Action: the reply.
-    Reward: 1.0 where the answer is one of the known ones, but for case, punctuation and
+    Reward: 1.0 if the answer is one of the known ones, but for case, punctuation and
     articles; with ``score="f1"``, the share of words in common. With ``think``, a sixth of it is
     paid for the format.
     End: after one step.
 
     Args:
         data: rows in the public layout (``question``, ``context``, ``answers`` with a list
-            ``text``, empty where there is none): a file, a folder or a hub name; by default,
+            ``text``, empty if there is none): a file, a folder or a hub name; by default,
             the sample. ``context`` may be missing, and ``answers`` may be a list.
         split: the split to read; ``None`` for the only one that the data has.
         score: ``"em"`` or ``"f1"``.
@@ -70,7 +70,7 @@ class ShortAnswer(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """All the known answers are right; each is kept once."""
+        """Read a row; all known answers are correct, duplicates are dropped."""
         answers = row["answers"]
         texts = answers.get("text") if isinstance(answers, Mapping) else answers
         if not isinstance(texts, list):

@@ -24,7 +24,7 @@ class SVAMP(DataEnv):
     r"""Solve a short word problem (Patel et al. 2021, arXiv:2103.07191).
 
     Observation: the story, the question and how to answer it. Action: the reply.
-    Reward: 1.0 where the final number equals the gold one: the last ``\boxed{}``, or the last
+    Reward: 1.0 if the final number equals the gold one: the last ``\boxed{}``, or the last
     number. With ``think``, a sixth of it is paid for the format.
     End: after one step.
 
@@ -58,7 +58,7 @@ class SVAMP(DataEnv):
         super().__init__(data, split, rubric, on_bad_rows=on_bad_rows, render_mode=render_mode)
 
     def task_of(self, row: Row, number: int) -> Task:
-        """Body and question are two sentences, of which the first may lack its full stop."""
+        """Read a row; its body may lack the final full stop."""
         gold = read_number(str(row["Answer"]))
         if gold is None or isinstance(row["Answer"], bool):
             raise ValueError(f"'Answer' must be a number, got {row['Answer']!r:.80}")

@@ -24,7 +24,7 @@ class FractionSum(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Draw fractions that do not cancel to whole numbers by themselves."""
+        """Draw fractions that do not cancel to integers by themselves."""
         terms = [
             Fraction(int(rng.integers(1, 10 * level)), int(rng.integers(2, 6 * level + 4)))
             for _ in range(level + 1)

@@ -32,7 +32,7 @@ class Colouring(PuzzleEnv):
         placed = [names[place] for place in rng.permutation(size).tolist()]
         pairs = [(a, b) for b in range(size) for a in range(b) if (b - a) % number]
         edges = [
-            sorted(placed[place] for place in pairs[drawn])  # the order of places would tell
+            sorted(placed[place] for place in pairs[drawn])  # the order of places would reveal it
             for drawn in rng.permutation(len(pairs))[:most].tolist()
         ]
         hidden = sorted(f"{name}: {colours[n % number]}" for n, name in enumerate(placed))

@@ -70,7 +70,7 @@ def _task(rng: np.random.Generator, *, numbers: int, largest: int, think: bool) 
 
 
 def _combine(drawn: list[int], rng: np.random.Generator) -> tuple[int, str]:
-    """Join the numbers two by two at random; the result stays a positive whole number."""
+    """Join the numbers two by two at random; the result stays a positive integer."""
     parts = [(n, str(n)) for n in drawn]
     while len(parts) > 1:
         (b, right), (a, left) = (parts.pop(int(rng.integers(len(parts)))) for _ in range(2))

@@ -14,7 +14,7 @@ _NAMED = {3: "A, B and C", 4: "A, B, C and D"}
 
 
 class Hanoi(PuzzleEnv):
-    """Move disks from peg to peg, never onto a smaller one, until all lie where they should.
+    """Move disks from peg to peg, never onto a smaller one, until all are at their targets.
 
     Observation: both arrangements. Action: the reply.
     Reward: 1.0 for any legal moves that do it, from level 3 on for any with the fewest moves.

@@ -14,7 +14,7 @@ _LEVELS = (
     (8, 24, 6, True),
     (10, 45, 8, True),
 )
-"""Rows, blocked squares, squares of the shortest way, and whether only such a way wins."""
+"""Rows, blocked squares, squares of the shortest way, and whether only such a way passes."""
 
 
 class KnightPath(PuzzleEnv):

@@ -15,7 +15,7 @@ _LEVELS = ((8, 3), (8, 5), (9, 6), (10, 7), (12, 9))
 class Queens(PuzzleEnv):
     """Place the queens that are missing from a board.
 
-    Observation: where some queens stand. Action: the board with all of them.
+    Observation: the squares of some queens. Action: the board with all of them.
     Reward: 1.0 for any placing that keeps those queens and in which none attacks another.
     End: after one step. Every board can be completed, some in several ways.
     Levels: boards of 8, 8, 9, 10 and 12 rows, with 3, 5, 6, 7 and 9 queens to place.

@@ -1,4 +1,4 @@
-"""Patterns that are nearly right: what the strings of a language must tell apart."""
+"""Near-miss patterns, which a language's strings must distinguish."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def counted(
 
 
 def literal(text: str) -> Part:
-    """Return a text as it stands."""
+    """Return a text unchanged."""
     near = ["", text * 2, text.swapcase(), "x", text[:-1] + "~"]
     return Part(f'"{text}"', re.escape(text), lambda _: text, lambda rng: rng.choice(near))
 

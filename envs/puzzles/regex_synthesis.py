@@ -34,10 +34,10 @@ class RegexSynthesis(PuzzleEnv):
 
     Levels: fixed counts; ranges and signs; words to choose from; parts that may be left out; lists.
     The language is described in words, so strings that are not shown can be judged as well; some of
-    them tell the known expression from its near misses.
+    them distinguish the known expression from its near misses.
 
     Observation: the language, strings of it and strings that are not. Action: the reply.
-    Reward: 1.0 for any expression that tells them and the hidden strings apart.
+    Reward: 1.0 for any expression that separates them and the hidden strings.
     End: after one step. Every task can be solved.
     """
 
@@ -101,7 +101,7 @@ def _literal(rng: np.random.Generator) -> Part:
 
 
 def _strings(rng: random.Random, parts: list[Part], pattern: str) -> tuple[list[str], list[str]]:
-    """Return strings of the language, and strings that nearly are; one tells each mutant apart."""
+    """Return strings of the language, and near misses; one distinguishes each mutant."""
     matches = re.compile(pattern).fullmatch
     drawn: dict[str, bool] = {}
     for place in range(_DRAWN * len(parts)):

@@ -23,7 +23,7 @@ class Sorting(PuzzleEnv):
     """Put numbers or words in order.
 
     Observation: the items and the order. Action: the reply.
-    Reward: 1.0 for the order that is asked for; items whose keys tie may stand in any.
+    Reward: 1.0 for the required order; items whose keys tie may stand in any.
     End: after one step. Levels have 5, 8, 12, 18 and 30 items; words come in from level 2 on, as
     do keys such as the length.
     """

@@ -24,9 +24,9 @@ class SQL(PuzzleEnv):
     """Write the query that answers a question about three tables.
 
     Levels: conditions; distinct values, order and limits; totals and groups; joins; queries in
-    queries and windows. Of the databases drawn, those are kept that tell the known query from its
-    near misses: test suites are distilled so in Zhong, Yu and Klein (2020), "Semantic Evaluation
-    for Text-to-SQL with Distilled Test Suites", section 3.
+    queries and windows. Databases are kept if they distinguish the known query from its near
+    misses, as in Zhong, Yu and Klein (2020), "Semantic Evaluation for Text-to-SQL with Distilled
+    Test Suites", section 3.
 
     Observation: the tables and the question; no rows of them. Action: the reply.
     Reward: 1.0 for any query with the right result on every database.
@@ -37,7 +37,7 @@ class SQL(PuzzleEnv):
 
     @classmethod
     def puzzle(cls, rng: np.random.Generator, level: int) -> Puzzle:
-        """Draw a domain and a question until some databases tell its answer apart."""
+        """Draw a domain and a question until some databases distinguish its answer."""
         while True:
             world = WORLDS[int(rng.integers(len(WORLDS)))]
             makers = LEVELS[level - 1]
@@ -59,9 +59,9 @@ class SQL(PuzzleEnv):
 
 
 def _telling(rng: np.random.Generator, world: World, question: Question) -> list[Rows] | None:
-    """Draw databases that tell a question's query from its mutants, ``None`` if they say little.
+    """Draw databases that distinguish a query from its mutants, ``None`` if they do not.
 
-    The first ones with a result are kept whatever they tell; the last that is tried has no row that
+    The first ones with a result are always kept; the last that is tried has no row that
     refers to another.
     """
     draw = random.Random(int(rng.integers(2**62)))  # noqa: S311  # puzzles, not secrets

@@ -1,4 +1,4 @@
-"""Queries that are nearly right: what the databases of a question must tell apart."""
+"""Near-miss queries, which a question's databases must distinguish."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Question(NamedTuple):
     """A question and its answer.
 
     Attributes:
-        text: says all that tells right from wrong, so that every right query gives one result.
+        text: the question, precise enough that every correct query gives one result.
         query: a query that answers it.
         ordered: as in the reference of the verifier.
     """

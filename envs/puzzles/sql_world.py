@@ -19,7 +19,7 @@ class Table(NamedTuple):
         labels: its values.
         category: a column of text.
         categories: its values.
-        numbers: columns of whole numbers, each with its smallest value and its step.
+        numbers: columns of integers, each with its smallest value and its step.
         parent: the table that it refers to, if any.
     """
 

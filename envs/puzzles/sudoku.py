@@ -61,7 +61,7 @@ def _within_bands(rng: np.random.Generator, size: int, band: int) -> list[int]:
 
 
 def _blanked(rng: np.random.Generator, full: Grid, most: int) -> Grid:
-    """Blank cells whose digit the others determine at once, so that there is one filling.
+    """Blank cells whose digit the others determine, so that the solution is unique.
 
     A cell is blanked if its digit is the only one that fits it, or if it is the only cell of a
     row, column or box that its digit fits. The last one blanked can then be filled in first, and

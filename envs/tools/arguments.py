@@ -1,4 +1,4 @@
-"""Arguments as a model gives them, held to a function's types."""
+"""Arguments from a model, converted to a function's types."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _NAMES = {
 
 
 class Misfit(ValueError):
-    """A value is not of the type that is asked for, and where."""
+    """A value does not have the required type; with its location."""
 
 
 def fitted(hint: Any, value: Any, place: str) -> Any:
-    """A JSON value as the type has it: ``2`` for a float is ``2.0``, and ``2.0`` for an int ``2``.
+    """Convert a JSON value to the type: ``2`` for a float is ``2.0``, and ``2.0`` for an int ``2``.
 
     Args:
         hint: the type of an argument, of those that a tool may have.
         value: plain JSON.
-        place: where it stands, for the message.
+        place: its location, for the message.
 
     Raises:
         Misfit: it is of another type. Nothing is read out of strings, and true is no number.

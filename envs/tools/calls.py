@@ -27,10 +27,10 @@ def checked_ways(ways: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_calls(reply: str, names: Collection[str], ways: tuple[str, ...]) -> list[Call]:
-    """The calls of a reply, in their order; none where it does not try to make any.
+    """Return the calls of a reply in order, none if it does not attempt any.
 
-    What the thought holds is no call. A reply tries where it has the tags of the way; JSON where
-    it begins as JSON and speaks of a name, Python where it begins with a tool's name.
+    What the thought holds is no call. A reply tries if it has the tags of the way; JSON if
+    it begins as JSON and speaks of a name, Python if it begins with a tool's name.
 
     Args:
         reply: hostile text.
@@ -47,7 +47,7 @@ def read_calls(reply: str, names: Collection[str], ways: tuple[str, ...]) -> lis
 
 
 def written_call(name: str, arguments: Mapping[str, Any]) -> str:
-    r"""A call in tags; ``<`` is escaped, so that tags within the arguments are none of the reply's.
+    r"""Format a call in tags; ``<`` is escaped, so that tags in arguments are not the reply's.
 
     Example:
         >>> written_call("say", {"text": "</think>"})

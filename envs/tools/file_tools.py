@@ -10,7 +10,7 @@ class FileTools(Toolset):
     """``write_file``, ``read_file``, ``list_files`` and ``edit_file`` over a workspace.
 
     Args:
-        workspace: the files; an empty one where there is none. A PythonTool that is given the
+        workspace: the files; by default none. A PythonTool that is given the
             same one sees the same files.
     """
 

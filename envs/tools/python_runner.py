@@ -1,4 +1,4 @@
-"""Runs the cells of a Python session, one after the other, inside the sandbox.
+"""Run the cells of a Python session, one after the other, inside the sandbox.
 
 It runs from source that the host sends, with what it has to do on stdin: standard library only.
 Every cell but the last has run before, in an earlier program that is gone with all it had; run
@@ -99,7 +99,7 @@ def _run(number: int, code: str, names: dict[str, Any]) -> bool:
 
 
 def _show(error: BaseException, place: str) -> None:
-    """The traceback, without the lines of this file, or those of the parser."""
+    """Format the traceback without the frames of this file and of the parser."""
     trace = error.__traceback__
     if isinstance(error, SyntaxError) and error.filename == place:
         trace = None
@@ -121,7 +121,7 @@ def _flush() -> None:
 
 
 def _files(home: str, most_bytes: int, most_files: int) -> dict[str, str | None]:
-    """Content of the plain files at home, in base64; none for those that are too much."""
+    """Return the regular files at home in base64; none if they are too many or too large."""
     found: dict[str, str | None] = {}
     most = 2 * most_files
     for folder, folders, names in os.walk(home):

@@ -25,7 +25,7 @@ class PythonTool(Toolset):
     entropy and the order of threads; a cell that depends on these may come out differently.
 
     A cell that raises keeps what it did, as in a notebook. One that the sandbox had to end (time,
-    memory, output) leaves nothing, and the policy is told so.
+    memory, output) leaves nothing, as the result says.
 
     Args:
         workspace: files that cells find in the working directory, and leave there.
@@ -90,14 +90,14 @@ class PythonTool(Toolset):
 
 @functools.cache
 def runner() -> str:
-    """Source of the program that runs a session."""
+    """Return the source of the program that runs a session."""
     from . import python_runner
 
     return inspect.getsource(python_runner)
 
 
 def _report(result: Result) -> dict[str, Any] | None:
-    """What the runner said at its end; ``None`` where it did not get there."""
+    """Parse the runner's final report, ``None`` if there is none."""
     if result.status is not RunStatus.OK or len(result.stderr) > _LONGEST_REPORT:
         return None
     try:
@@ -110,7 +110,7 @@ def _report(result: Result) -> dict[str, Any] | None:
 
 
 def _ending(result: Result, before: list[Any]) -> str:
-    """Why there is no report, in the words of the one who wrote the cell."""
+    """Explain a missing report in terms of the cell."""
     others = sum(event[0] == "cell" for event in before)
     again = (
         f" The {others} earlier cells are run again each time, and count too."

@@ -1,7 +1,7 @@
-"""What a function's signature and docstring say of it, as a JSON schema.
+"""The JSON schema of a function, from its signature and docstring.
 
 The schema is the one that ``transformers.utils.get_json_schema`` makes of the same function, so
-that chat templates and other trainers can be told of our tools in the way they know.
+that chat templates and other trainers get schemas in the usual form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BadTool(TypeError):
 
 
 def described(function: Callable[..., Any], hidden: tuple[type, ...] = ()) -> dict[str, Any]:
-    """The JSON schema of a function.
+    """Return the JSON schema of a function.
 
     Args:
         function: with a type and a description in a Google docstring for each argument.
@@ -66,7 +66,7 @@ def described(function: Callable[..., Any], hidden: tuple[type, ...] = ()) -> di
 def parameters(
     function: Callable[..., Any], hidden: tuple[type, ...] = ()
 ) -> dict[str, tuple[Any, bool]]:
-    """The type of each argument that a caller gives, and whether it may be left out.
+    """Return the type of each visible argument, and whether it is optional.
 
     Raises:
         BadTool: an argument has no type, or cannot be given by name.
@@ -86,7 +86,7 @@ def parameters(
 
 
 def hidden_parameter(function: Callable[..., Any], hidden: type) -> str | None:
-    """The name of the parameter of a type, or ``None`` where there is none."""
+    """Return the name of the parameter of a type, or ``None``."""
     hints = _hints(function)
     return next((n for n in _signature(function) if hints.get(n) is hidden), None)
 
@@ -110,7 +110,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _result(function: Callable[..., Any]) -> dict[str, Any] | None:
-    """What the result is; ``None`` where it has no type, or one that no JSON is like."""
+    """Return the schema of the result, ``None`` without a type or for one that JSON lacks."""
     hints = _hints(function)
     if "return" not in hints:
         return None
@@ -160,7 +160,7 @@ def _union(hints: tuple[Any, ...], what: str) -> dict[str, Any]:
 
 
 def _read_docstring(doc: str) -> tuple[str, dict[str, str], str | None]:
-    """What it does, what each argument is, and what comes back."""
+    """Return the description of the function, of each argument, and of the result."""
     sections: dict[str, list[str]] = {"": []}
     lines = sections[""]
     for line in doc.split("\n"):
@@ -174,7 +174,7 @@ def _read_docstring(doc: str) -> tuple[str, dict[str, str], str | None]:
 
 
 def _arguments(lines: list[str]) -> dict[str, str]:
-    """Descriptions by name; lines that are indented further, or name nothing, go on with one."""
+    """Return descriptions by name; further-indented or unnamed lines continue one."""
     found: dict[str, list[str]] = {}
     indent, name = "", ""
     for line in filter(str.strip, lines):

@@ -1,4 +1,4 @@
-"""What a policy is told: of its tools, before it begins, and of what they answered."""
+"""Messages to a policy: descriptions of its tools, and their results."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ What it answers comes in the next message."""
 
 
 def hermes(schemas: Sequence[Mapping[str, Any]]) -> str:
-    """A system message in the form of Hermes' and Qwen's chat templates."""
+    """Return a system message in the form of Hermes' and Qwen's chat templates."""
     return _HERMES.format(tools="\n".join(json.dumps(s, ensure_ascii=False) for s in schemas))
 
 
 def with_system(task: Task, text: str) -> Task:
-    """The task with a system message, after its own where it begins with one."""
+    """Return the task with a system message, after its own if it begins with one."""
     first, rest = task.messages[0], task.messages[1:]
     if first["role"] == "system":
         return replace(task, prompt=[{**first, "content": f"{first['content']}\n\n{text}"}, *rest])
@@ -46,20 +46,20 @@ class Told(Source):
         self.size, self.split, self.remote = source.size, source.split, source.remote
 
     def task(self, index: int) -> Task:
-        """The other source's task at this index."""
+        """Return the other source's task at this index."""
         return with_system(self.source.task(index), self.text)
 
     def draw(self, rng: np.random.Generator) -> int:
-        """As the other source draws."""
+        """Draw from the other source."""
         return self.source.draw(rng)
 
     def schedule(self, position: int, seed: int) -> int:
-        """As the other source schedules."""
+        """Return the other source's schedule."""
         return self.source.schedule(position, seed)
 
 
-def told(source: Source, text: str) -> Source:
-    """A source whose tasks all have a system message."""
+def prompted(source: Source, text: str) -> Source:
+    """Return a source whose tasks all have a system message."""
     if isinstance(source, Rows):
         return Rows([with_system(task, text) for task in source.tasks], source.split)
     if type(source) is Generated:  # stays one: an audit knows how to hold it to its splits
@@ -80,7 +80,7 @@ def _made(make: Callable[[np.random.Generator], Task], text: str, rng: np.random
 
 
 def as_text(answer: Any) -> str:
-    """What a tool gave, as text: JSON where it is no text already."""
+    """Convert a tool's result to text: JSON if it is not text already."""
     if isinstance(answer, str):
         return answer
     try:
@@ -90,7 +90,7 @@ def as_text(answer: Any) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    r"""Text of at most about ``longest`` characters: its head and tail, and what is left out.
+    r"""Shorten a text to about ``longest`` characters: its head and tail, and the omission.
 
     Example:
         >>> shortened("a" * 100, 10)

@@ -17,12 +17,12 @@ _HIDDEN = (State,)
 
 
 class ToolError(Exception):
-    """Raised by a tool to tell the policy what went wrong: a file that is not there, say."""
+    """Raised by a tool to report the policy's mistake, such as a missing file."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a tool gives in place of an answer where it needs the sandbox.
+    """Returned by a tool instead of a result, if it needs the sandbox.
 
     The work of all episodes that are waiting is done together, over all slots.
 
@@ -37,7 +37,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool gives to end the episode: the rubric judges this text, not the policy's reply.
+    """Returned by a tool to end the episode: the rubric judges this text, not the reply.
 
     Attributes:
         text: the answer.
@@ -48,7 +48,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function as a policy is told of it.
+    """A function with its schema for a policy.
 
     Attributes:
         function: a plain function, or a method as its class has it.
@@ -71,11 +71,11 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """The name by which it is called."""
         return self.function.__name__
 
     def fitted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments as the function's types have them.
+        """Convert arguments to the function's types.
 
         Args:
             arguments: plain JSON, by name.
@@ -100,7 +100,7 @@ class Tool:
         """Call the function for an episode.
 
         Args:
-            state: the episode; the function gets it where it has a parameter of this type.
+            state: the episode; the function gets it if it has a parameter of this type.
             toolsets: the episode's own.
             arguments: as :meth:`fitted` gives them.
         """
@@ -125,7 +125,7 @@ class Toolset:
 
     @classmethod
     def functions(cls) -> list[Callable[..., Any]]:
-        """The methods that are tools, in the order in which they are defined, bases first."""
+        """Return the methods that are tools in order of definition, bases first."""
         found: dict[str, Callable[..., Any]] = {}
         for kind in reversed(cls.__mro__):
             for name, member in vars(kind).items():
@@ -139,7 +139,7 @@ class Toolset:
 
 
 def tools_of(given: tuple[Callable[..., Any] | Toolset, ...]) -> dict[str, Tool]:
-    """Tools by name.
+    """Return tools by name.
 
     Args:
         given: functions and toolsets.

@@ -16,18 +16,18 @@ from ..state import State, Turn
 from ..task import Message, Task
 from ..text_env import TextEnv
 from .calls import checked_ways, read_calls
-from .telling import as_text, hermes, shortened, told
+from .telling import as_text, hermes, prompted, shortened
 from .tool import Answer, Tool, ToolError, Toolset, Work, tools_of
 
 
 @dataclass(slots=True)
 class ToolData:
-    """What a :class:`ToolEnv` keeps of an episode.
+    """The state of a :class:`ToolEnv` in an episode.
 
     Attributes:
         toolsets: by their position among the environment's tools; ``None`` for plain functions.
         calls: how many calls were answered, failed ones too.
-        answer: what is judged, where a tool gave it.
+        answer: what is judged, if a tool gave it.
     """
 
     toolsets: tuple[Toolset | None, ...]
@@ -38,19 +38,19 @@ class ToolData:
 class ToolEnv(TextEnv):
     """Put a task, run the tools that the policy calls, and judge the reply that calls none.
 
-    Observation: the prompt, with a system message that tells of the tools; then what they answered.
+    Observation: the prompt, with a system message with the tools; then their results.
     Action: a reply. With calls in it (Hermes' and Qwen's tags by default), they are made in their
     order and answered in messages of role ``tool``. Without, it is the answer.
     Reward: the rubric's total for the answer.
-    End: with the answer; after ``max_turns`` turns ``truncated``, judged as it stands.
+    End: with the answer; after ``max_turns`` turns ``truncated``, scored as it stands.
 
-    A call that cannot be read, names no tool or gives wrong arguments, and a
-    :class:`~assay.envs.tools.ToolError`, are told to the policy, which may try again. Any other
-    exception of a tool is our fault, and so is a sandbox that fails: the episode ends without a
-    score. So a tool must not raise because of what it is given: it raises ToolError.
+    A call that cannot be parsed, of an unknown tool or with wrong arguments, and a
+    :class:`~assay.envs.tools.ToolError`, become messages to the policy, which may try again. Any
+    other exception of a tool, and a failure of the sandbox, end the episode without a score. So a
+    tool must report wrong arguments by ToolError.
 
     Args:
-        source: where tasks come from.
+        source: the source of tasks.
         rubric: what judges the answer; a lone verifier will do.
         tools: functions with types and a Google docstring, and toolsets. A parameter of type
             State is hidden from the policy and gets the episode.
@@ -104,16 +104,16 @@ class ToolEnv(TextEnv):
         self.ways, self.sandbox = checked_ways(ways), sandbox
         self._own: Sandbox | None = None
         if tell == "system":
-            source = told(source, hermes(self.schemas))
+            source = prompted(source, hermes(self.schemas))
         super().__init__(source, rubric, name=name, max_turns=max_turns, render_mode=render_mode)
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """The tools' JSON schemas, as a chat template's ``tools`` takes them."""
+        """The tools' JSON schemas, in the form of a chat template's ``tools``."""
         return [dict(tool.schema) for tool in self.tools.values()]
 
     def begin(self, task: Task) -> State:
-        """A new episode, with toolsets of its own."""
+        """Begin an episode with its own toolsets."""
         kept = tuple(each if isinstance(each, Toolset) else None for each in self._given)
         data = ToolData(copy.deepcopy(kept))  # together: what they share they share in the copies
         for toolset in data.toolsets:
@@ -134,7 +134,7 @@ class ToolEnv(TextEnv):
         return text, reward, terminated, truncated, info | {"tools": self.schemas}
 
     def respond(self, state: State, reply: str) -> Turn:
-        """Make the calls of a reply, or end the episode where it makes none."""
+        """Make the calls of a reply, or end the episode if it has none."""
         return self.respond_many([state], [reply])[0]
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
@@ -162,7 +162,7 @@ class ToolEnv(TextEnv):
         return turns
 
     def answer(self, state: State) -> str:
-        """What the rubric judges: the last reply, or what a tool gave as the :class:`Answer`.
+        """Return what the rubric judges: the last reply, or a tool's :class:`Answer`.
 
         A reply that makes calls, or tries to, is no answer, whatever its arguments hold.
         """
@@ -177,21 +177,21 @@ class ToolEnv(TextEnv):
     # -- what a subclass may change ------------------------------------------------------------
 
     def answered(self, state: State, reply: str) -> Turn:
-        """What becomes of a reply without calls: by default it is the answer."""
+        """Handle a reply without calls: by default it is the answer."""
         return Turn.end()
 
     def misread(self, state: State, fault: str) -> Turn:
-        """What becomes of calls that cannot be read, or are too many: by default a message."""
+        """Handle calls that cannot be parsed or are too many: by default with a message."""
         return Turn((self._message(f"error: {fault}"),))
 
     def misfit(self, state: State, call: Call, fault: str) -> str | Turn:
-        """What becomes of a call of no tool, or with wrong arguments: by default a message."""
+        """Handle a call of an unknown tool or with wrong arguments: by default with a message."""
         return f"error: {fault}"
 
     # -- one turn ------------------------------------------------------------------------------
 
     def _turn(self, state: State, reply: str) -> Generator[Work, Any, Turn]:
-        """One turn; it yields what the sandbox must do, and is sent what that gave."""
+        """Play one turn as a generator: it yields work for the sandbox and receives the results."""
         try:
             calls = read_calls(reply, self.tools, self.ways)
         except NotJson as fault:
@@ -256,7 +256,7 @@ class ToolEnv(TextEnv):
     # -- the sandbox ---------------------------------------------------------------------------
 
     def _done(self, work: Sequence[Work]) -> list[Any]:
-        """What the sandbox found of each; an exception is kept with the episode it belongs to."""
+        """Return the sandbox's result for each; an exception stays with its episode."""
         box = self._sandbox()
 
         def do(each: Work) -> Any:

@@ -1,4 +1,4 @@
-"""The files of an episode, and what was done to them: held here, never written to this machine."""
+"""The files of an episode and their changes, in memory only."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Workspace:
                 raise ValueError(f"a file to begin with cannot be had: {error}") from error
 
     def read(self, path: str) -> bytes:
-        """Content of a file.
+        """Return the content of a file.
 
         Raises:
             ToolError: there is none of this name.
@@ -119,7 +119,7 @@ class Workspace:
 
 
 def checked_path(path: Any) -> str:
-    """A path within the workspace, in one form only.
+    """Normalize a path within the workspace.
 
     Raises:
         ToolError: it is absolute, leads out, is too long or deep, or holds odd characters.

@@ -148,7 +148,7 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
         (["--warmup-steps", 7], "warmup_steps=7 is more than steps=6"),
         (["--steps", 2, "--save-every", 3], "save_every=3 is more than steps=2"),
         (["--preset", "dappo"], "Did you mean dapo?"),
-        (["--curriculum", "easy_to_hard", "--curriculum-exponent", 1], "tells no difficulty"),
+        (["--curriculum", "easy_to_hard", "--curriculum-exponent", 1], "has no difficulty"),
         (["--lora-targets", "nowhere", "--lora-rank", 2], "nowhere"),
         (["--clip-high", "high"], "--clip-high must be a number or none, got 'high'"),
         (["--surogate", "clip"], "No such option"),

@@ -125,7 +125,7 @@ def test_difficulty_is_read_from_metadata(metadata, expected) -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"level": "?"}, {"level": True}, {"level": math.nan}])
 def test_a_task_without_difficulty_is_named(metadata) -> None:
-    with pytest.raises(ValueError, match="task 'x' tells no difficulty"):
+    with pytest.raises(ValueError, match="task 'x' has no difficulty"):
         difficulty(Task("?", "1", id="x", metadata=metadata))
 
 
@@ -310,7 +310,7 @@ ENDLESS = Generated(lambda rng: Task(str(rng.integers(9**9)), "1"), name="endles
         (lambda: Prioritised(rows(1), exponent=-1), "exponent must be at least 0"),
         (lambda: TargetRate(rows(1), target=1), "target must be in"),
         (lambda: EasyToHard(rows(1), steps=0), "steps must be at least 1"),
-        (lambda: EasyToHard(Rows([Task("?", "1")]), steps=2), "tells no difficulty"),
+        (lambda: EasyToHard(Rows([Task("?", "1")]), steps=2), "has no difficulty"),
         (lambda: Uniform(rows(1)).indices(0, 1), "step and groups must be at least 1"),
         (lambda: PassRates(prior=(0, 1)), "prior must be"),
         (lambda: PassRates(discount=0), "discount must be"),

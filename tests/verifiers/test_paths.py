@@ -481,6 +481,6 @@ def test_other_replies_are_not_sorted(reply) -> None:
 
 def test_a_reply_that_cannot_be_read_says_why() -> None:
     verdict = Sorting().verify("1, 2, 4", {"items": [3, 2, 1], "order": "ascending"})
-    assert (verdict.status, verdict.reason) == (Status.UNPARSEABLE, "4 is none of the items")
+    assert (verdict.status, verdict.reason) == (Status.UNPARSEABLE, "4 is not one of the items")
     verdict = Maze().verify("RRX", {"grid": MAZES[0]})
     assert (verdict.status, verdict.reason) == (Status.UNPARSEABLE, "'RRX' is no move: 'x'")

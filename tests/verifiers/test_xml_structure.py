@@ -45,7 +45,7 @@ def test_the_elements_win(reply: str) -> None:
         (f"Here: {GOOD}", "text outside the elements"),
         (f"{GOOD} Done.", "text outside the elements"),
         (GOOD + GOOD, "<plan> comes after <answer>"),
-        (GOOD.replace("<plan>a</plan>", "<plan>a</plan>" * 2), "<plan> stands twice"),
+        (GOOD.replace("<plan>a</plan>", "<plan>a</plan>" * 2), "<plan> occurs twice"),
         (f"{GOOD}<note>e</note>", "<note> comes after <answer>"),
         (GOOD.replace("<plan>a</plan>", ""), "<steps> comes before <plan>"),
         (GOOD.replace("<plan>a", "<plan>a<answer>x</answer>"), "which holds text"),
@@ -75,7 +75,7 @@ def test_prose_may_stand_around_the_outermost_elements_only() -> None:
     assert loose.verify("So <a>1</a>, and <b><d>2</d></b>.", None).score == 1.0
     assert loose.verify("So <a>1</a>, and <b>x<d>2</d></b>.", None).score == 0.0
     assert loose.verify("So <a>1</a>, and <b></b>.", None).reason == "<b> is empty"
-    assert loose.verify("So <a>1</a> <a>2</a> <b><d>2</d></b>", None).reason == "<a> stands twice"
+    assert loose.verify("So <a>1</a> <a>2</a> <b><d>2</d></b>", None).reason == "<a> occurs twice"
 
 
 def test_a_thought_may_be_one_of_the_elements() -> None:

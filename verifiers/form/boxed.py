@@ -24,19 +24,19 @@ _OR = re.compile(r"(?<![A-Za-z\\])or(?![A-Za-z])")
 class Boxed(Verifier):
     r"""Full marks for an answer in exactly one ``\boxed{}``, after the thought.
 
-    The box closes and holds a letter or a digit, or a command for a symbol, such as ``\pi``. What
-    is boxed in ``<think>`` does not count, a box in a box counts as two, and a box that opens
-    and never closes loses. An empty ``\boxed{}`` that is only talked about counts as well: what
-    reads the answer cannot tell. A bare "or" in a box names candidates and no answer, unlike
-    ``\text{ or }`` between the two roots of an equation. ``\fbox{}`` is a box.
+    The box is closed and contains a letter or a digit, or a command for a symbol, such as ``\pi``.
+    Boxes in ``<think>`` do not count, a box in a box counts as two, and an unclosed box earns 0. An
+    empty ``\boxed{}`` that is only mentioned counts as well, since readers of the answer cannot
+    distinguish it. A bare "or" in a box names candidates, not an answer, unlike ``\text{ or }``
+    between the two roots of an equation. ``\fbox{}`` is a box.
 
-    Reference: not looked at; whether the answer is right is for another verifier to say.
+    Reference: ignored; whether the answer is right is for another verifier to say.
 
     Args:
         where: ``anywhere`` after the thought; ``last_line``: the box closes on the last line
             that says something; ``end``: nothing is said after the box. Closing marks say
             nothing: ``$``, ``\]``, ``\end{align}``, ``</answer>``, a full stop.
-        count: how many boxes there are to be, where an answer has several parts.
+        count: how many boxes there are to be, if an answer has several parts.
 
     Raises:
         ValueError: there is no such place, or the count is not 1 to 20.
@@ -60,7 +60,7 @@ class Boxed(Verifier):
         self.count = count
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A thought and the boxes."""
+        """Return a thought and the boxes."""
         return "<think>6 by 7</think>" + " and ".join([r"\boxed{42}"] * self.count)
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -86,7 +86,7 @@ class Boxed(Verifier):
 
 
 def _fault(content: str) -> str:
-    """What is wrong with what is in a box; empty where nothing is."""
+    """Return what is wrong with the content of a box, empty if nothing."""
     inner, unclosed = boxes(content)
     if inner or unclosed:
         return "there is a box in the box"

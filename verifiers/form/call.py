@@ -1,4 +1,4 @@
-"""Calls of tools, and which of them do what is wanted."""
+"""Tool calls, compared with the wanted ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that is asked for.
+    """A required call.
 
     Attributes:
         name: of the tool.
@@ -40,11 +40,11 @@ class Wanted:
     optional: frozenset[str] = frozenset()
 
     def allows(self, call: Call, case: bool) -> bool:
-        """Whether a call is this one: the name, and every argument."""
+        """Return whether a call matches: the name and every argument."""
         return call.name == self.name and not self._differing(call, case)
 
     def share(self, call: Call, case: bool) -> float:
-        """How much of a call is right: F1 over its arguments; 0 where the name is wrong."""
+        """Return the F1 of a call's arguments, 0 if the name is wrong."""
         if call.name != self.name:
             return 0.0
         differing = self._differing(call, case)
@@ -55,7 +55,7 @@ class Wanted:
         return 2 * right / (len(call.arguments) + wanted) if names else 1.0
 
     def _differing(self, call: Call, case: bool) -> set[str]:
-        """The arguments that are wrong, too many or missing."""
+        """Return the arguments that are wrong, extra or missing."""
         missing = set(self.arguments) - set(call.arguments) - self.optional
         return missing | {n for n, value in call.arguments.items() if not self._has(n, value, case)}
 
@@ -67,7 +67,7 @@ class Wanted:
 
 
 def all_made(wanted: Sequence[Wanted], made: Sequence[Call], ordered: bool, case: bool) -> bool:
-    """Whether each wanted call is made once, and no other is.
+    """Return whether each wanted call is made once, and no other.
 
     Without an order this is a perfect matching, found by augmenting paths (Kuhn, 1955): where two
     wanted calls allow the same call, the first that fits may not be the right one.
@@ -94,7 +94,7 @@ def all_made(wanted: Sequence[Wanted], made: Sequence[Call], ordered: bool, case
 def share_made(
     wanted: Sequence[Wanted], made: Sequence[Call], ordered: bool, case: bool
 ) -> tuple[float, float]:
-    """How much of what is wanted is done, and how many names are right.
+    """Return the share of wanted calls made, and of correct names.
 
     Each wanted call has at most one of those made: in their order, or the best first. Both are
     divided by the number of calls wanted or made, whichever is more.
@@ -120,7 +120,7 @@ def _plain(value: Any, case: bool) -> Any:
 
 
 def _folded(value: Any) -> Any:
-    """The value with the capitals of its strings folded; keys are as they are."""
+    """Fold the case of a value's strings; keys stay."""
     if isinstance(value, str):
         return value.casefold()
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Finds the calls in a reply, in the ways in which models write them."""
+"""Find the tool calls in a reply, in the syntaxes of models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BESIDE = {"type", "id", "index", "call_id"}
 
 
 def find_calls(reply: str, ways: tuple[str, ...], *, text: bool) -> tuple[list[Call], str]:
-    """The calls of a reply, in their order, and what they were read from.
+    """Return the calls of a reply in order, and their source text.
 
     Args:
         reply: the whole reply; what its thought holds is no call.
@@ -108,7 +108,7 @@ def _calls(value: Any) -> list[Call]:
 
 
 def _call(value: Any) -> Call:
-    """One call, from ``{"name", "arguments" or "parameters"}``, bare or under ``function``."""
+    """Parse one call, ``{"name", "arguments" or "parameters"}``, bare or under ``function``."""
     if not isinstance(value, dict):
         raise NotJson(f"a call must be an object, got {value!r:.60}")
     if "function" in value and isinstance(value["function"], dict):

@@ -26,7 +26,7 @@ _WIDEST_RANGE = 20
 
 @dataclass
 class _Found:
-    """What the sentences of a reply cite."""
+    """The citations in the sentences of a reply."""
 
     claims: int = 0
     cited: int = 0
@@ -36,28 +36,27 @@ class _Found:
 
 
 class Citations(Verifier):
-    """Full marks for a reply that cites the sources it was given, and quotes them truly.
+    """Full marks for a reply that cites its sources and quotes them correctly.
 
     A citation is a source's number in brackets, from 1: ``[1]``, ``[1, 3]``, ``[2-4]``, in the
     sentence or right after its stop. Every number must be that of a source. Every sentence,
-    heading and item of at least three different words must cite one, or the share of them that
-    ``coverage`` asks for. What a sentence with citations quotes, of three words or more, must
-    stand in one of the sources it cites: white space, capitals and the shape of quotation marks
-    make no difference, ``...`` leaves something out. Only the answer is read, and no code.
+    heading and item of at least three distinct words must cite one, or a share ``coverage`` of
+    them. A quotation of three or more words in a sentence with citations must occur in one of the
+    cited sources, ignoring white space, case and the form of quotation marks; ``...`` omits text.
+    Only the answer is read, without code.
 
-    Whether a source says what a sentence claims is not asked, unless it is quoted: pay this
-    behind a verifier that asks.
+    Whether a source supports a sentence is not checked, unless it is quoted: combine this with a
+    verifier that checks it.
 
-    Reference: ``{"sources": ["text of source 1", ...]}``; not looked at where ``sources`` are
-    given.
+    Reference: ``{"sources": ["text of source 1", ...]}``; ignored if ``sources`` are given.
 
     Args:
-        sources: the texts, where they are the same for every task.
+        sources: the texts, if they are the same for every task.
         coverage: the share of sentences that must cite.
         least: how many different sources must be cited.
         most: how many one sentence may cite.
         quotes: how many quotations there must be.
-        graded: where every number and quotation is right, but too few sentences cite, the score
+        graded: if every number and quotation is right, but too few sentences cite, the score
             is their share.
 
     Raises:
@@ -99,7 +98,7 @@ class Citations(Verifier):
         self.quotes, self.graded = quotes, graded
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference lists its sources, as many at least as must be cited."""
+        """Require a list of sources, at least as many as must be cited."""
         if self.sources is not None:
             return None
         if not isinstance(reference, dict) or "sources" not in reference:
@@ -132,11 +131,11 @@ class Citations(Verifier):
         if outside:
             return f"there is no source {outside[0]}"
         if found.widest > self.most:
-            return f"a sentence cites {found.widest} sources, where {self.most} may be"
+            return f"a sentence cites {found.widest} sources, at most {self.most} are allowed"
         if len(found.sources) < self.least:
-            return f"{len(found.sources)} sources are cited, where {self.least} must be"
+            return f"{len(found.sources)} sources are cited, at least {self.least} are required"
         if len(found.quotes) < self.quotes:
-            return f"{len(found.quotes)} quotations, where {self.quotes} must be"
+            return f"{len(found.quotes)} quotations, at least {self.quotes} are required"
         if len(found.quotes) > _QUOTES:
             return f"more than {_QUOTES} quotations"
         return ""

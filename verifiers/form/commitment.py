@@ -35,14 +35,13 @@ _EITHER = re.compile(
 
 
 class Commits(Verifier):
-    r"""Full marks for a reply that explains itself, gives one answer and stands by it.
+    r"""Full marks for a reply that explains itself and commits to one answer.
 
-    Lost for: no answer, an answer that is denied, asked or taken back in the words next to it
-    (the rules of extraction say which), boxes or ``<answer>`` tags that differ, alternatives in
-    the answer ("5 or 6", "maybe 5"), an answer that is none ("unknown", "?"), and a refusal or a
-    guess in the last 2000 characters ("I don't know", "I am not sure"). Whether the answer is
-    right is not asked: gate this with a verifier that does, or use it where none can. The
-    reference is not looked at.
+    It earns 0 for: no answer; an answer that the words next to it deny, question or withdraw, by
+    the rules of extraction; boxes or ``<answer>`` tags that differ; alternatives in the answer
+    ("5 or 6", "maybe 5"); a non-answer ("unknown", "?"); and a refusal or a guess in the last 2000
+    characters ("I don't know", "I am not sure"). Whether the answer is correct is not checked: gate
+    this with a verifier that does, or use it if none can. The reference is ignored.
 
     Args:
         extract: the rules by which the answer is found, as for
@@ -93,7 +92,7 @@ def _wavers(answer: str) -> str:
 
 
 def _differ(reply: str) -> str:
-    """What is said of boxes and tags that hold different answers."""
+    """Return the reason for boxes and tags that contain different answers."""
     text = after_thinking(reply) or ""
     contents = {" ".join(unboxed(content).split()) for _, _, content in boxes(text)[0]}
     if len(contents) > 1:

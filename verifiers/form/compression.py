@@ -17,12 +17,12 @@ _SHORT = 300  # bytes of text that a compressor needs to find its feet
 class Compression(Verifier):
     r"""Full marks for a reply that does not compress like a loop.
 
-    The ratio is that of zlib's bytes (level 6, less the 8 it takes for nothing) to the bytes of
-    the text in UTF-8, runs of white space as one. Prose and proofs have 0.3 to 0.6, less where
-    they are long; what loops has less than 0.1, also where each round differs a little and so
-    escapes :class:`Repetition`. Full marks from ``least`` on, and in a straight line down to 0
-    at half of it. Short texts compress badly: for one of :math:`b` bytes the bound is
-    ``least`` times :math:`1 + 300 / (300 + b)`. The reference is not looked at.
+    The ratio is that of zlib's bytes (level 6, minus its constant 8) to the bytes of the text in
+    UTF-8, with runs of white space as one. Prose and proofs have 0.3 to 0.6, less if they are long;
+    loops have less than 0.1, even if each round differs slightly and so escapes
+    :class:`Repetition`. Full marks from ``least``, falling linearly to 0 at half of it. Short texts
+    compress badly: for :math:`b` bytes the bound is ``least`` times :math:`1 + 300 / (300 + b)`.
+    The reference is ignored.
 
     Args:
         least: the ratio that earns full marks.
@@ -61,5 +61,5 @@ class Compression(Verifier):
         least = self.least * (1 + _SHORT / (_SHORT + len(data)))
         if ratio >= least:
             return Verdict.correct(f"compresses to {ratio:.0%}")
-        reason = f"compresses to {ratio:.0%}, where {least:.0%} is wanted"
+        reason = f"compresses to {ratio:.0%}, less than {least:.0%}"
         return Verdict.wrong(reason, score=max(0.0, 2 * ratio / least - 1))

@@ -13,22 +13,21 @@ from .measure import Unit, check_unit, length
 
 
 class CosineLength(Verifier):
-    """Full marks for a short reply that another verifier finds right, fewer for a longer one.
+    """Full marks for a short reply that another verifier accepts, less for a longer one.
 
     Yeo et al., "Demystifying Long Chain-of-Thought Reasoning in LLMs" (arXiv:2502.03373,
-    section 4): a reply of length t under a limit T earns, with one pair of values where it is
-    right and another where it is wrong, ``long + (short - long) * (1 + cos(pi * t / T)) / 2``.
+    section 4): a reply of length t under a limit T earns, with one pair of values if it is
+    correct and another if it is wrong, ``long + (short - long) * (1 + cos(pi * t / T)) / 2``.
 
-    Here right replies go from 1 down to ``long``, and t and T are counted from ``free`` on. A
-    wrong reply earns 0; with ``wrong_long`` it goes from 0 up to that, the paper's way to let a
-    policy that fails think longer. Values of 2 to 1 for right and -10 to 0 for wrong, as there,
-    are ``long=11/12, wrong_long=10/12`` on the scale from -10 to 2. A length beyond ``most``
-    counts as ``most``: a reply that was cut off has no answer, so it needs no value of its own.
-    The paper counts tokens, of which a verifier sees none.
+    Here correct replies earn from 1 down to ``long``, with t and T counted from ``free``. A wrong
+    reply earns 0; with ``wrong_long`` it earns from 0 up to that, by which the paper lets a failing
+    policy think longer. The paper's values of 2 to 1 for correct and -10 to 0 for wrong replies are
+    ``long=11/12, wrong_long=10/12`` on the scale from -10 to 2. A length beyond ``most`` counts as
+    ``most``: a truncated reply has no answer and needs no value of its own. The paper counts
+    tokens, which a verifier does not see.
 
-    The reference is that of the other verifier, and so are status, reason and extracted answer.
-    A score of ``None`` stays ``None``; a partial one is paid that part of what a right reply of
-    the length earns, and the rest as a wrong one.
+    Reference, status, reason and extracted answer are those of the other verifier. A score of
+    ``None`` stays ``None``; a partial one interpolates between the wrong and the correct reward.
 
     Args:
         verifier: judges the reply.
@@ -86,16 +85,16 @@ class CosineLength(Verifier):
         return [self._shaped(*pair) for pair in zip(replies, found, strict=True)]
 
     def check_reference(self, reference: Any) -> str | None:
-        """As the other verifier says."""
+        """Delegate to the other verifier."""
         return self.verifier.check_reference(reference)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The other verifier's, where it is short enough."""
+        """Return the other verifier's winning reply, if it is short enough."""
         reply = self.verifier.winning_reply(reference)
         return reply if reply is not None and length(reply, self.unit) <= self.free else None
 
     def to_json(self) -> dict[str, Any]:
-        """The other verifier's options and its own."""
+        """Return the other verifier's options and its own."""
         own = {name: getattr(self, name) for name in _OWN}
         return {"name": type(self).__qualname__, "verifier": self.verifier.to_json(), **own}
 

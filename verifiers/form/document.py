@@ -51,9 +51,10 @@ class Fence:
 
 
 class Document:
-    """A text in Markdown, read in one pass over its lines.
+    """A Markdown text, parsed in one pass over its lines.
 
-    What a fence holds is code, not structure. HTML comments are left out: nobody sees them.
+    The content of a fence is code, not structure. HTML comments are removed, since they are
+    invisible.
 
     Attributes:
         headings: in order.
@@ -101,7 +102,7 @@ class Document:
         return bool(mark)
 
     def _visible(self, line: str) -> str:
-        """A line without what is in comments."""
+        """Remove comments from a line."""
         if not self._comment and "<!--" not in line:
             return line
         shown, at = [], 0
@@ -158,7 +159,7 @@ class Document:
         self._items.append((indent, bullet))
 
     def _cells(self, line: str) -> bool:
-        """Whether a line is a row of a table, below its head."""
+        """Return whether a line is a row of a table, below its head."""
         cells = _split(line)
         if self._table is not None:
             self._table.rows.append(cells)
@@ -173,24 +174,24 @@ class Document:
 
 
 def plain(text: str) -> str:
-    """A heading or a cell as it is compared: no emphasis, case, colon at the end, double spaces."""
+    """Normalize a heading or cell: no emphasis, case, final colon or double spaces."""
     return " ".join(re.sub(r"[*_`]", "", text).split()).rstrip(" :").casefold()
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line is nothing but three or more of one of the signs that draw a rule."""
+    """Return whether a line is a rule: three or more of one of the signs."""
     signs = line.replace(" ", "").replace("\t", "")
     return len(signs) >= 3 and signs[0] in "-*_" and not signs.strip(signs[0])
 
 
 def _split(line: str) -> list[str]:
-    """The cells of a row; a pipe after a backslash is no border."""
+    """Split the cells of a row; a pipe after a backslash is no border."""
     row = line.strip().removeprefix("|")
     row = row[:-1] if row.endswith("|") and not row.endswith("\\|") else row
     return [cell.strip() for cell in _PIPE.split(row)]
 
 
 def _indent(line: str) -> int:
-    """How many columns a line is indented by; a tab counts as four."""
+    """Return the indentation of a line in columns; a tab counts as four."""
     spaces = line[: len(line) - len(line.lstrip(" \t"))]
     return len(spaces) + 3 * spaces.count("\t")

@@ -20,22 +20,22 @@ _MOST_TAGS = 20
 class Format(Verifier):
     r"""Full marks for exactly ``<think>...</think> <answer>...</answer>``.
 
-    Each tag stands once and in this order, each part holds a letter or a digit at least, and
-    there is nothing but white space before, between and after. End tokens that a decoder kept,
-    such as ``<|im_end|>``, and a byte order mark are overlooked. A tag counts wherever it stands,
-    in a quotation or a code fence too: what reads the answer cannot tell either. ``<Think>``,
-    ``<think >`` and ``<answer id="1">`` are refused anywhere; ``&lt;answer&gt;`` is plain text.
+    Each tag occurs once and in this order, each part contains a letter or a digit, and there is
+    only white space before, between and after. End tokens that a decoder kept, such as
+    ``<|im_end|>``, and a byte order mark are ignored. A tag counts anywhere, also in a quotation
+    or a code fence, since readers of the answer cannot distinguish it. ``<Think>``, ``<think >``
+    and ``<answer id="1">`` are refused anywhere; ``&lt;answer&gt;`` is plain text.
 
-    Reference: not looked at.
+    Reference: ignored.
 
-    With ``graded`` the score is the share of these parts that are kept: each tag; nothing
-    outside; line feeds, where they are asked for. The last two count only where all tags stand.
-    All of it is 0.0 unless the thought is closed and says something, something follows it, no
-    part is empty, and the tags that stand are in order and each stands once.
+    With ``graded`` the score is the share of these parts that are satisfied: each tag; nothing
+    outside; line feeds, if required. The last two count only if all tags occur. The score is 0.0
+    unless the thought is closed and not blank, something follows it, no part is empty, and the tags
+    occur in order and once each.
 
-    In numbers, and in brackets where the thought is prefilled: the whole grammar 1.0 (1.0); every
-    tag, and text outside them 0.8 (0.75); one tag is missing 0.6 (0.5); two are, as around a bare
-    answer 0.4 (0.25); only ``</think>`` stands 0.2 (0.25); all else 0.0.
+    As numbers, and in brackets if the thought is prefilled: the whole grammar 1.0 (1.0); every
+    tag, with text outside 0.8 (0.75); one tag missing 0.6 (0.5); two missing, as around a bare
+    answer 0.4 (0.25); only ``</think>`` 0.2 (0.25); all else 0.0.
 
     Args:
         prefilled_think: the prompt has already opened ``<think>``, so the reply must not.
@@ -78,7 +78,7 @@ class Format(Verifier):
         self._order = tuple(order[1:] if prefilled_think else order)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """A short thought and an answer."""
+        """Return a short thought and an answer."""
         feed = "\n" if self.line_feeds else ""
         parts = [f"<{name}>{feed}6 by 7 is 42{feed}</{name}>" for name in self.tags]
         if self.prefilled_think:
@@ -104,7 +104,7 @@ class Format(Verifier):
         return _wrong(fault, parts)
 
     def _scan(self, text: str) -> _Found | str:
-        """The tags that stand, in order; or why nothing can be paid."""
+        """Return the tags in order, or why nothing can be paid."""
         found = _Found()
         at = end = 0
         for match in self._tag.finditer(text):
@@ -113,7 +113,7 @@ class Format(Verifier):
                 return self._no_tag(tag)
             place = self._order.index(tag)
             if place < at:
-                return f"{tag} stands twice" if tag in found.tags else f"{tag} comes too late"
+                return f"{tag} occurs twice" if tag in found.tags else f"{tag} comes too late"
             if place > at:
                 found.fault = found.fault or f"{tag} comes before {self._order[at]}"
                 if not self.graded:
@@ -132,7 +132,7 @@ class Format(Verifier):
         return f"{tag!r:.60} is written unlike {' '.join(self._order)}"
 
     def _empty(self, found: _Found) -> str:
-        """Names a part that says nothing: beside a tag that stands, or the bare answer."""
+        """Return the name of a part without content: of a tag, or the bare answer."""
         for k, tag in enumerate(found.tags):
             piece = found.pieces[k if tag.startswith("</") else k + 1]
             if not has_content(piece):
@@ -144,7 +144,7 @@ class Format(Verifier):
         return ""
 
     def _outside(self, found: _Found) -> str:
-        """Names the place of text that stands outside; all tags stand."""
+        """Return the location of text outside the tags; all tags exist."""
         begin = 1 if self.prefilled_think else 0
         outside = found.pieces[begin::2]
         if len(self.tags) == 1:
@@ -157,7 +157,7 @@ class Format(Verifier):
         return ""
 
     def _without_line_feed(self, found: _Found) -> str:
-        """Names a tag that no line feed sets off from what is in it; all tags stand."""
+        """Return the name of a tag without a line feed around its content; all tags exist."""
         for k, tag in enumerate(found.tags):
             closing = tag.startswith("</")
             if closing and not found.pieces[k].endswith("\n"):
@@ -167,7 +167,7 @@ class Format(Verifier):
         return ""
 
     def _parts(self, found: _Found | None, outside: str = "", feeds: str = "") -> dict[str, float]:
-        """What is kept, by name; nothing of it where there is nothing to pay."""
+        """Return the parts by name, none if nothing is paid."""
         if not self.graded:
             return {}
         tags = [] if found is None else found.tags
@@ -181,12 +181,12 @@ class Format(Verifier):
 
 @dataclass
 class _Found:
-    """What a scan finds.
+    """The result of a scan.
 
     Attributes:
         tags: the tags that stand, in their order.
         pieces: the text before, between and after them: one more.
-        fault: what is wrong with them; empty where all stand.
+        fault: what is wrong with them; empty if all stand.
     """
 
     tags: list[str] = field(default_factory=list)

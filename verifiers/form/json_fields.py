@@ -21,14 +21,14 @@ _DUMP = 4
 
 
 class JsonFields(Verifier):
-    """F1 over the leaves of a record: the pairs of a path and the value that stands there.
+    """F1 over the leaves of a record: pairs of a path and a value.
 
-    A leaf that the reply adds costs precision, one that it lacks costs recall; the score is
-    ``2 * right / (given + known)``. The record is the reply's JSON object, found and read as
-    :class:`~assay.verifiers.form.json_value.Json` does. ``1`` equals ``1.0``, but neither
+    An extra leaf costs precision, a missing one recall; the score is
+    ``2 * right / (given + known)``. The record is the reply's JSON object, read as by
+    :class:`~assay.verifiers.form.json_value.Json`. ``1`` equals ``1.0``, but neither
     ``true`` nor ``"1"``; an empty object or array is a leaf of its own. Leaves that are null or
-    empty in both records earn nothing where no other agrees, and a record with more than four
-    times the known leaves earns nothing at all.
+    empty in both records earn nothing unless another leaf agrees, and a record with more than four
+    times the known leaves earns nothing.
 
     Reference: the known record, such as ``{"name": "Ada", "born": 1815}``.
 
@@ -38,7 +38,7 @@ class JsonFields(Verifier):
         case: whether capitals in strings count.
         whitespace: whether white space within strings counts; at both ends it never does.
         all_or_nothing: only the whole record pays.
-        only: nothing may stand around the object, neither fence nor tags nor words.
+        only: allow nothing around the object, neither fence nor tags nor words.
 
     Example:
         >>> gold = {"name": "Ada", "born": 1815}
@@ -59,14 +59,14 @@ class JsonFields(Verifier):
         self.all_or_nothing, self.only = all_or_nothing, only
 
     def check_reference(self, reference: Any) -> str | None:
-        """A record has at least one leaf that is neither null nor empty."""
+        """Require a record with at least one leaf that is neither null nor empty."""
         fault = json_fault(reference, dict)
         if fault is None and not set(self._leaves(as_json(reference)).values()) - _EMPTY:
             return "the record says nothing: every leaf is null or empty"
         return fault
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The record itself."""
+        """Return the record itself."""
         return json.dumps(reference)
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -112,11 +112,11 @@ class _Leaves:
                 self.pairs.append((path, self._leaf(value)))
 
     def values(self) -> list[tuple[Any, ...]]:
-        """What stands at the leaves."""
+        """Return the values of the leaves."""
         return [value for _, value in self.pairs]
 
     def count(self) -> Counter[Leaf]:
-        """How often each leaf stands there: more than once only in a bag."""
+        """Count the occurrences of each leaf: more than one only in a bag."""
         return Counter(self.pairs)
 
     def _leaf(self, value: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""JsonSchema: does the answer hold to a JSON Schema?"""
+"""JsonSchema: does the answer satisfy a JSON Schema?"""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from .schema_cache import SchemaFault, schema_of
 class JsonSchema(Verifier):
     r"""Full marks for a JSON object or array that is valid under a schema (Draft 2020-12).
 
-    The value is found and read as :class:`~assay.verifiers.form.json_value.Json` does, strictly.
-    ``{}`` and ``[]`` always lose, and so does a value on which the schema takes more than 200,000
-    steps: steps are counted, not seconds, so the verdict is the same everywhere.
+    The value is read strictly, as by :class:`~assay.verifiers.form.json_value.Json`. ``{}`` and
+    ``[]`` always fail, and so does a value on which validation takes more than 200,000 steps: steps
+    are counted, not seconds, so the verdict is the same everywhere.
 
-    A schema is refused when data is loaded where it is not valid itself; refers to anything but
-    itself (nothing is ever fetched); follows itself without end; has a pattern that RE2 cannot
-    hold (patterns are RE2's, so none takes more than linear time); or accepts any object or any
-    array, so that junk would be paid: name what is ``required``, or forbid
-    ``additionalProperties``. ``multipleOf`` is exact on decimals.
+    A schema is refused when data is loaded if it is invalid; refers to anything but itself (nothing
+    is ever fetched); recurses without end; has a pattern that RE2 does not support (so that every
+    pattern takes linear time); or accepts any object or any array, which would pay for junk: add
+    ``required``, or forbid ``additionalProperties``. ``multipleOf`` is exact on decimals.
 
-    Reference: the schema, where the constructor has none; else not looked at.
+    Reference: the schema, if the constructor has none; else ignored.
 
     Args:
         schema: one for all tasks.
-        formats: whether ``format`` is held to: date, time, date-time, ipv4, ipv6, uuid, email and
+        formats: check ``format``: date, time, date-time, ipv4, ipv6, uuid, email and
             uri; a schema with another is refused.
-        only: nothing may stand around the value, neither fence nor tags nor words.
+        only: allow nothing around the value, neither fence nor tags nor words.
 
     Raises:
         ValueError: the schema is refused.
@@ -55,7 +54,7 @@ class JsonSchema(Verifier):
             schema_of(schema, formats).refuse_junk()
 
     def check_reference(self, reference: Any) -> str | None:
-        """A schema can be used where it is refused for none of the reasons above."""
+        """Require a schema that is not refused for one of the reasons above."""
         try:
             schema_of(self._schema(reference), self.formats).refuse_junk()
         except SchemaFault as fault:

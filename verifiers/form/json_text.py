@@ -1,4 +1,4 @@
-"""Reads JSON strictly, and finds the one JSON value that a reply commits to.
+"""Read JSON strictly, and finds the one JSON value that a reply commits to.
 
 What RFC 8259 leaves open is refused, as I-JSON (RFC 7493) has it: names that stand twice in an
 object, lone surrogates, numbers out of range. Nothing here recurses on a reply before the depth
@@ -36,7 +36,7 @@ class NotJson(ValueError):
 
 
 def read_json(text: str) -> Any:
-    """The value of a text that is strict JSON from end to end; a leading byte order mark is let go.
+    """Parse a text that is strict JSON from end to end, after an optional byte order mark.
 
     Raises:
         NotJson: it is not, or it is longer than :data:`MAX_LENGTH`, nested deeper than
@@ -49,7 +49,7 @@ def read_json(text: str) -> Any:
         >>> read_json('{"a": 1, "a": 2}')
         Traceback (most recent call last):
             ...
-        assay.verifiers.form.json_text.NotJson: the key 'a' stands twice in one object
+        assay.verifiers.form.json_text.NotJson: the key 'a' occurs twice in one object
     """
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_LENGTH:
@@ -66,7 +66,7 @@ def read_json(text: str) -> Any:
 
 
 def read_number(text: str) -> int | float:
-    """A number as JSON writes it.
+    """Parse a number as JSON writes it.
 
     Raises:
         NotJson: it has more than 1,000 digits, or a double cannot hold it.
@@ -75,7 +75,7 @@ def read_number(text: str) -> int | float:
 
 
 def plain(value: Any) -> Any:
-    """A value that can be hashed, equal exactly where JSON Schema says that values are.
+    """Return a hashable value, equal exactly if JSON Schema says that values are.
 
     ``1`` equals ``1.0``; ``true`` equals neither.
     """
@@ -89,7 +89,7 @@ def plain(value: Any) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """A copy of a Python value as JSON gives it back.
+    """Copy a Python value as a round trip through JSON would.
 
     Raises:
         NotJson: JSON cannot hold it, or :func:`read_json` would refuse it.
@@ -107,7 +107,7 @@ class Found:
     """The JSON of a reply.
 
     Attributes:
-        text: the JSON, or ``None`` where the reply has none that can be judged.
+        text: the JSON, or ``None`` if the reply has none that can be judged.
         value: what it says.
         reason: why there is none.
     """
@@ -118,10 +118,10 @@ class Found:
 
 
 def find_json(reply: str, *, only: bool = False) -> Found:
-    r"""The JSON value that a reply commits to.
+    r"""Return the JSON value that a reply commits to.
 
     What follows the thought is read. Where the whole of it is no value: the last ``<answer>``;
-    else the last fenced block of JSON, or the last of all where none says that it is JSON; else
+    else the last fenced block of JSON, or the last of all if none says that it is JSON; else
     the whole after a line that introduces it and ends in a colon. Every rule reads the reply a
     fixed number of times.
 
@@ -179,7 +179,7 @@ def _without_fence(text: str) -> str:
 
 
 def _without_lead_in(text: str) -> str:
-    """The text without a first line such as ``Here is the JSON:``."""
+    """Remove a first line such as ``Here is the JSON:``."""
     starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
     start = min(starts, default=0)
     before = text[:start].rstrip().rstrip("*")
@@ -191,7 +191,7 @@ def _without_lead_in(text: str) -> str:
 
 
 def _depth(text: str) -> int:
-    """How deep brackets stand outside strings, from what opens and closes alone."""
+    """Return the nesting depth of brackets outside strings."""
     depth = deepest = 0
     for token in _STRING_OR_BRACKET.finditer(text):
         first = text[token.start()]
@@ -222,7 +222,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         seen: set[str] = set()
         twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]  # add gives None
-        raise NotJson(f"the key {twice!r:.80} stands twice in one object")
+        raise NotJson(f"the key {twice!r:.80} occurs twice in one object")
     return made
 
 

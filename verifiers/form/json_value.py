@@ -18,20 +18,20 @@ _SOMETHING = re.compile(r"[^\W_]")
 class Json(Verifier):
     r"""Full marks for one strict JSON object or array.
 
-    Read is the last ``<answer>``, else the last fenced block of JSON, else all that follows the
-    thought; a line that ends in a colon may introduce it. Text after the value, a second value,
-    single quotes, comments, trailing commas, NaN, a key that stands twice in an object, half of a
+    The value is the last ``<answer>``, else the last fenced block of JSON, else everything after
+    the thought, optionally after a line that ends in a colon. It fails on text after the value, a
+    second value, single quotes, comments, trailing commas, NaN, a duplicate key, half of a
     surrogate pair, numbers out of a double's range, more than 64 levels and more than 100,000
-    characters all lose. So does a value that says nothing: there must be a number, a boolean, or
-    a string with a letter or a digit. What it says is not judged: use it as the gate of a
-    :class:`~assay.verifiers.rubric.Rubric`, or hold it to a schema.
+    characters, and on a value without content: a number, a boolean, or a string with a letter or a
+    digit. The content is not judged: use this as the gate of a
+    :class:`~assay.verifiers.rubric.Rubric`, or use a schema.
 
-    Reference: not looked at.
+    Reference: ignored.
 
     Args:
         kinds: what the value may be: ``"object"``, ``"array"`` or both.
         required: keys that an object must have; an array has none.
-        only: nothing may stand around the value, neither fence nor tags nor words.
+        only: allow nothing around the value, neither fence nor tags nor words.
 
     Raises:
         ValueError: an option is none of these.
@@ -57,13 +57,11 @@ class Json(Verifier):
         if isinstance(required, str) or not all(isinstance(key, str) for key in required):
             raise ValueError(f"required must be a list of keys, got {required!r}")
         if required and "object" not in kinds:
-            raise ValueError(
-                f"required must be empty where kinds has no 'object', got {required!r}"
-            )
+            raise ValueError(f"required must be empty if kinds has no 'object', got {required!r}")
         self.kinds, self.required, self.only = tuple(kinds), tuple(required), only
 
     def winning_reply(self, reference: Any) -> str | None:
-        """An object with the required keys, or an array where only that is allowed."""
+        """Return an object with the required keys, or an array if only that is allowed."""
         if "object" in self.kinds:
             return json.dumps(dict.fromkeys(self.required or ("answer",), 42))
         return "[42]"
@@ -85,7 +83,7 @@ class Json(Verifier):
 
 
 def holds_content(value: Any) -> bool:
-    """Whether there is a number, a boolean, or a string with a letter or a digit in a value."""
+    """Return whether a value has a number, a boolean, or a string with a letter or a digit."""
     todo = [value]
     while todo:
         item = todo.pop()
@@ -99,11 +97,11 @@ def holds_content(value: Any) -> bool:
 
 
 def json_fault(value: Any, kind: type | None = None, name: str = "the reference") -> str | None:
-    """Say why a value is no JSON that can be compared, or ``None`` where it is.
+    """Return why a value is not comparable JSON, or ``None`` if it is.
 
     Args:
         value: anything.
-        kind: ``dict`` or ``list`` where it must be one.
+        kind: ``dict`` or ``list`` if it must be one.
         name: how to call it.
     """
     if kind is not None and not isinstance(value, kind):

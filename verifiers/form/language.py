@@ -1,4 +1,4 @@
-"""Language: is a reply written in the language that was asked for?"""
+"""Language: is a reply written in the required language?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .prose import Part, check_part, missing, part_of, prose
 
 _FEW_LETTERS = 12
 _FEW_WORDS = 2
-_PASSAGE = 80  # characters that a passage has at least, where the text has as many
+_PASSAGE = 80  # characters that a passage has at least, if the text has as many
 _LONGEST = 400
 _PASSAGES = 160  # that are read, spread evenly over a longer text
 _WHOLE = 4000  # characters of those, read at once
@@ -25,16 +25,16 @@ _MANY_MARKS = re.compile(r"([\u0300-\u036f]{4})[\u0300-\u036f]++")
 
 
 class Language(Verifier):
-    r"""Full marks for a reply in the language that is wanted, 0 for one that cannot be told.
+    r"""Full marks for a reply in the wanted language, 0 for one that cannot be identified.
 
     Code, formulas, LaTeX and addresses are not read. The scripts of the letters come first: they
-    decide Chinese, Japanese (Han with kana; kanji alone are not told from Chinese), Korean,
-    Greek, Hebrew, Thai and others by themselves. Languages that share a script are told apart by
-    a classifier, passage by passage. A passage counts as foreign where the classifier is 0.8 sure
+    decide Chinese, Japanese (Han with kana; kanji alone count as Chinese), Korean,
+    Greek, Hebrew, Thai and others by themselves. Languages that share a script are distinguished by
+    a classifier, passage by passage. A passage counts as foreign if the classifier is 0.8 sure
     of another language, and the text as a whole must be 0.5 sure of the one wanted. The share of
     a text in the language is that of its letters in the right script, times that of the passages.
 
-    A reply of fewer than 12 letters or of one word, or of no language, cannot be told and earns 0.
+    A reply of fewer than 12 letters or of one word, or in no language, earns 0.
     Norwegian's two forms are one language here; so are Bosnian, Croatian and Serbian, and
     Indonesian and Malay. Serbian is right in both scripts; a transliteration is in no language.
 
@@ -42,10 +42,10 @@ class Language(Verifier):
     that are in the target language: that is ``Language("en", part="thought", graded=True)``.
 
     Reference: a code such as ``"de"`` or ``"pt-BR"``, of which the region makes no difference;
-    not looked at where ``language`` is given.
+    ignored if ``language`` is given.
 
     Args:
-        language: the code, where it is the same for every task.
+        language: the code, if it is the same for every task.
         part: what is read: ``all``, or the ``thought`` or the ``answer`` alone.
         share: the share that must be in the language.
         graded: the score is that share itself, and full from ``share`` on.
@@ -58,7 +58,7 @@ class Language(Verifier):
         >>> german.verify("Die Antwort ist 42, denn sechs mal sieben ist 42.", None).score
         1.0
         >>> german.verify("The answer is 42, because six times seven is 42.", None).reason
-        'en, where de is wanted'
+        'en, expected de'
     """
 
     judges_form = True
@@ -80,7 +80,7 @@ class Language(Verifier):
         self.language, self.part, self.share, self.graded = language, part, share, graded
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference is a code that is known, unless the verifier has its own."""
+        """Require a known code, unless the verifier has its own."""
         return _fault(reference) if self.language is None else None
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -93,22 +93,22 @@ class Language(Verifier):
         counted = scripts(text)
         letters = sum(counted.values())
         if letters < _FEW_LETTERS or distinct_words(text, enough=_FEW_WORDS) < _FEW_WORDS:
-            return Verdict.wrong("too little text to tell its language", status=Status.UNPARSEABLE)
+            return Verdict.wrong("too short to identify the language", status=Status.UNPARSEABLE)
         right = own_share(text, wanted)
         if right == 0:
             return Verdict.wrong(f"{max(counted, key=counted.__getitem__)} script, not {wanted}")
-        found, told = _share(text, wanted)
-        return self._weighed(right * told, found, wanted)
+        found, share = _share(text, wanted)
+        return self._weighed(right * share, found, wanted)
 
     def _weighed(self, share: float, found: str, wanted: str) -> Verdict:
         if not found:
-            return Verdict.wrong("the language cannot be told", status=Status.UNPARSEABLE)
+            return Verdict.wrong("the language cannot be identified", status=Status.UNPARSEABLE)
         if share >= self.share and alike(found, wanted):
             return Verdict.correct(f"{share:.0%} {wanted}", extracted=found)
         score = min(share, 0.999) if self.graded else 0.0  # what is not correct has no full marks
         if not alike(found, wanted):
-            return Verdict.wrong(f"{found}, where {wanted} is wanted", score=score, extracted=found)
-        reason = f"{share:.0%} {wanted}, where {self.share:.0%} is wanted"
+            return Verdict.wrong(f"{found}, expected {wanted}", score=score, extracted=found)
+        reason = f"{share:.0%} {wanted}, less than {self.share:.0%}"
         return Verdict.wrong(reason, score=score, extracted=found)
 
 
@@ -119,7 +119,7 @@ def _fault(language: Any) -> str | None:
 
 
 def _share(text: str, wanted: str) -> tuple[str, float]:
-    """The language of a text as a whole, and the share of its passages in the one wanted.
+    """Return the language of a text, and the share of its passages in the wanted one.
 
     Only letters in the wanted language's scripts are weighed; the others are counted before.
     """
@@ -144,7 +144,7 @@ def _share(text: str, wanted: str) -> tuple[str, float]:
 
 
 def _passages(text: str) -> Iterator[str]:
-    """Sentences and lines, joined until they are long enough to be told."""
+    """Yield sentences and lines, joined until they are long enough to identify."""
     start = end = 0
     for found in _STOP.finditer(text):
         end = found.end()
@@ -156,7 +156,7 @@ def _passages(text: str) -> Iterator[str]:
 
 
 def _spread(passages: list[str]) -> list[str]:
-    """So many passages at most, evenly spaced, the first and the last among them."""
+    """Return at most N passages, evenly spaced, including the first and the last."""
     many = len(passages)
     if many <= _PASSAGES:
         return passages

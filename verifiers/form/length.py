@@ -16,16 +16,15 @@ _WORDS = {"words": 1.0, "characters": 1 / 6, "sentences": 8.0}
 
 
 class Length(Verifier):
-    """Full marks for a reply whose length lies in a window.
+    """Full marks for a reply whose length is within a window.
 
-    Filling does not make a reply longer: runs of white space and invisible characters count
-    once or not at all, a sentence that is repeated counts towards ``least`` once, and there must
-    be as many different words as the square root of those that ``least`` takes. The reference
-    is not looked at.
+    Padding does not count: runs of white space and invisible characters count once or not at all, a
+    repeated sentence counts towards ``least`` once, and there must be as many distinct words as the
+    square root of those that ``least`` takes. The reference is ignored.
 
     Args:
         least: the fewest units.
-        most: the most units; any number where ``None``.
+        most: the most units; any number if ``None``.
         unit: ``words`` (of Chinese and Japanese: letters),
             ``characters`` or ``sentences``.
         part: what is measured: ``all``, the ``thought``, or the ``answer`` that follows it.
@@ -38,7 +37,7 @@ class Length(Verifier):
         >>> Length(most=12).verify("Paris, on the Seine, is the capital of France.", None).score
         1.0
         >>> Length(least=12).verify("Paris is the capital of France.", None).reason
-        '6 words, where at least 12 are wanted'
+        '6 words, at least 12 are required'
     """
 
     judges_form = True
@@ -72,9 +71,9 @@ class Length(Verifier):
             return Verdict.wrong(f"says too little: fewer than {needed} different words")
         found = length(text, self.unit)
         if self.most is not None and found > self.most:
-            return Verdict.wrong(f"{found} {self.unit}, where at most {self.most} are wanted")
+            return Verdict.wrong(f"{found} {self.unit}, at most {self.most} are allowed")
         if self.unit == "sentences" and found >= self.least:
             found = len(set(sentences(text, headings=True)))
         if found < self.least:
-            return Verdict.wrong(f"{found} {self.unit}, where at least {self.least} are wanted")
+            return Verdict.wrong(f"{found} {self.unit}, at least {self.least} are required")
         return Verdict.correct(f"{found} {self.unit}")

@@ -41,15 +41,15 @@ class Linear:
             raise ValueError(f"RE2 refuses the pattern {pattern!r:.80} ({why}): {_HINT}") from error
 
     def fills(self, text: str) -> bool:
-        """Whether the pattern matches the whole text."""
+        """Return whether the pattern matches the whole text."""
         return self._compiled.fullmatch(_bytes(text)) is not None
 
     def stands_in(self, text: str) -> bool:
-        """Whether the pattern matches any part of the text."""
+        """Return whether the pattern matches any part of the text."""
         return self._compiled.search(_bytes(text)) is not None
 
     def count(self, text: str, most: int) -> int:
-        """How many parts of the text match that do not overlap; counted up to ``most``.
+        """Count non-overlapping matches, up to ``most``.
 
         Each takes time linear in the text, so that ``most`` bounds the whole.
         """
@@ -69,7 +69,7 @@ class Linear:
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str, case: bool = True) -> Linear:
-    """A pattern, compiled once.
+    """Compile a pattern once.
 
     Raises:
         ValueError: it is too long, or RE2 cannot hold it; the message says what to do.

@@ -1,4 +1,4 @@
-"""Markdown: does the reply have the headings, lists, tables, code and bold that were asked for?"""
+"""Markdown: does the reply have the headings, lists, tables, code and bold that are required?"""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ _LEVEL = re.compile(r"(#{0,6})(?:[ \t]+|$)|")
 
 
 class MarkdownStructure(Verifier):
-    r"""Full marks for a reply, after its thought, that has all the structure that was asked for.
+    r"""Full marks for a reply that has, after its thought, all the required structure.
 
-    Nothing empty counts: there is a letter or a digit under each heading, in each item, row,
-    bold text and block of code that counts. What a code fence holds is code, not structure; a
-    fence that never closes loses everything, and one around the whole reply is overlooked if it
-    says ``markdown``. HTML comments are not read.
+    Empty parts do not count: each heading, item, row, bold text and block of code needs a letter or
+    a digit. The content of a code fence is code, not structure; an unclosed fence fails, and one
+    around the whole reply is ignored if its language is ``markdown``. HTML comments are ignored.
 
     Reference: an object of rules, such as ``{"headings": ["## Plan", "Result"], "bullets": 3}``,
-    or ``None`` where rules are given here. A reference's rule comes before one of the same name.
+    or ``None`` if rules are given here. A reference's rule overrides one of the same name.
 
     Args:
         headings: in this order, with others before, between and after. ``"## Plan"`` has that
@@ -90,7 +89,7 @@ class MarkdownStructure(Verifier):
         return _fault(rules) if rules else f"give at least one rule of {', '.join(_RULES)}"
 
     def winning_reply(self, reference: Any) -> str | None:
-        """All that is asked for, one after the other."""
+        """Return everything that is required, in order."""
         rules = {**self._own(), **(reference or {})}
         return "\n\n".join(_MINIMAL[name](rules[name]) for name in _MINIMAL if name in rules)
 
@@ -112,13 +111,13 @@ class MarkdownStructure(Verifier):
 
 
 def _headings(document: Document, wanted: Sequence[str]) -> str:
-    """What is wrong with the headings; empty where nothing is. So are all rules below."""
+    """Return what is wrong with the headings, empty if nothing. So do all rules below."""
     left = iter(document.headings)
     stands = Counter(heading.text for heading in document.headings)
     for heading in wanted:
         level, text = _heading(heading)
         if text and stands[text] > 1:
-            return f"{text!r} stands {stands[text]} times"
+            return f"{text!r} occurs {stands[text]} times"
         found = next((h for h in left if level in (0, h.level) and text in ("", h.text)), None)
         if found is None:
             return f"{heading!r} is missing or out of order"
@@ -130,7 +129,7 @@ def _headings(document: Document, wanted: Sequence[str]) -> str:
 
 
 def _heading(wanted: str) -> tuple[int, str]:
-    """Level, 0 for any, and text, empty for any."""
+    """Parse a level (0 for any) and a text (empty for any)."""
     signs = _LEVEL.match(wanted.strip())
     level = len(signs[1] or "") if signs else 0
     return level, plain(wanted.strip()[level:])

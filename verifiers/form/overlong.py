@@ -12,13 +12,13 @@ from .prose import Part, check_part, missing, part_of
 
 
 class SoftOverlong(Verifier):
-    """Full marks up to a length, then fewer in a straight line, and none from ``most`` on.
+    """Full marks up to a length, then linearly less, and none from ``most`` on.
 
     DAPO (arXiv:2503.14476, equation 13) adds R to the reward of a reply of length L: 0 up to
     ``L_max - L_cache``, then ``((L_max - L_cache) - L) / L_cache``, and -1 beyond ``L_max``. The
-    score here is 1 + R, which lies in [0, 1]: the same but for a constant, which a group's mean
-    takes away. DAPO counts tokens, of which a verifier sees none: where tokens matter, shape
-    lengths in the learner. The reference is not looked at.
+    score here is 1 + R, in [0, 1], which differs by a constant that the group's mean removes. DAPO
+    counts tokens, which a verifier does not see: if tokens matter, shape lengths in the learner.
+    The reference is ignored.
 
     Args:
         most: the length from which nothing is left, DAPO's ``L_max``.
@@ -68,4 +68,4 @@ class SoftOverlong(Verifier):
         if found <= free:
             return Verdict.correct(f"{found} {self.unit}")
         score = 1 + max(-1.0, (free - found) / self.cache)
-        return Verdict.wrong(f"{found} {self.unit}, where {free} are free", score=score)
+        return Verdict.wrong(f"{found} {self.unit}, {free} are free", score=score)

@@ -24,16 +24,15 @@ _JUNK = ("0", "...", "I don't know.")
 class Pattern(Verifier):
     r"""Full marks for text that a regular expression allows.
 
-    The pattern is RE2's, so a verdict takes time linear in the text and hangs on no clock;
-    patterns with look-around or back-references are refused, and so are those that match the
-    empty text, or match all of ``0``, ``...`` and ``I don't know.``: they would pay for nothing.
-    White space at both ends of the text never counts; a text of more than 100,000 characters
-    loses.
+    The pattern is RE2's, so a verdict takes linear time and depends on no clock; patterns with
+    look-around or back-references are refused, and so are those that match the empty text, or all
+    of ``0``, ``...`` and ``I don't know.``, which would pay for anything. White space at both ends
+    of the text is ignored; a text of more than 100,000 characters fails.
 
-    To avoid something is no work, so ``absent`` also asks for ``min_words`` different words of
-    two letters or more.
+    Avoiding a pattern takes no effort, so ``absent`` also requires ``min_words`` distinct words of
+    at least two letters.
 
-    Reference: the pattern, where the constructor has none; else not looked at.
+    Reference: the pattern, if the constructor has none; else ignored.
 
     Args:
         pattern: one for all tasks.
@@ -43,7 +42,7 @@ class Pattern(Verifier):
         extract: rules that find the text in the reply, as for
             :class:`~assay.verifiers.maths.Math`; ``None`` for all that follows the thought.
         case: whether capitals count.
-        min_words: how many different words the text must have; 20 where the mode is
+        min_words: how many different words the text must have; 20 if the mode is
             ``"absent"``, else none.
 
     Raises:
@@ -89,7 +88,7 @@ class Pattern(Verifier):
             raise ValueError(fault)
 
     def check_reference(self, reference: Any) -> str | None:
-        """A pattern is a string that RE2 takes, and that not any text matches."""
+        """Require a string that RE2 accepts and that does not match every text."""
         return None if self.pattern is not None else self._fault(reference)
 
     def judge(self, reply: str, reference: Any) -> Verdict:

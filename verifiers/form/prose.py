@@ -33,11 +33,11 @@ def check_part(part: str) -> None:
 
 
 def part_of(reply: str, part: Part) -> str | None:
-    """A part of a reply without its tags; ``None`` where the reply lacks that part.
+    """Return a part of a reply without its tags, or ``None`` if it is missing.
 
     Args:
         reply: the whole reply.
-        part: ``answer`` is what follows the last ``</think>``, or everything where nothing is
+        part: ``answer`` is what follows the last ``</think>``, or everything if nothing is
             thought aloud; ``thought`` is what precedes it. A thought that is never closed is
             neither.
     """
@@ -51,12 +51,12 @@ def part_of(reply: str, part: Part) -> str | None:
 
 
 def missing(part: Part) -> str:
-    """Why there is no such part."""
+    """Return why there is no such part."""
     return "there is no closed thought" if part == "thought" else "<think> is never closed"
 
 
 def prose(text: str) -> str:
-    r"""A text without code, formulas, LaTeX commands and addresses.
+    r"""Remove code, formulas, LaTeX commands and addresses from a text.
 
     Of those only ASCII and Greek go: whoever writes Chinese in a fence or in ``\text{}`` still
     writes Chinese.

@@ -1,4 +1,4 @@
-"""Reads calls as Python writes them, ``[book(city="Oslo", nights=2)]``: names and plain values.
+"""Read calls as Python writes them, ``[book(city="Oslo", nights=2)]``: names and plain values.
 
 An own reader: Python's recurses on what it reads, warns of escapes, and knows far more than calls.
 """
@@ -34,7 +34,7 @@ _CONSTANTS = {
 
 
 def read_calls(text: str) -> list[Call]:
-    """The calls of ``f(a=1)`` or ``[f(a=1), g()]``.
+    """Parse the calls of ``f(a=1)`` or ``[f(a=1), g()]``.
 
     Every argument has a name, and its value is a string, number, list, tuple, dict, or one of
     ``True``, ``False`` and ``None``, also as JSON writes them.
@@ -87,7 +87,7 @@ class _Reader:
         while not self._takes(")"):
             argument = self._name("the name of an argument")
             if argument in arguments:
-                raise NotJson(f"the argument {argument!r} stands twice")
+                raise NotJson(f"the argument {argument!r} occurs twice")
             self._expect("=")
             arguments[argument] = self._value(1)
             if not self._takes(","):

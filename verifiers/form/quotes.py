@@ -15,23 +15,23 @@ _LEFT_OUT = re.compile(r"\s*(?:\[(?:\.\.\.|…)\]|\(\.\.\.\)|\.\.\.|…)\s*")
 
 
 def shielded(text: str) -> str:
-    """The text with the stops inside its quotations made no stops, so no sentence ends there."""
+    """Replace the stops inside quotations, so that no sentence ends there."""
     return _QUOTE.sub(lambda found: found.group().translate(_STOPS), text)
 
 
 def quotations(text: str) -> list[str]:
-    """What a shielded text quotes, as it stood before."""
+    """Return the quotations of a shielded text, unshielded."""
     found = (next(filter(None, groups)) for groups in _QUOTE.findall(text))
     return [quote.translate(_BACK) for quote in found]
 
 
 def plain(text: str) -> str:
-    """A text to compare: white space as single blanks, typographic signs plain, no capitals."""
+    """Normalize a text for comparison: single blanks, plain typographic signs, lower case."""
     return " ".join(text.translate(_SIGNS).casefold().split())
 
 
 def holds(source: str, quote: str) -> bool:
-    """Whether a source, made plain, holds a quotation; what ``...`` leaves out may lie between.
+    """Return whether a normalized source contains a quotation, in which ``...`` may omit text.
 
     Example:
         >>> holds(plain("The cat sat on the mat."), "the cat ... on the  mat,")

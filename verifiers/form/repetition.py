@@ -17,22 +17,21 @@ _RUN = re.compile(r"(\S)\1{15}(?>\1*)")
 class Repetition(Verifier):
     """Full marks for a reply that repeats few of its runs of words, none for a loop.
 
-    Of all runs of ``n`` words, those that stood there before are repeated. Up to a share of
-    ``free`` of them costs nothing; from there the score falls in a straight line to 0 at
-    ``most``. A word that stands more than ``run`` times in a row, or a character more than ten
-    times as often, blanks between or not, is a loop and earns 0. Words are letters, where a
-    script has no spaces; case, punctuation and invisible characters make no run a new one. The
-    reference is not looked at.
+    A run of ``n`` words is repeated if it occurred before. A share of up to ``free`` repeated runs
+    costs nothing; beyond it the score falls linearly to 0 at ``most``. A word that occurs more than
+    ``run`` times in a row, or a character more than ten times as often, with or without blanks, is
+    a loop and earns 0. If a script has no spaces, words are letters; case, punctuation and
+    invisible characters are ignored. The reference is ignored.
 
     The share is that of Yeo et al. (arXiv:2502.03373, section 4), who give each repeated run of
     40 tokens a small penalty, and of open-r1's reward, 1 - distinct / all for runs of 3, which
-    finds fault with any long text: the longer it is, the more of its short runs come again.
+    penalises any long text, since more of its short runs recur.
 
     Args:
         n: words in a run.
         free: the share of repeated runs that costs nothing.
         most: the share from which nothing is left.
-        run: how often a word may stand in a row.
+        run: how often a word may occur in a row.
         part: what is read: ``all``, the ``thought``, or the ``answer`` that follows it.
         content: different words that it must hold, or it says nothing and earns 0.
 
@@ -78,20 +77,20 @@ class Repetition(Verifier):
             return Verdict.wrong(f"says too little: fewer than {self.content} different words")
         for found in _RUN.finditer("".join(visible(text).split())):
             if len(found.group()) > 10 * self.run:
-                return Verdict.wrong(f"{found[1]!r} stands {len(found.group())} times in a row")
+                return Verdict.wrong(f"{found[1]!r} occurs {len(found.group())} times in a row")
         numbered = _numbered(text)
         word_run = _longest_run(numbered)
         if word_run > self.run:
-            return Verdict.wrong(f"a word stands {word_run} times in a row")
+            return Verdict.wrong(f"a word occurs {word_run} times in a row")
         share = _repeated(numbered, self.n)
         if share <= self.free:
             return Verdict.correct(f"{share:.0%} repeated")
         score = max(0.0, (self.most - share) / (self.most - self.free))
-        return Verdict.wrong(f"{share:.0%} repeated, where {self.free:.0%} is free", score=score)
+        return Verdict.wrong(f"{share:.0%} repeated, {self.free:.0%} is free", score=score)
 
 
 def _numbered(text: str) -> list[int]:
-    """The words as numbers: the first word 0, the next different one 1, and so on."""
+    """Return the words as numbers: the first word 0, the next distinct one 1, and so on."""
     seen: dict[str, int] = {}
     return [seen.setdefault(word, len(seen)) for word in folded(text)]
 
@@ -107,7 +106,7 @@ def _longest_run(numbers: list[int]) -> int:
 
 
 def _repeated(numbers: list[int], n: int) -> float:
-    """The share of runs of ``n`` that stood there before."""
+    """Return the share of runs of ``n`` that occurred before."""
     every = len(numbers) - n + 1
     if every < 1:
         return 0.0

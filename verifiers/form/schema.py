@@ -60,7 +60,7 @@ class Schema:
             self._first_error(value)  # finds a schema that takes too many steps on anything
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value and where, or ``None`` where it is valid."""
+        """Return what is wrong with a value and where, or ``None`` if it is valid."""
         try:
             return self._first_error(value)
         except SchemaFault as fault:
@@ -96,7 +96,7 @@ class Schema:
         return f"at {place:.80}: {error.message:.200}" if place else f"{error.message:.200}"
 
     def _parts(self) -> Iterator[dict[str, Any]]:
-        """Every schema within the schema, and those that references lead to; without recursion."""
+        """Yield every schema within the schema and its references, without recursion."""
         todo: list[Any] = [self._root]
         seen: set[int] = set()
         while todo:
@@ -128,7 +128,7 @@ class Schema:
             raise SchemaFault("$ref leads back to itself on the same value, without end")
 
     def _in_place(self, part: dict[str, Any]) -> list[Any]:
-        """The schemas that are held against the same value as this one."""
+        """Return the schemas that apply to the same value as this one."""
         found = [part[name] for name in ("else", "if", "not", "then") if name in part]
         for name in ("allOf", "anyOf", "oneOf"):
             found += part.get(name, [])
@@ -145,7 +145,7 @@ class Schema:
             target = self._registry.resolver_with_root(resource).lookup(ref).contents
         except Unresolvable as error:
             raise SchemaFault(f"$ref {ref!r:.80} leads nowhere") from error
-        _check(target)  # what a reference leads to may stand where no schema is looked for
+        _check(target)  # what a reference leads to may stand if no schema is looked for
         self._targets[ref] = target
         return target
 
@@ -176,7 +176,7 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _own_dialect(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without the names of itself and its dialect, so that ours is used throughout."""
+    """Remove the schema's names of itself and its dialect, so that ours applies throughout."""
     named = schema.get("$schema", _DIALECT)
     if str(named).rstrip("#") != _DIALECT:
         raise SchemaFault(f"$schema must be {_DIALECT}, got {named!r:.80}: rewrite the schema")

@@ -1,4 +1,4 @@
-"""Makes each schema once, and only then loads jsonschema, which takes a quarter of a second."""
+"""Compile each schema once; jsonschema, which takes a quarter of a second, is imported then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SchemaFault(ValueError):
 
 
 def schema_of(schema: Any, formats: bool = False) -> Schema:
-    """A schema for use.
+    """Return a compiled schema.
 
     Args:
         schema: as plain JSON.

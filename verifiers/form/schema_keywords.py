@@ -1,6 +1,6 @@
 """JSON Schema's keywords, so that no reply makes a schema take long.
 
-jsonschema's own are used where they are bounded. Patterns become RE2's, ``uniqueItems`` a set,
+jsonschema's own are used if they are bounded. Patterns become RE2's, ``uniqueItems`` a set,
 ``multipleOf`` exact decimals; a ``$ref`` is followed once for each value, so that recursive
 schemas take polynomial time; and each step is counted, so that the verdict on a reply that takes
 too many does not hang on any clock.
@@ -60,7 +60,7 @@ class Run(FormatChecker):
             raise TooMuch(f"the schema takes more than {MAX_STEPS} steps on it")
 
     def check(self, instance: object, format: str) -> None:  # noqa: A002  # jsonschema's name
-        """Hold a string to a format, where formats count.
+        """Check a string against a format, if formats are checked.
 
         Raises:
             FormatError: it is none.
@@ -70,7 +70,7 @@ class Run(FormatChecker):
 
 
 def _counted(check: _Keyword) -> _Keyword:
-    """A keyword that takes a step, and stops at its first error."""
+    """Wrap a keyword to count a step and stop at its first error."""
 
     def keyword(validator: Any, value: Any, instance: Any, schema: Any) -> list[ValidationError]:
         run: Run = validator.format_checker
@@ -163,7 +163,7 @@ def _const(_: Any, value: Any, instance: Any, __: Any) -> Iterator[ValidationErr
 
 
 def _quadratic(check: _Keyword) -> _Keyword:
-    """A keyword that compares the members of an array or object with one another."""
+    """Wrap a keyword that compares the members of an array or object with each other."""
 
     def keyword(
         validator: Any, value: Any, instance: Any, schema: Any

@@ -20,21 +20,21 @@ _KEYS = {"name", "arguments", "alternatives", "optional"}
 
 
 class ToolCall(Verifier):
-    r"""Full marks for exactly the tool calls that are asked for.
+    r"""Full marks for exactly the required tool calls.
 
-    Calls are read in the ways in which models write them: ``<tool_call>`` tags, Llama's
+    Calls may be written as models write them: ``<tool_call>`` tags, Llama's
     ``<|python_tag|>``, bare or fenced JSON, OpenAI's list with arguments as JSON in a string, and
-    ``[name(argument=1)]``; the tokens that Mistral and Llama 4 put first may stand there. A call
-    has a name, and arguments where it takes any. A call too many or too few, an argument that is
-    unknown, missing or of another value, JSON that is not strict and words around the calls lose.
-    ``1`` equals ``1.0``, but neither ``true`` nor ``"1"``. What is in the thought is no call, and
-    more than 32 calls are none.
+    ``[name(argument=1)]``; the tokens that Mistral and Llama 4 put first are allowed. A call
+    has a name, and arguments if it takes any. It fails on a call too many or too few, an argument
+    that is unknown, missing or different, JSON that is not strict, and words around the calls.
+    ``1`` equals ``1.0``, but neither ``true`` nor ``"1"``. Calls in the thought do not count, and
+    more than 32 calls count as none.
 
     Reference: ``{"calls": [{"name": "book", "arguments": {"city": "Oslo"}}]}``. A call may also
-    have ``"alternatives": {"city": ["Kristiania"]}``, other values that an argument may have, and
-    ``"optional": ["city"]``, arguments that may be left out. With ``"tools"``, a list of
+    have ``"alternatives": {"city": ["Kristiania"]}``, other values of an argument, and
+    ``"optional": ["city"]``, optional arguments. With ``"tools"``, a list of
     ``{"name", "parameters"}`` with a JSON Schema each, bare or under ``"function"``, known calls
-    are held to them when data is loaded; without ``"calls"``, one valid call of any of them wins.
+    are validated when data is loaded; without ``"calls"``, one valid call of any tool passes.
 
     Args:
         ways: how calls may be written: ``"tags"``, ``"python_tag"``, ``"json"``, ``"python"``.
@@ -72,7 +72,7 @@ class ToolCall(Verifier):
         self.case, self.graded = case, graded
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference has calls, tools, or calls that fit the tools."""
+        """Require calls, tools, or calls that fit the tools."""
         fault = json_fault(reference, dict)
         if fault is not None:
             return fault
@@ -89,7 +89,7 @@ class ToolCall(Verifier):
         return next(filter(None, (_call_fault(call, tools) for call in calls)), None)
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The known calls, as the first way writes them; JSON where that is Python's."""
+        """Return the known calls in the first way's syntax, in JSON if that is Python's."""
         if "calls" not in reference:
             return None
         calls = [{"name": c["name"], "arguments": c["arguments"]} for c in reference["calls"]]

@@ -1,4 +1,4 @@
-"""Tools as a model is told of them, and whether a call fits one."""
+"""Tools as a model sees them, and whether a call fits one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tools_fault(tools: Any) -> str | None:
 
 
 def tool_fault(call: Call, tools: Sequence[Any]) -> str | None:
-    """Say why a call fits none of the tools, or ``None`` where it fits one.
+    """Return why a call fits none of the tools, or ``None`` if it fits one.
 
     Arguments that a tool does not name are refused, unless its schema speaks of them
     (``additionalProperties`` or ``patternProperties``).

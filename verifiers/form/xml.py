@@ -1,4 +1,4 @@
-"""XML: does the reply have the elements that were asked for, nested as they were?"""
+"""XML: does the reply have the required elements, nested as they were?"""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _SHAPE = 'names such as "step", "note?", "step+", "step*", or {"steps": ["step+"
 
 
 class XmlStructure(Verifier):
-    """Full marks for a reply, after its thought, that is made of the given elements and no more.
+    """Full marks for a reply that consists, after its thought, of exactly the given elements.
 
-    The elements stand in the given order. ``"step"`` is an element that stands once and holds
-    text, ``"note?"`` may be missing, ``"step+"`` may be repeated, ``"step*"`` may be either, and
-    ``{"steps": ["title", "step+"]}`` is one that holds other elements and only white space
-    besides. Text holds a letter or a digit at least; other markup in it, such as ``<b>``, is
-    text, and a given element in it loses, in a CDATA section or a comment too. Attributes are
-    let be. No entity is expanded: this is no XML parser. An XML declaration or a code fence
-    around all of it is overlooked. ``<Step>`` for ``step`` is refused.
+    The elements occur in the given order. ``"step"`` is an element that occurs once and contains
+    text, ``"note?"`` is optional, ``"step+"`` may be repeated, ``"step*"`` is either, and
+    ``{"steps": ["title", "step+"]}`` contains other elements and otherwise only white space. Text
+    contains at least a letter or a digit; other markup in it, such as ``<b>``, is text, and a given
+    element in it fails, also in a CDATA section or a comment. Attributes are ignored. No entity is
+    expanded: this is no XML parser. An XML declaration or a code fence around everything is
+    ignored. ``<Step>`` for ``step`` is refused.
 
-    Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``, or anything at
-    all where ``elements`` are given here.
+    Reference: the elements, such as ``["plan", {"steps": ["step+"]}, "answer"]``; ignored if
+    ``elements`` are given here.
 
     Args:
-        elements: what every reply is to have; each reference says it where ``None``.
-        prose: text may stand before, between and after the outermost elements.
+        elements: the elements of every reply; ``None``: each reference has them.
+        prose: allow text before, between and after the outermost elements.
 
     Raises:
         ValueError: the elements cannot be used.
@@ -69,7 +69,7 @@ class XmlStructure(Verifier):
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """Every element once."""
+        """Return every element once."""
         return "".join(_minimal(element) for element in self._model(reference))
 
     def judge(self, reply: str, reference: Any) -> Verdict:
@@ -94,7 +94,7 @@ class XmlStructure(Verifier):
 
 @dataclass(frozen=True)
 class _Element:
-    """An element that is asked for.
+    """A required element.
 
     Attributes:
         name: as it is written.
@@ -115,7 +115,7 @@ class _Element:
 
 
 def _read(value: Any, depth: int = 1) -> tuple[_Element, ...]:
-    """Elements from JSON."""
+    """Read elements from JSON."""
     if not isinstance(value, list) or not 1 <= len(value) <= _MOST:
         raise ValueError(f"elements must be a list of 1 to {_MOST}, of {_SHAPE}, got {value!r:.99}")
     if depth > _DEEPEST:
@@ -151,7 +151,7 @@ def _minimal(element: _Element) -> str:
 
 @lru_cache(maxsize=256)
 def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Tags of these names in any case; a value may hold ``>``, and ends before the next ``<``."""
+    """Find tags of these names in any case; a value may contain ``>`` but not ``<``."""
     either = "|".join(re.escape(name) for name in names)
     return re.compile(
         rf"<(?P<close>/?)(?P<name>{either})"
@@ -181,7 +181,7 @@ class _Open:
         return f" in <{self.name}>" if self.name else ""
 
     def enter(self, name: str) -> _Element | str:
-        """The child that begins; or why it may not."""
+        """Enter the next child; return why that is not allowed, if so."""
         if self.children is None:
             return f"<{name}> is in <{self.name}>, which holds text"
         place = next((k for k, c in enumerate(self.children) if c.name == name), None)
@@ -192,7 +192,7 @@ class _Open:
         child = self.children[place]
         if place == self.at:
             if self.count and not child.repeats:
-                return f"<{name}> stands twice"
+                return f"<{name}> occurs twice"
             self.count += 1
             return child
         missing = self.missing(place)
@@ -202,7 +202,7 @@ class _Open:
         return child
 
     def missing(self, before: int | None = None) -> str:
-        """The name of the first child that is needed and did not come; empty where none is."""
+        """Return the name of the first missing required child, empty if none."""
         left = (self.children or ())[self.at : before]
         needed = (c.name for k, c in enumerate(left) if c.least > (self.count if k == 0 else 0))
         return next(needed, "")
@@ -218,7 +218,7 @@ class _Scan:
         self.last = ""
 
     def run(self, tags: re.Pattern[str], names: frozenset[str]) -> str:
-        """What is wrong; empty where nothing is."""
+        """Return what is wrong, empty if nothing."""
         end = 0
         for tag in tags.finditer(self.text):
             if tag["name"] not in names or (tag["close"] and (tag["more"].strip() or tag["empty"])):
@@ -265,13 +265,13 @@ class _Scan:
 
 
 def _said(text: str) -> str:
-    """A text without comments, and with characters for entities: ``&nbsp;`` says nothing."""
+    """Return a text without comments and with entities decoded: ``&nbsp;`` is blank."""
     head, *pieces = text.split("<!--")
     return unescape("".join([head, *(piece.partition("-->")[2] for piece in pieces)]))
 
 
 def _unwrapped(text: str) -> str:
-    """The text without a byte order mark, one code fence and an XML declaration around it."""
+    """Remove a byte order mark, one code fence and an XML declaration around a text."""
     text = unfenced(text.strip().removeprefix("\ufeff"))
     declaration = _DECLARATION.match(text)
     return text[declaration.end() :] if declaration else text

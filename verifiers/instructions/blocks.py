@@ -11,12 +11,12 @@ _BULLET = re.compile(r"[ \t]*(?:(\*)(?!\*)|-(?![-\d])|\+(?=[ \t])|•)(.*)")
 
 
 def lines(text: str) -> list[str]:
-    """The lines that hold something, as they stand."""
+    """Return the non-blank lines, unchanged."""
     return [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
 
 
 def starred(text: str) -> list[str] | None:
-    """Paragraphs between ``***`` dividers, or ``None`` where one in the middle is empty.
+    """Return paragraphs between ``***`` dividers, or ``None`` if one in the middle is empty.
 
     A divider before the first or after the last does no harm.
     """
@@ -24,7 +24,7 @@ def starred(text: str) -> list[str] | None:
 
 
 def parts(text: str, divider: str) -> list[str] | None:
-    """What stands between dividers, likewise."""
+    """Return the parts between dividers, likewise."""
     return _inner(text.split(divider))
 
 
@@ -37,13 +37,13 @@ def _inner(pieces: list[str]) -> list[str] | None:
 
 
 def spaced(text: str) -> list[str]:
-    """Paragraphs between blank lines; those without letter and digit are no paragraphs."""
+    """Return paragraphs between blank lines; those without a letter or digit do not count."""
     found = re.split(r"\n[ \t\r]*\n", text.replace("\r\n", "\n"))
     return [p.strip() for p in found if has_content(p)]
 
 
 def bullets(text: str) -> list[str]:
-    """What the bullet points say: lines after ``*``, ``-``, ``+`` or ``•`` that say something.
+    """Return the text of bullets: lines after ``*``, ``-``, ``+`` or ``•``, not blank.
 
     Bold or italic text at the start of a line, a rule (``---``) and a negative number are none.
     """

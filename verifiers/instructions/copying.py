@@ -65,14 +65,14 @@ def repeat_span(reply: str, *, prompt_to_repeat: Text, n_start: Index, n_end: In
 
 @constraint("repeat:repeat_change", whole=True)
 def repeat_change(reply: str, *, prompt_to_repeat: Text) -> bool:
-    """The request with its first word changed for one other, and nothing else."""
+    """The request with its first word replaced by another, and nothing else."""
     said, asked = reply.split(), prompt_to_repeat.split()
     return said[1:] == asked[1:] and folded("".join(said[:1])) not in ([], folded(asked[0]))
 
 
 @constraint("repeat:repeat_simple", whole=True)
 def repeat_simple(reply: str) -> bool:
-    """The sentence that the instruction is, and nothing else, in any case."""
+    """The sentence of the instruction and nothing else, in any case."""
     return collapsed(reply).casefold() == SENTENCE.casefold()
 
 
@@ -83,7 +83,7 @@ def _three_words(phrase: str, small_n: int) -> str | None:
 
 @constraint("copy:repeat_phrase", together=_three_words)
 def repeat_phrase(reply: str, *, phrase: Text, small_n: Count) -> bool:
-    """The phrase so many times, each time with one word changed, never the first or last."""
+    """The phrase occurs N times, each with one word changed, never the first or last."""
     said, asked = folded(reply), folded(phrase)
     found, at = 0, 0
     while at + len(asked) <= len(said):

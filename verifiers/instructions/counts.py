@@ -38,31 +38,31 @@ _NO_LETTER = re.compile(r"[\W\d_]+")
 
 @constraint("count:conjunctions")
 def conjunctions(reply: str, *, small_n: Count) -> bool:
-    """At least so many of the seven coordinating conjunctions of English."""
+    """At least N of the seven coordinating conjunctions of English occur."""
     return len(CONJUNCTIONS.intersection(folded(reply))) >= small_n
 
 
 @constraint("count:pronouns")
 def pronouns(reply: str, *, N: Count) -> bool:
-    """At least N English pronouns; contracted ones (it's) count."""
+    """At least N English pronouns occur; contractions (it's) count."""
     return sum(word.partition("'")[0] in PRONOUNS for word in folded(reply)) >= N
 
 
 @constraint("count:person_names")
 def person_names(reply: str, *, N: Count) -> bool:
-    """At least N different names of the fifty that the instruction lists."""
+    """At least N different names of the instruction's fifty occur."""
     return len(NAMES.intersection(re.findall(r"\w+", reply))) >= N
 
 
 @constraint("count:numbers")
 def numbers(reply: str, *, N: Count) -> bool:
-    """Exactly N numbers in digits; points and commas inside one belong to it."""
+    """Exactly N numbers in digits occur; points and commas inside one belong to it."""
     return sum(1 for _ in _NUMBER.finditer(reply)) == N
 
 
 @constraint("count:punctuation")
 def punctuation(reply: str) -> bool:
-    """Each of ``. , ! ? ; :`` occurs, and besides an interrobang (``?!``, ``!?`` or ``‽``)."""
+    """Each of ``. , ! ? ; :`` occurs, and an interrobang (``?!``, ``!?`` or ``‽``)."""
     rest, found = _INTERROBANG.subn("", reply, count=1)
     return found > 0 and all(mark in rest for mark in ".,!?;:")
 

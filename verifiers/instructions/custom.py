@@ -24,7 +24,7 @@ _ITEM = re.compile(r"^[\s*•-]*(?:\d{1,3}[.)])?[\s*]*")
 
 @constraint("custom:multiples", whole=True)
 def multiples(reply: str) -> bool:
-    """The multiples of 7 from 14 to 49 in order, and not a word besides."""
+    """The multiples of 7 from 14 to 49 in order, and no other word."""
     found = re.findall(r"\d+", reply)
     return found == [str(n) for n in range(14, 50, 7)] and not any(c.isalpha() for c in reply)
 
@@ -38,7 +38,7 @@ def sentence_alphabet(reply: str) -> bool:
 
 @constraint("custom:word_reverse")
 def word_reverse(reply: str) -> bool:
-    """The bald eagle is named in a sentence whose words are in reverse order."""
+    """A sentence with its words in reverse order names the bald eagle."""
     found = folded(reply)
     backward = " ".join(found[::-1])
     return "bald eagle" in backward and "bald eagle" not in " ".join(found) and len(found) > 3
@@ -46,14 +46,14 @@ def word_reverse(reply: str) -> bool:
 
 @constraint("custom:character_reverse")
 def character_reverse(reply: str) -> bool:
-    """The bald eagle is named in a sentence whose letters are in reverse order."""
+    """A sentence with its letters in reverse order names the bald eagle."""
     low = reply.casefold()
     return "elgae dlab" in low and "bald eagle" not in low
 
 
 @constraint("custom:mcq_count_length")
 def mcq_count_length(reply: str) -> bool:
-    """Four questions labelled ``Question``, each longer, with options A to E and nothing after."""
+    """Four questions labelled ``Question``, each longer, with options A to E, and nothing after."""
     blocks: list[list[str]] = []
     for line in lines(reply):
         if _QUESTION.match(line):
@@ -66,7 +66,7 @@ def mcq_count_length(reply: str) -> bool:
 
 
 def _question(block: list[str]) -> int:
-    """How long a question is; 0 where its options are not A to E, or something follows them."""
+    """Return the length of a question, 0 if its options are not A to E or something follows."""
     found = [_OPTION.match(line) for line in block]
     first = next((k for k, option in enumerate(found) if option), len(block))
     marks = "".join(option.group(1) if option else "?" for option in found[first:])
@@ -75,7 +75,7 @@ def _question(block: list[str]) -> int:
 
 
 def _key(name: str) -> str:
-    """A name without accents, case and marks, so that spellings compare and sort."""
+    """Normalize a name without accents, case and marks, so that spellings compare and sort."""
     bare = unicodedata.normalize("NFKD", name).casefold().replace("&", " and ")
     return " ".join("".join(c if c.isalnum() else " " for c in bare if not _mark(c)).split())
 
@@ -86,7 +86,7 @@ def _mark(character: str) -> bool:
 
 @constraint("custom:reverse_newline")
 def reverse_newline(reply: str) -> bool:
-    """The 54 countries of Africa, one a line, from Z to A as spelled; a heading may stand first."""
+    """The 54 countries of Africa, one per line, from Z to A; a heading may come first."""
     found = [_key(_ITEM.sub("", line)).removeprefix("the ") for line in lines(reply)]
     start = next((k for k, name in enumerate(found) if name in AFRICA), 0)
     listed = found[start:]
@@ -102,7 +102,7 @@ def reverse_newline(reply: str) -> bool:
 
 @constraint("custom:european_capitals_sort")
 def european_capitals_sort(reply: str) -> bool:
-    """Europe's capitals north of 45 degrees from north to south, between commas; Kyiv is one."""
+    """Europe's capitals north of 45 degrees, with Kyiv, from north to south, comma-separated."""
     names = [_key(name) for name in reply.strip().removesuffix(".").split(",")]
     found = [CAPITALS[name] for name in names if name in CAPITALS]
     needed = sorted(set(CAPITALS.values()) - OPTIONAL_CAPITALS)
@@ -123,7 +123,7 @@ def _rows(reply: str, delimiter: str) -> list[list[str]]:
 
 
 def _table(reply: str, header: str, rows: int, delimiter: str = ",") -> bool:
-    """Whether a table has these columns, so many rows, and no empty field."""
+    """Return whether a table has these columns, N rows, and no empty field."""
     columns = header.split()
     found = _rows(reply, delimiter)
     return (
@@ -158,7 +158,7 @@ def csv_quotes(reply: str) -> bool:
 
 @constraint("custom:date_format_list")
 def date_format_list(reply: str) -> bool:
-    """Ten different dates or more from 1793 to 1815, as YYYY-MM-DD, between commas."""
+    """At least ten different dates from 1793 to 1815 occur as YYYY-MM-DD, separated by commas."""
     found = [item.strip() for item in reply.strip().removesuffix(".").split(",")]
     return len(found) == len(set(found)) >= 10 and all(map(_battle_day, found))
 

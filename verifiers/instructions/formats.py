@@ -31,12 +31,12 @@ _EMOJI = re.compile(
 
 @constraint("format:parentheses")
 def parentheses(reply: str) -> bool:
-    """Brackets of any kind stand in one another five deep, each closed by its own kind."""
+    """Brackets of any kind are nested five deep, each closed by its own kind."""
     return _deepest(reply, _CLOSES) >= 5
 
 
 def _deepest(text: str, closes: dict[str, str]) -> int:
-    """How deep the deepest nest is whose brackets are all closed; a mismatch starts anew."""
+    """Return the depth of the deepest closed nest of brackets; a mismatch resets it."""
     opened: list[tuple[str, int]] = []  # each with the depth of what it holds so far
     deepest = 0
     opens = set(closes.values())
@@ -61,7 +61,7 @@ def _close(opened: list[tuple[str, int]]) -> None:
 
 @constraint("format:quotes")
 def quotes(reply: str) -> bool:
-    """Quotes stand in quotes in quotes, double and single in turn, all closed."""
+    """Quotes are nested three deep, double and single in turn, all closed."""
     text = re.sub(r"(?<=[^\W_])'(?=[^\W_])", "", plain(reply))  # apostrophes
     opened: list[tuple[str, int]] = []
     for mark in re.findall("[\"']", text):
@@ -76,7 +76,7 @@ def quotes(reply: str) -> bool:
 
 @constraint("format:options", whole=True)
 def options(reply: str, *, options: Text) -> bool:
-    """The reply is one of the options, divided by ``/``, or else by commas and ``or``."""
+    """The reply is one of the options, which ``/``, or else commas and ``or``, separate."""
     split = options.split("/") if "/" in options else re.split(r",|\bor\b", options)
     given = {_bare(option) for option in split} - {""}
     return _bare(reply) in given
@@ -88,7 +88,7 @@ def _bare(text: str) -> str:
 
 @constraint("format:newline")
 def newline(reply: str) -> bool:
-    """Each line holds one word, or none."""
+    """Each line contains at most one word."""
     return max((sum(map(has_content, line.split())) for line in lines(reply)), default=0) == 1
 
 
@@ -110,7 +110,7 @@ def _ends_in_emoji(sentence: str) -> bool:
 
 @constraint("format:line_indent")
 def line_indent(reply: str) -> bool:
-    """Two lines or more, each further in than the one before."""
+    """At least two lines, each indented more than the one before."""
     found = [line.expandtabs(4) for line in lines(reply)]
     indents = [len(line) - len(line.lstrip()) for line in found]
     return len(indents) > 1 and all(a < b for a, b in pairwise(indents))
@@ -125,7 +125,7 @@ def quote_unquote(reply: str) -> bool:
 
 @constraint("format:list")
 def list_with(reply: str, *, sep: Text) -> bool:
-    """The separator stands twice or more at the start of a word or line, before text of its own.
+    """The separator occurs at least twice at the start of a word or line, each before text.
 
     No line is another bullet.
     """
@@ -137,7 +137,7 @@ def list_with(reply: str, *, sep: Text) -> bool:
 
 @constraint("format:thesis")
 def thesis(reply: str) -> bool:
-    """Each section under a heading, or a line where there is none, starts in HTML's italics.
+    """Each section under a heading, or each line if there is none, starts in HTML's italics.
 
     Other text follows the italics.
     """
@@ -160,7 +160,7 @@ def _starts_in_italics(section: str) -> bool:
 
 @constraint("format:sub-bullets")
 def sub_bullets(reply: str) -> bool:
-    """There are bullet points with ``*``, and one with ``-`` at least under each."""
+    """There are bullets with ``*``, and at least one with ``-`` under each."""
     shape = "".join(line.strip()[0] for line in lines(reply) if bullets(line))
     shape = "".join(mark for mark in shape if mark in "*-")
     return shape.startswith("*") and "**" not in shape and shape.endswith("-")
@@ -168,7 +168,7 @@ def sub_bullets(reply: str) -> bool:
 
 @constraint("format:no_bullets_bullets")
 def no_bullets_bullets(reply: str) -> bool:
-    """Two sentences or more that end in a full stop, then two bullet points or more with ``*``."""
+    """At least two sentences that end in a full stop, then at least two bullets with ``*``."""
     found = lines(reply)
     stars = [k for k, line in enumerate(found) if line.strip().startswith("* ") and bullets(line)]
     if len(stars) < 2:
@@ -179,7 +179,7 @@ def no_bullets_bullets(reply: str) -> bool:
 
 @constraint("format:title_case")
 def title_case(reply: str) -> bool:
-    """Each word starts with a capital; minor ones (of, the, and) need not, but for the first."""
+    """Each word starts with a capital; minor ones (of, the, and) need not, except the first."""
     found = words(reply)
     if not any(c.islower() for c in reply):
         return False
@@ -191,7 +191,7 @@ def title_case(reply: str) -> bool:
 
 @constraint("format:output_template")
 def output_template(reply: str) -> bool:
-    """``My Answer:``, ``My Conclusion:``, ``Future Outlook:``, once and in turn, each with text."""
+    """``My Answer:``, ``My Conclusion:``, ``Future Outlook:``, once, in order, each with text."""
     found = [reply.find(label) for label in _LABELS]
     if -1 in found or found != sorted(found) or any(reply.count(x) > 1 for x in _LABELS):
         return False
@@ -206,6 +206,6 @@ def output_template(reply: str) -> bool:
 
 @constraint("format:no_whitespace")
 def no_whitespace(reply: str) -> bool:
-    """There is no white space, nor a character that looks like it."""
+    """There is no white space and no character that looks like it."""
     bare = visible(reply).strip()
     return has_content(bare) and not any(c.isspace() or c == "\u2800" for c in bare)

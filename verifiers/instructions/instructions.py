@@ -1,4 +1,4 @@
-"""Instruction following: does a reply keep to constraints that a rule can check?"""
+"""Instruction following: does a reply satisfy constraints that a rule can check?"""
 
 from __future__ import annotations
 
@@ -34,19 +34,15 @@ _LOOP = 2  # a loop: more words than twice the square of the different ones
 
 
 class Instructions(Verifier):
-    """Full marks where every instruction is followed.
+    """Full marks if every instruction is followed.
 
-    The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of
-    its training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names:
-    ``docs/instructions.md`` lists them. What follows a thought is judged, without end tokens that
-    a decoder kept. A reply without content follows none, however short a right one may be: no
-    word, the same few words again and again (more than twice the square of the different ones), a
-    short refusal, the keywords and nothing else, or the prompt or a third of it given back, if the
-    reference has it. An instruction that fixes the whole reply, such as one of a few options, may
-    ask for any of these.
-
-    Reference: ``[{"id": "keywords:existence", "keywords": ["sun"]}]``, or a public row:
-    ``{"instruction_id_list": [...], "kwargs": [{...}], "prompt": ...}``.
+    The instructions are those of IFEval (Zhou et al. 2023, arXiv:2311.07911), of IFBench and of its
+    training set (Pyatkin et al. 2025, arXiv:2507.02833), by their public names;
+    ``docs/instructions.md`` lists them. The text after a thought is judged, without end tokens that
+    a decoder kept. A reply without content follows no instruction: no word, the same few words
+    again and again (more than twice the square of the distinct ones), a short refusal, only the
+    keywords, or the prompt or a third of it repeated, if the reference has it. An instruction that
+    fixes the whole reply, such as one of a few options, may require any of these.
 
     Args:
         mode: ``"loose"`` also tries the reply without its first line, its last, or both, and each
@@ -78,7 +74,7 @@ class Instructions(Verifier):
         self.least_words = least_words
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference names known instructions with arguments that fit."""
+        """Require known instructions with valid arguments."""
         try:
             read_instructions(reference)
         except ValueError as error:
@@ -105,7 +101,7 @@ class Instructions(Verifier):
     def _followed(
         self, texts: Sequence[str], instructions: Sequence[Instruction], prompt: str
     ) -> list[list[bool]]:
-        """For each variant of the reply, the reply itself first: what it follows."""
+        """Return what each variant of the reply follows, the reply itself first."""
         keywords = {word for each in instructions for word in each.keywords}
         first = self._is_empty(texts[0], prompt, keywords)
         found = []
@@ -140,14 +136,14 @@ class Instructions(Verifier):
 
 
 def _variants(reply: str) -> list[str]:
-    """The eight replies of IFEval's loose mode."""
+    """Return the eight variants of IFEval's loose mode."""
     rows = reply.split("\n")
     cuts = (reply, *("\n".join(cut).strip() for cut in (rows[1:], rows[:-1], rows[1:-1])))
     return list(dict.fromkeys([*cuts, *(cut.replace("*", "") for cut in cuts)]))
 
 
 def _names(instructions: Sequence[Instruction]) -> list[str]:
-    """The instructions' names; one that occurs again is numbered."""
+    """Return the instructions' names; repeated ones are numbered."""
     seen: Counter[str] = Counter()
     names = []
     for each in instructions:

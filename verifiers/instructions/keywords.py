@@ -25,7 +25,7 @@ def existence(reply: str, *, keywords: Texts) -> bool:
 
 @constraint("keywords:frequency")
 def frequency(reply: str, *, keyword: Text, frequency: Count, relation: Relation) -> bool:
-    """The keyword occurs, as a word of its own, less often than a number or at least as often."""
+    """The keyword occurs, as a word of its own, less than N times or at least N times."""
     return compare(occurrences(reply, keyword), relation, frequency)
 
 
@@ -36,7 +36,7 @@ def forbidden_words(reply: str, *, forbidden_words: Texts) -> bool:
 
 
 def _shows(reply: str, keyword: str) -> bool:
-    """Return whether a keyword stands in a reply as written, as rendered or without accents."""
+    """Return whether a reply contains a keyword as written, as rendered or without accents."""
     # Behind the last ">" no tag or comment ends, and each that opens would be read to the end.
     marked, end, rest = html.unescape(reply).rpartition(">")
     rendered = _MARKUP.sub("", marked + end) + rest.replace("*", "")
@@ -50,7 +50,7 @@ def _shows(reply: str, keyword: str) -> bool:
 def letter_frequency(
     reply: str, *, letter: Letter, let_frequency: Count, let_relation: Relation
 ) -> bool:
-    """The letter, in either case, occurs less often than a number or at least as often."""
+    """The letter occurs, in either case, less than N times or at least N times."""
     found = canonical(reply).count(canonical(letter.strip()))
     return compare(found, let_relation, let_frequency)
 
@@ -67,7 +67,7 @@ def letter_counting2(
 
 @constraint("letters:letter_counting")
 def letter_counting(reply: str, *, N: Count, relation: Relation) -> bool:
-    """The reply has fewer than N letters, or at least N."""
+    """There are fewer than N letters, or at least N."""
     return compare(sum(c.isalpha() for c in reply), relation, N)
 
 
@@ -81,7 +81,7 @@ def word_once(reply: str, *, keyword: Text) -> bool:
 def word_count_different_numbers(
     reply: str, *, keyword: Text, frequency: Count, relation: Relation = "at least"
 ) -> bool:
-    """The keyword occurs exactly so often: the prompt speaks of no relation."""
+    """The keyword occurs exactly N times: the prompt mentions no relation."""
     return occurrences(reply, keyword) == frequency
 
 
@@ -114,7 +114,7 @@ def keywords_multiple(
 
 @constraint("sentence:keyword")
 def sentence_keyword(reply: str, *, word: Text, N: Count) -> bool:
-    """The N-th sentence has the keyword."""
+    """The N-th sentence contains the keyword."""
     found = sentences(reply)
     return len(found) >= N and occurrences(found[N - 1], word) > 0
 
@@ -140,25 +140,25 @@ def keyword_specific_position(reply: str, *, keyword: Text, n: Count, m: Count) 
 
 @constraint("words:words_position")
 def words_position(reply: str, *, keyword: Text) -> bool:
-    """The second word and the last but one are the keyword."""
+    """The second word and the second to last are the keyword."""
     found, wanted = folded(reply), folded(keyword)
     return len(found) > 2 and [found[1]] == [found[-2]] == wanted
 
 
 @constraint("keywords:palindrome")
 def palindrome(reply: str) -> bool:
-    """A word of three letters or more, not all the same, reads the same backwards."""
+    """A word of at least three letters, not all the same, is a palindrome."""
     return bool(palindromes(reply, 3))
 
 
 @constraint("words:palindrome")
 def ten_palindromes(reply: str) -> bool:
-    """Ten different words of five letters or more read the same backwards."""
+    """Ten different words of at least five letters are palindromes."""
     return len(palindromes(reply, 5)) >= 10
 
 
 def palindromes(reply: str, shortest: int) -> set[str]:
-    """The different palindromes among the words; ``aaa`` is none, nor is a number."""
+    """Return the distinct palindromes among the words, except ``aaa`` and numbers."""
     found = {letters(word) for word in folded(reply)}
     return {
         w for w in found if len(w) >= shortest and w.isalpha() and w == w[::-1] and len(set(w)) > 1
@@ -167,14 +167,14 @@ def palindromes(reply: str, shortest: int) -> set[str]:
 
 @constraint("keywords:start_end")
 def start_end(reply: str) -> bool:
-    """The first word is the last one too, and nothing follows it, not even a full stop."""
+    """The first word is also the last, and nothing follows it, not even a full stop."""
     found = folded(reply)
     return len(found) > 2 and found[0] == found[-1] and reply.strip()[-1].isalnum()
 
 
 @constraint("keywords:no_adjacent_consecutive")
 def no_adjacent_consecutive(reply: str) -> bool:
-    """No word starts with the letter of the alphabet after that of the word before."""
+    """No word starts with the letter that follows the first letter of the word before."""
     found = initials(folded(reply))
     pairs = pairwise(found)
     return not any(a.isalpha() and ord(b) - ord(a) == 1 for a, b in pairs)

@@ -11,7 +11,7 @@ from .registry import Count, Relation, Rule, compare, constraint
 
 Language = Annotated[
     str,
-    Rule("an ISO 639-1 code that can be told, such as 'en'", lambda v: str(v) in WRITTEN_IN),
+    Rule("an ISO 639-1 code that can be identified, such as 'en'", lambda v: str(v) in WRITTEN_IN),
 ]
 _PIECES = 40
 _LONG = 80
@@ -23,19 +23,19 @@ _LIKELY = 0.25
 
 @constraint("language:response_language")
 def response_language(reply: str, *, language: Language) -> bool:
-    """The reply is in the language, as a whole and in all but a fifth of its longer lines."""
+    """The reply is in the language, as a whole and in at least four fifths of its longer lines."""
     return _likely(reply, language) or _wholly(reply, language)
 
 
 @constraint("change_case:english_capital")
 def english_capital(reply: str) -> bool:
-    """The reply is in English, as far as a few words tell, and has no lowercase letter."""
+    """The reply is in English, as far as a few words can show, and has no lowercase letter."""
     return reply.isupper() and _in_english(reply)
 
 
 @constraint("change_case:english_lowercase")
 def english_lowercase(reply: str) -> bool:
-    """The reply is in English, as far as a few words tell, and has no capital letter."""
+    """The reply is in English, as far as a few words can show, and has no capital letter."""
     return reply.islower() and _in_english(reply)
 
 
@@ -43,12 +43,12 @@ def english_lowercase(reply: str) -> bool:
 def capital_word_frequency(
     reply: str, *, capital_frequency: Count, capital_relation: Relation
 ) -> bool:
-    """Words in capitals alone (I and A are such) occur less often, or at least as often."""
+    """Words entirely in capitals (including I and A) occur less than, or at least, N times."""
     return compare(sum(w.isupper() for w in words(reply)), capital_relation, capital_frequency)
 
 
 def _in_english(reply: str) -> bool:
-    """Whether a reply is in English; names and a few words in ASCII need only not be foreign."""
+    """Return whether a reply is in English; short ASCII text need only not look foreign."""
     if len(reply) > _SHORT or not reply.isascii():
         return _wholly(reply, "en")
     found, sure = likeliest(reply)
@@ -56,7 +56,7 @@ def _in_english(reply: str) -> bool:
 
 
 def _likely(reply: str, language: str) -> bool:
-    """Whether a reply too short to be sure of is in one language rather than in any other."""
+    """Return whether a short reply is more likely in one language than in any other."""
     found, sure = likeliest(reply) if len(reply) <= _SHORT else ("", 0.0)
     return (
         sure >= _LIKELY
@@ -66,7 +66,7 @@ def _likely(reply: str, language: str) -> bool:
 
 
 def _wholly(reply: str, language: str) -> bool:
-    """Whether a reply is in a language: its start, and samples of its lines."""
+    """Return whether a reply is in a language: its start, and samples of its lines."""
     if not is_in(reply, language):
         return False
     long = [line for line in lines(reply) if len(line) >= _LONG]

@@ -24,14 +24,14 @@ _OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 
 @constraint("detectable_content:number_placeholders")
 def number_placeholders(reply: str, *, num_placeholders: Count) -> bool:
-    """At least so many placeholders such as ``[address]``; links and ``[1]`` are none."""
+    """At least N placeholders such as ``[address]`` occur; links and ``[1]`` do not count."""
     found = (p for p in _PLACEHOLDER.findall(reply) if any(c.isalpha() for c in p))
     return sum(1 for _ in found) >= num_placeholders
 
 
 @constraint("detectable_content:postscript")
 def postscript(reply: str, *, postscript_marker: Text) -> bool:
-    """The marker, in any case, stands after some text and before some."""
+    """The marker occurs, in any case, with text before and after it."""
     marker = postscript_marker.strip().casefold()
     literal = r"\.\s?".join(map(re.escape, marker.removesuffix(".").split(".")))
     ends = r"\." if marker.endswith(".") else r"(?![^\W_])"
@@ -45,20 +45,20 @@ def postscript(reply: str, *, postscript_marker: Text) -> bool:
 
 @constraint("detectable_format:number_bullet_lists")
 def number_bullet_lists(reply: str, *, num_bullets: Count) -> bool:
-    """Exactly so many bullets: lines that say something after ``*``, ``-``, ``+`` or ``•``."""
+    """Exactly N bullets: lines with text after ``*``, ``-``, ``+`` or ``•``."""
     return len(bullets(reply)) == num_bullets
 
 
 @constraint("detectable_format:number_highlighted_sections")
 def number_highlighted_sections(reply: str, *, num_highlights: Count) -> bool:
-    """At least so many spans in ``*``, ``**`` or ``***``, each on one line and not empty."""
+    """At least N spans in ``*``, ``**`` or ``***``, each on one line and not empty."""
     found = (span for _, span in _HIGHLIGHT.findall(reply) if has_content(span))
     return sum(1 for _ in found) >= num_highlights
 
 
 @constraint("detectable_format:multiple_sections")
 def multiple_sections(reply: str, *, section_spliter: Text, num_sections: Count) -> bool:
-    """At least so many sections with text, each headed by the marker and a number of its own."""
+    """At least N sections with text, each headed by the marker and a number of its own."""
     marker = re.escape(section_spliter.strip())
     pieces = re.split(rf"^{_AROUND}{marker}[ \t]{{0,3}}(\d+)", reply, flags=re.MULTILINE)
     headed = zip(pieces[1::2], pieces[2::2], strict=True)
@@ -73,7 +73,7 @@ def constrained_response(reply: str) -> bool:
 
 @constraint("detectable_format:json_format", whole=True)
 def json_format(reply: str) -> bool:
-    """The reply is a JSON object or array that holds something, bare or in one fence."""
+    """The reply is a non-empty JSON object or array, bare or in one fence."""
     try:
         value = json.loads(unfenced(reply), parse_constant=_refuse, parse_int=str)
     except (ValueError, RecursionError):
@@ -87,27 +87,27 @@ def _refuse(name: str) -> Any:
 
 @constraint("detectable_format:title")
 def title(reply: str) -> bool:
-    """A title in double angular brackets, such as ``<<poem of joy>>``, not empty."""
+    """There is a non-empty title in double angular brackets, such as ``<<poem of joy>>``."""
     return any(map(has_content, _TITLE.findall(reply)))
 
 
 @constraint("combination:two_responses")
 def two_responses(reply: str) -> bool:
-    """Six asterisks, once, between two replies whose words differ."""
+    """Six asterisks occur once, between two replies with different words."""
     found = parts(_SIX.sub("\0", reply), "\0") or ()
     return len(found) == 2 and folded(found[0]) != folded(found[1])
 
 
 @constraint("combination:repeat_prompt")
 def repeat_prompt(reply: str, *, prompt_to_repeat: Text) -> bool:
-    """The reply starts with the request, word for word in any case, and goes on."""
+    """The reply starts with the request, word for word in any case, and continues."""
     said, asked = (collapsed(plain(t)).casefold() for t in (reply, prompt_to_repeat))
     return said.startswith(asked) and has_content(said[len(asked) :])
 
 
 @constraint("startend:end_checker")
 def end_checker(reply: str, *, end_phrase: Text) -> bool:
-    """The reply ends with the phrase, in any case, and says something before it."""
+    """The reply ends with the phrase, in any case, with text before it."""
     said = collapsed(plain(reply)).casefold().rstrip('"*_ ')
     wanted = collapsed(plain(end_phrase)).casefold().rstrip('"*_ ')
     return said.endswith(wanted) and has_content(said[: len(said) - len(wanted)])
@@ -115,7 +115,7 @@ def end_checker(reply: str, *, end_phrase: Text) -> bool:
 
 @constraint("startend:quotation")
 def quotation(reply: str) -> bool:
-    """The reply stands in double quotation marks, straight or curly, and is not empty."""
+    """The reply is in double quotation marks, straight or curly, and not empty."""
     bare = plain(reply).strip()
     return len(bare) > 1 and bare[0] == bare[-1] == '"' and has_content(bare)
 
@@ -140,7 +140,7 @@ def no_exclamation(reply: str) -> bool:
 
 @constraint("detectable_format:square_brackets")
 def square_brackets(reply: str) -> bool:
-    """Each word stands in square brackets of its own; punctuation may follow one."""
+    """Each word is in square brackets of its own; punctuation may follow one."""
     found = [token.rstrip(".,;:!?") for token in reply.split() if has_content(token)]
     return found != [] and all(
         t[0] == "[" and t[-1] == "]" and t.count("[") == t.count("]") == 1 for t in found
@@ -149,7 +149,7 @@ def square_brackets(reply: str) -> bool:
 
 @constraint("detectable_format:bigram_wrapping")
 def bigram_wrapping(reply: str) -> bool:
-    """Each two words stand in ``<<double brackets>>``; a last odd one may stand alone."""
+    """Each two words are in ``<<double brackets>>``; a last odd one may be alone in them."""
     groups = [group.split() for group in re.findall(r"<<([^<>]*)>>", reply)]
     if has_content(re.sub(r"<<[^<>]*>>", "", reply)) or not groups:
         return False
@@ -158,6 +158,6 @@ def bigram_wrapping(reply: str) -> bool:
 
 @constraint("detectable_format:sentence_hyphens")
 def sentence_hyphens(reply: str) -> bool:
-    """Two sentences or more, each joined to the next by a hyphen without spaces."""
+    """At least two sentences, each joined to the next by a hyphen without spaces."""
     pieces = re.split(r"(?<=[.!?])-(?=\S)", reply.strip())
     return len(pieces) > 1 and all(len(sentences(p)) == 1 and words(p) for p in pieces)

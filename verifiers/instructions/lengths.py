@@ -14,19 +14,19 @@ from .registry import Count, Index, Relation, Text, compare, constraint
 
 @constraint("length_constraints:number_words")
 def number_words(reply: str, *, num_words: Count, relation: Relation) -> bool:
-    """There are fewer words than a number, or at least so many."""
+    """There are fewer than N words, or at least N."""
     return compare(len(words(reply)), relation, num_words)
 
 
 @constraint("length_constraints:number_sentences")
 def number_sentences(reply: str, *, num_sentences: Count, relation: Relation) -> bool:
-    """There are fewer sentences than a number, or at least so many."""
+    """There are fewer than N sentences, or at least N."""
     return compare(len(sentences(reply)), relation, num_sentences)
 
 
 @constraint("length_constraints:number_paragraphs")
 def number_paragraphs(reply: str, *, num_paragraphs: Count) -> bool:
-    """``***``, standing alone, divides the reply into so many paragraphs, none empty."""
+    """``***``, alone on a line, divides the reply into N paragraphs, none empty."""
     return len(starred(reply) or ()) == num_paragraphs
 
 
@@ -40,7 +40,7 @@ def _nth_exists(num_paragraphs: int, nth_paragraph: int, first_word: str) -> str
 def nth_paragraph_first_word(
     reply: str, *, num_paragraphs: Count, nth_paragraph: Count, first_word: Text
 ) -> bool:
-    """Blank lines divide the reply into so many paragraphs; the n-th starts with the word."""
+    """Blank lines divide the reply into N paragraphs; the n-th starts with the word."""
     found, wanted = spaced(reply), folded(first_word)
     if len(found) != num_paragraphs:
         return False
@@ -73,32 +73,32 @@ def word_count_range(reply: str, *, min_words: Index, max_words: Count) -> bool:
 
 @constraint("count:unique_word_count")
 def unique_word_count(reply: str, *, N: Count) -> bool:
-    """There are at least N different words; case and accents make no difference."""
+    """There are at least N different words, ignoring case and accents."""
     return distinct(reply) >= N
 
 
 @constraint("count:count_unique")
 def count_unique(reply: str) -> bool:
-    """No word occurs twice; case makes no difference."""
+    """No word occurs twice, ignoring case."""
     found = folded(reply)
     return len(found) == len(set(found))
 
 
 @constraint("words:repeats")
 def repeats(reply: str, *, small_n: Count) -> bool:
-    """No word occurs more than ``small_n`` times; case makes no difference."""
+    """No word occurs more than ``small_n`` times, ignoring case."""
     return max(Counter(folded(reply)).values(), default=0) <= small_n
 
 
 @constraint("count:lowercase_counting")
 def lowercase_counting(reply: str, *, N: Count) -> bool:
-    """At most N words are in lowercase letters alone."""
+    """At most N words are entirely in lowercase letters."""
     return sum(word.islower() for word in words(reply)) <= N
 
 
 @constraint("count:counting_composition")
 def counting_composition(reply: str, *, n_sent: Count, n_words: Count) -> bool:
-    """Three paragraphs between ``***``, each of so many sentences, each of so many words."""
+    """Three paragraphs between ``***``, each of ``n_sent`` sentences of ``n_words`` words."""
     paragraphs = [sentences(p) for p in starred(reply) or ()]
     return len(paragraphs) == 3 and all(
         len(p) == n_sent and all(len(words(s)) == n_words for s in p) for p in paragraphs

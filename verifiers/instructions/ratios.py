@@ -26,14 +26,14 @@ _LEAST_RUNS = 10
 
 @constraint("ratio:stop_words")
 def stop_words(reply: str, *, percentage: Percentage) -> bool:
-    """At most so many per cent of the words are stop words of English."""
+    """At most N per cent of the words are stop words of English."""
     found = folded(reply)
     stops = sum(word.partition("'")[0] in STOP_WORDS for word in found)
     return found != [] and 100 * stops <= percentage * len(found)
 
 
 def _kinds(reply: str) -> tuple[int, int, int]:
-    """How many sentences end in a full stop, a question mark, an exclamation mark."""
+    """Count sentences that end in a full stop, a question mark, an exclamation mark."""
     ends = [sentence.rstrip("'\"”’»)]*_ ") for sentence in sentences(reply)]
     marks = [next((c for c in reversed(end[-12:]) if c in ".?!…。？！"), "") for end in ends]
     return (
@@ -45,21 +45,21 @@ def _kinds(reply: str) -> tuple[int, int, int]:
 
 @constraint("ratio:sentence_type")
 def sentence_type(reply: str) -> bool:
-    """Twice as many sentences end in a full stop as in a question mark, and some do."""
+    """Twice as many sentences end in a full stop as in a question mark, at least two."""
     declarative, interrogative, _ = _kinds(reply)
     return declarative == 2 * interrogative > 0
 
 
 @constraint("ratio:sentence_balance")
 def sentence_balance(reply: str) -> bool:
-    """As many sentences end in a full stop as in a question mark and in an exclamation mark."""
+    """Equally many sentences end in a full stop, a question mark and an exclamation mark."""
     declarative, interrogative, exclamatory = _kinds(reply)
     return declarative == interrogative == exclamatory > 0
 
 
 @constraint("ratio:sentence_words")
 def sentence_words(reply: str) -> bool:
-    """Three sentences of the same number of characters, in which no word occurs twice."""
+    """Three sentences with the same number of characters, in which no word occurs twice."""
     found = sentences(reply)
     said = folded(" ".join(found))
     return len(found) == 3 and len({len(s) for s in found}) == 1 and len(said) == len(set(said))
@@ -67,7 +67,7 @@ def sentence_words(reply: str) -> bool:
 
 @constraint("ratio:overlap", whole=True)
 def overlap(reply: str, *, reference_text: Text, percentage: Percentage) -> bool:
-    """So many per cent, +-2, of the different runs of three words, or characters, are in it.
+    """N per cent, +-2, of the different runs of three words, or of three characters, are in it.
 
     There are ten, or as many as in the text if it has fewer.
     """

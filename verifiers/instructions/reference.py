@@ -1,4 +1,4 @@
-"""Reads references: which constraints a reply is held to, with which arguments."""
+"""Read references: which constraints a reply must follow, with which arguments."""
 
 # ruff: noqa: SIM905 # lists of words read best as text
 
@@ -45,12 +45,12 @@ class Instruction:
     arguments: Mapping[str, Any]
 
     def followed_by(self, reply: str) -> bool:
-        """Whether a reply follows it."""
+        """Return whether a reply follows it."""
         return bool(self.constraint.check(reply, **self.arguments))
 
     @property
     def keywords(self) -> list[str]:
-        """The words that a reply is to hold."""
+        """The words that a reply must contain."""
         return [
             word
             for name in KEYWORDS.intersection(self.arguments)
@@ -59,7 +59,7 @@ class Instruction:
 
 
 def read_instructions(reference: Any) -> list[Instruction]:
-    """The instructions of a reference, in either of its two forms.
+    """Read the instructions of a reference in either of its two forms.
 
     Raises:
         ValueError: there are none, one is not known, or its arguments do not fit; the message
@@ -118,7 +118,7 @@ def _instruction(name: Any, arguments: Any) -> Instruction:
 
 
 def _whole(value: Any) -> Any:
-    """Tables that hold all arguments in columns hand on 3 as 3.0, and lists as arrays."""
+    """Convert arguments from tables of columns, which have 3.0 for 3 and arrays for lists."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return list(value) if isinstance(value, tuple) else value

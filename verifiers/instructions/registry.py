@@ -23,7 +23,7 @@ _Check = TypeVar("_Check", bound=Callable[..., bool])
 
 @dataclass(frozen=True)
 class Rule:
-    """What an argument must be: in words, and as a test."""
+    """The condition on an argument: in words, and as a test."""
 
     says: str
     holds: Callable[[Any], bool]
@@ -75,11 +75,11 @@ class Constraint:
 
     @property
     def says(self) -> str:
-        """One line for people: when a reply follows it."""
+        """One line that says when a reply follows it."""
         return (inspect.getdoc(self.check) or "").partition("\n")[0]
 
     def fault(self, arguments: Mapping[str, Any]) -> str | None:
-        """What is wrong with arguments, naming the rule, or ``None``."""
+        """Return what is wrong with arguments, naming the rule, or ``None``."""
         for name in arguments:
             if name not in self.rules:
                 known = ", ".join(self.rules) or "none"
@@ -133,5 +133,5 @@ def _rule(id_: str, name: str, hint: Any) -> Rule:
 
 
 def compare(number: int, relation: str, bound: int) -> bool:
-    """Whether a number stands in the public relation, ``less than`` or ``at least``, to a bound."""
+    """Return whether a number is ``less than`` or ``at least`` a bound."""
     return number < bound if relation == "less than" else number >= bound

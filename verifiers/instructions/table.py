@@ -7,8 +7,8 @@ from .registry import CONSTRAINTS
 
 
 def table() -> str:
-    """Every constraint in Markdown: its name, its arguments, when a reply follows it."""
-    rows = ["| instruction | arguments | a reply follows it where |", "| --- | --- | --- |"]
+    """Render every constraint in Markdown: its name, arguments, and when a reply follows it."""
+    rows = ["| instruction | arguments | a reply follows it if |", "| --- | --- | --- |"]
     for name, constraint in sorted(CONSTRAINTS.items()):
         arguments = ", ".join(
             f"{argument}?" if argument in constraint.optional else argument

@@ -16,7 +16,7 @@ _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxyz]{2}")
 
 @constraint("words:alphabet")
 def alphabet(reply: str) -> bool:
-    """Each word starts with the letter after that of the word before; ``a`` follows ``z``."""
+    """Each word starts with the letter after the previous word's; ``a`` follows ``z``."""
     found = initials(folded(reply))
     steps = pairwise(found)
     return (
@@ -35,7 +35,7 @@ def vowel(reply: str) -> bool:
 
 @constraint("words:consonants")
 def consonants(reply: str) -> bool:
-    """Each word has two consonants side by side; ``y`` is one."""
+    """Each word has two adjacent consonants; ``y`` is one."""
     found = folded(reply)
     return found != [] and all(_CLUSTER.search(letters(word)) for word in found)
 
@@ -53,14 +53,14 @@ def _prime(number: int) -> bool:
 
 @constraint("words:no_consecutive")
 def no_consecutive(reply: str) -> bool:
-    """No two words side by side start with the same letter."""
+    """No two adjacent words start with the same letter."""
     found = initials(folded(reply))
     return not any(a == b for a, b in pairwise(found))
 
 
 @constraint("words:last_first")
 def last_first(reply: str) -> bool:
-    """Two sentences or more; the last word of each is the first of the next."""
+    """At least two sentences; the last word of each is the first of the next."""
     found = [folded(sentence) for sentence in sentences(reply)]
     pairs = pairwise(found)
     return len(found) > 1 and all(a and b and a[-1] == b[0] for a, b in pairs)
@@ -68,7 +68,7 @@ def last_first(reply: str) -> bool:
 
 @constraint("words:paragraph_last_first")
 def paragraph_last_first(reply: str) -> bool:
-    """Each line ends with the word it started with, and has others between."""
+    """Each line ends with the word it starts with, and has others between."""
     found = [words for line in lines(reply) if (words := folded(line))]
     return found != [] and all(len(w) > 2 and w[0] == w[-1] for w in found)
 
@@ -103,14 +103,14 @@ def last_word_answer(reply: str, *, last_word: Text) -> bool:
 
 @constraint("sentence:increment")
 def increment(reply: str, *, small_n: Count) -> bool:
-    """Two sentences or more, each ``small_n`` words longer than the one before."""
+    """At least two sentences, each ``small_n`` words longer than the one before."""
     sizes = [len(folded(sentence)) for sentence in sentences(reply)]
     return len(sizes) > 1 and all(b - a == small_n for a, b in pairwise(sizes))
 
 
 @constraint("sentence:alliteration_increment")
 def alliteration_increment(reply: str) -> bool:
-    """Two sentences or more, each with a longer run of words of one first letter than the last."""
+    """At least two sentences, each with a longer alliteration than the one before."""
     runs = [_longest_run(initials(folded(sentence))) for sentence in sentences(reply)]
     return len(runs) > 1 and all(a < b for a, b in pairwise(runs))
 

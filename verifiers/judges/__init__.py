@@ -1,1 +1,1 @@
-"""Judges: models that score replies where no rule can."""
+"""Judges: models that score replies if no rule can."""

@@ -1,4 +1,4 @@
-"""Bounds what a server may answer, before any of it is kept."""
+"""Limit the size of a server's response while it is read."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Unbounded(Exception):
 
 
 async def bound(response: Any) -> None:
-    """A hook for the client's responses: to read one that is too long raises.
+    """Raise on a response that is too long, as a hook of the client.
 
     Raises:
         Unbounded: it is compressed, though nobody asked for that.
     """
     coding = response.headers.get("content-encoding", "")
     if coding.strip().lower() not in ("", "identity"):
-        raise Unbounded(f"the answer is compressed ({coding:.40}), which nobody asked for")
+        raise Unbounded(f"the answer is compressed ({coding:.40}), which was not requested")
     kind: Any = type(response.stream)
     response.stream = _bounded(kind)(response.stream)
 
 
 @cache
 def _bounded(kind: Any) -> Any:
-    """A stream of a kind that raises once it is too long.
+    """Wrap a stream class to raise once it is too long.
 
     The client takes only streams of its own library, which is httpx or a successor of it, by the
     version of openai: so the class is made from what is there.

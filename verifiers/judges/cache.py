@@ -1,4 +1,4 @@
-"""What a judge has answered before, by the content of the question."""
+"""A cache of a judge's answers, by the content of the question."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..memo import Memo
 
 
 def content_key(body: dict[str, Any], vote: int) -> str:
-    """The SHA-256 of all that an answer depends on: model, prompt, sampling, form; which vote."""
+    """Hash all that an answer depends on with SHA-256: model, prompt, sampling, form, vote."""
     held = json.dumps([1, body, vote], sort_keys=True)
     return hashlib.sha256(held.encode()).hexdigest()
 
 
 class AnswerCache:
-    """Answers in memory, and in a folder where one is given.
+    """Answer in memory, and in a folder if one is given.
 
     Each answer is a file, written whole or not at all, so many processes may share the folder. A
     file that cannot be read is a question not yet asked.
 
     Args:
-        folder: made where missing; ``None`` for memory alone.
+        folder: made if missing; ``None`` for memory alone.
         size: answers that are kept in memory.
     """
 
@@ -35,7 +35,7 @@ class AnswerCache:
         self._told = False
 
     def get(self, key: str) -> str | None:
-        """The judge's words, or ``None`` where it has not been asked."""
+        """Return the judge's cached answer, or ``None``."""
         found = self._memo.get(key)
         if found is not None or self.folder is None:
             return found
@@ -48,7 +48,7 @@ class AnswerCache:
         return self._memo.put(key, row["answer"])
 
     def put(self, key: str, answer: str, model: str) -> None:
-        """Remember an answer. A folder that cannot be written is told of once, by a warning."""
+        """Cache an answer. A folder that cannot be written causes one warning."""
         self._memo.put(key, answer)
         if self.folder is None:
             return

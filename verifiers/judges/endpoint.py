@@ -1,4 +1,4 @@
-"""Asks a model behind an OpenAI-compatible server, and says why where there is no answer."""
+"""Requests to a model behind an OpenAI-compatible server, with the reason if one fails."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OVERLOADED = frozenset({408, 409, 425, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to ask about one reply.
+    """A question about one reply.
 
     Attributes:
         body: of the request.
@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of one question.
+    """The answer to a question, or its error.
 
     Attributes:
         text: the judge's words, or ``None``.
@@ -72,7 +72,7 @@ class Heard:
 
 @dataclass
 class Usage:
-    """What a judge has cost since it was made: requests answered or not, tokens as told.
+    """The cost of a judge so far: requests answered or not, tokens as reported.
 
     Attributes:
         requests: sent, with those that failed.
@@ -117,7 +117,7 @@ class _Failure:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server and how patiently it is asked.
+    """A server and the limits of requests to it.
 
     Attributes:
         base_url: such as ``http://localhost:8000/v1``.
@@ -269,7 +269,7 @@ class _Batch:
         return found
 
     async def _one(self, question: Question) -> Heard:
-        """One question, with as many attempts as it needs and may have."""
+        """Ask one question, with as many attempts as necessary and allowed."""
         faults: list[_Failure] = []
         while not self._spent(faults):
             if faults and faults[-1].server:
@@ -325,7 +325,7 @@ class _Batch:
         return lost
 
     async def _short(self, body: dict[str, Any]) -> str | _Failure:
-        """One request for the verdict alone, with a schema as long as the server takes one."""
+        """Request the verdict alone, with a schema as long as the server supports one."""
         short = self.shortened(body)
         if self.guided:
             answer = await self._patiently(short, short=True)
@@ -371,7 +371,7 @@ class _Batch:
         return lost
 
     async def _patiently(self, body: dict[str, Any], *, short: bool = False) -> str | _Failure:
-        """One attempt, repeated only while the server asks for fewer requests."""
+        """Attempt once, repeating only while the server limits the rate."""
         for _ in range(LIMITED * self.endpoint.attempts):
             answer = await self._attempt(body, short=short)
             if isinstance(answer, str) or not answer.limited or self.stopped:
@@ -380,7 +380,7 @@ class _Batch:
         return answer
 
     def _spent(self, faults: Sequence[_Failure]) -> bool:
-        """Whether a question has had its attempts."""
+        """Return whether a question has used its attempts."""
         limited = sum(fault.limited for fault in faults)
         timeouts = sum(fault.timeout for fault in faults)
         attempts = self.endpoint.attempts
@@ -407,7 +407,7 @@ class _Batch:
         return answer
 
     async def _sent(self, body: dict[str, Any]) -> bytes | _Failure:
-        """The body of the answer, or what failed on the way."""
+        """Return the body of the response, or the error."""
         import openai
 
         where, limit = self.endpoint.base_url, self.endpoint.timeout_s
@@ -442,7 +442,7 @@ class _Batch:
         return _Failure(reason, again=False)  # this request, such as one that is too long
 
     def _text_of(self, raw: bytes) -> str | _Failure:
-        """The judge's words in the server's answer."""
+        """Return the judge's text in the server's response."""
         try:
             row = json.loads(raw)
         except (ValueError, RecursionError):
@@ -471,26 +471,26 @@ class _Batch:
                     setattr(self.endpoint.usage, name, total)
 
     def _without_key(self, message: str) -> str:
-        """A message from outside, short and on one line; servers have been known to quote keys."""
+        """Return an external message on one short line, without keys that it may quote."""
         if self.key != NO_KEY:
             message = message.replace(self.key, "***")
         return " ".join(message.split())[:200]
 
 
 def _down(answer: str | _Failure, *, again: bool = False) -> bool:
-    """Whether the server failed a request; with ``again``, whether repeating it may help."""
+    """Return whether the server failed a request; with ``again``, whether repeating it may help."""
     return isinstance(answer, _Failure) and answer.server and (answer.again or not again)
 
 
 def _reseeded(body: dict[str, Any], tried: int) -> dict[str, Any]:
-    """The same question with another seed: the first one would bring the same words again."""
+    """Return the same question with another seed, since the first would repeat the answer."""
     if not tried or type(body.get("seed")) is not int:
         return body
     return {**body, "seed": body["seed"] + 1000 * tried}
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that a server asks to wait; 0.0 where it does not say, or gives a date."""
+    """Return the seconds that a server asks to wait; 0.0 if it does not, or gives a date."""
     try:
         seconds = float(headers.get("retry-after", "0"))
     except ValueError:

@@ -36,7 +36,7 @@ class Grammar:
 
     @property
     def rule(self) -> str:
-        """How the judge is told to answer."""
+        """The instruction for the form of the answer."""
         words = list(self.values)
         if self.form == "json":
             listed = " or ".join(f'"{word}"' for word in words)
@@ -50,18 +50,18 @@ class Grammar:
 
     @property
     def response_format(self) -> dict[str, Any] | None:
-        """What the server is asked to hold the judge to; ``None`` for lines."""
+        """The schema that constrains the answer, ``None`` for lines."""
         return None if self.form == "line" else self._schema(reason={"type": "string"})
 
     @property
     def short_rule(self) -> str:
-        """How the judge is told to answer with nothing but the verdict."""
+        """The instruction to answer with nothing but the verdict."""
         listed = " or ".join(f'{{"verdict": "{word}"}}' for word in self.values)
         return f"Give no reason. Answer with {listed} and nothing else."
 
     @property
     def short_format(self) -> dict[str, Any]:
-        """What the server is asked to hold the judge to then, in either form."""
+        """The schema that constrains a short answer, in either form."""
         return self._schema()
 
     def _schema(self, **before: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Grammar:
         return {"type": "json_schema", "json_schema": named}
 
     def read_short(self, text: str) -> str | None:
-        """An answer to :attr:`short_rule` as :meth:`read` wants it; ``None`` without a verdict.
+        """Parse an answer to :attr:`short_rule` into the form of :meth:`read`, or ``None``.
 
         The word may also stand alone, or in the long form.
 
@@ -95,7 +95,7 @@ class Grammar:
         return f"Verdict: {word}"
 
     def read(self, text: str) -> str | None:
-        r"""The word of the verdict; ``None`` where the judge gave none, or not in this form.
+        r"""Return the word of the verdict, ``None`` if there is none in this form.
 
         A thought before the answer is not read. Asterisks and backquotes around the line are
         overlooked; a second line of verdict is not.
@@ -135,7 +135,7 @@ class Grammar:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it was written: a key that stands twice stays visible."""
+    """A JSON object as pairs, so that a duplicate key stays visible."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:
@@ -143,10 +143,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:
 
 
 def scale(highest: int) -> dict[str, float]:
-    """The words 1 to ``highest``, worth 0.0 to 1.0 in equal steps.
+    """Return the words 1 to ``highest``, worth 0.0 to 1.0 in equal steps.
 
     Raises:
-        ValueError: it is no whole number from 2 to 100.
+        ValueError: it is no integer from 2 to 100.
     """
     if type(highest) is not int or not 2 <= highest <= 100:
         raise ValueError(f"scale must be a whole number from 2 to 100, got {highest!r}")

@@ -49,21 +49,20 @@ SHORT = 64
 
 
 class Judge(Verifier):
-    """A model behind an OpenAI-compatible server says whether a reply is right.
+    """Ask a model behind an OpenAI-compatible server whether a reply is correct.
 
-    The model is shown the question, the known answer and the criteria, as far as they are given,
-    and the reply without its thought: each as data between marks that it cannot contain. A reply
-    that says nothing scores 0.0 and is not shown. A question that the server or the model fails
-    is asked again, without a verdict for nothing but the verdict, and then scores ``None``, except
-    if they fail on this reply alone: the same question with another reply is answered. Then the
-    score is 0.0.
-    Equal questions are asked once, and answers are remembered by content.
+    The model sees the question, the known answer and the criteria, if given, and the reply without
+    its thought, each as data between marks that it cannot contain. A reply without content scores
+    0.0 and is not sent. If the server or the model fails on a question, it is asked again, without
+    a verdict in a short form, and then scores ``None``, unless they fail on this reply alone while
+    the same question with another reply is answered: then it scores 0.0. Equal questions are asked
+    once, and answers are cached by content.
 
-    Use a rule where there is one: a judge can be persuaded, costs money, and is no better than
-    its model. docs/judges.md tells what is guaranteed.
+    Use a rule if there is one: a judge can be persuaded, costs money, and is no better than
+    its model. docs/judges.md lists the guarantees.
 
-    Reference: the known answer, or ``{"question": ..., "answer": ..., "rubric": ...}`` where each
-    may be missing; the rubric, a text or a list of texts, goes before ``criteria``.
+    Reference: the known answer, or ``{"question": ..., "answer": ..., "rubric": ...}``, all
+    optional; the rubric, a text or a list of texts, precedes ``criteria``.
 
     Args:
         model: as the server calls it.
@@ -71,12 +70,11 @@ class Judge(Verifier):
         api_key_env: the name of the environment variable that holds the key; no key without it.
             The key itself is read when it is used, and never kept.
         criteria: what to judge by, for all replies.
-        instructions: to the model, in place of ours; what it is told of data and of the form of
-            verdicts is added to them.
-        template: of the message, in place of ours, with ``{reply}`` and where wanted
-            ``{question}``, ``{answer}`` and ``{criteria}``.
+        instructions: replace ours; the rules about data and the form of verdicts are added.
+        template: replaces our message, with ``{reply}`` and optionally ``{question}``,
+            ``{answer}`` and ``{criteria}``.
         form: ``"line"`` for a last line ``Verdict: CORRECT``; ``"json"`` for an object that the
-            server holds the model to.
+            server constrains by a schema.
         scale: grades from 1 to this instead of CORRECT and INCORRECT; the score goes from 0 to 1.
         votes: how often each question is asked, an odd number; the majority decides, or the
             median grade.
@@ -137,11 +135,11 @@ class Judge(Verifier):
 
     @property
     def usage(self) -> Usage:
-        """Requests and tokens so far; answers that were remembered cost nothing."""
+        """Requests and tokens so far; cached answers cost nothing."""
         return self._endpoint.usage
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must be readable, and it or ``criteria`` must say what is right."""
+        """Require a readable reference, and a criterion in it or in ``criteria``."""
         try:
             known = read_known(reference)
         except ValueError as error:
@@ -164,7 +162,7 @@ class Judge(Verifier):
     async def averify_many(
         self, replies: Sequence[str], references: Sequence[Any]
     ) -> list[Verdict]:
-        """:meth:`verify_many` on the event loop that is running, without a thread."""
+        """Await :meth:`verify_many` on the running event loop, without a thread."""
         same_length(replies, references)
         plans = [self._plan(r, g) for r, g in zip(replies, references, strict=True)]
         asked = {k: q for p in plans if not isinstance(p, Verdict) for k, q in p.questions.items()}
@@ -172,7 +170,7 @@ class Judge(Verifier):
         return [p if isinstance(p, Verdict) else self._judged(p, heard) for p in plans]
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy asks the same of the same server, and has asked nothing yet."""
+        """Pickle the settings, without counts and connections."""
         return self.__dict__ | {"_endpoint": replace(self._endpoint, usage=Usage())}
 
     @classmethod
@@ -190,11 +188,11 @@ class Judge(Verifier):
         return {"CORRECT": 1.0, "INCORRECT": 0.0} if self.scale is None else scale(self.scale)
 
     def _settled(self, shown: str, known: Known) -> Verdict | None:
-        """The verdict where no model need be asked."""
+        """Return the verdict if no model is needed."""
         return None
 
     def _prompts(self, shown: str, known: Known) -> list[str]:
-        """The messages to ask about one pair."""
+        """Return the messages to ask about one pair."""
         texts = {
             "question": known.question,
             "answer": known.answer,
@@ -237,7 +235,7 @@ class Judge(Verifier):
             raise ValueError(f"sampling may not set {min(taken)!r}: the judge sets it itself")
 
     def _plan(self, reply: str, reference: Any) -> Verdict | _Plan:
-        """The verdict where it is plain, else what to ask."""
+        """Return the verdict if it is known, else what to ask."""
         try:
             fault = self.check_reference(reference)
             if fault is not None:
@@ -265,8 +263,8 @@ class Judge(Verifier):
         return _Plan(shown, prompts, questions)
 
     def _body(self, prompt: str, vote: int) -> dict[str, Any]:
-        told = self.instructions if self.instructions is not None else self._instructions()
-        system = f"{told}\n\n{DATA}\n\n{self._grammar.rule}"
+        instructions = self.instructions if self.instructions is not None else self._instructions()
+        system = f"{instructions}\n\n{DATA}\n\n{self._grammar.rule}"
         sampling = {**SAMPLING, **self.sampling}
         if type(sampling["seed"]) is int:
             sampling["seed"] += vote
@@ -282,7 +280,7 @@ class Judge(Verifier):
         return {name: value for name, value in body.items() if value is not None}
 
     async def _heard(self, questions: Mapping[str, Question]) -> dict[str, Heard]:
-        """What the judge says to each question, from memory where it has said it before."""
+        """Return the judge's answer to each question, cached."""
         heard = {}
         for key in questions:
             text = self._answers.get(key)
@@ -300,21 +298,21 @@ class Judge(Verifier):
         return heard
 
     def _read(self, text: str, short: bool) -> str | None:
-        """The judge's words if they hold a verdict, in the long form."""
+        """Return the judge's text if it contains a verdict in the long form."""
         if short:
             return self._grammar.read_short(text)
         return None if self._grammar.read(text) is None else text
 
     def _shortened(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The same request for the verdict and nothing else."""
+        """Return the same request for the verdict alone."""
         system, *rest = body["messages"]
-        told = system["content"].removesuffix(self._grammar.rule) + self._grammar.short_rule
+        content = system["content"].removesuffix(self._grammar.rule) + self._grammar.short_rule
         limits: dict[str, Any] = {
             name: SHORT for name in ("max_tokens", "max_completion_tokens") if name in body
         }
         return {
             **body,
-            "messages": [{**system, "content": told}, *rest],
+            "messages": [{**system, "content": content}, *rest],
             "response_format": self._grammar.short_format,
             **limits,
         }
@@ -341,14 +339,14 @@ class Judge(Verifier):
         return word
 
     def _elected(self, words: Sequence[str]) -> str:
-        """The word of the median value: of an odd number of votes, the majority's if it has one."""
+        """Return the median word: of an odd number of votes, the majority's if there is one."""
         middle = median([self._grammar.values[word] for word in words])
         return next(word for word in words if self._grammar.values[word] == middle)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to ask about one pair.
+    """The question about one pair.
 
     Attributes:
         shown: the part of the reply that is judged.
@@ -362,7 +360,7 @@ class _Plan:
 
 
 def _run(work: Coroutine[Any, Any, list[Verdict]]) -> list[Verdict]:
-    """Wait for async work, also where a loop runs in this thread already, as in a notebook."""
+    """Run a coroutine, also if a loop runs in this thread already, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What a reference tells a judge: the question, the known answer, the rubric."""
+"""References of judges: the question, the known answer, the rubric."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Known:
 
     Attributes:
         messages: the conversation that the reply answers, as ``(role, content)``; may be empty.
-        answer: the known answer, or the reply to compare with; empty where there is none.
-        rubric: what to look at; empty where the reference says nothing.
+        answer: the known answer, or the reply to compare with; empty if there is none.
+        rubric: what to look at; empty if the reference says nothing.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -25,7 +25,7 @@ class Known:
 
     @property
     def question(self) -> str:
-        """The conversation as one text; a single question stands without its role."""
+        """The conversation as one text; a single question has no role."""
         if len(self.messages) == 1:
             return self.messages[0][1]
         return "\n\n".join(f"{role}: {content}" for role, content in self.messages)
@@ -80,7 +80,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
-    """The part of a reply that a judge is shown; end tokens that a decoder kept are no part of it.
+    """Return the part of a reply that a judge sees, without end tokens that a decoder kept.
 
     Args:
         reply: the whole reply.
@@ -103,7 +103,7 @@ def shown_part(reply: str, *, thoughts: bool, longest: int) -> str:
 
 
 def _says_something(character: str) -> bool:
-    """Letters, digits, and symbols beyond ASCII: judges have paid for dots, spaces and colons."""
+    """Return whether a text has letters, digits or symbols beyond ASCII, not only dots."""
     if character.isalnum():
         return True
     return character > "\x7f" and unicodedata.category(character) in ("Sm", "So")

@@ -31,24 +31,24 @@ BETTER = (
 
 
 class PairwiseJudge(Judge):
-    """Full marks for a reply that a model finds better than a known one, in either order.
+    """Full marks for a reply that a model prefers to a known one, in either order.
 
-    The model is asked twice, with the order swapped. Better both times scores 1.0, worse both
-    times 0.0; anything else (a tie, or a judge that goes by the order) scores 0.5. A reply that
-    is the same as the known one is a tie without being asked about; one that says nothing scores
-    0.0. Faults give ``None``, as with :class:`Judge`.
+    The model is asked twice, with the order swapped. Better both times scores 1.0, worse both times
+    0.0; anything else (a tie, or a judge that follows the order) scores 0.5. A reply equal to the
+    known one is a tie without a request; one without content scores 0.0. Failures give ``None``, as
+    with :class:`Judge`.
 
-    Reference: the reply to compare with, or ``{"question": ..., "answer": ..., "rubric": ...}``,
-    where the answer is that reply. Its thought is not shown either.
+    Reference: the reply to compare with, or ``{"question": ..., "answer": ..., "rubric": ...}``
+    with that reply as the answer. Its thought is not sent either.
 
     Args:
         model: as for :class:`Judge`, and so are the others.
         base_url: of the server.
         api_key_env: the name of the environment variable that holds the key.
         criteria: what to judge by.
-        instructions: to the model, in place of ours.
-        template: of the message, in place of ours, with ``{first}`` and ``{second}``, and where
-            wanted ``{question}`` and ``{criteria}``.
+        instructions: replace ours.
+        template: replaces our message, with ``{first}`` and ``{second}``, and optionally
+            ``{question}`` and ``{criteria}``.
         form: ``"line"`` or ``"json"``; the words are A, B and TIE.
         votes: for each of the two orders.
         thoughts: show thoughts too.
@@ -103,7 +103,7 @@ class PairwiseJudge(Judge):
     _slots = ("first", "second")
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must hold a reply that could itself be judged."""
+        """Require a reference whose reply could itself be judged."""
         try:
             known = read_known(reference)
             if not known.answer:

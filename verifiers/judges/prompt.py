@@ -1,4 +1,4 @@
-"""Puts untrusted text before a model as data.
+"""Present untrusted text to a model as data.
 
 Texts go into fixed slots in one pass, so no text can name a slot; each stands between marks that
 it does not contain; and what a chat template or a parser of verdicts would take for its own is
@@ -43,10 +43,10 @@ _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def harmless(text: str, tokens: Collection[str] = ()) -> str:
-    """A text without what a chat template or a reader of verdicts would take for its own.
+    """Break up what a chat template or a parser of verdicts would read as its own.
 
     A space breaks up whatever has the form of a control token (``<|im_end|>``, ``</s>``,
-    ``[INST]``), known or not, and the word ``Verdict:``. :data:`DATA` tells the judge of the space.
+    ``[INST]``), known or not, and the word ``Verdict:``; :data:`DATA` explains it to the judge.
     Lone surrogates and NUL, which servers cannot be sent, become U+FFFD.
 
     Args:
@@ -66,7 +66,7 @@ def harmless(text: str, tokens: Collection[str] = ()) -> str:
 
 
 def filled(template: str, texts: Mapping[str, str]) -> str:
-    """A template with a fenced text in place of each ``{slot}``.
+    """Fill each ``{slot}`` of a template with a fenced text.
 
     Braces that name no slot stay as they are. An empty text becomes :data:`NOTHING`.
 
@@ -105,7 +105,7 @@ def check_template(template: str, needed: Collection[str]) -> None:
 
 
 def _code(texts: Collection[str]) -> str:
-    """Twelve hex digits that no text contains, the same each time for the same texts."""
+    """Return twelve hex digits that no text contains, deterministic in the texts."""
     held = "\0".join(texts)
     digest = held.encode()
     while True:

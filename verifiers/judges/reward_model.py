@@ -21,28 +21,27 @@ _SANE = 10_000_000
 
 
 class RewardModel(Verifier):
-    """Scores a reply by a reward model: a sequence classifier that transformers loads.
+    """Score a reply by a reward model: a sequence classifier that transformers loads.
 
-    A model with one output gives the sigmoid of its logit (Bradley-Terry's chance to beat a reply
-    of logit 0), or the logit's place in ``between``. A model with several gives the softmax share
-    of ``label``. A score is 0.0 to 1.0, and ``correct`` only at 1.0.
+    With one output the score is the sigmoid of its logit (in Bradley-Terry's model, the probability
+    to beat a reply of logit 0), or the logit's place in ``between``; with several, the softmax
+    probability of ``label``. A score is 0.0 to 1.0, and ``correct`` only at 1.0.
 
-    The model reads the conversation and the reply through its chat template where its tokenizer
-    has one, else as a pair of texts. The reply's thought is left out, and control tokens in a
-    reply are broken up. A reply that says nothing scores 0.0 and is not shown. A model that cannot
-    be loaded, that fails, or whose logits are not finite gives ``None``, except if it reads the
+    The model reads the conversation and the reply through its chat template if its tokenizer
+    has one, else as a pair of texts. The reply's thought is removed, and control tokens in a
+    reply are broken up. A reply without content scores 0.0 and is not read. A model that cannot
+    be loaded, that fails, or whose logits are not finite gives ``None``, unless it can read the
     same question with another reply: then the score is 0.0 (``unparseable``).
 
-    Replies are judged one at a time (``batch=1``), so that a score depends on the pair alone.
-    Larger batches hold texts of equal length in tokens, always as many rows, and are faster; a
-    score may then differ in its last bits with its neighbours.
+    Replies are judged one at a time (``batch=1``), so that a score depends only on the pair.
+    Larger batches contain texts of equal length in tokens, always as many rows, and are faster; the
+    last bits of a score may then depend on its neighbours.
 
-    Reference: ``{"question": ...}`` or ``{"messages": [...]}``; with ``question=False`` it is not
-    looked at.
+    Reference: ``{"question": ...}`` or ``{"messages": [...]}``; ignored with ``question=False``.
 
     Args:
         model: a folder, or a name on the hub.
-        label: the output that counts, by its name in the model's config, where there are several.
+        label: the output that counts, by its name in the model's config, if there are several.
         between: the logits that score 0.0 and 1.0, with a line between them; by default a sigmoid.
         threshold: the score from which a reply is paid 1.0, all others 0.0; ``None`` pays scores.
         question: show the conversation; else the reply alone.
@@ -93,7 +92,7 @@ class RewardModel(Verifier):
     _held: _Held | None
 
     def check_reference(self, reference: Any) -> str | None:
-        """A reference must hold the question, unless the reply is shown alone."""
+        """Require the question in the reference, unless the reply is scored alone."""
         if not self.question:
             return None
         try:
@@ -147,7 +146,7 @@ class RewardModel(Verifier):
         return cls(**options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The name and the options: a copy loads the model for itself."""
+        """Pickle the name and the options: a copy loads the model again."""
         return {n: v for n, v in self.__dict__.items() if n not in ("_lock", "_held", "_memo")}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -165,7 +164,7 @@ class RewardModel(Verifier):
         return self._held
 
     def _plan(self, reply: str, reference: Any, held: _Held) -> Verdict | _Tokens:
-        """The verdict where it is plain, else what the model reads."""
+        """Return the verdict if it is known, else what the model reads."""
         try:
             fault = self.check_reference(reference)
             if fault is not None:
@@ -219,7 +218,7 @@ class RewardModel(Verifier):
         return found
 
     def _values(self, rows: Sequence[_Tokens], held: _Held) -> list[float | str]:
-        """The score of each text, or what went wrong."""
+        """Return the score of each text, or the error."""
         try:
             logits = held.logits(rows, self.batch)
         except Exception as error:  # out of memory, a device that is gone
@@ -229,7 +228,7 @@ class RewardModel(Verifier):
         return ["the model's logits are not finite" if s is None else s for s in scores]
 
     def _at_fault(self, row: _Tokens, held: _Held, fault: str) -> Verdict | float:
-        """Whose fault it is: the reply's, if the model reads the same question with another."""
+        """Attribute an error: to the reply if the model reads the same question with another."""
         control = held.tokens(row.messages, CONTROL)
         for tokens in (control, row, control):
             value = self._values([tokens], held)[0]
@@ -251,11 +250,11 @@ class RewardModel(Verifier):
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """What the model reads.
+    """The tokens that the model reads.
 
     Attributes:
         ids: of the tokens.
-        types: 0 for the first text of a pair and 1 for the second; empty where a model has none.
+        types: 0 for the first text of a pair and 1 for the second; empty if a model has none.
         shown: the part of the reply that is judged.
         messages: that it answers.
     """
@@ -289,7 +288,7 @@ class _Held:
     control: tuple[str, ...]
 
     def tokens(self, messages: Sequence[tuple[str, str]], reply: str) -> _Tokens:
-        """A conversation with its reply as the model was trained to read it."""
+        """Tokenize a conversation with its reply in the model's training format."""
         if self.tokenizer.chat_template:
             said = [*messages, ("assistant", reply)]
             chat = [{"role": role, "content": content} for role, content in said]
@@ -306,7 +305,7 @@ class _Held:
         return bool(getattr(self.model.config, "type_vocab_size", 0))
 
     def logits(self, rows: Sequence[_Tokens], batch: int) -> list[list[float]]:
-        """The model's outputs for texts of equal length; the batch is filled up with the last."""
+        """Return the model's outputs for texts of equal length, padding the batch with the last."""
         import torch
 
         with torch.inference_mode():
@@ -315,7 +314,7 @@ class _Held:
         return found
 
     def outputs(self, rows: Sequence[_Tokens]) -> Any:
-        """Logits [B, labels] of texts of equal length, as a tensor that training can go through."""
+        """Return differentiable logits [B, labels] of texts of equal length."""
         import torch
 
         device = self.model.device
@@ -327,7 +326,7 @@ class _Held:
 
 
 def of_equal_length(rows: Sequence[_Tokens], batch: int) -> Iterator[list[_Tokens]]:
-    """Rows in groups of one length in tokens, so that none is padded."""
+    """Yield batches of equal length in tokens, which need no padding."""
     by_length: dict[int, list[_Tokens]] = {}
     for row in rows:
         by_length.setdefault(len(row.ids), []).append(row)
@@ -338,7 +337,7 @@ def of_equal_length(rows: Sequence[_Tokens], batch: int) -> Iterator[list[_Token
 
 
 def _load(name: str, device: str, dtype: str, label: str | None) -> _Held:
-    """The model and its tokenizer; no code of theirs is run."""
+    """Load the model and its tokenizer without remote code."""
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -384,7 +383,7 @@ def _index(config: Any, label: str | None) -> int | None:
 def _score(
     logits: Sequence[float], index: int | None, between: tuple[float, float] | None
 ) -> float | None:
-    """Logits as a score in [0, 1]; ``None`` where one is not finite."""
+    """Return logits as a score in [0, 1], ``None`` if one is not finite."""
     if not all(map(math.isfinite, logits)):
         return None
     if index is not None:
@@ -395,7 +394,7 @@ def _score(
         low, high = between
         return min(1.0, max(0.0, (logits[0] - low) / (high - low)))
     logit = logits[0]
-    # each form where its exponential cannot overflow
+    # each form if its exponential cannot overflow
     return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
 
 

@@ -1,4 +1,4 @@
-r"""Compares single amounts: numbers, formulas with units, ratios, bases, remainders."""
+r"""Compare single amounts: numbers, formulas with units, ratios, bases, remainders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DOLLAR = re.compile(r"(?<!\\)\$")  # $28$% is a number
 
 
 def to_be_worked_out(gold: str, answer: str, on: Comparison) -> bool:
-    """Whether a number is wanted, and the answer is a calculation that comes to one."""
+    """Return whether a number is wanted and the answer is a calculation that equals one."""
     wanted = on.how.worked_out and read_respelled(gold) is not None
     bare = _BRACKETED.sub(r"\1", _DOLLAR.sub("", answer))
     return wanted and read_respelled(bare) is None
@@ -35,7 +35,7 @@ _RATIO = re.compile(r"[-+]?(?:\d*\\[dt]?frac\{[-+]?(\d+)\}\{[-+]?(\d+)\}|(\d+)/(
 
 
 def to_be_reduced(answer: str, on: Comparison) -> bool:
-    """Whether lowest terms are wanted, and the answer is a fraction that is not in them."""
+    """Return whether lowest terms are wanted and the answer is an unreduced fraction."""
     if not on.how.reduced:
         return False
     found = _RATIO.fullmatch(_BRACKETED.sub(r"\1", without_unit(answer)[0]))
@@ -46,7 +46,7 @@ def to_be_reduced(answer: str, on: Comparison) -> bool:
 
 
 def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
-    """Two formulas, each with its unit or percent sign."""
+    """Compare two formulas, each with its unit or percent sign."""
     if to_be_worked_out(gold, answer, on):
         return False
     angle = _same_angle(gold, answer, on)
@@ -77,7 +77,7 @@ def same_formulas(gold: str, answer: str, on: Comparison, depth: int) -> bool | 
 
 
 def _same_angle(gold: str, answer: str, on: Comparison) -> bool | None:
-    """An angle in degrees against one in radians; ``None`` for all else."""
+    """Compare an angle in degrees with one in radians; ``None`` for all else."""
     degrees, other = (gold, answer) if "°" in gold else (answer, gold)
     number_, rest = read_respelled(degrees), without_unit(other)
     if (
@@ -106,7 +106,7 @@ _BRACKET = re.compile(r"[][()]")
 
 
 def _half_open(text: str) -> bool:
-    """Whether the brackets pair as in ``[0,1)``: what is no interval is no amount either."""
+    """Return whether the brackets pair as in ``[0,1)``; such a text is not an amount."""
     open_ones: list[str] = []
     for mark in _BRACKET.findall(text):
         if mark in "[(":
@@ -117,7 +117,7 @@ def _half_open(text: str) -> bool:
 
 
 def _without_effect(gold: str, answer: str) -> bool:
-    """Whether the answer's other variables all have the factor 0, as in ``7 + 0x``."""
+    """Return whether the answer's other variables all have the factor 0, as in ``7 + 0x``."""
     left, right = read_expression(gold), read_expression(answer)
     if left is None or right is None or names(left) != names(right):
         return False
@@ -125,7 +125,7 @@ def _without_effect(gold: str, answer: str) -> bool:
 
 
 def _by_value(gold: str, answer: str, on: Comparison) -> bool | None:
-    """By their values; ``None`` where one is not read here."""
+    """Compare by value; ``None`` if one cannot be evaluated."""
     left, right = read_expression(gold), read_expression(answer)
     if left is None or right is None:
         return None
@@ -145,7 +145,7 @@ def _near(gold: Node, answer: Node, on: Comparison) -> bool:
 
 
 def _rounded(gold: str, answer: str, on: Comparison) -> bool:
-    """Whether one of the two is a decimal that stands for the other, which no decimal writes."""
+    """Return whether one is a decimal approximation of the other, which has no exact decimal."""
     left, right, enough = read_respelled(gold), read_respelled(answer), on.how.rounded_digits
     if left is not None and right is None:
         exact, number = constant_value(read_expression(answer) or UNDEFINED), left
@@ -165,7 +165,7 @@ def _rounded(gold: str, answer: str, on: Comparison) -> bool:
 
 
 def _percents(gold: str, answer: str, on: Comparison) -> bool | None:
-    """One of the two has a percent sign."""
+    """Compare if one of the two has a percent sign."""
     left, right = read_expression(gold.rstrip("%")), read_expression(answer.rstrip("%"))
     if left is None or right is None:
         return None
@@ -190,7 +190,7 @@ def _percents(gold: str, answer: str, on: Comparison) -> bool | None:
 
 
 def same_ratios(a: Shape, b: Shape, on: Comparison) -> bool | None:
-    """A ratio, or a time of day, against another or against a number."""
+    """Compare a ratio, or a time of day, with another or with a number."""
     if a.moment and b.moment:
         return same_times(a.moment, b.moment, a.text, b.text, on)
     ratio, other = (a, b) if a.kind is Kind.RATIO else (b, a)
@@ -220,7 +220,7 @@ def same_ratios(a: Shape, b: Shape, on: Comparison) -> bool | None:
 
 
 def same_times(a: Moment, b: Moment, gold: str, answer: str, on: Comparison) -> bool:
-    """Two dates or times of day."""
+    """Compare two dates or times of day."""
     as_written = words_written(gold) == words_written(answer)
     if as_written or not on.how.dates:
         return as_written
@@ -228,7 +228,7 @@ def same_times(a: Moment, b: Moment, gold: str, answer: str, on: Comparison) -> 
 
 
 def same_bases(a: Shape, b: Shape, on: Comparison) -> bool:
-    """A number in a base; the base may be left out, because the question states it."""
+    """Compare numbers in a base, which may be omitted because the question states it."""
     if a.kind is b.kind:
         return a.parts == b.parts and a.mark == b.mark
     if b.kind is Kind.BASE and b.mark == "10":
@@ -238,7 +238,7 @@ def same_bases(a: Shape, b: Shape, on: Comparison) -> bool:
 
 
 def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
-    r"""``n \equiv 3 \pmod 7``; the left side may be missing."""
+    r"""Compare ``n \equiv 3 \pmod 7``; the left side may be missing."""
     if a.kind is not b.kind:
         congruence, other = (a, b) if a.kind is Kind.CONGRUENCE else (b, a)
         rest = _whole(congruence.parts[1])
@@ -269,7 +269,7 @@ def _whole(text: str) -> int | None:
 
 
 def same_amounts(a: Number, b: Number, on: Comparison) -> bool:
-    """Two numbers, with a note of the convention that was needed."""
+    """Compare two numbers, noting the convention that was needed."""
     if not same_numbers(a, b, on.how):
         return False
     if a.percent != b.percent:

@@ -1,4 +1,4 @@
-r"""Reads an exact value with its decimal after it: ``12\pi \approx 37.7``."""
+r"""Read an exact value with its decimal after it: ``12\pi \approx 37.7``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _APPROX = "\\approx"
 
 
 def without_approximations(text: str) -> str | None:
-    r"""The exact part of each member; ``None`` if a decimal is not that of its exact value.
+    r"""Return the exact part of each member; ``None`` if a decimal is not that of its exact value.
 
     ``12\pi\approx37.7`` becomes ``12\pi``, and ``x\approx11``, which has no exact part, ``x=11``.
     """
@@ -45,7 +45,7 @@ def _exact(text: str) -> str | None:
 
 
 def _stands_for(exact: Any, decimal: str) -> bool:
-    """Whether a decimal is the value, rounded or cut off."""
+    """Return whether a decimal is the value, rounded or truncated."""
     written = read_respelled(decimal)
     if written is None or getattr(exact, "imag", False):
         return False

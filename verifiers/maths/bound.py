@@ -120,7 +120,7 @@ def _restricted(text: str, bound: dict[str, str]) -> Stated:
 
 
 def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
-    """The answer under the names of the gold, as far as it may have chosen its own."""
+    """Yield the answer with the reference's names, as far as it may have chosen its own."""
     core = _same_arguments(gold.core, answer.core)
     indices = _INDEX.search(gold.core), _INDEX.search(core)
     if indices[0] and indices[1] and indices[0][1] not in letters(core):
@@ -146,7 +146,7 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
 
 
 def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -> bool:
-    """Whether a letter of the gold is one that each answer may choose."""
+    """Return whether a letter of the reference is one that each answer may choose."""
     if old in gold.bound or new in answer.bound or old in letters(gold.rule) & letters(gold.core):
         return True
     if {old, new} <= set("CcK") and f"+{old}" in gold.core and f"+{new}" in core:
@@ -161,7 +161,7 @@ def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -
 
 
 def _same_arguments(gold: str, answer: str) -> str:
-    r"""An answer whose functions have the gold's arguments: ``f(t)=t``, ``t\mapsto t``, ``y=t``."""
+    r"""Rename the arguments of the answer's functions: ``f(t)=t``, ``t\mapsto t``, ``y=t``."""
     head = _FUNCTION.match(gold)
     if head is None or not head["of"] or not head["of"].islower():  # P(A) is not P(B)
         return answer
@@ -181,7 +181,7 @@ def _same_arguments(gold: str, answer: str) -> str:
 
 
 def same_sets(gold: dict[str, str], answer: dict[str, str], core: str) -> bool:
-    """Whether letters range over the same sets, as far as both say so."""
+    """Return whether letters range over the same sets, as far as both say so."""
     head = _FUNCTION.match(core)
     arguments = set(head["of"].split(",")) if head and head["of"] else set()
     if any(gold.get(name) == "some" != answer.get(name) for name in arguments):

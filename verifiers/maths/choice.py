@@ -16,7 +16,7 @@ _NAMED = re.compile(r"(?i:option|choice|answer):? ?\(?([A-Z])\)?")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A letter, and the text of the option where that is given."""
+    """A letter, and the text of the option if it is given."""
 
     letter: str
     option: str = ""

@@ -1,4 +1,4 @@
-"""Compares lists, sets, tuples, matrices, intervals and unions, member by member."""
+"""Compare lists, sets, tuples, matrices, intervals and unions, member by member."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANGES = frozenset((Kind.RELATION, Kind.UNION, Kind.TUPLE))
 
 
 def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
-    """Tuples, intervals, vectors and matrices."""
+    """Compare tuples, intervals, vectors and matrices."""
     a, b = _components(a, len(b.parts)), _components(b, len(a.parts))
     if a.kind is b.kind:
         same_frame = a.mark == b.mark
@@ -51,7 +51,7 @@ def same_sequences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
 
 
 def _components(shape: Shape, size: int) -> Shape:
-    """The vector ``2i-3j+k`` as the tuple of its components; any other shape as it is."""
+    """Return the vector ``2i-3j+k`` as a tuple of components; any other shape unchanged."""
     named = letters(shape.text) if shape.kind is Kind.EXPRESSION and size in {2, 3} else frozenset()
     if not named or not named <= frozenset("jk"[: size - 1]):  # i is no variable
         return shape
@@ -75,7 +75,7 @@ def _components(shape: Shape, size: int) -> Shape:
 
 
 def _misnamed(one: Shape, other: Shape) -> bool:
-    """Whether one alone names its members, and in no order of names: ``(y=3, x=-5)``."""
+    """Return whether only one side names its members, out of order: ``(y=3, x=-5)``."""
     named = [assignment(read_shape(part)) for part in one.parts if "=" in part]
     values = [found[1][-1] for found in named if found]
     if len(values) < 2 or any("=" in part for part in other.parts):
@@ -84,7 +84,7 @@ def _misnamed(one: Shape, other: Shape) -> bool:
 
 
 def _without_factor(matrix: Shape) -> Shape | None:
-    """The matrix behind a factor; ``None`` where there is none."""
+    """Return the matrix without a factor, ``None`` if there is no factor."""
     start = matrix.text.find("\\begin") if matrix.kind is Kind.MATRIX else 0
     bare = read_shape(matrix.text[start:]) if start > 0 else None
     return bare if bare is not None and len(bare.parts) == len(matrix.parts) else None
@@ -94,7 +94,7 @@ def _without_factor(matrix: Shape) -> Shape | None:
 
 
 def same_bags(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
-    """Lists and sets: against each other, a single value, or a range given by inequalities."""
+    """Compare lists and sets with each other, a single value, or a range given by inequalities."""
     if Kind.EQUATION in {a.kind, b.kind}:
         a, b = named_members(a), named_members(b)
     if not (a.kind in BAGS and b.kind in BAGS):
@@ -141,7 +141,7 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
 
 
 def named_members(shape: Shape) -> Shape:
-    """``(a,b) = (2,5)`` as the list ``a = 2, b = 5``; any other shape as it is."""
+    """Return ``(a,b) = (2,5)`` as the list ``a = 2, b = 5``; any other shape unchanged."""
     if shape.kind is Kind.EQUATION and len(shape.parts) > 2:  # a = b = 1
         members = tuple(f"{name}={shape.parts[-1]}" for name in shape.parts[:-1])
         chained = all(assignment(read_shape(member)) for member in members)
@@ -157,7 +157,7 @@ def named_members(shape: Shape) -> Shape:
 
 
 def _coordinates(bag: Shape) -> list[str] | None:
-    """The values of ``x = 3, y = -5`` in the order of the names, or else in the order given.
+    """Return the values of ``x = 3, y = -5`` in the order of the names, or else as given.
 
     The order of the names counts for x, y, z and for indices; ``None`` for other names that stand
     in the reverse order of the alphabet: nobody can say which comes first.
@@ -176,7 +176,7 @@ def _coordinates(bag: Shape) -> list[str] | None:
 
 
 def _named_in_order(a: Shape, b: Shape) -> bool:
-    """Whether the gold names its members, as in ``k=4, n=2``, and the answer is ``4, 2``.
+    """Return whether the reference has names, as in ``k=4, n=2``, and the answer ``4, 2``.
 
     Different units name members too: ``3 red, 4 blue``.
     """
@@ -210,7 +210,7 @@ def _label(member: Shape) -> str:
 
 
 def _key(part: str, on: Comparison) -> Hashable:
-    """What members that are surely the same have in common."""
+    """Return a key that certainly equal members share."""
     # A shape has the value of 1-4 too, which is no answer where a number is to be worked out.
     found = read_respelled(part) if on.how.worked_out else read_shape(part).number
     return part if found is None else (found.value, found.percent, found.unit)
@@ -231,7 +231,7 @@ def _distinct(parts: Sequence[str], on: Comparison, depth: int) -> list[str]:
 
 
 def _same_members(gold: list[str], answer: list[str], on: Comparison, depth: int) -> bool | None:
-    """Whether members pair up; :attr:`Conventions.members` says which may be left over."""
+    """Return whether members pair up; :attr:`Conventions.members` says which may be left over."""
     members = on.how.members
     short, long = (answer, gold) if members == "some" else (gold, answer)
     spare = {"exact": 0, "some": len(gold) - 1, "more": len(gold)}[members]
@@ -277,7 +277,7 @@ def _without(parts: Sequence[str], common: Counter[Hashable], on: Comparison) ->
 
 
 def same_ranges(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
-    """Inequalities, intervals and their unions."""
+    """Compare inequalities, intervals and their unions."""
     unions = a.kind is b.kind is Kind.UNION
     if unions and len(a.parts) == len(b.parts) <= _MAX_ELEMENTS:
         exactly = Comparison(on.how, on.part, work=on.work)
@@ -302,7 +302,7 @@ def same_ranges(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
 
 
 def _regions(a: Shape, b: Shape, on: Comparison) -> bool | None:
-    """As sets of real numbers; ``None`` where one of them is not read as such."""
+    """Compare as sets of real numbers; ``None`` if one cannot be parsed as such."""
     left, right = read_region(a), read_region(b)
     if left is None or right is None:
         return None

@@ -1,4 +1,4 @@
-"""What two answers are compared under: the conventions, and which of them were used."""
+"""The context of a comparison: the conventions, and which of them were used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_WORK = 20_000
 
 @dataclass(slots=True)
 class Comparison:
-    """One answer held against another.
+    """One comparison of an answer with a reference.
 
     Attributes:
         how: the conventions.
@@ -36,13 +36,13 @@ class Comparison:
         return self.part(gold, answer, self, depth)
 
     def by_value(self) -> Comparison:
-        """The same, where a calculation stands for what it comes to."""
+        """Return the same conventions with calculations evaluated."""
         if not self.how.worked_out:
             return self
         return replace(self, how=replace(self.how, worked_out=False))
 
     def without_tolerance(self) -> Comparison:
-        """The same, where numbers must be equal."""
+        """Return the same conventions without tolerance."""
         if not (self.how.tolerance or self.how.relative_tolerance):
             return self
         how = replace(self.how, tolerance=0.0, relative_tolerance=0.0)
@@ -56,7 +56,7 @@ class Comparison:
 
 
 def all_of(findings: Iterable[bool | None]) -> bool | None:
-    """False where one is False, else ``None`` where one is ``None``, else True."""
+    """Return False if one is False, else ``None`` if one is ``None``, else True."""
     unknown = False
     for finding in findings:
         if finding is False:
@@ -66,7 +66,7 @@ def all_of(findings: Iterable[bool | None]) -> bool | None:
 
 
 def any_of(findings: Iterable[bool | None]) -> bool | None:
-    """True if one is True, else ``None`` if one is ``None``, else False."""
+    """Return True if one is True, else ``None`` if one is ``None``, else False."""
     unknown = False
     for finding in findings:
         if finding:

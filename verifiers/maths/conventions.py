@@ -1,4 +1,4 @@
-"""What counts as the same answer where people differ: each convention by name."""
+"""The conventions that decide whether two spellings are the same answer."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def check_tolerance(name: str, value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    r"""How two written answers are held against each other.
+    r"""The rules by which two written answers are compared.
 
     Attributes:
-        percent: what ``%`` means where only one side has it. ``"unit"``: it may be left out, so
+        percent: what ``%`` means if only one side has it. ``"unit"``: it may be left out, so
             50% is 50 and not 0.5. ``"value"``: it divides by 100, so 50% is 0.5 and not 50.
             ``"either"``: both are taken. Without a sign nothing is ever divided: 50 is not 0.5.
         rounded_digits: a decimal with at least so many digits after the point is taken for a
@@ -47,9 +47,9 @@ class Conventions:
         members: of lists and sets. ``"exact"``: all and no others. ``"some"``: members may be
             missing, but none may be wrong. ``"more"``: all, and at most as many others again.
         dates: whether ``12 May 2024`` is ``2024-05-12``, and ``3:30 PM`` is ``15:30``.
-        worked_out: whether a number must be answered by a number: ``25+86`` is no answer where
+        worked_out: whether a number must be answered by a number: ``25+86`` is no answer if
             111 is wanted, though it is equal. For tasks whose work is the calculation.
-        reduced: whether a fraction must be in lowest terms: ``18/60`` is no answer where 3/10 is
+        reduced: whether a fraction must be in lowest terms: ``18/60`` is no answer if 3/10 is
             wanted. For tasks that ask for it.
 
     Raises:
@@ -84,7 +84,7 @@ class Conventions:
             raise ValueError(f"rounded_digits must be at least 1, got {self.rounded_digits!r}")
 
     def allows(self, distance: Any, reference: Any) -> bool:
-        """Whether a number may be so far from the reference."""
+        """Return whether a number may differ this much from the reference."""
         if not (self.tolerance or self.relative_tolerance):
             return False
         kind = Fraction if isinstance(reference, Fraction) else type(distance)
@@ -92,5 +92,5 @@ class Conventions:
         return bool(abs(distance) <= max(allowed, share * abs(reference)))
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of plain JSON values."""
+        """Return a dict of plain JSON values."""
         return asdict(self)

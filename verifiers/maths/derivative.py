@@ -26,7 +26,7 @@ _LARGEST = 20_000
 
 
 def derivative(tree: Node, name: str) -> Node:
-    """The derivative with respect to a name; all other names are constants.
+    """Return the derivative with respect to a name; all other names are constants.
 
     Raises:
         UnreadError: a function has none that is known here, or the result is too large.
@@ -61,7 +61,7 @@ def _is_zero(tree: Node) -> bool:
 
 
 def _of_power(base: Node, exponent: Node, d_base: Node, d_exponent: Node) -> Node:
-    """``u^v``: v u^(v-1) u' + u^v ln(u) v', whichever of the two is not 0."""
+    """Differentiate ``u^v``: v u^(v-1) u' + u^v ln(u) v', omitting terms that are 0."""
     terms = []
     if not _is_zero(d_base):
         lower = power(base, difference(exponent, number(1)))
@@ -73,7 +73,7 @@ def _of_power(base: Node, exponent: Node, d_base: Node, d_exponent: Node) -> Nod
 
 
 def _outer(tree: Node) -> Node:
-    """The derivative of a function at its argument."""
+    """Return the derivative of a function at its argument."""
     u = tree.parts[0]
     if tree.name == "root":  # u^(1/n) has the derivative root / (n u)
         return product([tree, inverse(number(tree.value)), inverse(u)])

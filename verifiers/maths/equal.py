@@ -1,7 +1,7 @@
-r"""Whether an answer and a known answer are the same, as far as that is cheap to tell.
+r"""Compare an answer with a reference, without symbolic computation.
 
 :func:`compared` says True, False, or None: None is "not from here", and only such pairs go
-on to the symbolic worker. What it refuses it refuses for good: negations, lists held against
+on to the symbolic worker. What it refuses it refuses for good: negations, lists compared with
 single values, other variables, other brackets. The known false positives of the symbolic
 library lie there.
 """
@@ -55,17 +55,17 @@ _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
 
 def same_value(gold: str, answer: str, conventions: Conventions) -> bool | None:
-    """:func:`compared`, without the reasons."""
+    """Return whether two answers are equal: :func:`compared` without the reason."""
     return compared(gold, answer, Comparison(conventions, _same))
 
 
 def comparison(conventions: Conventions) -> Comparison:
-    """What :func:`compared` takes note in."""
+    """Return the comparison in which :func:`compared` records notes."""
     return Comparison(conventions, _same)
 
 
 def compared(gold: str, answer: str, on: Comparison) -> bool | None:
-    """Hold an answer against a known one without any symbolic computation.
+    """Compare an answer with a reference without any symbolic computation.
 
     Args:
         gold: bare LaTeX or text.
@@ -73,7 +73,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         on: the conventions; takes note of those that decided.
 
     Returns:
-        True or False where that can be told here, else ``None``.
+        True or False if decided here, else ``None``.
     """
     left, right = spelled(gold), spelled(answer)
     if not left or not right:
@@ -98,7 +98,7 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
 
 
 def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
-    """Return whether the answer has ``and`` or ``or`` where the gold means the other."""
+    """Return whether the answer has ``and`` or ``or`` and the reference the other."""
     for mine, other, wrong in ((_AND, _OR, impossible), (_OR, _AND, overlapping)):
         if not mine.search(answer) or mine.search(gold) or not wrong(read_shape(right)):
             continue
@@ -108,7 +108,7 @@ def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
 
 
 def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bool | None:
-    """Hold formulas against each other without what is said of their letters after them."""
+    """Compare formulas without what is said of their letters after them."""
     left, right = stated(gold), stated(answer)
     if right.rule and not left.rule:
         return found  # 5 if x > 0 is less than 5
@@ -133,7 +133,7 @@ def _unbraced(text: str) -> str:
 
 
 def _approximate(gold: str, answer: str, on: Comparison) -> bool | None:
-    r"""Two texts of which one has a decimal after its exact value, as ``12\pi \approx 37.7``."""
+    r"""Return whether the answer is a decimal after its exact value: ``12\pi \approx 37.7``."""
     exact = without_approximations(answer)
     if not exact or _APPROX in exact:
         return False
@@ -146,7 +146,7 @@ def _bare(text: str) -> str:
 
 
 def _takes_back(gold: str, answer: str) -> bool:
-    """Answers that deny what they say, or leave it open."""
+    """Return whether an answer denies what it says, or leaves it open."""
     if _NEGATIONS.search(answer) and not _NEGATIONS.search(gold):
         return True
     return any(sign in answer and sign not in gold for sign in _UNSURE)
@@ -221,7 +221,7 @@ def _structures(gold: str, a: Shape, b: Shape, on: Comparison, depth: int) -> bo
 
 
 def _option(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
-    """Where the gold is a choice: its letter, the letter with any text, or the option's text."""
+    """Compare with a choice: its letter, the letter with any text, or the option's text."""
     wanted = read_choice(gold)
     if wanted is None:
         return None
@@ -271,7 +271,7 @@ _COMPOUNDS = BAGS | {Kind.TUPLE, Kind.MATRIX, Kind.UNION}
 
 
 def readable(gold: str) -> bool | None:
-    """Whether a known answer makes sense by itself; ``None`` where only the worker can tell."""
+    """Return whether a reference is valid by itself; ``None`` if only the worker can decide."""
     text = spelled(gold)
     if not text or not balanced(text):
         return False

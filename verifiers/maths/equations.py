@@ -1,4 +1,4 @@
-r"""Compares equations, and answers that name what they give: ``x = 5`` against ``5``."""
+r"""Compare equations, and named answers: ``x = 5`` with ``5``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ADORNED = re.compile(rf"{_ADORNMENT}|[{{}}]")
 
 
 def assignment(shape: Shape) -> tuple[str, tuple[str, ...]] | None:
-    """``(name, values)`` of ``x = 5``, ``5 = x`` and ``x = 2+3 = 5``; ``None`` for the rest."""
+    """Return ``(name, values)`` of ``x = 5``, ``5 = x`` and ``x = 2+3 = 5``, else ``None``."""
     if shape.kind is not Kind.EQUATION:
         return None
     first, *rest = shape.parts
@@ -50,7 +50,7 @@ _DERIVED = re.compile(r"(?<![A-Za-z])[A-Za-z]'+")
 
 
 def same_equations(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | None:
-    """Two answers of which one is an equation at least."""
+    """Compare two answers, at least one of which is an equation."""
     gold, answer = assignment(a), assignment(b)
     derived = [set(_DERIVED.findall(shape.text)) for shape in (a, b)]
     if a.kind is b.kind and derived[0] != derived[1] and "\\frac{d" not in a.text + b.text:
@@ -96,7 +96,7 @@ def _same_assignment(
 
 
 def _canonical(name: str) -> str:
-    r"""A name in one spelling: ``m\angle CBA`` is ``ABC``, ``\overline{BA}`` is ``AB``."""
+    r"""Normalize a name: ``m\angle CBA`` is ``ABC``, ``\overline{BA}`` is ``AB``."""
     name = unwrap_text(name.strip("|"))
     angle = "\\angle" in name
     if re.match(_ADORNMENT, name) or name.strip("{}").isalpha():
@@ -111,7 +111,7 @@ def _canonical(name: str) -> str:
 
 
 def _related(gold: str, answer: str) -> bool:
-    """Whether one descriptive name may stand for another where nothing else is named.
+    """Return whether one descriptive name may replace another if nothing else is named.
 
     ``total`` for ``total cost``, ``A`` for ``area``; not ``width`` for ``length``.
     """
@@ -124,7 +124,7 @@ def _related(gold: str, answer: str) -> bool:
 
 
 def _same_sides(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
-    """Two equations of two sides each; ``None`` where a side is not read here."""
+    """Compare two equations of two sides each; ``None`` if a side cannot be parsed."""
     sides = [read_expression(side) for side in (*gold, *answer)]
     if len(gold) != 2 or len(answer) != 2 or None in sides:
         return None
@@ -133,6 +133,6 @@ def _same_sides(gold: Sequence[str], answer: Sequence[str]) -> bool | None:
 
 
 def _consistent(values: Sequence[str], on: Comparison, depth: int) -> bool:
-    """Whether a chain such as 3+4 = 7 holds, as far as its values can be read."""
+    """Return whether a chain such as 3+4 = 7 holds, as far as its values can be computed."""
     on = on.by_value()
     return not any(on.same(values[-1], value, depth + 1) is False for value in values[:-1])

@@ -34,7 +34,7 @@ class NoValueError(ArithmeticError):
 
 
 def double_value(tree: Node, point: Point) -> complex | None:
-    """The value in doubles, or ``None`` where there is none."""
+    """Return the value in doubles, or ``None`` if there is none."""
     try:
         value = complex(_value(tree, point, _DOUBLES))
     except (ArithmeticError, ValueError, TooLargeError):
@@ -43,7 +43,7 @@ def double_value(tree: Node, point: Point) -> complex | None:
 
 
 def precise_value(tree: Node, point: Point, digits: int = DIGITS) -> Any | None:
-    """The value to so many digits, or ``None`` where there is none.
+    """Return the value to N digits, or ``None`` if there is none.
 
     Raises:
         TooLargeError: it is beyond what is computed.
@@ -57,23 +57,23 @@ def precise_value(tree: Node, point: Point, digits: int = DIGITS) -> Any | None:
 
 
 def real_value(value: Any | None) -> Any | None:
-    """A value that is real, or ``None``."""
+    """Return a real value, or ``None``."""
     return None if value is None or getattr(value, "imag", False) else value.real
 
 
 def rounds_to(exact: Any, written: Fraction, digits: int) -> bool:
-    """Whether a value rounds to what was written with so many digits after the point."""
+    """Return whether a value rounds to a number written with N digits after the point."""
     return bool(abs(exact - precise_number(written)) * 2 * 10**digits <= 1)
 
 
 def precise_number(value: Fraction) -> Any:
-    """A fraction to the digits of :func:`precise_value`."""
+    """Return a fraction to the digits of :func:`precise_value`."""
     context, _ = _precise(DIGITS)
     return context.mpf(value.numerator) / value.denominator
 
 
 def magnitude(value: Any) -> float:
-    """About log10 of the size of a value of :func:`precise_value`; minus infinity of 0."""
+    """Return about log10 of the size of a value of :func:`precise_value`; minus infinity for 0."""
     return float(value.context.mag(value)) * math.log10(2)
 
 
@@ -153,7 +153,7 @@ def _raised(base: Any, exponent: Any, how: _Arithmetic) -> Any:
 
 
 def _magnitude(base: Any, how: _Arithmetic) -> float:
-    """How fast its powers grow or vanish: 1 + |ln|base||."""
+    """Return the growth rate of its powers: 1 + |ln|base||."""
     return float(1 + abs(how["ln"](abs(base))))
 
 
@@ -176,7 +176,7 @@ def _stepped(value: Any, name: str, how: _Arithmetic) -> Any:
     nearest = how["round"](value.real)
     gap = abs(value.real - nearest)
     if 0 < gap < how["near"]:
-        raise NoValueError  # rounding would decide between two whole numbers
+        raise NoValueError  # rounding would decide between two integers
     up = name == "ceil"
     if gap == 0:
         return how["convert"](nearest)
@@ -199,7 +199,7 @@ _local = threading.local()
 
 
 def _precise(digits: int) -> tuple[Any, _Arithmetic]:
-    """Each thread's own: mpmath changes a context's precision while it computes."""
+    """Return each thread's own context: mpmath changes its precision while it computes."""
     made: dict[int, tuple[Any, _Arithmetic]] = _local.__dict__.setdefault("contexts", {})
     if digits not in made:
         import mpmath  # sympy's own arithmetic: wherever sympy is, it is too

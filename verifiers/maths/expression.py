@@ -1,4 +1,4 @@
-r"""Reads a formula such as ``2x\sqrt{3} - \frac{1}{2}\sin^2 x`` as a tree.
+r"""Read a formula such as ``2x\sqrt{3} - \frac{1}{2}\sin^2 x`` as a tree.
 
 A recursive descent over respelled LaTeX, bounded in length, depth and the size of its numbers.
 It refuses what it does not know and what two readers could read in two ways (``1/2x``,
@@ -55,7 +55,7 @@ _BEGIN = frozenset(
 
 @functools.lru_cache(maxsize=8192)
 def read_expression(text: str) -> Node | None:
-    """The tree of a respelled, squeezed text, or ``None`` where it is not read here.
+    """Parse a respelled, squeezed text, or return ``None`` if it is not supported.
 
     What divides by zero is ``UNDEFINED``.
     """
@@ -72,7 +72,7 @@ def read_expression(text: str) -> Node | None:
 
 
 class _Reader:
-    """Reads tokens from the left."""
+    """Read tokens from the left."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
@@ -135,7 +135,7 @@ class _Reader:
         return found if sign > 0 else negative(found)
 
     def beside(self, before: Node, depth: int) -> Node:
-        """A factor that stands beside another without a sign between them."""
+        """Parse a factor that follows another without a sign between them."""
         previous, token = self.tokens[self.at - 1], self.peek()
         if (token[0].isdigit() or token[0] == ".") and previous != "!":
             raise UnreadError("a number beside something, such as x2")
@@ -146,13 +146,13 @@ class _Reader:
         return self.power(depth)
 
     def may_be_called(self, previous: str) -> bool:
-        r"""Whether brackets after a letter may hold its argument: ``y(2)``, ``\phi(n)``."""
+        r"""Return whether brackets after a letter may be its argument: ``y(2)``, ``\phi(n)``."""
         if not previous.isalpha() and previous.removeprefix("\\") not in GREEK:
             return False
         return self.peek(2) == ")"  # x(x+1) is a product; nobody puts one letter into brackets
 
     def mixed(self, whole: Fraction, depth: int) -> Node:
-        r"""``2\frac{1}{3}`` is two and a third; ``2\frac{5}{3}`` and ``2\frac{x}{3}`` no sum."""
+        r"""Parse ``2\frac{1}{3}`` as a mixed number, but not ``2\frac{5}{3}``, ``2\frac{x}{3}``."""
         if self.tokens[self.at - 2 : self.at - 1] == ["^"] or whole.denominator != 1:
             raise UnreadError("is it a mixed number?")
         after = self.atom(depth)
@@ -199,7 +199,7 @@ class _Reader:
                 raise UnreadError("x^10 has two readings")
             return number(int(self.take()))
         if token == "(":
-            raise UnreadError("x^(2) is read by nobody alike")
+            raise UnreadError("x^(2) is ambiguous")
         return self.atom(depth)
 
     def postfix(self, depth: int) -> Node:
@@ -309,7 +309,7 @@ class _Reader:
         raise UnreadError(name)
 
     def symmetric(self, name: str, depth: int) -> Node:
-        r"""``\gcd(a,b)`` as a name of its own: which order its operands have says nothing."""
+        r"""Parse ``\gcd(a,b)`` as a name of its own, regardless of the order of its operands."""
         operands: list[Node] = []
         while self.take("," if operands else "(") and len(operands) < _MOST_OPERANDS:
             operands.append(self.sum(depth + 1))
@@ -331,7 +331,7 @@ class _Reader:
         return root(self.group("{", "}", depth), degree.value)
 
     def series(self, depth: int) -> Node:
-        r"""``\sum_{k=1}^{10} k^2``, written out if its bounds are numbers."""
+        r"""Parse ``\sum_{k=1}^{10} k^2``, expanded if its bounds are numbers."""
         kind = self.take()
         self.take("_")
         self.take("{")
@@ -347,7 +347,7 @@ class _Reader:
         body = self.product(depth + 1)
         self.indices.pop()
         if kind == "\\prod" and set(self.tokens[begin : self.at]) & {"*", "/", "\\cdot", "\\times"}:
-            raise UnreadError("where the factor ends is not clear")
+            raise UnreadError("the end of the factor is ambiguous")
         if name.kind != "name":
             raise UnreadError("an index that is no letter")
         if not first.kind == last.kind == "number":
@@ -386,7 +386,7 @@ class _Reader:
         return made if exponent is None else power(made, exponent)
 
     def argument(self, depth: int) -> Node:
-        """What a function is applied to: brackets, or the factors up to the next sign."""
+        """Parse what a function is applied to: brackets, or the factors up to the next sign."""
         if depth > MAX_DEPTH:
             raise UnreadError("nested too deep")
         if self.peek() in {"(", "{", "|", "["}:
@@ -434,7 +434,7 @@ def _applied(name: str, base: Node | None, argument: Node) -> Node:
 
 
 def _hyperbolic_inverse(name: str, u: Node) -> Node:
-    """By its logarithm: Abramowitz and Stegun (1964), equations 4.6.20 to 4.6.22."""
+    """Return its logarithmic form: Abramowitz and Stegun (1964), equations 4.6.20 to 4.6.22."""
     one = number(1)
     if name == "tanh":
         ratio = product([total([one, u]), inverse(total([one, negative(u)]))])

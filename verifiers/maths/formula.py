@@ -38,7 +38,7 @@ UNDEFINED = Node("undefined")
 
 
 def names(tree: Node) -> frozenset[str]:
-    """The variables of a formula."""
+    """Return the variables of a formula."""
     found: set[str] = set()
     waiting = [tree]
     while waiting:
@@ -52,7 +52,7 @@ def names(tree: Node) -> frozenset[str]:
 
 
 def whole_names(tree: Node) -> frozenset[str]:
-    """The names that must be whole numbers: in the bounds of a series, under ``!!``."""
+    """Return the names that must be integers: in the bounds of a series, under ``!!``."""
     found: set[str] = set()
     waiting = [tree]
     while waiting:
@@ -66,7 +66,7 @@ def whole_names(tree: Node) -> frozenset[str]:
 
 
 def functions(tree: Node) -> frozenset[str]:
-    """The functions that a formula applies to something with a variable in it."""
+    """Return the functions that a formula applies to something with a variable in it."""
     found: set[str] = set()
     waiting = [tree]
     while waiting:
@@ -78,7 +78,7 @@ def functions(tree: Node) -> frozenset[str]:
 
 
 def is_polynomial(tree: Node) -> bool:
-    """Whether its variables are only added, multiplied and raised to whole powers."""
+    """Return whether its variables are only added, multiplied and raised to integer powers."""
     if tree.kind == "call" or tree.kind in SERIES:
         return not names(tree)
     if tree.kind == "power":
@@ -91,12 +91,12 @@ def is_polynomial(tree: Node) -> bool:
 
 
 def is_natural(value: Fraction) -> bool:
-    """Whether a number is 0, 1, 2, ..."""
+    """Return whether a number is 0, 1, 2, ..."""
     return value.denominator == 1 and value >= 0
 
 
 def size(tree: Node) -> int:
-    """How many nodes it has."""
+    """Count its nodes."""
     return 1 + sum(size(part) for part in tree.parts)
 
 
@@ -104,7 +104,7 @@ def size(tree: Node) -> int:
 
 
 def number(value: Fraction | int) -> Node:
-    """A number, exactly.
+    """Return an exact number.
 
     Raises:
         UnreadError: it has too many digits.
@@ -116,22 +116,22 @@ def number(value: Fraction | int) -> Node:
 
 
 def constant(name: str) -> Node:
-    """``pi``, ``e`` or ``i``."""
+    """Return ``pi``, ``e`` or ``i``."""
     return Node("constant", name=name)
 
 
 def call(name: str, *parts: Node) -> Node:
-    """A function of something."""
+    """Apply a function."""
     return Node("call", parts, name=name)
 
 
 def difference(left: Node, right: Node) -> Node:
-    """``left - right``."""
+    """Return ``left - right``."""
     return total([left, negative(right)])
 
 
 def total(terms: list[Node]) -> Node:
-    """Their sum."""
+    """Return their sum."""
     if len(terms) == 1:
         return terms[0]
     if all(term.kind == "number" for term in terms):
@@ -140,7 +140,7 @@ def total(terms: list[Node]) -> Node:
 
 
 def product(factors: list[Node]) -> Node:
-    """Their product."""
+    """Return their product."""
     if len(factors) == 1:
         return factors[0]
     if all(factor.kind == "number" for factor in factors):
@@ -155,12 +155,12 @@ def product(factors: list[Node]) -> Node:
 
 
 def negative(tree: Node) -> Node:
-    """``-tree``."""
+    """Return ``-tree``."""
     return number(-tree.value) if tree.kind == "number" else product([number(-1), tree])
 
 
 def inverse(tree: Node) -> Node:
-    """``1 / tree``.
+    """Return ``1 / tree``.
 
     Raises:
         ZeroDivisionError: the tree is the number 0.
@@ -169,7 +169,7 @@ def inverse(tree: Node) -> Node:
 
 
 def power(base: Node, exponent: Node) -> Node:
-    """``base ^ exponent``.
+    """Return ``base ^ exponent``.
 
     Raises:
         ZeroDivisionError: 0 to the power of 0 or less, which has no value that all agree on.
@@ -185,14 +185,14 @@ def power(base: Node, exponent: Node) -> Node:
 
 
 def root(inside: Node, degree: Fraction) -> Node:
-    """The root of a whole degree; of odd degree it is real for every real number."""
+    """Return the root of an integer degree; of odd degree it is real for every real number."""
     if degree == 2:
         return power(inside, number(Fraction(1, 2)))
     return Node("call", (inside,), value=degree, name="root")
 
 
 def factorial(tree: Node) -> Node:
-    """``tree!``; as a number where it is small.
+    """Return ``tree!``, as a number if it is small.
 
     Raises:
         UnreadError: of a number that is not whole, or negative.
@@ -206,7 +206,7 @@ def factorial(tree: Node) -> Node:
 
 
 def double_factorial(tree: Node) -> Node:
-    """``tree!!``, the product of every second number.
+    """Return ``tree!!``, the product of every second number.
 
     Raises:
         UnreadError: of a number that is not small and whole.
@@ -219,7 +219,7 @@ def double_factorial(tree: Node) -> Node:
 
 
 def binomial(n: Node, k: Node) -> Node:
-    """``n`` over ``k``, for a small whole ``k``, or two whole numbers.
+    """Return ``n`` over ``k``, for a small integer ``k``, or two integers.
 
     Raises:
         UnreadError: otherwise.
@@ -238,7 +238,7 @@ def binomial(n: Node, k: Node) -> Node:
 
 
 def substituted(tree: Node, name: str, value: Node) -> Node:
-    """The tree with something else in the place of a name, numbers folded.
+    """Replace a name in the tree, folding numbers.
 
     Raises:
         UnreadError, ZeroDivisionError: as the functions above do.

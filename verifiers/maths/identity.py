@@ -1,4 +1,4 @@
-"""Are two formulas the same? Their values at some points tell.
+"""Compare formulas by their values at some points.
 
 Two formulas that differ as functions agree at a random point only by accident: the identity test
 of Schwartz (1980) and Zippel (1979), with points that are fixed, so that verdicts never change.
@@ -30,12 +30,12 @@ _JUMPING = frozenset(("floor", "ceil"))
 
 
 def same_function(left: Node, right: Node) -> bool | None:
-    """Whether two formulas have the same value for all values of their variables.
+    """Return whether two formulas have the same value for all values of their variables.
 
     The second is the answer: one whose value is too large to compute, or that divides by zero,
-    is not the first, where that has a value.
+    is not the first, if that has a value.
 
-    ``None`` where they agree at some points only (as at different branches of a root), or where
+    ``None`` if they agree at some points only (as at different branches of a root), or if
     too few points give a value.
     """
     variables = names(left) | names(right)
@@ -68,7 +68,7 @@ def _same_constants(left: Node, right: Node) -> bool | None:
 
 @functools.lru_cache(maxsize=4096)
 def _constant(tree: Node) -> Any | None:
-    """Its value, remembered: a gold is read once, and held against many answers."""
+    """Return its value, cached, because a reference is compared with many answers."""
     return precise_value(tree, {})
 
 
@@ -77,7 +77,7 @@ def _jumps(left: Node, right: Node) -> bool:
 
 
 def _same_at_whole(left: Node, right: Node, variables: frozenset[str]) -> bool | None:
-    """Where a formula rounds, and its variables are those of whole numbers: at these."""
+    """Compare formulas with rounding, or with integer variables, at integers."""
     order = sorted(variables)
     found = [
         _same_at(left, right, {name: k // 7**j + 2 * j + 1 for j, name in enumerate(order)})
@@ -89,7 +89,7 @@ def _same_at_whole(left: Node, right: Node, variables: frozenset[str]) -> bool |
 def _same_series(
     left: Node, right: Node, variables: frozenset[str], whole: frozenset[str]
 ) -> bool | None:
-    """Where some variables are whole numbers, as the bounds of a sum: at the first of these."""
+    """Compare formulas with integer variables, as the bounds of a sum, at the first integers."""
     order = sorted(variables)
     found = [
         _same_at(
@@ -117,11 +117,11 @@ def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | Non
             agree += 1
             first = point if first is None else first
             continue
-        # much may have been cancelled in the doubles; where it was not, they are believed
+        # much may have been cancelled in the doubles; if it was not, they are believed
         surely = _same_at(left, right, point) if cancelled or abs(a - b) < 1e-3 * abs(a) else False
         cancelled &= surely is not False
         if surely is False and jumps and min(point.values()) > 0:
-            return False  # there is no branch to choose where all is positive
+            return False  # there is no branch to choose if all is positive
         agree += surely is True
         differ += surely is False
     if differ:
@@ -132,7 +132,7 @@ def _same_over(left: Node, right: Node, variables: frozenset[str]) -> bool | Non
 
 
 def ratio(left: Node, right: Node) -> Any | None:
-    """The real constant other than 0 by which one formula is the other, as far as can be told."""
+    """Return the non-zero real constant by which one formula is the other, as far as known."""
     variables = names(left)
     if not variables or variables != names(right):
         return None
@@ -151,7 +151,7 @@ def ratio(left: Node, right: Node) -> Any | None:
 
 
 def same_equation(gold: tuple[Node, Node], answer: tuple[Node, Node]) -> bool | None:
-    """Whether two equations say the same: one is the other times a constant."""
+    """Return whether two equations are equivalent: one is the other times a constant."""
     left, right = difference(*gold), difference(*answer)
     if ratio(left, right) is not None:
         return True
@@ -160,7 +160,7 @@ def same_equation(gold: tuple[Node, Node], answer: tuple[Node, Node]) -> bool | 
 
 
 def constant_value(tree: Node, point: Point | None = None) -> Any | None:
-    """The value of a formula to 60 digits, or ``None`` where it has none.
+    """Return the value of a formula to 60 digits, or ``None`` if it has none.
 
     Args:
         tree: the formula.
@@ -176,14 +176,14 @@ def constant_value(tree: Node, point: Point | None = None) -> Any | None:
 
 @functools.lru_cache(maxsize=4096)
 def _coordinate(name: str, k: int) -> float:
-    """Where a variable is put at point k: by its name, so both formulas get the same."""
+    """Return a variable's value at point k: by its name, so both formulas get the same."""
     drawn = int.from_bytes(hashlib.blake2b(f"{k} {name}".encode(), digest_size=6).digest(), "big")
     low, high = _RANGES[k]
     return low + (high - low) * drawn / 2**48
 
 
 def points(variables: frozenset[str], jumps: bool = False) -> list[Point]:
-    """Points to look at, always the same; whole ones as well, for what jumps there."""
+    """Return fixed points to compare at, with integers for functions that jump there."""
     found: list[Point] = [
         {name: _coordinate(name, k) for name in variables} for k in range(len(_RANGES))
     ]
@@ -207,7 +207,7 @@ def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool
         return same_beyond(left, right, point)
     if size > 1e-25:
         return False
-    # is it nought and rounding, or a small number? More digits tell: rounding shrinks with them
+    # is it nought and rounding, or a small number? More digits decide: rounding shrinks with them
     again = [precise_value(tree, point, 3 * DIGITS) for tree in (left, right)]
     if again[0] is None or again[1] is None:
         return None
@@ -218,7 +218,7 @@ def _same_numbers(left: Node, right: Node, point: Point, a: Any, b: Any) -> bool
 
 
 def same_beyond(left: Node, right: Node, point: Point) -> bool:
-    r"""Whether two values agree in the digits that a small term could hide in.
+    r"""Return whether two values agree in the digits that a small term could hide in.
 
     ``\sqrt{1+10^{-80}}`` agrees with 1 in 60 digits: as many more are computed as separate the
     terms of each sum, and the digits of each long number.
@@ -227,7 +227,7 @@ def same_beyond(left: Node, right: Node, point: Point) -> bool:
     if hidden < 8:
         return True
     if hidden > _MOST_DIGITS:
-        return False  # nobody can tell
+        return False  # undecidable
     digits = DIGITS + 2 * int(hidden)
     a, b = (precise_value(tree, point, digits) for tree in (left, right))
     if a is None or b is None:
@@ -236,7 +236,7 @@ def same_beyond(left: Node, right: Node, point: Point) -> bool:
 
 
 def _hidden_digits(tree: Node, point: Point) -> float:
-    """How many decimal digits lie between terms of sums and in long numbers and arguments."""
+    """Count the decimal digits between terms of sums and in long numbers and arguments."""
     if tree.kind == "number":
         bits = max(tree.value.numerator.bit_length(), tree.value.denominator.bit_length())
         return 0.3 * bits if bits > 64 else 0

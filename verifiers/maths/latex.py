@@ -106,7 +106,7 @@ _BASE_WORDS = re.compile(
 
 
 def _binomial(found: re.Match[str]) -> str:
-    """``C(n,k)``, ``{}_nC_k`` or ``C_n^k`` with one spelling."""
+    """Normalize ``C(n,k)``, ``{}_nC_k`` and ``C_n^k``."""
     n, k = (part for part in found.groups() if part)
     return f"\\binom{{{n}}}{{{k}}}"
 
@@ -121,7 +121,7 @@ def _in_base(found: re.Match[str]) -> str:
 
 
 def _endless(found: re.Match[str]) -> str:
-    r"""``0.1666\dots`` as ``0.1666\overline{6}``, if its last digits repeat.
+    r"""Return ``0.1666\dots`` as ``0.1666\overline{6}``, if its last digits repeat.
 
     They stand there three times, or twice and nothing before them: 2.718281828... is e.
     """
@@ -134,7 +134,7 @@ def _endless(found: re.Match[str]) -> str:
 
 
 def _prefixed(found: re.Match[str]) -> str:
-    """``0x2A`` as ``2A_{16}``."""
+    """Return ``0x2A`` as ``2A_{16}``."""
     base = {"x": 16, "b": 2}[found[1]]
     return f"{found[2].upper()}_{{{base}}}"
 
@@ -209,12 +209,12 @@ _DOUBLED = re.compile(r"\\\\(?=[a-z{}])")
 
 @functools.lru_cache(maxsize=4096)
 def spelled(text: str) -> str:
-    """:func:`respell` and :func:`squeezed`, remembered: a gold comes with every answer to it."""
+    """Return :func:`respell` and :func:`squeezed`, cached, because references repeat."""
     return squeezed(respell(text))
 
 
 def respell(text: str) -> str:
-    r"""The house spelling of a short piece of LaTeX.
+    r"""Normalize a short piece of LaTeX.
 
     Delimiters around the whole, ``\left`` and spacing commands go; ``and`` and ``or`` between
     values become commas; words stay inside ``\text{...}``, single letters come out of it.
@@ -246,7 +246,7 @@ def respell(text: str) -> str:
 
 
 def _commanded(text: str) -> str:
-    """With one spelling for each command."""
+    """Normalize the spelling of commands."""
     if "{,}" in text or "\\," in text or "\\!" in text:
         text = _COMMA_POINT.sub(".", _THOUSANDS.sub(_joined, text))
     text = text.replace(",\\!", ",").replace("{:}", ":").replace("\\quad", " ")
@@ -257,7 +257,7 @@ def _commanded(text: str) -> str:
 
 
 def _unstyled(text: str) -> str:
-    r"""Without colour, size, a leading ``=``, and the ``\boldsymbol{...}`` around all of it."""
+    r"""Remove colour, size, a leading ``=``, and an enclosing ``\boldsymbol{...}``."""
     text = _COLOR.sub("", text) if "color" in text else text
     while text[:1] in {"\\", "{", "="}:
         switched, styled = _SWITCH.match(text), _STYLE.match(text)
@@ -292,7 +292,7 @@ def _respelled(found: re.Match[str]) -> str:
 
 
 def squeezed(text: str) -> str:
-    """A respelled text without spaces, but for those between two digits or two letters."""
+    """Remove spaces from a respelled text, except those between two digits or two letters."""
     return _IDLE_SPACE.sub("", text) if " " in text else text
 
 
@@ -300,7 +300,7 @@ MAX_NESTING = 60
 
 
 def balanced(text: str) -> bool:
-    r"""Whether every ``{`` has its ``}``, and nothing nests deeper than ``MAX_NESTING``.
+    r"""Return whether every ``{`` has its ``}``, nested at most ``MAX_NESTING`` deep.
 
     Escaped braces do not count as braces; readers of brackets recurse, so depth is bounded.
     """
@@ -315,7 +315,7 @@ def balanced(text: str) -> bool:
 
 
 def split_top(text: str, separators: str) -> list[str]:
-    """The parts of a text between separators that stand outside all brackets."""
+    """Split a text at separators outside all brackets."""
     parts, start, depth, i = [], 0, 0, 0
     while i < len(text):
         char = text[i]

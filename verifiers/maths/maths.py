@@ -34,25 +34,25 @@ _STATUS = {
 
 
 class Math(Verifier):
-    r"""Compares the final answer of a reply with a known one.
+    r"""Compare the final answer of a reply with a reference.
 
     Numbers are compared exactly and structure piece by piece; only expressions that need
     algebra go to math-verify, in a worker process that is killed when it uses too much.
 
     A reference is a number, or a string of bare LaTeX or text such as ``"3/4"``,
     ``"3\sqrt{13}"``, ``"(1, 2)"``, ``"x^2 + 1"`` or ``"\text{even}"``; ``$...$`` or ``\boxed{}``
-    around it do no harm. A list holds several references, of which any wins. A dict gives a row its
-    own tolerance: ``{"answer": "9.81", "tolerance": 0.01}``, where ``answer`` may be a list and
+    around it do no harm. A list contains several references, any of which is correct. A dict gives
+    a row its own tolerance: ``{"answer": "9.81", "tolerance": 0.01}``; ``answer`` may be a list and
     ``relative_tolerance`` is a share of the reference. Each is checked when data is loaded.
 
     Args:
-        extract: where the answer is looked for, in this order; see
+        extract: rules that extract the answer, in this order; see
             :func:`~assay.verifiers.text.extract.final_answer`. ``("boxed",)`` is the strict choice.
         limits: what one question to a worker may use.
         memo: pairs of answers that are remembered.
         **conventions: ``percent``, ``rounded_digits``, ``tolerance``, ``relative_tolerance``,
             ``units``, ``conversions``, ``radians``, ``case``, ``ordered``, ``brackets``,
-            ``members``, ``dates``, ``worked_out`` and ``reduced``: what counts as the same where
+            ``members``, ``dates``, ``worked_out`` and ``reduced``: what counts as the same if
             people differ; see :class:`~assay.verifiers.maths.conventions.Conventions`.
 
     Raises:
@@ -93,7 +93,7 @@ class Math(Verifier):
         return next((v for v in verdicts if v.score == 1.0), next(faults, verdicts[0]))
 
     def _under(self, known: References) -> Math:
-        """This verifier with the tolerance of a row."""
+        """Return this verifier with the tolerance of a row."""
         given = {"tolerance": known.tolerance, "relative_tolerance": known.relative_tolerance}
         given = {name: value for name, value in given.items() if value is not None}
         if not given:
@@ -145,7 +145,7 @@ class Math(Verifier):
         return [Verdict(v.status, v.score, v.reason, v.extracted, seconds=share) for v in rows]
 
     def _golds(self, references: Sequence[Any]) -> list[str | References | Verdict]:
-        """Each reference as text, or the verdict that it is bad; each is checked once."""
+        """Return each reference as text, or the verdict that it is bad; each is checked once."""
         seen: dict[Any, str | References | Verdict] = {}
         golds: list[str | References | Verdict] = []
         for reference in references:
@@ -197,16 +197,16 @@ class Math(Verifier):
         return None
 
     def winning_reply(self, reference: Any) -> str | None:
-        """The reference in a box, or as the first rule wants it."""
+        """Return the reference in a box, or in the form of the first rule."""
         known = read_reference(reference)
         return given_as(known if isinstance(known, str) else known.texts[0], self.extract)
 
     def to_json(self) -> dict[str, Any]:
-        """The name and the options that scores depend on."""
+        """Return the name and the options that scores depend on."""
         return {"name": "Math", "extract": list(self.extract), **self.conventions.to_json()}
 
     def _fault(self, gold: str) -> str:
-        """What is wrong with a gold; empty where nothing is."""
+        """Return what is wrong with a reference, empty if nothing."""
         if len(gold) > MAX_ANSWER:
             return f"the reference is longer than {MAX_ANSWER} characters"
         if read_number(gold) is not None:
@@ -221,7 +221,7 @@ class Math(Verifier):
         return "" if makes_sense else f"the reference {gold!r} cannot be used: {cause}"
 
     def _pairs(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
-        """Verdicts on golds and answers; what is not decided here goes to the workers at once."""
+        """Judge references and answers; undecided pairs go to the workers at once."""
         found = [self._verdicts.get(pair) or self._compared(*pair) for pair in pairs]
         asked = [pair for pair, verdict in zip(pairs, found, strict=True) if verdict is None]
         if asked:
@@ -272,7 +272,7 @@ class Math(Verifier):
         if finding.kind == "bad_gold":
             # The gold was found good when it was checked: an odd answer brought the pair to the
             # worker, and must not buy itself a None.
-            why = f"it cannot be held against {_short(gold)}: {finding.reason}"
+            why = f"it cannot be compared with {_short(gold)}: {finding.reason}"
             return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=answer)
         reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)
@@ -283,7 +283,7 @@ def _bug(error: Exception) -> Verdict:
 
 
 def _plain(text: str) -> str:
-    """As the worker is to read it."""
+    """Return the text in the form that the worker reads."""
     return without_unit(respell(text))[0]
 
 

@@ -1,4 +1,4 @@
-"""Reads dates and times of day: ``12 May 2024``, ``2024-05-12``, ``3:30 PM``, ``15:30``.
+"""Read dates and times of day: ``12 May 2024``, ``2024-05-12``, ``3:30 PM``, ``15:30``.
 
 ``5/12/2024`` is not read: it is a day in May for some and in December for others.
 """
@@ -36,7 +36,7 @@ class Moment:
     """A date or a time of day.
 
     Attributes:
-        date: year (0 where none is given), month and day; empty for a time.
+        date: year (0 if none is given), month and day; empty for a time.
         seconds: since midnight; of a time.
         half: whether a time says am or pm, or is past noon by itself.
         said: whether it says am or pm, or is a date.
@@ -49,7 +49,7 @@ class Moment:
 
 
 def read_moment(text: str) -> Moment | None:
-    """Read a respelled, squeezed text; ``None`` where it is no date, and no time with am or pm."""
+    """Read a respelled, squeezed text; ``None`` if it is no date, and no time with am or pm."""
     if len(text) > 60:
         return None
     text = unwrap_text(text).strip(" .")
@@ -61,7 +61,7 @@ def read_moment(text: str) -> Moment | None:
 
 
 def read_clock(text: str) -> Moment | None:
-    """Read ``15:30``; ``None`` where it is no time of day."""
+    """Read ``15:30``; ``None`` if it is no time of day."""
     found = _CLOCK.fullmatch(text)
     if found is None:
         return None
@@ -72,12 +72,12 @@ def read_clock(text: str) -> Moment | None:
 
 
 def words_written(text: str) -> str:
-    """A text's letters, digits and signs alone, for where only the same writing counts."""
+    """Return a text's letters, digits and signs alone, to compare spellings."""
     return unwrap_text(text).replace(" ", "").lower()
 
 
 def same_moment(gold: Moment, answer: Moment, half_may_miss: bool) -> bool:
-    """Whether two are one; ``3:30`` may stand for ``3:30 PM`` where that is allowed."""
+    """Return whether two are equal; ``3:30`` may mean ``3:30 PM`` if that is allowed."""
     if gold.date or answer.date:
         return gold.date == answer.date
     if gold.seconds == answer.seconds and gold.half == answer.half:

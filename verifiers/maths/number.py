@@ -1,4 +1,4 @@
-r"""Reads a number exactly: ``1,024``, ``\frac{3}{4}``, ``$2.50``, ``45\%``, ``6.02\times10^{23}``.
+r"""Read a number exactly: ``1,024``, ``\frac{3}{4}``, ``$2.50``, ``45\%``, ``6.02\times10^{23}``.
 
 Only the written number is read, nothing is computed: ``2+3`` is no number here.
 """
@@ -28,8 +28,8 @@ class Number:
     Attributes:
         value: exactly, before any percent sign is taken into account.
         percent: it has a percent sign.
-        unit: what stands after it, or its currency; empty where there is none.
-        digits: digits after the decimal point, where it was written as a plain decimal.
+        unit: what stands after it, or its currency; empty if there is none.
+        digits: digits after the decimal point, if it was a plain decimal.
         double: the value is that of a double as languages print it, with 15 to 17 digits.
         compound: it was written in several units, as ``2 h 30 min``: they cannot be left out.
     """
@@ -80,7 +80,7 @@ _INNER = re.compile(r"([-+]?)\((.*)\)")
 
 
 def read_number(text: str) -> Number | None:
-    """Read a written number, or ``None`` where the text is not one of at most 4,000 characters."""
+    """Read a number, or return ``None`` if the text is not one of at most 4,000 characters."""
     if len(text) > _LONGEST:  # Python converts no more than 4,300 digits
         return None
     return read_respelled(spelled(text))
@@ -88,7 +88,7 @@ def read_number(text: str) -> Number | None:
 
 @functools.lru_cache(maxsize=4096)
 def read_respelled(text: str) -> Number | None:
-    """:func:`read_number` of a text that is respelled and squeezed already."""
+    """Apply :func:`read_number` to a text that is already respelled and squeezed."""
     if text.isdecimal() and text.isascii() and len(text) <= _LONGEST:
         return Number(Fraction(int(text)))
     if not _DIGIT.search(text):
@@ -130,7 +130,7 @@ def read_respelled(text: str) -> Number | None:
 
 
 def _printed(text: str) -> bool:
-    """Whether a number is the shortest decimal of some double, with 15 digits or more."""
+    """Return whether a number is the shortest decimal of some double, with 15 or more digits."""
     if len(text) < 16 or "." not in text:
         return False
     try:
@@ -148,7 +148,7 @@ _GROUPED_OTHERWISE = re.compile(r"-?[1-9]\d?(?:,\d\d)+,\d{3}", re.ASCII)
 def read_foreign(text: str) -> Number | None:
     """Read what looks like a list, but is a number in Europe or India: ``0,125``, ``12,34,567``.
 
-    ``None`` if it is neither, or nobody could tell it from a list: ``5,0`` offers 5 and 0.
+    ``None`` if it is neither, or could be a list: ``5,0`` offers 5 and 0.
     """
     if _GROUPED_OTHERWISE.fullmatch(text):
         return Number(Fraction(text.replace(",", "")))
@@ -159,7 +159,7 @@ def read_foreign(text: str) -> Number | None:
 
 
 def same_numbers(gold: Number, answer: Number, conventions: Conventions) -> bool:
-    """Whether two numbers are the same under the conventions."""
+    """Return whether two numbers are the same under the conventions."""
     if gold.unit and answer.unit:
         ratio = unit_ratio(answer.unit, gold.unit)
         if ratio is None or (ratio != 1 and not conventions.conversions):
@@ -206,7 +206,7 @@ def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
 
 
 def near_double(gap: Any, answer: Number) -> bool:
-    """Whether a printed double is within the error of a few operations of an exact value."""
+    """Return whether a printed double is within the error of a few operations of an exact value."""
     if not answer.double or not answer.value:
         return False
     step = math.ulp(float(answer.value))
@@ -214,7 +214,7 @@ def near_double(gap: Any, answer: Number) -> bool:
 
 
 def rounded(reference: Number) -> bool:
-    """Whether a reference may be a rounded value: a decimal of three figures or more."""
+    """Return whether a reference may be a rounded value: a decimal of three figures or more."""
     return reference.digits > 0 and abs(reference.value) * 10**reference.digits >= 100
 
 
@@ -226,7 +226,7 @@ def _ordinal_suffix(value: Fraction) -> str:
 
 
 def terminates(value: Fraction) -> bool:
-    """Whether a decimal writes a number exactly."""
+    """Return whether a number has an exact decimal."""
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:
@@ -282,7 +282,7 @@ def _repeating(start: str, period: str) -> Fraction:
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    r"""A respelled text, and the unit taken from its end; empty where there is none.
+    r"""Split a respelled text from the unit at its end, empty if there is none.
 
     The unit stands in ``\text{}``, or is a bare one after a number, ``\pi`` or a bracket.
     """

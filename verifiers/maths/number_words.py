@@ -1,4 +1,4 @@
-"""Reads numbers in words: ``twenty-five``, ``minus three``, ``two thirds``, ``3 million``."""
+"""Read numbers in words: ``twenty-five``, ``minus three``, ``two thirds``, ``3 million``."""
 
 from __future__ import annotations
 

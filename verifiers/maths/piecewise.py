@@ -1,4 +1,4 @@
-r"""Compares functions by cases: ``\begin{cases} x & x \ge 0 \\ -x & x < 0 \end{cases}``."""
+r"""Compare functions by cases: ``\begin{cases} x & x \ge 0 \\ -x & x < 0 \end{cases}``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_ROWS = 12
 
 
 def read_cases(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
-    """What stands before the cases, and each value with its condition, empty for all others."""
+    """Parse what precedes the cases, and each value with its condition, empty for all others."""
     found = _CASES.fullmatch(text)
     if found is None:
         return None
@@ -31,7 +31,7 @@ def read_cases(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
 
 
 def same_cases(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
-    """Whether each case of one is a case of the other, in any order."""
+    """Return whether each case of one is a case of the other, in any order."""
     left, right = read_cases(gold), read_cases(answer)
     if left is None or right is None:
         return None if left is None else False

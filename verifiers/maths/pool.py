@@ -124,13 +124,13 @@ _size: int | None = None
 
 
 def shared_pool(limits: WorkerLimits, program: str = SYMBOLIC) -> WorkerPool:
-    """This process's workers for these limits."""
+    """Return this process's workers for these limits."""
     with _guard:
         return _pools.setdefault((limits, program), WorkerPool(limits, _size, program))
 
 
 def one_worker() -> None:
-    """Give this process one worker only, where its siblings use the other cores."""
+    """Limit this process to one worker, if its siblings use the other cores."""
     global _size
     _size = 1
 

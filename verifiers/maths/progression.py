@@ -1,4 +1,4 @@
-r"""Formulas of a whole number: ``\frac{\pi}{4}+k\pi`` has the values of ``\frac{5\pi}{4}-k\pi``."""
+r"""Formulas of an integer: ``\frac{\pi}{4}+k\pi`` has the values of ``\frac{5\pi}{4}-k\pi``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBES = (2, -1, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Progression:
-    """``name = offset + step * letter`` for each whole number; ``name`` may be empty."""
+    """``name = offset + step * letter`` for each integer; ``name`` may be empty."""
 
     offset: Any
     step: Any
@@ -48,7 +48,7 @@ def read_progression(text: str) -> Progression | None:
 
 
 def same_progressions(gold: Stated, answer: Stated) -> bool:
-    r"""Whether two formulas with a whole number in them have the same values.
+    r"""Return whether two formulas with an integer variable have the same values.
 
     A formula such as ``(n-2)\pi`` may be a function of ``n``. So it is read as a family only if
     the gold says that the letter is whole, or calls it ``k`` or names what is solved for, and no
@@ -72,7 +72,7 @@ def same_progressions(gold: Stated, answer: Stated) -> bool:
 
 
 def is_class(text: str, rest: int, modulus: int) -> bool:
-    """Whether a formula such as ``5k+2`` gives the numbers with a rest by a modulus."""
+    """Return whether a formula such as ``5k+2`` gives a residue class of a modulus."""
     found = read_progression(text)
     return (
         found is not None

@@ -1,4 +1,4 @@
-"""What a row may give as the known answer: one, several of which any wins, or with a tolerance."""
+"""Read references: one answer, several of which any is correct, or one with a tolerance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class References:
 
 
 def read_reference(reference: Any) -> str | References:
-    """A reference as bare text, or as several; see :class:`~assay.verifiers.maths.maths.Math`.
+    """Read a reference as bare text, or as several; see :class:`~assay.verifiers.maths.maths.Math`.
 
     Raises:
         TypeError: it is of a type that is no reference.

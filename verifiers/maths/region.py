@@ -1,6 +1,6 @@
 r"""Parts of the real line: ``(-\infty, 2]``, ``[0,1]\cup\{3\}``, ``2x > 6``, ``x \ne 0``.
 
-Each is read as the points between its ends, and merged where pieces touch, so two that are the
+Each is read as the points between its ends, and merged if pieces touch, so two that are the
 same set are the same however they are written.
 """
 
@@ -40,7 +40,7 @@ class Piece:
 
     @property
     def empty(self) -> bool:
-        """No point lies in it."""
+        """Whether no point is in it."""
         return self.low > self.high or (
             same_point(self.low, self.high) and not (self.has_low and self.has_high)
         )
@@ -58,7 +58,7 @@ _LINE = Region((Piece(-float("inf"), False, float("inf"), False),))
 
 
 def same_region(left: Region, right: Region) -> bool:
-    """Whether two regions have the same points, of the same variable where both name one."""
+    """Return whether two regions have the same points, of the same variable if both name one."""
     if left.variable and right.variable and left.variable != right.variable:
         return False
     return len(left.pieces) == len(right.pieces) and all(
@@ -70,7 +70,7 @@ def same_region(left: Region, right: Region) -> bool:
 
 
 def read_region(shape: Shape) -> Region | None:
-    """The region that an answer describes, or ``None`` where none is read here."""
+    """Read the region that an answer describes, or ``None`` if it describes none."""
     without = _WITHOUT.fullmatch(shape.text)
     if without:
         whole, taken = (read_region(read_shape(part)) for part in without.groups())
@@ -87,7 +87,7 @@ def read_region(shape: Shape) -> Region | None:
 
 
 def same_point(a: Any, b: Any) -> bool:
-    """Whether two ends are one, up to the last of their 60 digits."""
+    """Return whether two ends are equal, up to the last of their 60 digits."""
     if math.isinf(a) or math.isinf(b):
         return bool(a == b)
     return bool(abs(a - b) <= _CLOSE * max(abs(a), abs(b), _NOISE))
@@ -133,7 +133,7 @@ def _union(shape: Shape) -> Region | None:
 
 
 def _relation(shape: Shape) -> Region | None:
-    r"""A chain such as ``-2 < x \le 5``: each link is linear or quadratic in one variable."""
+    r"""Parse a chain such as ``-2 < x \le 5``: each link is linear or quadratic in one variable."""
     pieces = _ORDER.split(shape.text)
     if not 3 <= len(pieces) <= 5 or "=" in shape.text:
         return None
@@ -188,7 +188,7 @@ def _link(left: str, sign: str, right: str) -> Region | None:
 
 
 def _roots(square: Any, slope: Any, constant: Any) -> list[Any]:
-    """The real roots of a quadratic polynomial from left to right, a double one twice."""
+    """Return the real roots of a quadratic polynomial from left to right, a double one twice."""
     inner = slope**2 - 4 * square * constant
     if abs(inner) <= _CLOSE * max(slope**2, abs(square * constant)):
         return [-slope / (2 * square)] * 2
@@ -199,7 +199,7 @@ def _roots(square: Any, slope: Any, constant: Any) -> list[Any]:
 
 
 def _signed(roots: list[Any], sign: str, rising: bool) -> tuple[Piece, ...]:
-    """Where a polynomial with these roots has a sign, if it is ``rising`` at the far right."""
+    """Return where a polynomial with these roots has a sign, if ``rising`` at the far right."""
     closed = sign in {"\\le", "\\ge"}
     wanted = (sign in {">", "\\ge"}) == rising  # at the far right
     ends = [-float("inf"), *roots, float("inf")]
@@ -213,7 +213,7 @@ def _signed(roots: list[Any], sign: str, rising: bool) -> tuple[Piece, ...]:
 
 
 def same_inequality(gold: str, answer: str) -> bool | None:
-    r"""Whether ``a \le b+c`` says what ``a-b \le c`` does; ``None`` if that is not plain."""
+    r"""Return whether ``a \le b+c`` says what ``a-b \le c`` does; ``None`` if undecided."""
     gaps, signs = [], []
     for text in (gold, answer):
         left, sign, right, *more = [*_ORDER.split(text), "", ""]
@@ -260,7 +260,7 @@ def _alternatives(shape: Shape) -> Region | None:
 
 
 def _value(shape: Shape) -> Region | None:
-    """The one point of ``x = 1``."""
+    """Return the one point of ``x = 1``."""
     if shape.kind is not Kind.EQUATION or len(shape.parts) != 2 or len(shape.parts[0]) != 1:
         return None
     end = _end(shape.parts[1])
@@ -276,7 +276,7 @@ def _pair(shape: Shape) -> tuple[Region, Region] | None:
 
 
 def _cases(shape: Shape) -> Region | None:
-    """Inequalities with a comma between them: both hold where both can, else either."""
+    """Parse inequalities separated by commas: both hold if both can, else either."""
     pair = _pair(shape)
     if pair is None or not _both(*pair).pieces:
         return _alternatives(shape)
@@ -313,7 +313,7 @@ def _touch(left: Piece, right: Piece) -> bool:
 
 
 def _minus(taken: Region) -> Region:
-    """The line without a region."""
+    """Return the complement of a region."""
     ends = [(-float("inf"), False), *((p.high, not p.has_high) for p in taken.pieces)]
     starts = [*((p.low, not p.has_low) for p in taken.pieces), (float("inf"), False)]
     pieces = [Piece(*low, *high) for low, high in zip(ends, starts, strict=True)]

@@ -1,4 +1,4 @@
-r"""What kind of thing an answer is: a number, a list, an interval, an equation, words, ...
+r"""The kind of an answer: a number, a list, an interval, an equation, words, ...
 
 Only the outermost structure is read; the parts stay text. Texts are respelled and squeezed.
 """
@@ -49,8 +49,8 @@ class Shape:
         kind: what it is.
         text: all of it.
         parts: its elements, sides or cells.
-        mark: what tells two of a kind apart: brackets, the matrix and its rows, a base.
-        number: its value, where it is a number.
+        mark: what distinguishes two of a kind: brackets, the matrix and its rows, a base.
+        number: its value, if it is a number.
         moment: the date or time that it is.
     """
 
@@ -133,7 +133,7 @@ def read_shape(text: str) -> Shape:
 
 
 def _computed(text: str) -> Number | None:
-    """Plain arithmetic, such as ``24+1``, by its exact value."""
+    """Return plain arithmetic, such as ``24+1``, by its exact value."""
     tree = read_expression(text) if "," not in text else None
     return Number(tree.value) if tree is not None and tree.kind == "number" else None
 
@@ -194,7 +194,7 @@ def _matrix(found: re.Match[str]) -> Shape | None:
 
 
 def _signs(text: str) -> list[str]:
-    r"""``1 \pm x`` as both its values, ``(\pm 1,\pm 2)`` as all four; ``\mp`` follows ``\pm``."""
+    r"""Expand ``1 \pm x`` to both values, ``(\pm 1,\pm 2)`` to four; ``\mp`` follows ``\pm``."""
     upper, lower = text.count("\\pm"), text.count("\\mp")
     if not 1 <= upper <= _MOST_SIGNS or lower > 1 or upper + lower > max(2, upper):
         return [text]
@@ -233,7 +233,7 @@ def _bracketed(text: str) -> Shape | None:
 
 
 def as_list(shape: Shape) -> Shape:
-    """A number whose commas may be those of a list, as that list."""
+    """Return a number whose commas may separate a list as that list."""
     parts = _split(shape.text)
     return Shape(Kind.LIST, shape.text, parts) if len(parts) > 1 else shape
 
@@ -285,7 +285,7 @@ _WORDS = re.compile(r"[A-Za-z][A-Za-z' .\-]*")
 
 
 def words_of(text: str) -> str:
-    r"""The words of a text that is nothing but words, in lower case, else the empty string.
+    r"""Return the words of a text that has only words, in lower case, else the empty string.
 
     Words stand in ``\text{}`` or are bare; ``abc`` is a product (see :func:`is_word`). Capitals
     keep their case: ``HHT``, ``IV``. An article at the start is left out.
@@ -334,7 +334,7 @@ _VARIABLE = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?|\\(?:alpha|beta|th
 
 
 def as_interval(text: str) -> Shape | None:
-    r"""An inequality in one variable as the interval that it describes.
+    r"""Return an inequality in one variable as the interval that it describes.
 
     ``x>3`` is ``(3,\infty)`` and ``5\ge x>-2`` is ``(-2,5]``; ``None`` for the rest.
     """

@@ -30,7 +30,7 @@ _CLOSE = 10**-50
 
 
 def read_frame(stream: BinaryIO) -> Any:
-    """The next frame, or ``None`` at the end of the stream."""
+    """Read the next frame, or ``None`` at the end of the stream."""
     head = stream.read(4)
     if len(head) < 4:
         return None
@@ -79,7 +79,7 @@ class Symbolic:
         self.same(r"\frac{\sqrt{8}}{2}", r"\sqrt{2}", None)
 
     def parse(self, text: str) -> Any:
-        """The expression in a bare piece of LaTeX, or ``None`` where it cannot be read."""
+        """Parse a bare piece of LaTeX, or return ``None``."""
         found = self.math_verify.parse(
             "$\\boxed{" + text + "}$",
             extraction_config=self.config,
@@ -89,7 +89,7 @@ class Symbolic:
         return found[0] if found and not isinstance(found[0], str) else None
 
     def gold(self, text: str) -> Any:
-        """:meth:`parse`, remembered: a gold is asked about many times."""
+        """Return :meth:`parse`, cached, because a reference is compared many times."""
         if text not in self.golds:
             if len(self.golds) >= 512:
                 self.golds.pop(next(iter(self.golds)))
@@ -97,7 +97,7 @@ class Symbolic:
         return self.golds[text]
 
     def check(self, gold: str) -> tuple[str, str]:
-        """Whether the gold can be read and wins against itself."""
+        """Return whether the reference can be parsed and equals itself."""
         expression = self.gold(gold)
         if expression is None:
             return "bad_gold", "it cannot be read as LaTeX"
@@ -106,7 +106,7 @@ class Symbolic:
         return "same", ""
 
     def same(self, gold: str, answer: str, digits: int | None) -> tuple[str, str]:
-        """Whether the answer is the gold."""
+        """Return whether the reference equals the answer."""
         expected, given = self.gold(gold), self.parse(answer)
         if expected is None:
             return "bad_gold", "it cannot be read as LaTeX"
@@ -118,11 +118,11 @@ class Symbolic:
         return ("same" if self.equal(expected, given) else "different"), "compared symbolically"
 
     def equal(self, gold: Any, answer: Any) -> bool:
-        """math-verify's own opinion."""
+        """Return whether math-verify accepts the answer."""
         return bool(self.math_verify.verify(gold, answer, timeout_seconds=None))
 
     def constants(self, gold: Any, answer: Any, digits: int | None) -> bool | None:
-        """Compare two constants by value; ``None`` where one of them is not a constant.
+        """Compare two constants by value; ``None`` if one of them is not a constant.
 
         math-verify takes any two constants for equal that differ by less than about 1e-15;
         here the difference counts in proportion to their size.
@@ -143,7 +143,7 @@ class Symbolic:
             size, distance = max(abs(left), abs(right)), abs(left - right)
             if not (size.is_finite and distance.is_finite):
                 return None
-            if size < _CLOSE:  # evaluated to noise around zero: only algebra can tell
+            if size < _CLOSE:  # evaluated to noise around zero: only algebra can decide
                 return bool(sympy.simplify(exact[0] - exact[1]) == 0)
             if digits is not None and not exact[0].is_rational:
                 return bool(distance <= sympy.Rational(1, 2 * 10**digits))
@@ -152,7 +152,7 @@ class Symbolic:
             return None
 
     def hidden_digits(self, side: Any) -> int:
-        """How many digits its small powers and long numbers could hide a difference in."""
+        """Count the digits in which its small powers and long numbers could hide a difference."""
         sympy = self.sympy
         long = [max(abs(n.p), n.q) for n in side.atoms(sympy.Rational)]
         small = [abs(sympy.N(power, 15)) for power in side.atoms(sympy.Pow, sympy.exp)]

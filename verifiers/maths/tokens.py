@@ -1,4 +1,4 @@
-r"""Cuts a respelled formula into tokens: numbers, letters, commands and signs."""
+r"""Split a respelled formula into tokens: numbers, letters, commands and signs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NOT_FACTORS = frozenset((
 
 
 def tokens_of(text: str) -> list[str]:
-    r"""The tokens; functions as commands, whether ``\sin`` or ``sin`` is written.
+    r"""Return the tokens; functions as commands, whether ``\sin`` or ``sin`` is written.
 
     Raises:
         UnreadError: a character is unknown, words stand among the letters, or two numbers

@@ -1,4 +1,4 @@
-r"""Reads what stands after a number: ``cm^2``, ``miles per hour``, ``\mathrm{m/s}``, ``apples``.
+r"""Read units after a number: ``cm^2``, ``miles per hour``, ``\mathrm{m/s}``, ``apples``.
 
 A known unit has a size, so ``150 min`` is ``2.5 hours``. Other words name what is counted. They may
 be left out of an answer or added to it only if they cannot change the value: see
@@ -116,12 +116,12 @@ _SHARE = re.compile(r"of (?:the|a|an|his|her|its|their|my|your|our) (?=[a-z])")
 
 
 def currency(sign: str) -> str:
-    """The unit that a sign or code of a currency stands for, or an empty string."""
+    """Return the unit of a currency sign or code, or an empty string."""
     return _CURRENCIES.get(sign, "") or (_WORDS[sign.lower()] if sign in CODES else "")
 
 
 def priced(money: str, words: str) -> str | None:
-    """The unit of an amount with a sign and with words: ``$5 per hour``, ``$5 profit``.
+    """Return the unit of an amount with a sign and with words: ``$5 per hour``, ``$5 profit``.
 
     ``None`` if the words are other money, as in ``$5 cents``.
     """
@@ -135,7 +135,7 @@ def priced(money: str, words: str) -> str | None:
 
 
 def read_unit(text: str) -> str | None:
-    """The unit in one spelling, empty for none, or ``None`` if the text cannot be one."""
+    """Read a unit in canonical form, empty for none, or ``None`` if the text cannot be one."""
     text = text.strip(" .")
     if not text:
         return ""
@@ -166,7 +166,7 @@ def read_unit(text: str) -> str | None:
 
 
 def _written(text: str) -> str:
-    r"""Without ``\text{}``; a comma at its start joins, so ``\text{, or more}`` is no unit."""
+    r"""Remove ``\text{}``; a comma at its start joins, so ``\text{, or more}`` is no unit."""
     return _WRITTEN.sub(
         lambda found: ",," if found[1].lstrip()[:1] == "," else found[1] + " " * bool(found[2]),
         text,
@@ -207,7 +207,7 @@ def may_be_added(unit: str, value: Fraction) -> bool:
 
 
 def unit_ratio(one: str, other: str) -> Fraction | None:
-    """How many of the second unit the first is, or ``None`` if they measure different things."""
+    """Return how many of the second unit the first is, or ``None`` if they are incommensurable."""
     if one == other:
         return Fraction(1)
     a, b = _known(one), _known(other)
@@ -227,7 +227,7 @@ def _stems(name: str) -> list[str]:
 
 @functools.lru_cache(maxsize=2048)
 def _known(name: str) -> tuple[Fraction, Dimension] | None:
-    """The size and dimension of a known unit such as ``km/h``, ``sq ft`` or ``kg m^-3``."""
+    """Return the size and dimension of a known unit such as ``km/h``, ``sq ft`` or ``kg m^-3``."""
     scaled = _SCALED.fullmatch(name)
     name = scaled[1] if scaled else _PER.sub("/", name)
     factor, exponents = Fraction(1), dict[str, int]()

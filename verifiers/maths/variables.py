@@ -19,20 +19,20 @@ _LETTER = re.compile(rf"({_NOT_LETTERS.pattern})|[A-Za-z](?:_(?:\{{\w\}}|\w))?")
 
 
 def letters(text: str) -> frozenset[str]:
-    """The variables of an expression, but for the constants e and i."""
+    """Return the variables of an expression, except the constants e and i."""
     latin = frozenset(re.findall(r"[A-Za-z]", _NOT_LETTERS.sub(" ", text))) - {"e", "i"}
     return latin | frozenset(_GREEK.findall(text))
 
 
 def same_letters(gold: str, answer: str) -> bool:
-    """Whether two texts speak of the same variables; a bound one is no variable."""
+    """Return whether two texts have the same variables; a bound one is no variable."""
     if _BOUND.search(gold) or _BOUND.search(answer):
         return True
     return letters(gold) == letters(answer)
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """A formula with other letters for some of its own, all at once."""
+    """Rename variables of a formula, all at once."""
     return _LETTER.sub(
         lambda found: found[0] if found[1] else names.get(found[0], _renamed(found[0], names)), text
     )

@@ -46,7 +46,7 @@ _WORD_LIKE = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 
 
 def is_word(run: str) -> bool:
-    """Return True if letters that stand alone are a word or an arrangement, not a product.
+    """Return True if letters alone are a word or an arrangement, not a product.
 
     A product has lower-case letters in the order of the alphabet, without e and o: ``ab``, ``xyz``.
     Other lower-case letters, such as ``no`` and ``apples``, capitals such as ``ABC``, and ``Ian``
@@ -64,7 +64,7 @@ def _is_long_word(run: str) -> bool:
 
 
 def words_and_values(text: str) -> tuple[str, ...]:
-    r"""The words, each as ``\text{...}``, and the values between them; empty without a word."""
+    r"""Return the words, as ``\text{...}``, and the values between them; empty without words."""
     if not (
         "\\text" in text
         or _SIGNS.search(_INDEX.sub("", text))
@@ -147,7 +147,7 @@ def _same_order(left: Sequence[str], right: Sequence[str], on: Comparison, depth
 
 
 def _labelled(parts: Sequence[str]) -> dict[str, str] | None:
-    """The values by their words, ``row 2 column 6`` or ``3 boys 4 girls``, each word once."""
+    """Return values by label, ``row 2 column 6`` or ``3 boys 4 girls``, each label once."""
     words = [_word(part) for part in parts]
     first = words[0] is not None
     if len(parts) % 2 or any(
@@ -160,7 +160,7 @@ def _labelled(parts: Sequence[str]) -> dict[str, str] | None:
 
 
 def labelled_value(parts: Sequence[str]) -> str | None:
-    """The value of an answer such as ``The answer is 42`` or ``Total: 42``, or ``None``."""
+    """Return the value of an answer such as ``The answer is 42`` or ``Total: 42``, or ``None``."""
     *label, value = parts
     if not label or _word(value) is not None or len(label) > 6:
         return None

@@ -199,7 +199,7 @@ def _send(process: subprocess.Popen[bytes], value: dict[str, Any]) -> None:
 
 
 def _receive(process: subprocess.Popen[bytes], deadline: float) -> dict[str, Any] | None:
-    """The next frame, or ``None`` where none has begun by the deadline."""
+    """Read the next frame, or ``None`` if none has begun by the deadline."""
     assert process.stdout is not None  # noqa: S101  # made with PIPE
     waiting = select.poll()  # select() itself knows no descriptor above 1023
     waiting.register(process.stdout, select.POLLIN | select.POLLHUP)
@@ -221,7 +221,7 @@ def _exactly(process: subprocess.Popen[bytes], size: int) -> bytes:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """CPU seconds of a process so far, or ``None`` on systems that do not tell."""
+    """Return the CPU seconds of a process so far, or ``None`` if they are not available."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

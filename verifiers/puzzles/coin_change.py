@@ -45,7 +45,7 @@ class CoinChange(PuzzleVerifier):
         if sum(given) != amount:
             return f"makes {sum(given)}, not {amount}"
         least = len(fewest_coins(tuple(coins), amount))
-        return f"takes {len(given)} coins where {least} are enough" if len(given) > least else None
+        return f"takes {len(given)} coins, {least} suffice" if len(given) > least else None
 
 
 @lru_cache(maxsize=256)

@@ -27,7 +27,7 @@ class Colouring(PuzzleVerifier):
 
     The colouring is pairs, ``A: red, B: blue``, a JSON object, or one pair on each line; ``=``,
     ``-``, ``->`` and ``is`` stand for the colon, or brackets: ``A (red)``. A vertex that has two
-    colours loses, and so does a colour that is not given. Case matters only if two vertices
+    colours fails, and so does a colour that is not given. Case matters only if two vertices
     differ in nothing else.
 
     Reference: ``{"edges": [["A", "B"], ["B", "C"]], "colours": ["red", "green", "blue"]}``, or a

@@ -130,7 +130,7 @@ class _Reader:
         if self.tokens[self.at]:
             raise Unreadable(f"unexpected {self.tokens[self.at]!r}")
         if self.claim not in (None, value):
-            raise Unreadable(f"says {self.claim} where the expression equals {value}")
+            raise Unreadable(f"says {self.claim}, but the expression equals {value}")
         return value, self.used
 
     def _sum(self) -> Fraction:
@@ -153,7 +153,7 @@ class _Reader:
         before, taken = self.tokens[self.at - 1], self._take()
         if taken == "(":
             self.depth += 1
-            if self.depth > _DEEPEST:  # Python's own bound would make it a fault of ours
+            if self.depth > _DEEPEST:  # Python's own bound would make it an infrastructure failure
                 raise Unreadable(f"brackets are more than {_DEEPEST} deep")
             value = self._sum()
             if self._take() != ")":

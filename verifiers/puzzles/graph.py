@@ -68,7 +68,7 @@ def vertices_of(reference: Any) -> list[str]:
 
 
 def neighbours_of(reference: Any) -> Neighbours:
-    """Return where each vertex leads; an edge without a weight weighs 1."""
+    """Return the neighbours of each vertex; an edge without a weight weighs 1."""
     found: Neighbours = {name: {} for name in vertices_of(reference)}
     one_way = reference.get("directed", False)
     for a, b, *weights in reference["edges"]:

@@ -22,8 +22,8 @@ class GraphPath(PuzzleVerifier):
     differ in nothing else.
 
     Reference: ``{"edges": [["A", "B", 2], ["B", "D", 1]], "start": "A", "goal": "D"}``. Names are
-    words or whole numbers; an edge without a weight weighs 1. With ``"directed": true`` edges lead
-    one way; with ``"shortest": true`` only a path of the least weight wins.
+    words or integers; an edge without a weight weighs 1. With ``"directed": true`` edges lead
+    one way; with ``"shortest": true`` only a path of the least weight passes.
 
     Args:
         shortest: only paths of the least weight win, whatever the reference says.
@@ -67,5 +67,5 @@ class GraphPath(PuzzleVerifier):
         if self.demands("shortest", reference):
             least = weight_of(graph, lightest_path(graph, start, goal) or [])
             if (weight := weight_of(graph, path)) > least:
-                return f"weighs {weight} where {least} is enough"
+                return f"weighs {weight}, {least} suffices"
         return None

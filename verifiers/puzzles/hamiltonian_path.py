@@ -71,7 +71,7 @@ def hamiltonian(near: tuple[tuple[int, ...], ...], *, cycle: bool) -> tuple[int,
     The neighbour with the fewest ways on is tried first: Warnsdorff (1823).
 
     Args:
-        near: for each vertex, where its edges lead.
+        near: the neighbours of each vertex.
         cycle: an edge must lead from the last to the first.
     """
     size, steps = len(near), 0

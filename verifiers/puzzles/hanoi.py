@@ -30,10 +30,10 @@ class Hanoi(PuzzleVerifier):
     be the one that moves. More than ``4 * 2**disks`` moves lose.
 
     Reference: ``{"start": [[3, 2, 1], [], []], "goal": [[], [], [3, 2, 1]]}``, for each peg its
-    disks from the bottom; with ``"optimal": true`` only the least number of moves wins.
+    disks from the bottom; with ``"optimal": true`` only the least number of moves passes.
 
     Args:
-        optimal: only the least number of moves wins, whatever the reference says. Arrangements
+        optimal: only the least number of moves passes, whatever the reference says. Arrangements
             that more than 20,000 states lie between are refused then.
     """
 
@@ -74,7 +74,7 @@ class Hanoi(PuzzleVerifier):
                 return f"move {number} takes a disk from {PEGS[a]}, which is empty"
             disk = pegs[a].pop()
             if named and named != disk:
-                return f"move {number} names disk {named} where disk {disk} lies on top"
+                return f"move {number} names disk {named}, but disk {disk} is on top"
             if a == b:
                 return f"move {number} goes nowhere"
             if pegs[b] and pegs[b][-1] < disk:
@@ -86,7 +86,7 @@ class Hanoi(PuzzleVerifier):
             start, goal = _placed(reference["start"]), _placed(reference["goal"])
             least = len(fewest_moves(start, goal, len(pegs)))
             if len(moves) > least:
-                return f"takes {len(moves)} moves where {least} are enough"
+                return f"takes {len(moves)} moves, {least} suffice"
         return None
 
 
@@ -170,7 +170,7 @@ def _gathered(state: Disks, peg: int) -> tuple[Move, ...]:
 
 
 def _scattered(peg: int, goal: Disks) -> tuple[Move, ...]:
-    """Return the moves that bring all disks from one peg to where they should be."""
+    """Return the moves that bring all disks from one peg to their targets."""
     return tuple((b, a) for a, b in reversed(_gathered(goal, peg)))
 
 

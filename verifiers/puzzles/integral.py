@@ -82,7 +82,7 @@ class Integral(PuzzleVerifier):
             raise BadReference("the integrand is 0, so that any constant would win")
 
     def readings(self, reply: str, found: Answer) -> Iterator[str]:
-        """Yield the answer as it stands."""
+        """Yield the answer unchanged."""
         yield found.text or ""
 
     def fault(self, text: str, reference: Any) -> str | None:

@@ -21,7 +21,7 @@ class Knapsack(PuzzleVerifier):
     if two names differ in nothing else.
 
     Reference: ``{"items": {"A": [3, 40], "B": [4, 50], "C": [2, 30]}, "capacity": 5}``, for each
-    thing its weight and worth, whole numbers. If all fit, nothing would have to be chosen, and
+    thing its weight and worth, integers. If all fit, nothing would have to be chosen, and
     if none does, nothing could be: both are refused.
     """
 
@@ -53,7 +53,7 @@ class Knapsack(PuzzleVerifier):
         if weight > reference["capacity"]:
             return f"weighs {weight}, more than {reference['capacity']}"
         worth, most = sum(things[name][1] for name in chosen), _best(reference)[0]
-        return f"is worth {worth} where {most} can be had" if worth < most else None
+        return f"is worth {worth}, {most} is possible" if worth < most else None
 
 
 def _best(reference: Any) -> tuple[int, list[str]]:
@@ -63,7 +63,7 @@ def _best(reference: Any) -> tuple[int, list[str]]:
 
 @lru_cache(maxsize=256)
 def best(things: tuple[tuple[str, int, int], ...], capacity: int) -> tuple[int, list[str]]:
-    """Return the most that can be had, and how: Bellman's recursion over capacities (1957).
+    """Return the highest value and a selection with it: Bellman's recursion over capacities (1957).
 
     Args:
         things: name, weight and worth of each.

@@ -26,7 +26,7 @@ class KnightPath(PuzzleVerifier):
     and none that is blocked.
 
     Reference: ``{"size": 8, "start": "a1", "goal": "c5", "blocked": ["b3"]}``, a board of 3 to 20
-    rows and columns, by default 8; with ``"shortest": true`` only a shortest way wins.
+    rows and columns, by default 8; with ``"shortest": true`` only a shortest way passes.
 
     Args:
         shortest: only shortest ways win, whatever the reference says.
@@ -71,7 +71,7 @@ class KnightPath(PuzzleVerifier):
         if way[-1] != goal:
             return f"ends on {way[-1]}, not on {goal}"
         if self.demands("shortest", reference) and len(way) > (least := len(_way(reference))):
-            return f"takes {len(way) - 1} moves where {least - 1} are enough"
+            return f"takes {len(way) - 1} moves, {least - 1} suffice"
         return None
 
 

@@ -33,7 +33,7 @@ class KnightsAndKnaves(GridVerifier):
     The assignment names each person once, with a role: ``Ann is a knight, Bob is a knave``,
     ``Ann: knight``, ``Ann and Bob are knights``, ``Knights: Ann, Bob``, a table or JSON. It is all
     that stands in the last ``<answer>``, else the last ``\boxed{}``, else the last fenced block,
-    else the last paragraph or the whole reply. Somebody left out or named twice loses, as does any
+    else the last paragraph or the whole reply. Somebody left out or named twice fails, as does any
     other word, such as "or" and "not".
 
     Reference: ``{"people": ["Ann", "Bob"], "statements": [["says", 0, ["knave", 1]], ...]}``, with
@@ -50,7 +50,7 @@ class KnightsAndKnaves(GridVerifier):
             if not isinstance(name, str) or len(name) > 40 or not _WORD.fullmatch(name):
                 raise BadReference(f"a name must be one word of letters, got {shown(name)}")
             if name.casefold() in _BESIDE - {"a"} or name.casefold() in _ROLES:
-                raise BadReference(f"a name must not be a word that stands beside one: {name!r}")
+                raise BadReference(f"a name must not be a word that is used beside one: {name!r}")
         if len({name.casefold() for name in people}) < len(people):
             raise BadReference(f"names must differ, got {shown(people)}")
         if not isinstance(statements, list) or not statements:
@@ -91,7 +91,7 @@ def _read(text: str, people: Sequence[str]) -> list[bool]:
     for mark in marks:
         if isinstance(mark, bool):
             if not role_first and not waiting:
-                raise Unreadable("a role stands beside no name")
+                raise Unreadable("a role has no name beside it")
             found.update(dict.fromkeys(waiting, mark))
             role, waiting = mark, []
         elif mark in found or mark in waiting:
@@ -107,7 +107,7 @@ def _read(text: str, people: Sequence[str]) -> list[bool]:
 
 
 def _marks(text: str, people: Sequence[str]) -> list[int | bool]:
-    """Return persons by number and roles (a bool), in the order in which they stand."""
+    """Return persons by number and roles (a bool), in order of occurrence."""
     exact = {name: i for i, name in enumerate(people)}
     loose = {name.casefold(): i for i, name in enumerate(people)}
     marks: list[int | bool] = []

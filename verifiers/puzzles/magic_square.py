@@ -21,7 +21,7 @@ _SEARCH = 20_000
 class MagicSquare(PuzzleVerifier):
     r"""Accept any magic square that keeps the numbers given.
 
-    A square of ``n`` rows holds each whole number from 1 to ``n**2`` once, and every row, column
+    A square of ``n`` rows holds each integer from 1 to ``n**2`` once, and every row, column
     and both diagonals have one sum. The answer is all its numbers row by row, as lines, a table or
     a list of lists.
 
@@ -63,7 +63,7 @@ class MagicSquare(PuzzleVerifier):
             return f"the numbers must be 1 to {len(given)}, each once"
         for number, kept in zip(numbers, given, strict=True):
             if kept not in (0, number):
-                return f"has {number} where {kept} is given"
+                return f"has {number} in place of the given {kept}"
         sums = {sum(numbers[at] for at in line) for line in _lines(len(reference["square"]))}
         return f"the sums differ: {', '.join(map(str, sorted(sums)))}" if len(sums) > 1 else None
 

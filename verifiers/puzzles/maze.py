@@ -26,11 +26,11 @@ class Maze(PuzzleVerifier):
     Moves are letters (``RRDD``, ``R, R, D, D``), words (``right, down``), points of the compass
     (``E E S`` or ``east``), or arrows, one for each cell; or the walk is a list of cells,
     ``(row, column)`` from 0 at the top left, with or without the start. A move into a wall or off
-    the grid loses, and so does a walk that ends anywhere but on the goal, even if it passed it.
-    Cells may be visited again, but a walk of more than four moves for each cell of the grid loses.
+    the grid fails, and so does a walk that ends anywhere but on the goal, even if it passed it.
+    Cells may be visited again, but a walk of more than four moves for each cell of the grid fails.
 
     Reference: ``{"grid": ["S.#", "..G"]}``, ``#`` for walls, ``.`` or a space for open cells; with
-    ``"shortest": true`` only a shortest walk wins.
+    ``"shortest": true`` only a shortest walk passes.
 
     Args:
         shortest: only shortest walks win, whatever the reference says.
@@ -82,7 +82,7 @@ class Maze(PuzzleVerifier):
         if self.demands("shortest", reference):
             least = len(shortest_walk(grid) or "")
             if len(walk) > least:
-                return f"takes {len(walk)} moves where {least} are enough"
+                return f"takes {len(walk)} moves, {least} suffice"
         return None
 
 

@@ -24,11 +24,11 @@ class PuzzleVerifier(Verifier):
     The answer is the content of the last ``<answer>``, else of the last ``\boxed{}``, else of the
     last fenced block, else the last paragraph, or the last line if the paragraph is not of the
     form. A label such as ``Path:``, list marks, bold, code and LaTeX's signs are removed. What is
-    left must be the answer and nothing else, so no reply wins by naming several.
+    left must be the answer and nothing else, so no reply passes by naming several.
 
     Attributes:
         max_answer: characters; a longer answer is not read.
-        rules: where the answer is, as for :func:`~assay.verifiers.text.extract.final_answer`.
+        rules: as for :func:`~assay.verifiers.text.extract.final_answer`.
         praise: the reason of a right answer.
     """
 
@@ -92,7 +92,7 @@ class PuzzleVerifier(Verifier):
 
 
 class GridVerifier(PuzzleVerifier):
-    """Read a grid or a table as it stands: the answer, or the whole reply if nothing marks one."""
+    """Read a grid or a table verbatim: the answer, or the whole reply if nothing marks one."""
 
     max_answer: ClassVar[int] = 6000
     many_answers = False
@@ -122,7 +122,7 @@ def fields(reference: Any, *names: str, flags: tuple[str, ...] = ()) -> list[Any
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Raise BadReference unless a value is a whole number in a range."""
+    """Raise BadReference unless a value is an integer in a range."""
     if type(value) is not int or not low <= value <= high:
         raise BadReference(
             f"{name}: expected a whole number from {low} to {high}, got {shown(value, 60)}"

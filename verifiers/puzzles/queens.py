@@ -40,7 +40,7 @@ class Queens(GridVerifier):
     """
 
     def check(self, reference: Any) -> None:
-        """Check that the queens stand on a board from 4 rows on and do not attack."""
+        """Check that the queens are on a board of at least 4 rows and do not attack."""
         n, placed = fields(reference, "n", "placed")
         check_whole("n", n, 4, LARGEST)
         check_list("placed", placed, 0, n - 1, "squares")
@@ -59,7 +59,7 @@ class Queens(GridVerifier):
             return f"has {len(set(queens))} queens, not {n}"
         for r, c in reference["placed"]:
             if (r, c) not in queens:
-                return f"the queen at row {r}, column {c} is gone"
+                return f"the queen at row {r}, column {c} is missing"
         return _attack(queens)
 
 

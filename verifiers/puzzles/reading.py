@@ -70,7 +70,7 @@ def unbracketed(text: str) -> str:
 
 
 def _closes(text: str) -> int:
-    """Return where the bracket closes that a text begins with; -1 if it does not."""
+    """Return the index that closes the bracket at the start of a text, -1 if unclosed."""
     depth, left, right = 0, text[0], _OPEN[text[0]]
     for at, char in enumerate(text):
         depth += (char == left) - (char == right)
@@ -128,7 +128,7 @@ def names(given: list[str], known: Sequence[str], *, run: bool = False) -> list[
 
 
 def whole_numbers(text: str, separator: re.Pattern[str], digits: int = 9) -> list[int]:
-    """Return the whole numbers of a list or a sum, each of a number of digits at most.
+    """Return the integers of a list or a sum, each of a number of digits at most.
 
     Raises:
         Unreadable: there is none, or something else among them.
@@ -169,6 +169,6 @@ def unquoted(text: str) -> str:
 
 
 def repeated(given: Sequence[str]) -> str | None:
-    """Return the first name that stands more than once."""
+    """Return the first name that occurs more than once."""
     count = Counter(given)
     return next((name for name in given if count[name] > 1), None)

@@ -57,7 +57,7 @@ class RegexSynthesis(PuzzleVerifier):
         self.longest = longest
 
     def check(self, reference: Any) -> None:
-        """Check that no string is both positive and negative, and that the known pattern wins."""
+        """Check that no string is both positive and negative, and that the known pattern passes."""
         fields(reference, "positive", "negative")
         every = []
         for name in _LISTS:
@@ -101,7 +101,7 @@ class RegexSynthesis(PuzzleVerifier):
         most = min(self.longest, _memorised(reference) - 1)
         if len(found) > most:
             return Verdict.wrong(
-                f"{len(found)} characters where {most} are allowed", extracted=found[:200]
+                f"{len(found)} characters, at most {most} are allowed", extracted=found[:200]
             )
         try:
             pattern = _compiled(found)
@@ -111,7 +111,7 @@ class RegexSynthesis(PuzzleVerifier):
         fault = _mistake(pattern, reference)
         if fault is not None:
             return Verdict.wrong(fault, extracted=found)
-        return Verdict.correct("tells all strings apart", extracted=found)
+        return Verdict.correct("distinguishes all strings", extracted=found)
 
 
 def _strings(reference: Any) -> tuple[set[str], set[str]]:
@@ -129,7 +129,7 @@ def _memorised(reference: Any) -> int:
 
 
 def _expression(reply: str, positive: list[str]) -> tuple[str | None, str]:
-    """The expression of a reply, bare, or ``None`` and why there is none."""
+    """Return the expression of a reply, bare, or ``None`` with the reason."""
     found = final_answer(reply, ("answer", "fence", "last_line"), longest=4000)
     text = found.text
     if text is None:
@@ -153,7 +153,7 @@ def _labelled(text: str) -> bool:
 
 
 def _bare(text: str, positive: list[str]) -> str:
-    """An expression without code signs and delimiters, its flags in front."""
+    """Return an expression without code signs and delimiters, its flags in front."""
     for sign in ("**", "`"):
         if len(text) > 2 * len(sign) and text.startswith(sign) and text.endswith(sign):
             text = text[len(sign) : -len(sign)].strip()

@@ -18,9 +18,9 @@ def shortest_path(
     """Return the fewest moves from a state to a goal, with the state after each.
 
     Args:
-        start: where to begin.
+        start: the start state.
         is_goal: whether a state is a goal.
-        moves: the moves from a state, with where they lead; of shortest paths, that of the
+        moves: the moves from a state, with their results; of shortest paths, that of the
             earliest moves is returned.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Sorting: are the items there, each as often as given, in the order that is asked for?"""
+"""Sorting: are the items there, each as often as given, in the required order?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEYS: dict[str, dict[str, Callable[[Any], Any]]] = {
 
 
 class Sorting(PuzzleVerifier):
-    r"""Accept the items in the order that is asked for; if keys tie, in any order.
+    r"""Accept the items in the required order; if keys tie, in any order.
 
     Each item must be there as often as it is given, and nothing else. Items are parted by commas,
     blanks, lines or arrows, or are a JSON list. Numbers are compared by value, so ``7``, ``7.0``
@@ -77,7 +77,7 @@ class Sorting(PuzzleVerifier):
 
     def fault(self, text: str, reference: Any) -> str | None:
         wrong = misplaced(_read(text, reference["items"]), reference)
-        return f"{wrong} pairs stand the wrong way round" if wrong else None
+        return f"{wrong} pairs are in the wrong order" if wrong else None
 
     def judge(self, reply: str, reference: Any) -> Verdict:
         """Judge one reply; with ``partial`` an order that is nearly right gets a share."""
@@ -107,7 +107,7 @@ def _read(text: str, reference: list[Any]) -> list[Any]:
     wanted, got = Counter(_exact(reference)), Counter(given)
     for item, written in zip(given, spelt, strict=True):
         if item not in wanted:
-            raise Unreadable(f"{written:.40} is none of the items")
+            raise Unreadable(f"{written:.40} is not one of the items")
     for item, count in wanted.items():
         if got[item] != count:
             raise Unreadable(f"{item!s:.40} must be there {count} times, not {got[item]}")
@@ -137,7 +137,7 @@ def _exact(given: list[Any]) -> list[Any]:
 
 
 def _ranks(given: Sequence[Any], reference: Any) -> list[int]:
-    """Return the rank of each item in the order that is asked for; equal keys have one rank."""
+    """Return the rank of each item in the required order; equal keys have one rank."""
     keys = _KEYS[_kind(reference["items"])]
     key = keys[reference.get("by", next(iter(keys)))]
     values = [key(item) for item in given]
@@ -146,12 +146,12 @@ def _ranks(given: Sequence[Any], reference: Any) -> list[int]:
 
 
 def misplaced(given: Sequence[Any], reference: Any) -> int:
-    """Count the pairs of items that stand the wrong way round."""
+    """Count the pairs of items in the wrong order."""
     return inversions(_ranks(given, reference))
 
 
 def inversions(keys: Sequence[Any]) -> int:
-    """Count the pairs that stand the wrong way round; equal keys never do.
+    """Count the pairs in the wrong order; equal keys never are.
 
     This is the distance of Kendall (1938) to the nearest sorted order.
 

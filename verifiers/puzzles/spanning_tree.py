@@ -57,7 +57,7 @@ class SpanningTree(PuzzleVerifier):
         if len(given) < len(graph) - 1:
             return f"{len(given)} edges do not join {len(graph)} vertices"
         least = sum(w for w, _, _ in _least(reference))
-        return f"weighs {weight} where {least} is enough" if weight > least else None
+        return f"weighs {weight}, {least} suffices" if weight > least else None
 
 
 def _edges(text: str) -> list[tuple[str, ...]]:

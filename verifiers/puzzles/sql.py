@@ -62,8 +62,8 @@ class SQL(PuzzleVerifier):
     Reference: ``{"schema": "CREATE TABLE t (a, b)", "databases": [{"t": [[1, null]]}, "INSERT INTO
     t VALUES (2, 'x')"], "query": "SELECT a FROM t", "ordered": false}``. There are two databases or
     more, each as rows by table or as SQL, and the known result differs between two of them, so no
-    constant wins. ``ordered`` is true, false, or a list of columns, from 0, whose values must come
-    in order, so that ties are free; left out, it is true if the known query ends in
+    constant passes. ``ordered`` is true, false, or a list of columns, from 0, whose values must be
+    in order, so that ties are free; by default it is true if the known query ends in
     ``ORDER BY``, which must then leave no ties. A known result that rests on chance is refused.
 
     Args:
@@ -90,7 +90,7 @@ class SQL(PuzzleVerifier):
         self._found: Memo[tuple[str, str | None], Finding] = Memo(4096)
 
     def check(self, reference: Any) -> None:
-        """Check the form of a reference, that its query runs, and that no constant wins.
+        """Check the form of a reference, that its query runs, and that no constant passes.
 
         Raises:
             WorkerError: the worker cannot be started.

@@ -146,7 +146,7 @@ class Database:
             cursor = self.link.execute(query)
             names = [d[0] for d in cursor.description or ()]
             if columns is not None and len(names) != columns:
-                raise Refused("different", f"{len(names)} columns where {columns} are asked for")
+                raise Refused("different", f"{len(names)} columns, expected {columns}")
             return names, list(_bounded(cursor, most))
         except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeError, ValueError) as error:
             raise _failure(error) from error
@@ -461,7 +461,7 @@ class Reference:
 
 
 class Engine:
-    """Answers questions and keeps what it loaded last."""
+    """Answer questions and keeps what it loaded last."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[str, Reference] = OrderedDict()

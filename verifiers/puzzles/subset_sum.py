@@ -20,7 +20,7 @@ class SubsetSum(PuzzleVerifier):
 
     They are parted by commas, blanks, lines or ``+``, or are a JSON list; ``= target`` may follow.
 
-    Reference: ``{"numbers": [3, 5, 8, 13], "target": 16}``, positive whole numbers. A target that
+    Reference: ``{"numbers": [3, 5, 8, 13], "target": 16}``, positive integers. A target that
     no choice reaches is refused, and so is the sum of all: nothing would have to be chosen.
     """
 
@@ -58,7 +58,7 @@ def addends(text: str, total: int) -> tuple[list[int], str | None]:
     """
     left, equals, right = text.partition("=")
     if equals and whole_numbers(right, _SEPARATOR) != [total]:
-        return [], f"says {shown(right.strip(), 40)} where the total must be {total}"
+        return [], f"says {shown(right.strip(), 40)} but the total must be {total}"
     return whole_numbers(left, _SEPARATOR), None
 
 

@@ -20,9 +20,9 @@ class Sudoku(GridVerifier):
 
     The grid may be lines of digits with or without blanks, commas, bars and ruled lines, one line
     of all digits, lists as in JSON, a table of Markdown or a matrix of LaTeX. Two grids, a blank
-    cell or words beside the grid lose: it is all that stands in the last ``<answer>``, else the
+    cell or words beside the grid fail: it is all that stands in the last ``<answer>``, else the
     last ``\boxed{}``, else the last fenced block, else the last paragraph or the whole reply. If
-    several fillings keep the rules, each of them wins.
+    several fillings keep the rules, each of them passes.
 
     Reference: ``{"grid": [[1, 0, 0, 4], ...]}``, 0 for a blank; or its digits in one string, 0 or
     ``.`` for a blank. Grids have 4, 6 or 9 rows; the boxes of 6 are 2 rows by 3 columns.
@@ -79,7 +79,7 @@ def units(size: int) -> list[tuple[str, list[tuple[int, int]]]]:
 
 
 def _clash(grid: Grid) -> str | None:
-    """Return a digit that stands twice in a unit, in words."""
+    """Describe a digit that occurs twice in a unit."""
     for name, places in units(len(grid)):
         digits = [digit for r, c in places if (digit := grid[r][c])]
         if len(set(digits)) < len(digits):

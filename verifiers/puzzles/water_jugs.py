@@ -23,7 +23,7 @@ MAX_STEPS = 1_000
 
 
 class WaterJugs(PuzzleVerifier):
-    r"""Accept any steps after which one of the jugs holds the amount that is asked for.
+    r"""Accept any steps after which one of the jugs holds the required amount.
 
     A step is ``fill A`` (to the brim), ``empty A``, or ``pour A into B`` (until ``A`` is empty or
     ``B`` full), also written ``pour from A to B``, ``pour A->B`` or ``A->B``. Jugs are called
@@ -31,10 +31,10 @@ class WaterJugs(PuzzleVerifier):
     than 1,000 steps lose.
 
     Reference: ``{"capacities": [3, 5], "target": 4}``; with ``"optimal": true`` only the least
-    number of steps wins. An amount that cannot be measured is refused.
+    number of steps passes. An amount that cannot be measured is refused.
 
     Args:
-        optimal: only the least number of steps wins, whatever the reference says.
+        optimal: only the least number of steps passes, whatever the reference says.
     """
 
     def __init__(self, *, optimal: bool = False) -> None:
@@ -67,7 +67,7 @@ class WaterJugs(PuzzleVerifier):
         if self.demands("optimal", reference):
             least = len(fewest_steps(capacities, target))
             if len(steps) > least:
-                return f"takes {len(steps)} steps where {least} are enough"
+                return f"takes {len(steps)} steps, {least} suffice"
         return None
 
 

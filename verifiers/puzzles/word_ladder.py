@@ -23,7 +23,7 @@ class WordLadder(PuzzleVerifier):
     or the like. All must be words of the list, none twice. Case does not count.
 
     Reference: ``{"words": ["cold", "cord", "card"], "start": "cold", "goal": "card"}``, words of
-    one length; with ``"shortest": true`` only a shortest ladder wins.
+    one length; with ``"shortest": true`` only a shortest ladder passes.
 
     Args:
         shortest: only shortest ladders win, whatever the reference says.
@@ -63,7 +63,7 @@ class WordLadder(PuzzleVerifier):
             if sum(x != y for x, y in zip(a, b, strict=True)) != 1:
                 return f"{a} and {b} do not differ in one letter"
         if self.demands("shortest", reference) and len(ladder) > (least := len(_ladder(reference))):
-            return f"takes {len(ladder)} words where {least} are enough"
+            return f"takes {len(ladder)} words, {least} suffice"
         return None
 
 

@@ -43,7 +43,7 @@ class Zebra(GridVerifier):
     For each house it gives the house's number and then one value of each category, in any order:
     ``House 1: red, Alice, cat``, a table with a row or a column for each house, or JSON. Every
     value stands once; the names of categories and a few words such as "the" and "lives in" may
-    stand beside them, any other word loses. Case does not matter. The assignment is all that stands
+    stand beside them, any other word fails. Case does not matter. The assignment is all that stands
     in the last ``<answer>``, else the last ``\boxed{}``, else the last fenced block, else the last
     paragraph or the whole reply.
 
@@ -91,7 +91,7 @@ def _check_categories(categories: Any, houses: int) -> None:
             if not isinstance(value, str) or len(value) > 40 or not _NAME.fullmatch(value):
                 raise BadReference(f"values must be words of letters, got {shown(value)}")
             if value.casefold() in _BESIDE:
-                raise BadReference(f"a value must not be a word that stands beside one: {value!r}")
+                raise BadReference(f"a value must not be a word that is used beside one: {value!r}")
     every = [value.casefold() for values in categories.values() for value in values]
     twice = next((v for v in every if every.count(v) > 1), None)
     if twice is not None:
@@ -125,7 +125,7 @@ def _read(text: str, houses: int, categories: Mapping[str, list[str]]) -> dict[s
             raise Unreadable(f"house {number} must have one value of each category, got {group}")
     house = {v: int(n) for n, group in zip(numbers, groups, strict=True) for v in group}
     if len(house) != len(category):
-        raise Unreadable("every value must stand once")
+        raise Unreadable("every value must occur once")
     return house
 
 
@@ -140,7 +140,7 @@ def _groups(text: str, categories: Mapping[str, list[str]]) -> tuple[list[str], 
         if word in values and groups:
             groups[-1].append(values[word])
         elif word in values:
-            raise Unreadable(f"{token.group()!r} stands before the number of its house")
+            raise Unreadable(f"{token.group()!r} precedes the number of its house")
         elif token.group("number"):
             if not groups or groups[-1] or numbers[-1] != word:  # "1. House 1" is one house
                 numbers.append(word)

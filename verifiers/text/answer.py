@@ -1,4 +1,4 @@
-"""What a rule of extraction returns."""
+"""The result of an extraction rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_ANSWER = 2000
 
 
 class Answer(NamedTuple):
-    """What a rule found.
+    """The result of a rule.
 
     Attributes:
         text: the answer, or ``None`` if the reply gives none that can be judged.

@@ -1,4 +1,4 @@
-r"""Reads what stands beside a box: a sign or a unit belongs to it, an operator hides the value."""
+r"""Read the text beside a box: a sign or unit belongs to it, an operator hides the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Reads ``\boxed{}``: which boxes a reply has, and what stands beside the one that counts."""
+r"""Read ``\boxed{}``: which boxes a reply has, and the text beside the one that counts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def boxes(text: str) -> tuple[list[tuple[int, int, str]], bool]:
 
 
 def boxed(text: str) -> Answer | None:
-    r"""Return the answer of the last box, with the sign or the unit that stands beside it.
+    r"""Return the answer of the last box, with the sign or the unit beside it.
 
     ``-\boxed{5}`` is -5 and ``\boxed{5}\%`` is 5%. A box that is part of a larger formula, such as
     ``2\boxed{5}`` or ``\boxed{5}^2``, is no answer.
@@ -67,7 +67,7 @@ def boxed(text: str) -> Answer | None:
 
 
 def last_box(text: str) -> tuple[Answer, int] | None:
-    """Return what :func:`boxed` does, and where the last box ends."""
+    """Return the result of :func:`boxed` and the end of the last box."""
     closed, unclosed = boxes(text)
     if unclosed:
         return Answer(None, reason="the last box is never closed"), len(text)

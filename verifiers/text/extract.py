@@ -1,4 +1,4 @@
-r"""Finds the one answer a reply commits to.
+r"""Find the one answer a reply commits to.
 
 Every rule reads the reply a fixed number of times, whatever it holds: a reply of one megabyte
 of ``\boxed{`` costs no more than one of prose. A thought is no answer: only what follows the

@@ -1,4 +1,4 @@
-"""Reads fenced blocks: backticks or tildes, three or more, with or without an info string."""
+"""Read fenced blocks: backticks or tildes, three or more, with or without an info string."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Block:
     Attributes:
         mark: the characters that opened it; as many or more of them close it.
         indent: characters before the opening fence, which are taken off every line.
-        language: the fence's first word, in lower case; empty where there is none.
+        language: the fence's first word, in lower case; empty if there is none.
         quote: what opened the string that the next line is still part of. A fence in a
             docstring closes nothing.
     """
@@ -39,11 +39,11 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The content, as it stands."""
+        """The content, verbatim."""
         return "".join(self.lines)
 
     def is_closed_by(self, line: str) -> bool:
-        """Whether a line is the fence that ends the block."""
+        """Return whether a line is the fence that ends the block."""
         end = line.strip()
         return not self.quote and end.startswith(self.mark) and not end.strip(self.mark[0])
 
@@ -89,7 +89,7 @@ def find_program(
 
 
 def _was_cut(unclosed: Block, names: tuple[str, ...], has_program: bool) -> bool:
-    """A program was being written. One fence too many after the last block begins none."""
+    """Return whether a program was cut off. An extra fence after the last block does not count."""
     if unclosed.language in names:
         return True
     return not (unclosed.language or has_program) and any(map(str.strip, unclosed.lines))

@@ -1,4 +1,4 @@
-r"""Does a reply stand by the number or answer that it names?
+r"""Decide whether a reply commits to the number or answer that it names.
 
 It may hedge ("5 or 6", "at least 6"), deny ("not 6"), drop it ("6 is wrong"), ask ("is it 6?"), or
 hold it as a part of something else (the 6 of ``x^6``, ``5+6`` and "Step 6"). A model that is paid
@@ -242,12 +242,12 @@ _RETRACTED = re.compile(
 
 
 def supposed(text: str, start: int) -> bool:
-    """Whether the words before ``text[start:]``, "answer is ...", make it a guess or a denial."""
+    """Return whether the words before ``text[start:]`` mark a guess or a denial."""
     return bool(_SUPPOSED.search(text[max(0, start - _REACH) : start]))
 
 
 def retracted(text: str, end: int) -> bool:
-    """Whether the words after an answer that ends at ``end`` question it or take it back."""
+    """Return whether the words after an answer that ends at ``end`` question or withdraw it."""
     after = text[end : end + _REACH]
     return after.startswith("?") or bool(_RETRACTED.match(after))
 
@@ -277,7 +277,7 @@ _CORRECTED = re.compile(
 
 
 def denied(text: str, start: int, end: int) -> bool:
-    """Whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
+    """Return whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
     before = text[max(0, start - _REACH) : start]
     low = before.lower()
     denying = any(word in low for word in _DENYING) and _DENIED_BEFORE.search(before)
@@ -288,7 +288,7 @@ def denied(text: str, start: int, end: int) -> bool:
 
 
 def left_open(text: str, start: int, end: int) -> bool:
-    """Whether the words beside a formula, ``text[start:end]``, doubt it, deny it or ask."""
+    """Return whether the words beside a formula, ``text[start:end]``, doubt it, deny it or ask."""
     before = text[max(0, start - _REACH) : start]
     doubt = _DENIED_NAME.search(before) or text[end : end + 1] == "?"
     return bool(doubt) or denied(text, start, end)

@@ -1,4 +1,4 @@
-"""Reads what introduces an answer: "The answer is", "Final Answer:", "The solution is", 答案是."""
+"""Read labels of answers: "The answer is", "Final Answer:", "The solution is", 答案是."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def labelled(text: str) -> Answer | None:
 
 
 def _places(text: str, noun: str) -> list[int]:
-    """Return where a noun begins, one character before the part of it that is looked for."""
+    """Return the index of a noun, one character before the part that is searched."""
     places, at = [], text.find(noun, 1)
     while at >= 0:
         places.append(at - 1)
@@ -125,7 +125,7 @@ def _value(rest: str) -> Answer:
 
 
 def _closing(text: str, left: str, right: str) -> int:
-    """Return where the formula that a text begins with closes; -1 if it begins with none."""
+    """Return the index that closes the formula at the start of a text, -1 if there is none."""
     if not text.startswith(left):
         return -1
     if left != "$":

@@ -1,6 +1,6 @@
 """Scripts and languages: which a text is written in, by Unicode's blocks and a fixed classifier.
 
-The script decides for most scripts. Languages that share one are told apart by py3langid's naive
+The script decides for most scripts. Languages that share one are distinguished by py3langid's naive
 Bayes over byte n-grams (Lui and Baldwin, "langid.py", ACL 2012), which draws no random numbers and
 keeps no state, so a passage always gets the same answer.
 """
@@ -61,7 +61,7 @@ _WEIGHTS = {"Han": 3, "Kana": 2, "Hangul": 2}  # a letter that stands for more t
 
 @lru_cache(maxsize=1 << 16)
 def script(letter: str) -> str | None:
-    """The script of a character; ``None`` for marks, digits, signs and mathematical letters.
+    """Return the script of a character; ``None`` for marks, digits, signs and mathematical letters.
 
     A letter of a script that is not listed here, such as Cherokee, is of script ``"other"``.
 
@@ -78,7 +78,7 @@ def script(letter: str) -> str | None:
 
 
 def scripts(text: str) -> Counter[str]:
-    """How much of a text is in which script, in letters of an alphabet.
+    """Count a text's letters by script, in letters of an alphabet.
 
     A Han character weighs three of those and a syllable of kana or Hangul two, for so many would
     spell it: else one Latin name outweighs the Chinese sentence about it.
@@ -139,9 +139,9 @@ _lock = threading.Lock()
 
 
 def known(tag: str) -> str | None:
-    """The code of a BCP 47 tag, such as ``pt`` of ``pt-BR``; ``None`` for one not known here.
+    """Return the code of a BCP 47 tag, such as ``pt`` of ``pt-BR``; ``None`` if unknown.
 
-    Regions make no difference. Scripts do, and are not told apart, so ``zh-Hant`` is not known.
+    Regions make no difference. Scripts do, and are not distinguished, so ``zh-Hant`` is unknown.
     """
     code, *rest = tag.replace("_", "-").lower().split("-")
     code = _SAME.get(code, code)
@@ -150,7 +150,7 @@ def known(tag: str) -> str | None:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two languages are one to the classifier: Norwegian's two, Croatian and Serbian."""
+    """Return whether the classifier merges two languages: Norwegian's two, Croatian and Serbian."""
     return one == other or any({one, other} <= group for group in _ALIKE)
 
 
@@ -160,7 +160,7 @@ def likeliest(passage: str) -> tuple[str, float]:
 
     Returns:
         A code and a probability among languages of the passage's main script; ``("", 0.0)``
-        where there are no letters, or of a script that is not known.
+        if there are no letters, or of a script that is not known.
     """
     counted = scripts(passage)
     if not counted:
@@ -216,14 +216,14 @@ MOST = 4000
 LEAST_SHARE = 0.85
 """How much of a text is in a language's scripts at least, if it is in the language."""
 
-_LEAST_LETTERS = 6  # two letters of Hangul or Thai are told by their script all the same
+_LEAST_LETTERS = 6  # two letters of Hangul or Thai are identified by their script all the same
 _LEAST_SURE = 0.6
 _BORROWING = 3  # of so many letters in a sentence one at least is its script's own
 _PIECE = re.compile(r"[^.!?。！？।\n]++")
 
 
 def language_of(text: str) -> str | None:
-    """Return the ISO 639 code of a text's language, or ``None`` if it cannot be told.
+    """Return the ISO 639 code of a text's language, or ``None`` if undetermined.
 
     Case makes no difference, the same text has the same language always, and only the first 4,000
     characters are looked at. A text too short, in mixed scripts or between two languages has none.
@@ -232,8 +232,8 @@ def language_of(text: str) -> str | None:
     letters = scripts(piece).total()
     code, sure = likeliest(piece)
     enough = letters >= (_LEAST_LETTERS if sure < 1.0 else 2)
-    told = enough and sure >= _LEAST_SURE and own_share(piece, code) >= LEAST_SHARE
-    return code if told and code != NONE else None
+    certain = enough and sure >= _LEAST_SURE and own_share(piece, code) >= LEAST_SHARE
+    return code if certain and code != NONE else None
 
 
 def own_share(text: str, language: str) -> float:
@@ -255,6 +255,6 @@ def own_share(text: str, language: str) -> float:
 
 
 def is_in(text: str, language: str) -> bool | None:
-    """Return whether a text is in a language, or one like it; ``None`` if it cannot be told."""
+    """Return whether a text is in a language or one like it; ``None`` if undetermined."""
     found = language_of(text)
     return None if found is None else alike(found, known(language) or language)

@@ -1,4 +1,4 @@
-r"""Removes typesetting: ``\text{}``, bold print, dollar signs, colours, sizes, tables, matrices."""
+r"""Remove typesetting: ``\text{}``, bold print, dollar signs, colours, sizes, tables, matrices."""
 
 from __future__ import annotations
 

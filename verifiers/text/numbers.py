@@ -1,4 +1,4 @@
-"""Reads the last number or formula of a reply that marks no answer."""
+"""Read the last number or formula of a reply that marks no answer."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def last_math(text: str) -> Answer | None:
 
 
 def _last_mark(text: str, mark: str, end: int) -> int:
-    """Return where a delimiter stands last before ``end``; an escaped dollar is money."""
+    """Return the last index of a delimiter before ``end``; an escaped dollar is money."""
     at = text.rfind(mark, 0, end)
     while mark == "$" and at > 0 and text[at - 1] == "\\":
         at = text.rfind(mark, 0, at)

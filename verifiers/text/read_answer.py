@@ -19,7 +19,7 @@ def read_answer(reply: str, rules: tuple[str, ...] = ONE_LINE, *, longest: int =
     r"""Return the answer without a fence or box inside the tags, a label, bold or code signs.
 
     The whole of it is the answer: a verifier that finds anything else in it refuses it, so no
-    reply wins by naming several.
+    reply passes by naming several.
 
     Example:
         >>> read_answer("I try.\n<answer>**(3+5)*3**</answer>").text

@@ -1,4 +1,4 @@
-"""Sentences: where one ends, by rule."""
+"""Sentences: their ends, by rule."""
 
 # ruff: noqa: SIM905 # lists of words read best as text
 

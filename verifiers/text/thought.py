@@ -1,4 +1,4 @@
-"""Removes what is no part of the answer: the thought and the end tokens of chat models."""
+"""Remove the thought and the end tokens of chat models."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def has_content(text: str) -> bool:
 
 
 def occurrences(text: str, keyword: str) -> int:
-    """Count how often a keyword stands in a text as a word or phrase of its own, in any case.
+    """Count how often a keyword occurs in a text as a word or phrase of its own, in any case.
 
     It is taken literally, never as a pattern. In scripts written without spaces it may stand
     anywhere.

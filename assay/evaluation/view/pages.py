@@ -1,4 +1,4 @@
-"""What the page is told: of the run, of all groups in short, and of one group whole."""
+"""Data for the page: the run, a summary of all groups, and one group in full."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SAMPLES = "samples.jsonl"
 
 
 class Pages(Protocol):
-    """Whatever can be browsed."""
+    """Interface of a run that can be browsed."""
 
     def run(self) -> dict[str, Any]:
         """Name, plan, summary and costs."""
         ...
 
     def index(self) -> dict[str, Any]:
-        """Every group in short; groups that came since are in it."""
+        """Return a summary of every group, including new ones."""
         ...
 
     def group(self, place: int) -> dict[str, Any]:
-        """One group, whole.
+        """Return one group in full.
 
         Raises:
             IndexError: there is no such place.
@@ -42,7 +42,7 @@ class Pages(Protocol):
 
 
 def open_pages(run: Path, other: Path | None = None) -> Pages:
-    """A run of ``assay eval``, or the samples that a training run kept.
+    """Open a run of ``assay eval``, or the samples of a training run.
 
     Args:
         run: its directory.
@@ -87,7 +87,7 @@ class EvaluationPages:
         }
 
     def _summary(self) -> dict[str, Any]:
-        """What was written of a whole run; of one that is not, what its groups say."""
+        """Return the summary of a finished run, or one of the groups so far."""
         kept = self.directory / SUMMARY
         if len(self._rows) == self.plan.data["tasks"] and kept.is_file():
             with suppress(ValueError):
@@ -100,19 +100,19 @@ class EvaluationPages:
         return tally.summary(seed=self.plan.seed)
 
     def index(self) -> dict[str, Any]:
-        """Every group in short."""
+        """Return a summary of every group."""
         self._scan()
         return {"groups": self._rows}
 
     def group(self, place: int) -> dict[str, Any]:
-        """One group, whole."""
+        """Return one group in full."""
         with (self.directory / GROUPS).open("rb") as file:
             file.seek(self._starts[place])
             group = group_of(file.readline(), f"{self.directory / GROUPS}, line {place + 1}")
         return _whole(group, self._others.get(group.task.id))
 
     def _scan(self) -> None:
-        """Take in the lines that are new; all, where --resume has cut off some that were read."""
+        """Read new lines; all of them if ``--resume`` has removed some that were read."""
         with self._lock, (self.directory / GROUPS).open("rb") as file:
             if file.seek(0, os.SEEK_END) < self._read:
                 self._starts, self._rows, self._read = [], [], 0
@@ -146,12 +146,12 @@ class SamplePages:
                 ) from error
 
     def run(self) -> dict[str, Any]:
-        """The name; a training run's curves are in its report."""
+        """Return the run's name; a training run's curves are in its report."""
         name = self.directory.resolve().name
         return {"name": name, "kind": "training", "other": None, "done": len(self._groups)}
 
     def index(self) -> dict[str, Any]:
-        """Every group in short."""
+        """Return a summary of every group."""
         rows = []
         for group in self._groups:
             replies = group["replies"]
@@ -168,7 +168,7 @@ class SamplePages:
         return {"groups": rows}
 
     def group(self, place: int) -> dict[str, Any]:
-        """One group, whole."""
+        """Return one group in full."""
         return self._groups[place]
 
 
@@ -218,7 +218,7 @@ def _changed(first: Episode, second: Episode) -> bool:
 
 
 def _many_answers(plan: Plan) -> bool:
-    """Whether several answers may be right, as far as the record of the verifier tells."""
+    """Return whether several answers may be correct, as far as the verifier's record shows."""
     try:
         return many_answers(Verifier.from_json(plan.verifier["rubric"]))
     except (ValueError, KeyError, TypeError, OSError, ImportError):  # a verifier of one's own

@@ -1,4 +1,4 @@
-"""Serves the page to this machine's browser, and to nobody else."""
+"""Serve the page to this machine only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILES = {
 
 
 class ViewServer(ThreadingHTTPServer):
-    """Listens on 127.0.0.1 only, below a path that nobody can guess.
+    """Listen on 127.0.0.1 only, under an unguessable path.
 
     Args:
         pages: what is browsed.
@@ -56,11 +56,11 @@ class ViewServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}{self.home}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away is no error to tell of."""
+        """Ignore errors of browsers that disconnect."""
 
 
 def _json(value: Any) -> bytes:
-    """JSON that a browser reads: Python writes NaN, which it does not."""
+    """Serialise to JSON that browsers can parse, without NaN."""
     try:
         return json.dumps(value, allow_nan=False).encode()
     except ValueError:
@@ -130,4 +130,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the standard library's
-        """Nothing is logged: what people look at is theirs."""
+        """Log nothing, to protect the user's privacy."""

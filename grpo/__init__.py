@@ -16,28 +16,40 @@ except ModuleNotFoundError as error:
 
 from ..envs import pass_at_k
 from ..verifiers.visible import visible
-from .arithmetic.advantage import group_advantages, leave_one_out, opo
-from .arithmetic.average import average_tokens, count
-from .arithmetic.compare import outcome_advantages
-from .arithmetic.difficulty import difficulty_weights
-from .arithmetic.entropy import top_entropy_mask
-from .arithmetic.kl import k3, kl_estimate, penalised_rewards
-from .arithmetic.mismatch import mismatch_weights
-from .arithmetic.objective import Objective
-from .arithmetic.policy_loss import policy_loss
-from .arithmetic.process import process_advantages
-from .arithmetic.several_rewards import gdpo, mo_grpo
-from .arithmetic.sums import merge_sums, policy_sums
-from .arithmetic.whiten import reinforce_pp, whiten
+from .advantage import (
+    difficulty_weights,
+    gdpo,
+    group_advantages,
+    leave_one_out,
+    mo_grpo,
+    opo,
+    outcome_advantages,
+    process_advantages,
+    reinforce_pp,
+    whiten,
+)
 from .config import GRPOConfig
 from .distributed.world import ProcessFailed, ProcessLost, World
 from .learner import Learner
+from .loss import (
+    average_tokens,
+    count,
+    k3,
+    kl_estimate,
+    merge_sums,
+    mismatch_weights,
+    penalised_rewards,
+    policy_loss,
+    policy_sums,
+    top_entropy_mask,
+)
 from .model.batch import Batch, Row, micro_batches, row_of
 from .model.forward import choose_forward, full_forward, padded_forward, shared_forward
 from .model.loading import ModelError, character_tokenizer, load_model, tiny_model
 from .model.logprob import chosen_logprobs
 from .model.lora import LoRA, merge_lora
 from .model.reference import Reference, make_reference
+from .objective import Objective
 from .presets import PRESETS, Preset
 from .run.checkpoint import (
     CheckpointError,

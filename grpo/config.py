@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
-from .arithmetic.objective import Objective
+from .objective import Objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

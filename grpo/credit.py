@@ -1,7 +1,7 @@
 """Credit: from judged episodes to rows of tokens, each with its advantage.
 
-Here the named rewards of :mod:`assay.envs` meet the pure functions of
-:mod:`assay.grpo.arithmetic`. What weighs a token (the sampler's mismatch, its entropy) is
+Here the named rewards of :mod:`assay.envs` meet the pure functions of :mod:`~assay.grpo.advantage`
+and :mod:`~assay.grpo.loss`. What weighs a token (the sampler's mismatch, its entropy) is
 multiplied into its advantage: every surrogate is proportional to it.
 
 Shapes: P groups, G episodes in the largest of them, B rows (the episodes that have a reward),
@@ -17,14 +17,11 @@ import torch
 from torch import Tensor
 
 from ..envs import Episode, EpisodeGroup, outcome
-from .arithmetic.compare import outcome_advantages
-from .arithmetic.entropy import top_entropy_mask
-from .arithmetic.kl import penalised_rewards
-from .arithmetic.mismatch import mismatch_weights
-from .arithmetic.objective import Objective
-from .arithmetic.process import process_advantages
+from .advantage import outcome_advantages, process_advantages
+from .loss import mismatch_weights, penalised_rewards, top_entropy_mask
 from .model.batch import Row, row_of
 from .model.passes import Reading
+from .objective import Objective
 
 NAN = float("nan")
 

@@ -13,12 +13,12 @@ import torch
 
 from ..envs import EpisodeGroup, ExtendingPolicy, Refill
 from ..sandbox.redaction import redact
-from .arithmetic.sums import merge_sums
 from .config import GRPOConfig
 from .credit import credit, flat_share, reads_policy, rows_of
 from .distributed.crew import Crew
 from .distributed.worker import Worker
 from .distributed.world import World
+from .loss import merge_sums
 from .model.batch import Row
 from .model.forward import choose_forward
 from .model.passes import Reading, reading_drift

@@ -11,10 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .arithmetic.average import count
-from .arithmetic.policy_loss import penalised, policy_loss
-from .arithmetic.sums import merge_sums, policy_sums
 from .config import GRPOConfig
+from .loss import count, merge_sums, policy_loss, policy_sums
 from .model.batch import Batch, Row, by_prompt, micro_batches
 from .model.forward import Forward
 from .run.guards import drift_sums
@@ -43,7 +41,7 @@ def teaching(rows: Sequence[Row], config: GRPOConfig) -> list[Row]:
 
     Leaving the others out is exact: their gradient is zero, whatever the weights.
     """
-    always = penalised(config) or config.entropy_bonus != 0
+    always = config.penalised or config.entropy_bonus != 0
     return [row for row in rows if row.teaches or (always and any(row.written))]
 
 
@@ -74,7 +72,7 @@ def accumulate_gradient(
 
     Returns:
         ``loss`` (already a mean), ``entropy`` (its sum over the tokens that were computed), and
-        what :func:`~assay.grpo.arithmetic.sums.policy_sums` gives.
+        what :func:`~assay.grpo.policy_sums` gives.
     """
     if denominator is None:
         denominator = denominator_of(rows, config)

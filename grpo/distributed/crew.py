@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...envs import Completion, Conversation, ExtendingPolicy
-from ..arithmetic.sums import merge_sums
 from ..config import GRPOConfig
+from ..loss import merge_sums
 from ..model.batch import Row
 from ..model.passes import Reading
 from ..update import denominator_of, teaching

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from assay.grpo import Objective, average_tokens, count, policy_loss
-from assay.grpo.arithmetic.kl import k3
-from assay.grpo.arithmetic.surrogate import clipped
+from assay.grpo.loss import clipped, k3
 
 MASK = torch.tensor([[True, True], [True, False]])
 

@@ -31,17 +31,17 @@ class Objective:
     """All options of the loss and of the advantages.
 
     A field that the other choices leave unread must keep its default: a setting that does
-    nothing is refused with the reason. Equations and sources: :mod:`assay.grpo.arithmetic`'s
-    files of the same names, and the table in docs/learner.md.
+    nothing is refused with the reason. Equations and sources: :mod:`assay.grpo.loss` and
+    :mod:`assay.grpo.advantage`, and the table in docs/learner.md.
 
     Attributes:
-        loss: how tokens are averaged, see :func:`~.average.average_tokens`: ``dapo`` over all
+        loss: how tokens are averaged, see :func:`~assay.grpo.average_tokens`: ``dapo`` over all
             tokens, ``grpo`` within each reply first, ``dr_grpo`` over the longest reply's
             length; ``bnpo`` is ``dapo`` here.
         ratio: p / p_old of each ``token``, or the geometric mean over the reply
             (``sequence``, GSPO; its clip is about 3e-4 and its clip_high 4e-4).
         surrogate: what is made of ratio and advantage: ``clip`` (PPO), ``gmpo``, ``cispo``,
-            ``sapo``; see :mod:`~.surrogate`.
+            ``sapo``; see :mod:`surrogate`.
         clip: of ``clip``: how far below 1 (and above) a ratio may usefully move, 1 for no
             bound below; of ``gmpo``: the same of the ratio's logarithm (its authors take 0.4).
         clip_high: how far above, where it differs ("clip-higher").
@@ -54,7 +54,7 @@ class Objective:
         sapo_temperature: of ``sapo``: how fast the gain saturates where A > 0.
         sapo_temperature_negative: the same where A <= 0.
         beta: weight of the KL penalty to the reference; 0 needs no reference.
-        kl: the penalty's estimator, see :func:`~.kl.kl_estimate`.
+        kl: the penalty's estimator, see :func:`~assay.grpo.kl_estimate`.
         kl_in: whether the penalty is part of the ``loss``, or is taken off the ``reward``
             before advantages are computed.
         kl_correction: multiply the penalty in the loss by the token's ratio, so that its
@@ -67,10 +67,10 @@ class Objective:
             replies instead: ``assay.verifiers.SoftOverlong``.
         correction: weigh tokens by p_trainer / p_sampler at the time of sampling, of each
             token or the whole reply, cut at the cap (``truncate``) or left out beyond it
-            (``mask``), see :func:`~.mismatch.mismatch_weights`.
+            (``mask``), see :func:`~assay.grpo.mismatch_weights`.
         correction_cap: the cap, at least 1.
         correction_floor: the same below, at most 1; 0 for none.
-        advantage: how replies are compared, see the functions of :mod:`~.advantage`; ``reward``
+        advantage: how replies are compared, see the functions of :mod:`advantage`; ``reward``
             compares nothing and takes the reward itself (REINFORCE without a baseline), which
             with rewards of 1 and 0 is Online RFT (DeepSeekMath, section 5.2).
         advantage_std: advantages are divided by the ``population`` or ``sample`` standard
@@ -79,7 +79,7 @@ class Objective:
         reward_weights: of ``mo_grpo`` and ``gdpo``: weight of each named reward; ``None``
             for 1 each.
         hard_weight: what an advantage is multiplied by where the outcome it speaks for is rare in
-            its group, see :func:`~.difficulty.difficulty_weights` (GRPO-LEAD takes 1.5).
+            its group, see :func:`~assay.grpo.difficulty_weights` (GRPO-LEAD takes 1.5).
         easy_weight: the same where it is common (GRPO-LEAD takes 0.4); equal to ``hard_weight``
             for the same weight everywhere.
         difficulty_middle: share of the group that is halfway between the two.
@@ -131,6 +131,16 @@ class Objective:
     def upper_clip(self) -> float:
         """``clip_high``, or ``clip`` where it is not set."""
         return self.clip if self.clip_high is None else self.clip_high
+
+    @property
+    def penalised(self) -> bool:
+        """Whether the loss has a KL penalty, and so needs the reference."""
+        return self.beta != 0 and self.kl_in == "loss"
+
+    @property
+    def weighs_difficulty(self) -> bool:
+        """Whether advantages are weighed by the share of right replies."""
+        return self.hard_weight != self.easy_weight
 
 
 _WORDS: dict[str, tuple[str, ...]] = {
@@ -239,7 +249,7 @@ def _check_difficulty(o: Objective) -> None:
     for name in ("hard_weight", "easy_weight", "difficulty_slope"):
         _require(o, name, getattr(o, name) > 0, "above 0")
     _require(o, "difficulty_middle", 0 <= o.difficulty_middle <= 1, "in [0, 1]")
-    if not weighs_difficulty(o):
+    if not o.weighs_difficulty:
         _require(o, "easy_weight", o.easy_weight == 1, "1 where hard_weight is the same")
         names = ("difficulty_middle", "difficulty_slope")
         _unread(o, names, "hard_weight=easy_weight", "set easy_weight=0.4 and hard_weight=1.5")
@@ -248,11 +258,6 @@ def _check_difficulty(o: Objective) -> None:
             f"hard_weight={o.hard_weight!r} weighs replies that are right or wrong, and "
             "advantage='process' compares steps: leave it and easy_weight at 1.0"
         )
-
-
-def weighs_difficulty(objective: Objective) -> bool:
-    """Say whether advantages are weighed by the share of right replies."""
-    return objective.hard_weight != objective.easy_weight
 
 
 _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Objective)}

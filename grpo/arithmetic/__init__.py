@@ -1,1 +1,0 @@
-"""The arithmetic: advantages and losses, pure functions of tensors."""

@@ -13,7 +13,6 @@ from ..config import GRPOConfig
 from ..model.batch import Batch, Row, by_prompt, micro_batches
 from ..model.forward import Forward
 from ..model.passes import Reading, read_rows
-from ..run.heap import keep_freed_memory
 from ..sampling.policy import ModelPolicy
 from ..update import accumulate_gradient, teaching
 from .gradients import sum_gradients
@@ -53,8 +52,6 @@ class Worker:
         shard: bool = False,
     ) -> None:
         _require_own_device(model, world)
-        if model.device.type == "cpu":
-            keep_freed_memory()
         self.model, self._tokenizer, self._forward = model, tokenizer, forward
         self._config, self._world = config, world
         self.reference: Any = None

@@ -10,10 +10,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from ..model.llama import changes
 from ..model.precision import computed_dtype
-from .graph import GraphDecoder
-from .llama import LlamaDecoder
+from .llama import LlamaDecoder, changes
 from .prefill import Prefill
 from .shared import SharedDecoder
 
@@ -90,7 +88,6 @@ class CopyDecoder:
 
 
 DECODERS: dict[str, MakeDecoder] = {
-    "graph": GraphDecoder,
     "llama": LlamaDecoder,
     "shared": SharedDecoder,
     "copy": CopyDecoder,
@@ -125,7 +122,7 @@ def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
 
 @torch.no_grad()
 def _choose(model: Any, parameter: Tensor) -> str:
-    among = ["graph", "shared"] if parameter.is_cuda else ["llama", "shared"]
+    among = ["shared"] if parameter.is_cuda else ["llama", "shared"]
     tolerance = 1e-3 if computed_dtype(model) in (torch.float32, torch.float64) else 0.1
     wanted = _probe(model, CopyDecoder)
     for name in among:

@@ -20,9 +20,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 from torch.nn.functional import linear, rms_norm
 
-from ..model.llama import changes, is_plain, misfit, trains_by_weights
 from ..model.precision import computing
-from .prefill import PackedPrefill, Prefilled
 from .shared import SharedDecoder
 
 _Call = Callable[[Tensor], Tensor]
@@ -63,12 +61,6 @@ class LlamaDecoder(SharedDecoder):
         if len(scales) > 1:
             raise ValueError("the layers' heads differ in number or scale")
         self._scales = torch.tensor(scales.pop(), device=model.device)[:, None]  # [K * R + K, 1]
-
-    def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
-        """The state after the prompts: by the same arithmetic as in training, where it can be."""
-        if trains_by_weights(self._model):
-            return PackedPrefill(self._model, prompts)
-        return super()._prefill(prompts)
 
     def _products_want(self, keys: Tensor) -> Tensor:
         """As there, and numbers that turn together side by side, as in the queries."""
@@ -221,3 +213,51 @@ def _in_pairs(x: Tensor, size: int) -> Tensor:
 
 def _wide(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+_MODELS = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+_FIXED_ROTATIONS = ("default", "linear", "llama3", "yarn")  # others change with the length
+
+
+def misfit(model: Any) -> str | None:
+    """Why a model's layers cannot be computed by their weights; ``None`` where they can.
+
+    Linear layers that are more than a weight and a bias (adapters, quantised ones, hooks) are no
+    hindrance: they are called as they are.
+    """
+    kind = type(model)
+    if kind.__name__ not in _MODELS or not kind.__module__.startswith("transformers."):
+        return f"no hand-written layer fits {kind.__name__}"
+    if model.training:
+        return "hand-written layers drop nothing out: call model.eval()"
+    for part in (part for layer in model.model.layers for part in (layer.self_attn, layer.mlp)):
+        if not type(part).__module__.startswith("transformers."):
+            return f"hand-written layers would pass {type(part).__name__} by"
+    if any(map(changes, (model.model, *_norms(model.model), *_attentions(model.model)))):
+        return "hand-written layers would pass hooks by"
+    if model.model.rotary_emb.rope_type not in _FIXED_ROTATIONS:
+        return f"{model.model.rotary_emb.rope_type!r} rotations change with the length"
+    return None
+
+
+def changes(module: Any) -> int:
+    """How often a module was told to do something else than its class does: hooks and the like."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return sum(len(getattr(module, kind)) for kind in kinds) + ("forward" in vars(module))
+
+
+def is_plain(module: Any) -> bool:
+    """Whether calling a linear layer is nothing but a product and a sum."""
+    return type(module) is torch.nn.Linear and not changes(module)
+
+
+def _norms(body: Any) -> list[Any]:
+    layers = [(x.input_layernorm, x.post_attention_layernorm) for x in body.layers]
+    return [body.norm, *(norm for pair in layers for norm in pair)]
+
+
+def _attentions(body: Any) -> list[Any]:
+    """Attention modules and what is in them, but for linear layers."""
+    of = [layer.self_attn for layer in body.layers]
+    inside = [m for a in of for n, m in a.named_children() if not n.endswith("_proj")]
+    return [*of, *inside]

@@ -1,4 +1,4 @@
-"""Compute prompts, each once: by the model's own forward, or by its weights.
+"""Compute prompts, each once, by the model's own forward.
 
 Shapes: Q prompts, S tokens of the longest, K key-value heads, E head size, V vocabulary.
 """
@@ -7,30 +7,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
-
-from ..model.llama import hidden_states
-from ..model.prefix_attention import Layout, Table
-
-
-class Prefilled(Protocol):
-    """A batch of prompts after a forward.
-
-    Attributes:
-        mask: [Q, S], 0 on padding.
-        logits: [Q, V] of the next token.
-    """
-
-    mask: Tensor
-    logits: Tensor
-
-    def keys_values(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Keys and values of each layer, [Q, K, S, E]; anything finite on padding."""
-        ...
 
 
 class Prefill:
@@ -83,36 +64,3 @@ class Prefill:
                 raise ValueError(f"the cache is not one of plain keys and values: {layer!r}")
             layer.keys = layer.values = None  # held once
             yield keys, values
-
-
-class PackedPrefill:
-    """A batch of prompts after hand-written layers: end to end, so that no padding is computed.
-
-    Args:
-        model: one that :func:`~assay.grpo.model.llama.trains_by_weights`.
-        prompts: token ids of each, none empty.
-
-    Attributes:
-        mask: [Q, S], 0 on padding, which is on the right.
-        logits: [Q, V] of the next token.
-    """
-
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
-        device = model.device
-        lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
-        places = torch.arange(int(lengths.max()), device=device)
-        there = places < lengths[:, None]
-        no_replies = Table.of(torch.zeros_like(there[:, :1]))
-        self._kept: list[tuple[Tensor, Tensor]] = []
-        layout = Layout(Table.of(there), no_replies, replies=1, kept=self._kept)
-        ids = torch.tensor([i for prompt in prompts for i in prompt], device=device)
-        hidden = hidden_states(model, ids, places.expand_as(there)[there], layout)
-        self.mask = there.long()
-        self.logits: Tensor = model.lm_head(hidden)
-        self._table = layout.prompt
-
-    def keys_values(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Keys and values of each layer, [Q, K, S, E], which are then forgotten."""
-        while self._kept:
-            keys, values = self._kept.pop(0)
-            yield self._table.pad(keys), self._table.pad(values)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface
 
-from .prefill import Prefill, Prefilled
+from .prefill import Prefill
 
 NAME = "assay_shared_prompts"
 _FIRST_ROOM = 64  # tokens of reply that there is room for at first, where rooms double
@@ -57,7 +57,7 @@ class SharedDecoder:
         self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
     ) -> None:
         self._model, self._room = model, max(1, room)
-        start = self._prefill(prompts)
+        start = Prefill(model, prompts)
         self._prompts = [
             (self._products_want(keys), values.transpose(0, 1).contiguous())
             for keys, values in start.keys_values()
@@ -76,10 +76,6 @@ class SharedDecoder:
         self._length = 0
         self._layers_asked = 0
         self._seat()
-
-    def _prefill(self, prompts: Sequence[Sequence[int]]) -> Prefilled:
-        """The state after the prompts."""
-        return Prefill(self._model, prompts)
 
     def _products_want(self, keys: Tensor) -> Tensor:
         """A prompt's keys [Q, K, S, E] as [K, Q, E, S]."""

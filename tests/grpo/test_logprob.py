@@ -21,13 +21,7 @@ from transformers import (
 
 from assay.grpo import Batch, Row, choose_forward, chosen_logprobs, full_forward
 from assay.grpo.model.forward import FORWARDS
-from assay.grpo.model.prefix_attention import (
-    Layout,
-    Table,
-    attend,
-    attend_by_copies,
-    kernels_agree,
-)
+from assay.grpo.model.prefix import Layout, attend_by_blocks, attend_by_copies
 
 torch.set_num_threads(1)
 
@@ -209,7 +203,7 @@ SMALL: dict[str, Any] = {
     [
         (LlamaConfig(**SMALL), "shared"),
         (Qwen3Config(**SMALL), "shared"),
-        (MistralConfig(**SMALL, sliding_window=4), "padded"),  # a window: no prefix to share
+        (MistralConfig(**SMALL, sliding_window=4), "shared"),
         (Gemma2Config(**SMALL, final_logit_softcapping=1.0), "full"),  # the head has a cap
         (Gemma2Config(**SMALL, final_logit_softcapping=30.0), "full"),  # one that shows later
         (GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4), "shared"),
@@ -230,29 +224,60 @@ def test_the_forward_is_chosen_by_what_is_right(config: Any, wanted: str) -> Non
     )
 
 
-@pytest.mark.parametrize("asking", ["all", "predicting"])
-def test_attention_to_a_shared_prompt_equals_that_with_copies(asking: str) -> None:
-    """Ragged prompts and replies, one reply of no fed tokens; values and gradients."""
-    prompts = torch.arange(5) < torch.tensor([5, 2])[:, None]
-    replies = torch.arange(4) < torch.tensor([4, 1, 0, 3, 2, 2])[:, None]
-    layout = Layout(Table.of(prompts), Table.of(replies), replies=3)
+@pytest.mark.parametrize("window", [None, 3])
+@pytest.mark.parametrize("way", ["copies", "blocks"])
+def test_attention_to_a_shared_prompt_is_that_of_each_row(way: str, window: int | None) -> None:
+    """Ragged prompts and replies, grouped queries; values and gradients."""
+
+    def row(prompt: int, n: int) -> Row:
+        return Row((1,) * prompt, (2,) * n, (True,) * n, (0.0,) * n, (0.0,) * n)
+
+    lengths = [(5, [5, 2, 1]), (2, [4, 3])]
+    batch = Batch.of([[row(p, n) for n in replies] for p, replies in lengths])
+    layout, _ = Layout.of(batch)
     generator = torch.Generator().manual_seed(0)
-    rows = [torch.randn(7 + 12, 2, 8, generator=generator, requires_grad=True) for _ in range(3)]
-    given = torch.randn(7 + 12, 2, 8, generator=generator)
-    assert kernels_agree()
-    some = torch.arange(19)
-    if asking == "predicting":
-        some = layout.predicting()
-        assert some.tolist() == [4, 6, *range(7, 19)]
-    query, key, value = rows
-    ways = (attend, attend_by_copies)
-    outs = [f(query[some], key, value, layout=layout, scale=0.3) for f in ways]
-    grads = [torch.autograd.grad(out, rows, given[some]) for out in outs]
-    assert torch.allclose(outs[0], outs[1], atol=1e-6)
-    whole = attend(*rows, layout=layout, scale=0.3)
-    assert torch.allclose(outs[0], whole[some], atol=1e-6)
-    for a, b in zip(*grads, strict=True):
-        assert float((a - b).norm() / b.norm()) < 1e-6
+    n = len(layout.ids)
+    heads = (4, 2, 2)  # of queries, keys and values
+    given = [
+        torch.randn(n, h, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+        for h in heads
+    ]
+    upstream = torch.randn(n, 4, 8, generator=generator, dtype=torch.float64)
+    if way == "blocks":  # its gradients need an accelerator
+        given = [x.detach() for x in given]
+    if way == "copies":
+        found = attend_by_copies(*given, layout, 0.3, window)
+    else:
+        packed = (x.transpose(0, 1)[None] for x in given)
+        found = attend_by_blocks(*packed, layout, 0.3, window, None)[0]
+
+    wanted = torch.zeros_like(upstream)
+    first, begins = 0, []
+    for prompt, _ in lengths:
+        begins.append(first)
+        first += prompt
+    for (prompt, replies), begin in zip(lengths, begins, strict=True):
+        own = list(range(begin, begin + prompt))
+        for reply in replies:
+            places = own + list(range(first, first + reply - 1))
+            first += reply - 1
+            q, k, v = (x[places] for x in given)
+            k, v = (x.repeat_interleave(2, dim=1) for x in (k, v))
+            scores = torch.einsum("qhe,khe->hqk", q, k) * 0.3
+            apart = torch.arange(len(places))[:, None] - torch.arange(len(places))
+            seen = (apart >= 0) & (apart < (window or n))
+            weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+            out = torch.einsum("hqk,khe->qhe", weights, v)
+            wanted = wanted.index_copy(0, torch.tensor(places), out)
+    assert torch.allclose(found, wanted, atol=1e-9)
+    if way == "blocks":
+        return
+    for a, b in zip(
+        torch.autograd.grad(found, given, upstream),
+        torch.autograd.grad(wanted, given, upstream),
+        strict=True,
+    ):
+        assert torch.allclose(a, b, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,7 @@ def test_the_forward_is_chosen_by_what_is_right(config: Any, wanted: str) -> Non
     )
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("window", [None, 3])
 @pytest.mark.parametrize("way", ["copies", "blocks"])
 def test_attention_to_a_shared_prompt_is_that_of_each_row(way: str, window: int | None) -> None:

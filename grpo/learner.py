@@ -176,6 +176,7 @@ class Learner:
             worker.agree()
         if self.world.is_main:
             write_config(self.out_dir, config.to_json())
+        self._seen = self._log_size()
 
     def train(self) -> None:
         """Train up to ``config.steps``, or until there is nothing more to gain.
@@ -207,6 +208,11 @@ class Learner:
             self._train()
 
     def _train(self) -> None:
+        if self._log_size() != self._seen:
+            raise CheckpointError(
+                f"another process is training in {str(self.out_dir)!r}, or was since this learner "
+                "was made: make a new one with resume, or give another out_dir"
+            )
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
@@ -224,6 +230,7 @@ class Learner:
             finally:
                 if self._whole and self._crew.whole:
                     self.save()
+                self._seen = self._log_size()
         if self._ending is not None and self.step < self.config.steps:
             message = f"step {self.step}: {self._ending.reason}"
             if not self._ending.well:
@@ -428,6 +435,11 @@ class Learner:
         progress.update(row)
         if self._on_step is not None:
             self._on_step(row)
+
+    def _log_size(self) -> int:
+        """Bytes of the metrics: every run that trains in ``out_dir`` begins by writing some."""
+        path = self.out_dir / FILE
+        return path.stat().st_size if path.exists() else 0
 
     @property
     def _checkpoints(self) -> Path:

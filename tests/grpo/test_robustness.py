@@ -82,24 +82,23 @@ def state_of(out: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in out.iterdir() if p.suffix == ".jsonl"}
 
 
-# Damage that leaves the size of a file. Fails today: only sizes are compared.
+# Damage that leaves the size of a file.
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt", "tokenizer.json"])
 def test_a_flipped_bit_is_noticed_and_the_checkpoint_before_is_used(
     name: str, model_dir: Path, digits: Any, whole: Path, tmp_path: Path
 ) -> None:
     out = shutil.copytree(whole, tmp_path / "out")
     newest = list_checkpoints(out / "checkpoints")[-1]
-    wanted, _ = load_model(newest)
+    wanted = weights(load_model(newest)[0])  # a copy: the model itself may be a map of the file
     flip(newest / name)
     with pytest.warns(CheckpointWarning, match=rf"{newest.name}.*{name}"):
         again = learner(model_dir, digits(7), out, resume=True)
     assert again.step == 2
     again.train()
-    assert torch.equal(weights(again.model), weights(wanted))
+    assert torch.equal(weights(again.model), wanted)
     assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3]
 
 
-# Fails today: where config.json is there, the run begins at step 0 and cuts metrics.jsonl.
 @pytest.mark.parametrize("left", ["damaged", "removed"])
 def test_a_run_without_a_usable_checkpoint_is_not_resumed(
     left: str, model_dir: Path, digits: Any, whole: Path, tmp_path: Path
@@ -125,7 +124,6 @@ def test_a_run_without_a_usable_checkpoint_is_not_resumed(
     assert state_of(out) == before
 
 
-# Fails today, as the one above: exit code 0, and 6 rows of metrics are gone.
 def test_the_command_does_not_resume_a_run_whose_checkpoints_are_gone(
     model_dir: Path, tmp_path: Path
 ) -> None:
@@ -141,7 +139,6 @@ def test_the_command_does_not_resume_a_run_whose_checkpoints_are_gone(
     assert state_of(out) == before
 
 
-# Fails today: a lock is held while a run trains, and not from its start to its end.
 def test_of_two_learners_that_start_together_one_refuses(
     model_dir: Path, digits: Any, tmp_path: Path
 ) -> None:

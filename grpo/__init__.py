@@ -58,6 +58,7 @@ from .run.guards import (
 from .run.interrupt import Terminated
 from .run.resume import CheckpointWarning, begun
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
+from .run.time_limit import RolloutTimeout
 from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
@@ -97,6 +98,7 @@ __all__ = [
     "RatioExploded",
     "Reference",
     "Rollout",
+    "RolloutTimeout",
     "Row",
     "Sample",
     "SampledTasks",

@@ -49,6 +49,7 @@ from .run.guards import (
 from .run.interrupt import stop_later, terminable
 from .run.resume import find_start, read_config, require_same, write_config
 from .run.tasks import splits_of
+from .run.time_limit import time_limit
 from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
@@ -95,8 +96,8 @@ class Learner:
             resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
         ValueError: ``max_refills`` is set, and the rollout does not refill; or
-            ``eval_temperature``, and there is an engine; or held-out prompts are trained on too,
-            and ``config.allow_overlap`` is not set.
+            ``eval_temperature`` or ``chat_template_kwargs``, and there is an engine; or held-out
+            prompts are trained on too, and ``config.allow_overlap`` is not set.
     """
 
     def __init__(
@@ -124,11 +125,12 @@ class Learner:
                 "max_refills is set, and the rollout does not refill: make it with training_tasks, "
                 "or wrap it as assay.envs.Refill does"
             )
-        if engine is not None and config.eval_temperature is not None:
-            raise ValueError(
-                f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
-                "samples as it was made to: leave it at None"
-            )
+        for name in ("eval_temperature", "chat_template_kwargs") if engine is not None else ():
+            if (value := getattr(config, name)) is not None:
+                raise ValueError(
+                    f"{name}={value} has no effect with an engine, which samples as it was made "
+                    "to: leave it at None"
+                )
         splits = splits_of(rollout, held_out, config)
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
@@ -146,6 +148,7 @@ class Learner:
             "max_new_tokens": config.max_new_tokens,
             "temperature": config.temperature,
             "rows_per_batch": config.rows_per_batch,
+            "chat_template_kwargs": config.chat_template_kwargs,
         }
         self.world = world or World.join()
         self._resumed = resume
@@ -192,6 +195,7 @@ class Learner:
             KeyboardInterrupt: at Ctrl-C, after the optimizer step in hand and the checkpoint.
             Terminated: the same at SIGTERM.
             TooManyUnscored: more than ``max_none_share`` of a rollout has no reward.
+            RolloutTimeout: a rollout or an evaluation takes more than ``max_rollout_s``.
             NotFinite: the gradient is infinite or NaN.
             SamplerMismatch: a fresh rollout was not sampled by the model that is trained.
             RatioExploded: updates have led too far from the policy that sampled.
@@ -291,7 +295,9 @@ class Learner:
     def _collect(self, step: int) -> Buffer:
         """Roll out, compare, and refuse a rollout in which too much is unscored."""
         started = time.perf_counter()
-        groups = self.rollout(self._everywhere(seed=derive_seed(self.config.seed, step)), step)
+        policy = self._everywhere(seed=derive_seed(self.config.seed, step))
+        with time_limit(self.config.max_rollout_s, f"the rollout of step {step}"):
+            groups = self.rollout(policy, step)
         filtered = filter_metrics(self.rollout)
         if not groups and not filtered:
             raise ValueError(f"the rollout of step {step} gave no episodes: expected at least one")
@@ -343,12 +349,9 @@ class Learner:
             fused=True,
         )
 
-    def _rate(self, step: int) -> float:
-        return self.config.learning_rate * min(1.0, step / max(1, self.config.warmup_steps))
-
     def _update(self, buffer: Buffer) -> float:
         """Take the optimizer steps that are left of a rollout; the learning rate they take."""
-        rate = self._rate(buffer.step)
+        rate = self.config.rate(buffer.step)
         parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
         every = self.config.save_every_updates
         for part in parts[buffer.done :]:
@@ -395,7 +398,8 @@ class Learner:
         if not now or self.held_out is None:
             return {}
         started = time.perf_counter()
-        found = self.score(step=step).to_metrics()
+        with time_limit(self.config.max_rollout_s, f"the evaluation of step {step}"):
+            found = self.score(step=step).to_metrics()
         return {**found, "seconds/evaluation": time.perf_counter() - started}
 
     def score(self, *, step: int = 0) -> Score:

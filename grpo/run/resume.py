@@ -25,11 +25,13 @@ MAY_CHANGE = (
     "keep_best",
     "early_stop",
     "max_none_share",
+    "max_rollout_s",
     "max_mismatch",
     "max_drift",
     "alarm_patience",
     "learning_rate",
     "warmup_steps",
+    "schedule",
     "max_grad_norm",
 )
 _CONFIG = "config.json"

@@ -348,7 +348,7 @@ def test_the_chat_template_is_given_its_arguments(
         def __call__(self, policy: Any, step: int) -> Any:
             found = super().__call__(policy, step)
             spans = [e.spans[0] for g in self.groups for e in g.episodes]
-            seen.extend(tokenizer.decode(span.prompt_ids) for span in spans)
+            seen.extend(tokenizer.decode(span.ids) for span in spans)
             return found
 
     Learner(model, tokenizer, Reading(), settings, tmp_path / "run").train()
@@ -365,6 +365,4 @@ def test_the_learning_rate_decays(model: Any, tokenizer: Any, digits: Any, tmp_p
     settings = config(steps=4, schedule="linear", learning_rate=8e-3)
     Learner(model, tokenizer, digits(7), settings, tmp_path).train()
     rows = read_metrics(tmp_path / "metrics.jsonl")[1:]
-    assert [row["learning_rate"] for row in rows] == pytest.approx(
-        [4e-3, 8e-3, 16e-3 / 3, 8e-3 / 3]
-    )
+    assert [row["lr"] for row in rows] == pytest.approx([4e-3, 8e-3, 16e-3 / 3, 8e-3 / 3])

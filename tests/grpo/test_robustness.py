@@ -259,7 +259,7 @@ def test_what_hangs_while_it_is_stopped_is_interrupted_again() -> None:
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with pytest.raises(RolloutTimeout, match="it has taken .* is in hang_twice"):
+        with pytest.raises(RolloutTimeout, match=r"it has taken .* is in hang_twice"):
             hang_twice()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:

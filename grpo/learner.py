@@ -152,6 +152,7 @@ class Learner:
         }
         self.world = world or World.join()
         self._resumed = resume
+        self._seen = self._log_size()
         start = self.world.decide(lambda: self._begin(resume))
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
@@ -179,7 +180,6 @@ class Learner:
             worker.agree()
         if self.world.is_main:
             write_config(self.out_dir, config.to_json())
-        self._seen = self._log_size()
 
     def train(self) -> None:
         """Train up to ``config.steps``, or until there is nothing more to gain.
@@ -201,7 +201,8 @@ class Learner:
             RatioExploded: updates have led too far from the policy that sampled.
             NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
             OSError: a checkpoint cannot be written; those before it are still there.
-            CheckpointError: another run is training in ``out_dir``.
+            CheckpointError: another run is training in ``out_dir``, or was since this learner was
+                made.
             ProcessFailed: another process raised; or, in another process, the main one did.
             ProcessLost: another process is gone.
         """

@@ -38,7 +38,8 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
         yield
         return
     done, late = threading.Event(), list[str]()
-    thread, main = threading.get_ident(), in_main_thread()
+    thread, before = threading.get_ident(), signal.getsignal(signal.SIGINT)
+    main = in_main_thread() and before is not None  # a handler that is not Python's must stay
 
     def watch() -> None:
         if done.wait(seconds):
@@ -57,7 +58,6 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
             raise KeyboardInterrupt
 
     watcher = threading.Thread(target=watch, name="assay-watchdog", daemon=True)
-    before = signal.getsignal(signal.SIGINT)
     if main:
         signal.signal(signal.SIGINT, interrupt)
     watcher.start()

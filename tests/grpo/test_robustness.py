@@ -28,6 +28,7 @@ from assay.grpo import (
     load_model,
     read_metrics,
 )
+from assay.grpo.run.alone import alone_in
 from assay.grpo.run.time_limit import time_limit
 
 pytestmark = pytest.mark.slow
@@ -161,6 +162,23 @@ def test_of_two_learners_that_start_together_one_refuses(
     assert [row["step"] for row in read_metrics(tmp_path / "metrics.jsonl")] == [0, 1, 2, 3]
     again = learner(model_dir, digits(7), tmp_path, resume=True)  # the directory is free
     assert again.step == 3
+
+
+def test_a_process_holds_a_directory_once(tmp_path: Path) -> None:
+    """The kernel would give the same process its own lock again."""
+    for _ in range(2):
+        with alone_in(tmp_path):
+            with pytest.raises(CheckpointError, match="is training in"), alone_in(tmp_path):
+                pass
+            command = [sys.executable, "-c", TRY_LOCK, tmp_path / ".lock"]
+            tried = subprocess.run(command, capture_output=True, text=True)
+            assert "BlockingIOError" in tried.stderr  # trying has not given up the lock
+
+
+TRY_LOCK = """
+import fcntl, sys
+fcntl.lockf(open(sys.argv[1], "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB)
+"""
 
 
 def test_of_two_commands_that_start_together_one_refuses(model_dir: Path, tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
 
+from ..sandbox.threads import Threads
 from ..verifiers import Verdict
 from .episode import EpisodeGroup
 from .policy import Completion, ExtendingPolicy, Policy
@@ -169,8 +171,8 @@ def _played(
     """Play lanes in turns and yield groups as they are judged, with the places of their tasks."""
     most = sum(lane.room for lane in lanes)
     judging: deque[_Judging] = deque()
-    judge = ThreadPoolExecutor(1, thread_name_prefix="assay-judge")
-    answer = ThreadPoolExecutor(1, thread_name_prefix="assay-answer")
+    judge = Threads(1, "assay-judge")  # daemons: one that hangs must not keep the process
+    answer = Threads(1, "assay-answer")
 
     def take(lane: _Lane, going: list[State], found: list[Completion]) -> _Judging | None:
         env.advance(going, found)
@@ -180,7 +182,8 @@ def _played(
         places = [place for place, _ in over]
         lane.playing = [group for group in lane.playing if group[0] not in places]
         tasks = [states[0].task for _, states in over]
-        return places, judge.submit(grouped, env, tasks, [s for _, row in over for s in row])
+        judged = [s for _, row in over for s in row]
+        return places, judge.submit(partial(grouped, env, tasks, judged))
 
     try:
         while lanes:
@@ -191,7 +194,8 @@ def _played(
                     lane.playing.append((place, [env.begin(task) for _ in range(group_size)]))
                 if lane.playing:
                     going = [s for _, states in lane.playing for s in states if not s.ended]
-                    lane.turn = answer.submit(take, lane, going, completions(policy, going))
+                    found = completions(policy, going)
+                    lane.turn = answer.submit(partial(take, lane, going, found))
                 else:
                     lane.turn = None
             lanes = [lane for lane in lanes if lane.turn is not None]
@@ -203,8 +207,8 @@ def _played(
         while judging:
             yield from _taken(judging.popleft())
     finally:
-        answer.shutdown(cancel_futures=True)
-        judge.shutdown(cancel_futures=True)
+        answer.close(cancel=True, wait=True)
+        judge.close(cancel=True, wait=True)
 
 
 def _taken(judged: _Judging) -> Iterator[tuple[int, EpisodeGroup]]:

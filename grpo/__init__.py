@@ -70,6 +70,7 @@ from .run.guards import (
 from .run.interrupt import Terminated
 from .run.resume import CheckpointWarning, begun
 from .run.tasks import SampledTasks, held_out_tasks, training_tasks
+from .run.time_limit import RolloutTimeout
 from .sampling.decoder import choose_decoder
 from .sampling.engine import Engine
 from .sampling.policy import ModelPolicy
@@ -109,6 +110,7 @@ __all__ = [
     "RatioExploded",
     "Reference",
     "Rollout",
+    "RolloutTimeout",
     "Row",
     "Sample",
     "SampledTasks",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from .objective import Objective
+
+Schedule = Literal["constant", "linear", "cosine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +24,16 @@ class GRPOConfig(Objective):
             one made from nothing takes 3e-4.
         warmup_steps: steps over which it rises linearly. Without any, a few steps at full rate
             can drive all rewards to zero, where no gradient leads back.
+        schedule: of the learning rate after the warm-up: ``constant``, or a ``linear`` or
+            ``cosine`` decay that comes to 0 after the last step.
         weight_decay: of AdamW.
         max_grad_norm: longer gradients are scaled down to this length.
         num_iterations: times each rollout is trained on, mu in the papers.
         minibatches: optimizer steps into which one pass over a rollout is cut.
         temperature: of sampling; log-probabilities are taken at the same.
         max_new_tokens: tokens after which a reply is cut off.
+        chat_template_kwargs: given to the tokenizer's chat template, such as
+            ``{"enable_thinking": False}``.
         rows_per_batch: replies decoded side by side.
         tokens_per_batch: padded tokens of one forward and backward pass. It changes memory and
             speed, not the gradient.
@@ -37,6 +44,8 @@ class GRPOConfig(Objective):
             may take beyond its first, until it has ``prompts_per_step`` groups whose replies
             differ; 0 takes the groups as they come.
         max_none_share: the run stops where more than this share of a rollout has no reward.
+        max_rollout_s: the run stops if a rollout or an evaluation, verifiers included, takes more
+            than so many seconds; 0 for no limit.
         max_mismatch: the run stops where the policy is further than this from the one that
             sampled, in nats a token, before any update; 0 for no bound.
         max_drift: the same after updates on the same rollout.
@@ -68,17 +77,20 @@ class GRPOConfig(Objective):
     group_size: int = 8
     learning_rate: float = 1e-6
     warmup_steps: int = 10
+    schedule: Schedule = "constant"
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     num_iterations: int = 1
     minibatches: int = 1
     temperature: float = 1.0
     max_new_tokens: int = 256
+    chat_template_kwargs: Mapping[str, Any] | None = None
     rows_per_batch: int = 512
     tokens_per_batch: int = 16384
     rollout_chunks: int = 0
     max_refills: int = 0
     max_none_share: float = 0.5
+    max_rollout_s: float = 3600.0
     max_mismatch: float = 0.02
     max_drift: float = 1.0
     alarm_patience: int = 10
@@ -118,6 +130,9 @@ class GRPOConfig(Objective):
             "learning_rate",
             self.learning_rate <= 1,
             "at most 1, as AdamW moves every weight by about so much (1e-6 is usual, not 1e6)",
+        )
+        _require(
+            self, "schedule", self.schedule in get_args(Schedule), f"one of {get_args(Schedule)}"
         )
         _require(self, "max_none_share", 0 <= self.max_none_share <= 1, "in [0, 1]")
         temperature = self.eval_temperature
@@ -160,6 +175,14 @@ class GRPOConfig(Objective):
                 "gives the same one each time: set one of them otherwise"
             )
 
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 1."""
+        rate = self.learning_rate * min(1.0, step / max(1, self.warmup_steps))
+        if self.schedule == "constant" or step <= self.warmup_steps:
+            return rate
+        left = (self.steps + 1 - step) / (self.steps + 1 - self.warmup_steps)
+        return rate * (left if self.schedule == "linear" else (1 - math.cos(math.pi * left)) / 2)
+
     def to_json(self) -> dict[str, Any]:
         """A dict of plain JSON values."""
         return asdict(self)
@@ -181,6 +204,7 @@ _AT_LEAST_0 = (
     "weight_decay",
     "rollout_chunks",
     "max_refills",
+    "max_rollout_s",
     "max_mismatch",
     "max_drift",
     "alarm_patience",

@@ -49,6 +49,7 @@ from .run.guards import (
 from .run.interrupt import stop_later, terminable
 from .run.resume import find_start, read_config, require_same, write_config
 from .run.tasks import splits_of
+from .run.time_limit import time_limit
 from .sampling.engine import Engine, ready
 from .sampling.policy import ModelPolicy
 from .sampling.random_numbers import derive_seed
@@ -95,8 +96,8 @@ class Learner:
             resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
         ValueError: ``max_refills`` is set, and the rollout does not refill; or
-            ``eval_temperature``, and there is an engine; or held-out prompts are trained on too,
-            and ``config.allow_overlap`` is not set.
+            ``eval_temperature`` or ``chat_template_kwargs``, and there is an engine; or held-out
+            prompts are trained on too, and ``config.allow_overlap`` is not set.
     """
 
     def __init__(
@@ -124,11 +125,12 @@ class Learner:
                 "max_refills is set, and the rollout does not refill: make it with training_tasks, "
                 "or wrap it as assay.envs.Refill does"
             )
-        if engine is not None and config.eval_temperature is not None:
-            raise ValueError(
-                f"eval_temperature={config.eval_temperature} has no effect with an engine, which "
-                "samples as it was made to: leave it at None"
-            )
+        for name in ("eval_temperature", "chat_template_kwargs") if engine is not None else ():
+            if (value := getattr(config, name)) is not None:
+                raise ValueError(
+                    f"{name}={value} has no effect with an engine, which samples as it was made "
+                    "to: leave it at None"
+                )
         splits = splits_of(rollout, held_out, config)
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
@@ -146,9 +148,11 @@ class Learner:
             "max_new_tokens": config.max_new_tokens,
             "temperature": config.temperature,
             "rows_per_batch": config.rows_per_batch,
+            "chat_template_kwargs": config.chat_template_kwargs,
         }
         self.world = world or World.join()
         self._resumed = resume
+        self._seen = self._log_size()
         start = self.world.decide(lambda: self._begin(resume))
         self.forward_name, self._forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
@@ -191,12 +195,14 @@ class Learner:
             KeyboardInterrupt: at Ctrl-C, after the optimizer step in hand and the checkpoint.
             Terminated: the same at SIGTERM.
             TooManyUnscored: more than ``max_none_share`` of a rollout has no reward.
+            RolloutTimeout: a rollout or an evaluation takes more than ``max_rollout_s``.
             NotFinite: the gradient is infinite or NaN.
             SamplerMismatch: a fresh rollout was not sampled by the model that is trained.
             RatioExploded: updates have led too far from the policy that sampled.
             NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
             OSError: a checkpoint cannot be written; those before it are still there.
-            CheckpointError: another run is training in ``out_dir``.
+            CheckpointError: another run is training in ``out_dir``, or was since this learner was
+                made.
             ProcessFailed: another process raised; or, in another process, the main one did.
             ProcessLost: another process is gone.
         """
@@ -207,6 +213,11 @@ class Learner:
             self._train()
 
     def _train(self) -> None:
+        if self._log_size() != self._seen:
+            raise CheckpointError(
+                f"another process is training in {str(self.out_dir)!r}, or was since this learner "
+                "was made: make a new one with resume, or give another out_dir"
+            )
         anew = not self.step and self._buffer is None
         resumed_at = (-1 if anew else self.step) if self._resumed else None
         progress = Progress(self.config.steps, self.step, show=self._show)
@@ -224,6 +235,7 @@ class Learner:
             finally:
                 if self._whole and self._crew.whole:
                     self.save()
+                self._seen = self._log_size()
         if self._ending is not None and self.step < self.config.steps:
             message = f"step {self.step}: {self._ending.reason}"
             if not self._ending.well:
@@ -284,7 +296,9 @@ class Learner:
     def _collect(self, step: int) -> Buffer:
         """Roll out, compare, and refuse a rollout in which too much is unscored."""
         started = time.perf_counter()
-        groups = self.rollout(self._everywhere(seed=derive_seed(self.config.seed, step)), step)
+        policy = self._everywhere(seed=derive_seed(self.config.seed, step))
+        with time_limit(self.config.max_rollout_s, f"the rollout of step {step}"):
+            groups = self.rollout(policy, step)
         filtered = filter_metrics(self.rollout)
         if not groups and not filtered:
             raise ValueError(f"the rollout of step {step} gave no episodes: expected at least one")
@@ -336,12 +350,9 @@ class Learner:
             fused=True,
         )
 
-    def _rate(self, step: int) -> float:
-        return self.config.learning_rate * min(1.0, step / max(1, self.config.warmup_steps))
-
     def _update(self, buffer: Buffer) -> float:
         """Take the optimizer steps that are left of a rollout; the learning rate they take."""
-        rate = self._rate(buffer.step)
+        rate = self.config.rate(buffer.step)
         parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
         every = self.config.save_every_updates
         for part in parts[buffer.done :]:
@@ -388,7 +399,8 @@ class Learner:
         if not now or self.held_out is None:
             return {}
         started = time.perf_counter()
-        found = self.score(step=step).to_metrics()
+        with time_limit(self.config.max_rollout_s, f"the evaluation of step {step}"):
+            found = self.score(step=step).to_metrics()
         return {**found, "seconds/evaluation": time.perf_counter() - started}
 
     def score(self, *, step: int = 0) -> Score:
@@ -428,6 +440,11 @@ class Learner:
         progress.update(row)
         if self._on_step is not None:
             self._on_step(row)
+
+    def _log_size(self) -> int:
+        """Bytes of the metrics: every run that trains in ``out_dir`` begins by writing some."""
+        path = self.out_dir / FILE
+        return path.stat().st_size if path.exists() else 0
 
     @property
     def _checkpoints(self) -> Path:

@@ -197,6 +197,7 @@ class VLLMPolicy:
         top_p: likewise.
         stop: texts that end a reply.
         seed: of the first calls.
+        chat_template_kwargs: given to the chat template, such as ``{"enable_thinking": False}``.
         route: of weights, see this module; by default ``adapter`` with LoRA, else ``folder``.
         check: before the first step, change every trained tensor, and require that the server's
             log-probabilities follow. In bfloat16 that shows only effects above its rounding.
@@ -222,6 +223,7 @@ class VLLMPolicy:
         top_p: float = 1.0,
         stop: Sequence[str] = (),
         seed: int = 0,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
         route: Literal["folder", "adapter", "nccl", "ipc"] | None = None,
         check: bool = True,
         concurrency: int = 256,
@@ -237,6 +239,7 @@ class VLLMPolicy:
         if not key:
             raise ValueError(f"the environment variable {api_key_env} holds no API key")
         self.tokenizer, self.server, self.max_new_tokens = tokenizer, server, max_new_tokens
+        self.chat_template_kwargs = chat_template_kwargs
         self.distribution = Distribution(
             temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p
         )
@@ -294,7 +297,7 @@ class VLLMPolicy:
             ServerError: the server refuses, stays away, or an answer is off. The whole call
                 fails then: no reply is lost silently.
         """
-        prompts = encode_all(self.tokenizer, conversations, prefixes)
+        prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
         seeds = [derive_seed(self._seed, self._row + i) for i in range(len(prompts))]
         self._row += len(prompts)
         if not self._name:

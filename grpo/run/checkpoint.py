@@ -10,7 +10,8 @@ the fourth part of the rollout that follows step 123:
 - ``tasks.json``: the state of what chooses tasks, where it has one;
 - ``buffer.safetensors``: the rollout that is being trained on, where there is one;
 - ``reference/``: the reference model, where it is not the one that the run began with;
-- ``state.json``: step, configuration, versions, and the sizes of all other files.
+- ``state.json``: step, configuration, versions, and the sizes and SHA-256 digests of all other
+  files.
 
 It is written under another name and renamed when whole: a directory with that name is complete.
 Whoever kills the process, or fills the disk, finds the checkpoint before it as it was.
@@ -18,8 +19,8 @@ Whoever kills the process, or fills the disk, finds the checkpoint before it as 
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import platform
 import re
 import shutil
@@ -47,7 +48,7 @@ class CheckpointError(ValueError):
 
 
 class DamagedCheckpoint(CheckpointError):
-    """Files of a checkpoint are missing or cut short."""
+    """Files of a checkpoint are missing, cut short or changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def load_checkpoint(path: str | Path, model: Any, optimizer: Any, reference: Any
         reference: something with ``load(path)``; it gets its state where the checkpoint has one.
 
     Raises:
-        DamagedCheckpoint: files of it are missing or cut short.
+        DamagedCheckpoint: files of it are missing, cut short or changed.
         CheckpointError: it is of another model.
     """
     path = Path(path)
@@ -189,7 +190,7 @@ def load_checkpoint(path: str | Path, model: Any, optimizer: Any, reference: Any
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What ``state.json`` says, where all files are there and as long as they were.
+    """Return what ``state.json`` says, if all files are as they were written.
 
     Raises:
         DamagedCheckpoint: they are not.
@@ -200,6 +201,9 @@ def read_state(path: Path) -> dict[str, Any]:
             there = (path / name).stat().st_size
             if there != size:
                 raise ValueError(f"{name} has {there} bytes instead of {size}")
+        for name, digest in found.get("sha256", {}).items():
+            if _digest(path / name) != digest:
+                raise ValueError(f"{name} is not what was written: its SHA-256 is another")
     except (OSError, ValueError) as error:
         raise DamagedCheckpoint(
             f"{str(path)!r} is damaged: {error}. Remove it to go on from the one before"
@@ -241,20 +245,22 @@ def _fill(
         state.buffer.save(path / _BUFFER)
     if reference is not None:
         reference.save(path / _REFERENCE)
-    sizes = {
-        str((Path(folder) / name).relative_to(path)): (Path(folder) / name).stat().st_size
-        for folder, _, files in os.walk(path)
-        for name in sorted(files)
-    }
+    written = sorted(p for p in path.rglob("*") if p.is_file())
     record = {
         "step": state.step,
         "updates": state.buffer.done if state.buffer else 0,
         "config": redact(state.config),
         "versions": versions(),
-        "files": sizes,
+        "files": {str(p.relative_to(path)): p.stat().st_size for p in written},
+        "sha256": {str(p.relative_to(path)): _digest(p) for p in written},
     }
     (path / "state.json").touch(0o600)
     (path / "state.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _fill_model(path: Path, model: Any, tokenizer: Any) -> None:

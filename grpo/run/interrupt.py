@@ -29,7 +29,7 @@ def terminable() -> Iterator[None]:
     Where the program has a handler of its own, that stays. Outside the main thread, where Python
     delivers no signals, it does nothing.
     """
-    if not _main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if not in_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
     signal.signal(signal.SIGTERM, _terminate)
@@ -46,7 +46,7 @@ def stop_later() -> Iterator[None]:
     For stretches that must be done whole or not at all. A second one gets through at once.
     Outside the main thread, where Python delivers no signals, it does nothing.
     """
-    if not _main_thread():
+    if not in_main_thread():
         yield
         return
     before = {n: handler for n in _STOPS if (handler := signal.getsignal(n)) is not None}
@@ -54,7 +54,7 @@ def stop_later() -> Iterator[None]:
 
     def hold(number: int, frame: Any) -> None:
         if number in held:
-            _deliver(number, before[signal.Signals(number)], frame)
+            deliver(number, before[signal.Signals(number)], frame)
         held.append(number)
 
     for number in before:
@@ -65,10 +65,11 @@ def stop_later() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
     for came in held[:1]:
-        _deliver(came, before[signal.Signals(came)], None)
+        deliver(came, before[signal.Signals(came)], None)
 
 
-def _deliver(number: int, handler: Any, frame: Any) -> None:
+def deliver(number: int, handler: Any, frame: Any) -> None:
+    """Do with a signal what a handler, as ``signal.getsignal`` gives it, would have done."""
     if callable(handler):
         handler(number, frame)
     elif handler is signal.SIG_DFL:
@@ -80,5 +81,6 @@ def _terminate(number: int, frame: Any) -> None:
     raise Terminated
 
 
-def _main_thread() -> bool:
+def in_main_thread() -> bool:
+    """Whether this is the thread that Python delivers signals in."""
     return threading.current_thread() is threading.main_thread()

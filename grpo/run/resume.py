@@ -12,7 +12,7 @@ from typing import Any
 
 from ...sandbox.redaction import redact
 from ...verifiers.atomic_io import remove_directory, sweep, write_json
-from ..watch.log import FILE
+from ..watch.log import FILE, read_metrics
 from .alone import LOCK, alone_in
 from .checkpoint import CheckpointError, DamagedCheckpoint, list_checkpoints, read_state, versions
 
@@ -25,11 +25,13 @@ MAY_CHANGE = (
     "keep_best",
     "early_stop",
     "max_none_share",
+    "max_rollout_s",
     "max_mismatch",
     "max_drift",
     "alarm_patience",
     "learning_rate",
     "warmup_steps",
+    "schedule",
     "max_grad_norm",
 )
 _CONFIG = "config.json"
@@ -49,7 +51,7 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
     """The checkpoint to go on from; ``None`` to begin at the beginning.
 
     A damaged checkpoint is warned of and put aside, and the one before it is taken. A run that was
-    killed before its first checkpoint begins again.
+    killed before its first checkpoint and its first step begins again.
 
     Raises:
         CheckpointError: there is nothing to resume, or a run that would be mixed with another; or
@@ -78,13 +80,21 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
             os.replace(path, aside)
             continue
         return path
-    if not (out_dir / _CONFIG).exists():
+    damaged = [path.name for path in sorted(checkpoints.glob("damaged-*"))]
+    steps = max((row["step"] for row in _rows(out_dir)), default=0)
+    if damaged or steps or not (out_dir / _CONFIG).exists():
+        only = f"only {', '.join(damaged)}" if damaged else "no checkpoint"
+        lost = f", and {FILE} the rows of {steps} step(s)" if steps else ""
         raise CheckpointError(
-            f"nothing to resume: {str(checkpoints)!r} holds no checkpoint. Start anew, without "
-            "resume and in another out_dir"
+            f"nothing to resume: {str(checkpoints)!r} holds {only}{lost}. Put a whole checkpoint "
+            "there, or start anew, without resume and in another out_dir"
         )
     _log.info("the run was stopped before its first checkpoint: it begins again")
     return None
+
+
+def _rows(out_dir: Path) -> list[dict[str, Any]]:
+    return read_metrics(out_dir / FILE) if (out_dir / FILE).exists() else []
 
 
 def require_same(settings: Mapping[str, Any], before: Mapping[str, Any], where: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -37,6 +37,7 @@ class ModelPolicy:
         seed: of the first calls.
         rows_per_batch: how many replies are decoded side by side; this and the length of the
             prompts decide how much memory the cache takes.
+        chat_template_kwargs: given to the chat template, such as ``{"enable_thinking": False}``.
 
     Raises:
         ValueError: a setting is out of its range.
@@ -55,6 +56,7 @@ class ModelPolicy:
         stop: Sequence[str] = (),
         seed: int = 0,
         rows_per_batch: int = 512,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         if max_new_tokens < 1 or rows_per_batch < 1:
             raise ValueError(
@@ -69,6 +71,7 @@ class ModelPolicy:
         )
         self.stop = StopStrings(tokenizer, stop)
         self.rows_per_batch = rows_per_batch
+        self.chat_template_kwargs = chat_template_kwargs
         self.eos_ids = eos_ids(model, tokenizer)
         self.reseed(seed)
 
@@ -98,7 +101,7 @@ class ModelPolicy:
             TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
                 are over, so that there is no such thing as going on from them.
         """
-        prompts = encode_all(self.tokenizer, conversations, prefixes)
+        prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
         training = self.model.training
         self.model.eval()  # dropout would make the log-probabilities another policy's
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ def test_a_group_of_one_is_refused_with_the_reason() -> None:
         ("steps", -1),
         ("prompts_per_step", 0),
         ("learning_rate", 0.0),
+        ("schedule", "step"),
+        ("max_rollout_s", -1.0),
         ("clip", 1.5),
         ("clip_high", 0.0),
         ("beta", -0.1),
@@ -41,3 +44,16 @@ def test_settings_out_of_range(name: str, value: Any) -> None:
 def test_settings_are_plain_json() -> None:
     config = GRPOConfig(clip_high=0.28, loss="dr_grpo")
     assert GRPOConfig(**json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_the_learning_rate_follows_its_schedule() -> None:
+    """Linear to the first step after the last, where it would be 0; cosine along half a period."""
+    steps = {"steps": 9, "warmup_steps": 2, "learning_rate": 0.8}
+    rates = {
+        name: [GRPOConfig(**steps, schedule=name).rate(step) for step in range(1, 11)]
+        for name in ("constant", "linear", "cosine")
+    }
+    assert rates["constant"] == pytest.approx([0.4, *[0.8] * 9])
+    assert rates["linear"] == pytest.approx([0.4, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
+    turned = [0.4 * (1 + math.cos(math.pi * k / 8)) for k in range(9)]
+    assert rates["cosine"] == pytest.approx([0.4, *turned])

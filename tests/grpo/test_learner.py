@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +332,37 @@ def test_checkpoint_of_another_model(
     other, its_tokenizer = load_model(tiny_model(tmp_path / "other", hidden_size=16, layers=1))
     with pytest.raises(CheckpointError, match="no checkpoint of this model"):
         Learner(other, its_tokenizer, digits(), config(), tmp_path / "run", resume=True)
+
+
+def test_the_chat_template_is_given_its_arguments(
+    model: Any, tokenizer: Any, digits: Any, tmp_path: Path
+) -> None:
+    """In every rollout, and when the run is resumed; what would do nothing is refused."""
+    switch = "{% if enable_thinking is false %}!{% endif %}"
+    tokenizer = deepcopy(tokenizer)
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}" + switch
+    settings = config(steps=1, chat_template_kwargs={"enable_thinking": False})
+    seen: list[str] = []
+
+    class Reading(digits):  # type: ignore[misc]
+        def __call__(self, policy: Any, step: int) -> Any:
+            found = super().__call__(policy, step)
+            spans = [e.spans[0] for g in self.groups for e in g.episodes]
+            seen.extend(tokenizer.decode(span.ids) for span in spans)
+            return found
+
+    Learner(model, tokenizer, Reading(), settings, tmp_path / "run").train()
+    assert set(seen) == {f"1.{i}?!" for i in range(4)}
+    again = config(steps=2, chat_template_kwargs={"enable_thinking": True})
+    with pytest.raises(CheckpointError, match="chat_template_kwargs"):
+        Learner(model, tokenizer, Reading(), again, tmp_path / "run", resume=True)
+    tokenizer.chat_template = None
+    with pytest.raises(ValueError, match="the tokenizer has no chat template"):
+        Learner(model, tokenizer, Reading(), settings, tmp_path / "none").train()
+
+
+def test_the_learning_rate_decays(model: Any, tokenizer: Any, digits: Any, tmp_path: Path) -> None:
+    settings = config(steps=4, schedule="linear", learning_rate=8e-3)
+    Learner(model, tokenizer, digits(7), settings, tmp_path).train()
+    rows = read_metrics(tmp_path / "metrics.jsonl")[1:]
+    assert [row["lr"] for row in rows] == pytest.approx([4e-3, 8e-3, 16e-3 / 3, 8e-3 / 3])

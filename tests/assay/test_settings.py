@@ -60,10 +60,9 @@ def test_every_setting_has_a_meaning_a_type_and_one_place() -> None:
 
 
 def test_bfloat16_is_the_default_on_cuda() -> None:
-    for device, given, on in (
-        ("cpu", None, False), ("cpu", True, True), ("cuda:1", None, True), ("cuda", False, False)
-    ):  # fmt: skip
-        config = TrainConfig(**NEEDED, device=device, autocast=given)
+    cases = (("cpu", None, False), ("cpu", True, True), ("cuda:1", None, True))
+    for device, autocast, on in (*cases, ("cuda", False, False)):
+        config = TrainConfig(**NEEDED, device=device, autocast=autocast)
         assert config.bfloat16_products() is on
 
 

@@ -343,9 +343,8 @@ def test_a_killed_server_is_started_again(
 def test_the_command_line_trains_by_a_server(
     dirs: dict[str, Path], servers: dict[str, VLLMServer], tmp_path: Path, own: bool
 ) -> None:
-    def processes() -> int:
-        texts = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if p.exists()]
-        return sum(str(dirs["tied"]).encode() in text for text in texts)
+    def processes() -> bytes:
+        return subprocess.run(["pgrep", "-fc", dirs["tied"]], stdout=subprocess.PIPE).stdout
 
     before, out = processes(), tmp_path / "run"
     own_flags = ["--vllm-executable", Path(PYTHON).parent / "vllm", "--max-model-len", 128]

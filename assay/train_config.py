@@ -1,4 +1,4 @@
-"""All that ``assay train`` can be told: the learner's settings, and what it trains on which."""
+"""Settings of ``assay train``: those of the learner, of the tasks, the model and the sampler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .grpo import GRPOConfig, LoRA
 from .sandbox.redaction import redacted_repr
 
 Curriculum = Literal["uniform", "easy_to_hard", "target_rate", "prioritised"]
-Precision = Literal["float32", "bfloat16", "float16"]
+Precision = Literal["float32", "bfloat16"]
+Sampling = Literal["transformers", "vllm"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +40,27 @@ class TrainConfig(GRPOConfig):
         curriculum_exponent: of ``prioritised``: 0 prefers none; the larger, the more the best.
         curriculum_floor: of ``target_rate`` and ``prioritised``: no task is drawn with less than
             this share of the largest weight.
-        model: a transformers directory: weights and tokenizer.
+        model: a transformers directory (weights and tokenizer), or the name of a model on the
+            Hugging Face hub.
         device: where to train: ``cpu``, ``cuda``, ``cuda:1``.
         shard: under torchrun, cut weights, gradients and optimizer up between processes (FSDP2).
         dtype: of the weights. Less than ``float32`` loses small updates.
-        autocast: compute in bfloat16, whatever the weights are.
+        autocast: compute in bfloat16, whatever the weights are; ``None`` does so on CUDA alone.
         gradient_checkpointing: compute each layer again backward, in place of keeping what it
             computed forward: slower, in less memory.
         lora_rank: train only adapters (LoRA) of this rank, 16 for example; 0 trains all weights.
         lora_alpha: the adapters' product is scaled by ``lora_alpha`` / ``lora_rank``.
         lora_targets: names of the linear layers that get adapters; ``all-linear`` for all but
             the head.
+        engine: what samples the replies of training and evaluation.
+        server: of ``vllm``: address of a running server of the model, such as
+            ``http://127.0.0.1:8000``; it must read ``out_dir`` under the same path. ``None``
+            starts one, with its log in ``out_dir/vllm.log``, and ends it with the run.
+        vllm_executable: of ``vllm``, if it starts one: the command.
+        server_dtype: of ``vllm``, if it starts one: of weights and computation; ``None`` for that
+            in which the model computes.
+        max_model_len: of ``vllm``, if it starts one: most tokens of a prompt and its reply;
+            ``None`` for the model's own limit.
         out_dir: for checkpoints, metrics, the picture and ``config.json``.
         trackers: where the numbers go beside ``metrics.jsonl``: ``tensorboard``, ``wandb``,
             ``trackio``; ``None`` for TensorBoard, where it is installed.
@@ -76,11 +87,16 @@ class TrainConfig(GRPOConfig):
     device: str = "cpu"
     shard: bool = False
     dtype: Precision = "float32"
-    autocast: bool = False
+    autocast: bool | None = None
     gradient_checkpointing: bool = False
     lora_rank: int = 0
     lora_alpha: float = 32.0
     lora_targets: str | tuple[str, ...] = "all-linear"
+    engine: Sampling = "transformers"
+    server: str | None = None
+    vllm_executable: str = "vllm"
+    server_dtype: Precision | None = None
+    max_model_len: int | None = None
     out_dir: str = "runs/train"
     trackers: tuple[str, ...] | None = None
     samples: int = 3
@@ -92,6 +108,7 @@ class TrainConfig(GRPOConfig):
         _check_curriculum(self)
         _check_tasks(self)
         _check_model(self)
+        _check_engine(self)
 
     __repr__ = redacted_repr
 
@@ -103,6 +120,10 @@ class TrainConfig(GRPOConfig):
         """What the learner does not read, and what tells this run from others nevertheless."""
         learners = {f.name for f in fields(GRPOConfig)}
         return {k: v for k, v in self.to_json().items() if k not in {*learners, "out_dir"}}
+
+    def bfloat16_products(self) -> bool:
+        """Return ``autocast`` as it is on the device."""
+        return self.device.startswith("cuda") if self.autocast is None else self.autocast
 
     def lora(self) -> LoRA | None:
         """The adapters to train, where only they are."""
@@ -137,7 +158,9 @@ class TrainConfig(GRPOConfig):
 
 
 # What may differ when a run is resumed, beside what the learner lets change.
-MOVABLE = ("out_dir", "model", "device", "shard", "trackers", "samples")
+_SERVER = ("vllm_executable", "server_dtype", "max_model_len")  # for one that is started here
+MOVABLE = ("out_dir", "model", "device", "shard", "trackers", "samples", "engine", "server")
+MOVABLE += _SERVER
 
 _READS: dict[str, tuple[str, ...]] = {
     "uniform": (),
@@ -210,3 +233,42 @@ def _check_model(config: TrainConfig) -> None:
                 f"{name}={getattr(config, name)!r} has no effect with lora_rank=0: set lora_rank, "
                 f"16 for example, or leave it at {default!r}"
             )
+
+
+def _check_engine(config: TrainConfig) -> None:
+    if config.engine not in get_args(Sampling):
+        raise ValueError(f"engine must be one of {get_args(Sampling)}, got {config.engine!r}")
+    if config.server_dtype not in (None, *get_args(Precision)):
+        raise ValueError(
+            f"server_dtype must be one of {get_args(Precision)} or None, got "
+            f"{config.server_dtype!r}"
+        )
+    started_here = config.engine == "vllm" and config.server is None
+    for each in fields(TrainConfig):
+        value = getattr(config, each.name)
+        if value == each.default or started_here:
+            continue
+        if each.name in ("server", *_SERVER) and config.engine != "vllm":
+            raise ValueError(
+                f"{each.name}={value!r} has no effect with engine={config.engine!r}: set engine to "
+                f"vllm, or leave {each.name} at {each.default!r}"
+            )
+        if each.name in _SERVER:
+            raise ValueError(
+                f"{each.name}={value!r} has no effect on a server that is running already: start "
+                "that one so, or leave server at None"
+            )
+    if config.server is not None and not config.server.startswith(("http://", "https://")):
+        raise ValueError(
+            f"server must be an address such as 'http://127.0.0.1:8000', got {config.server!r}"
+        )
+    if config.max_model_len is not None and config.max_model_len <= config.max_new_tokens:
+        raise ValueError(
+            f"max_model_len={config.max_model_len} leaves no room for a prompt before "
+            f"max_new_tokens={config.max_new_tokens}: raise it, or lower max_new_tokens"
+        )
+    if config.engine == "vllm" and config.eval_temperature is not None:
+        raise ValueError(
+            f"eval_temperature={config.eval_temperature} has no effect with engine='vllm', which "
+            "evaluates as it trains: leave it at None"
+        )

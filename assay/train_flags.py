@@ -102,7 +102,7 @@ def _of_settings() -> list[inspect.Parameter]:
                 kind, extra["metavar"] = list[str] | None, "NAME=VALUE"
             elif name == "trackers":
                 kind, extra["metavar"] = list[str] | None, "WORD"
-            elif hint is bool:
+            elif hint in (bool, bool | None):
                 kind = bool | None
                 off = typer.Option(f"--no-{flag(name)[2:]}", hidden=True)
                 found.append(_parameter(f"{_NO}{name}", Annotated[kind, off]))

@@ -88,6 +88,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "lora_alpha",
         "lora_targets",
     ),
+    "Sampling": ("engine", "server", "vllm_executable", "server_dtype", "max_model_len"),
     "What is written": ("out_dir", "trackers", "samples"),
     "Rollouts": (
         "steps",

@@ -1,8 +1,11 @@
-"""``assay train``: an environment, a model directory, and GRPO between them."""
+"""``assay train``: an environment, a model, and GRPO between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Column, Table
 
-from .console import add_row, out, say
+from .console import add_row, err, out, say
 from .envs import TextEnv, arguments, levels, make
 from .envs.bad_rows import BadRow, bad_rows_record
 from .envs.data_error import SplitError
 from .envs.splits import have_same_prompts, make_for
 from .naming import found_here
-from .sandbox.redaction import redact
+from .sandbox.redaction import redact, redacted_paths
 
 if TYPE_CHECKING:
-    from .grpo import Learner, World
+    from .grpo import Engine, Learner, World
     from .train_config import TrainConfig
 
 # The flags are made of the learner's dataclasses, and so of torch, which other commands need not
@@ -138,17 +141,21 @@ def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
 
 def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
     from .grpo import World, held_out_tasks, load_model, plot_learning_curve, training_tasks
+    from .grpo.run.interrupt import Terminated, terminable
     from .grpo.run.tasks import splits_of
     from .train_settings import write_stored
 
     found_here(config.env)
-    train_env = _made("train", config, config.data, config.env_args)
-    test_env = None
-    try:
+    with ExitStack() as stack:
+        train_env = stack.enter_context(
+            closing(_made("train", config, config.data, config.env_args))
+        )
         sampler = config.sampler(train_env.source)
         rollout = training_tasks(train_env, config.learner(), sampler)
         test_env = _held_out_env(config, train_env) if config.eval_every else None
-        if test_env is None and config.eval_every:
+        if test_env is not None:
+            stack.callback(test_env.close)
+        elif config.eval_every:
             config = _without_evaluation(config, chosen)
         # First what may be refused without reading gigabytes of weights.
         held_out = None
@@ -156,25 +163,35 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             held_out = held_out_tasks(test_env, config.held_out, group_size=config.eval_samples)
             splits_of(rollout, held_out, config.learner())
         world = World.join()
+        if config.engine == "vllm" and world.size > 1:
+            raise ValueError(
+                f"engine='vllm' trains in one process, not in {world.size}: start assay train "
+                "without torchrun, or take engine='transformers'"
+            )
+        if world.is_main:
+            stack.enter_context(terminable())
+            log_steps()
         loaded, tokenizer = load_model(
             config.model,
             device=config.device,
             dtype=config.dtype,
-            autocast=config.autocast,
+            autocast=config.bfloat16_products(),
             lora=config.lora(),
             gradient_checkpointing=config.gradient_checkpointing,
         )
         refuse_length(loaded, config.max_new_tokens)
+        engine = stack.enter_context(engine_of(config, loaded, tokenizer))
         learner = _learner(
-            config, loaded, tokenizer, rollout, held_out, train_env.bad_rows, resume, world
+            config, loaded, tokenizer, rollout, held_out, train_env.bad_rows, resume, world, engine
         )
         if world.is_main:
             write_stored(config)
-        learner.train()
-    finally:
-        train_env.close()
-        if test_env:
-            test_env.close()
+        try:
+            learner.train()
+        except (KeyboardInterrupt, Terminated):
+            if world.is_main:
+                say(f"To go on: {resume_command(config, world.size)}", to=err)
+            raise
     world.leave()
     if not world.is_main:
         return
@@ -196,6 +213,7 @@ def _learner(
     bad_rows: Sequence[BadRow],
     resume: bool,
     world: World,
+    engine: Engine | None,
 ) -> Learner:
     from .grpo import Learner
 
@@ -208,12 +226,72 @@ def _learner(
         config.out_dir,
         held_out=held_out,
         resume=resume,
+        engine=engine,
         trackers=config.trackers,
         samples=config.samples,
         about=config.about() | left_out,
         world=world,
         shard=config.shard,
     )
+
+
+def log_steps() -> None:
+    """Log each step to the error stream if that is no terminal, where a bar is drawn."""
+    if not err.is_terminal:
+        logging.basicConfig(format="%(asctime)s %(message)s")
+        logging.getLogger("assay").setLevel(logging.INFO)
+
+
+def resume_command(config: TrainConfig, processes: int = 1) -> str:
+    """Return the command that goes on with a run; secrets are to be filled in."""
+    launcher = ["torchrun", f"--nproc-per-node={processes}", "-m"] if processes > 1 else []
+    command = shlex.join([*launcher, "assay", "train", "--resume", "--out", config.out_dir])
+    for path in redacted_paths(config.to_json()):
+        name = path.removeprefix("env_args.")
+        command += f" --set {name}=..." if name != path else f" --{name.replace('_', '-')} ..."
+    return command
+
+
+@contextmanager
+def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engine | None]:
+    """Yield what samples in the model's place, with its weights; close it and end its server.
+
+    Raises:
+        ConnectionError: the server cannot be started or reached, or is not one of this model.
+    """
+    if config.engine == "transformers":
+        yield None
+        return
+    from .grpo.model.precision import computed_dtype
+    from .grpo.vllm import ServerError, VLLMPolicy, VLLMServer
+
+    folder = Path(config.out_dir)
+    try:
+        with ExitStack() as stack:
+            server: VLLMServer | str | None = config.server
+            if server is None:
+                adapters = getattr(model, "peft_config", {}).values()
+                server = VLLMServer(
+                    model.config._name_or_path,
+                    folder / "vllm.log",
+                    executable=config.vllm_executable,
+                    dtype=config.server_dtype or str(computed_dtype(model)).removeprefix("torch."),
+                    max_model_len=config.max_model_len,
+                    lora_rank=max((adapter.r for adapter in adapters), default=0),
+                )
+                stack.enter_context(server)
+            policy = VLLMPolicy(
+                tokenizer,
+                server,
+                folder / "vllm",
+                max_new_tokens=config.max_new_tokens,
+                temperature=config.temperature,
+            )
+            stack.enter_context(closing(policy))
+            policy.sync(model, 0)  # what is refused is so before the run has a file
+            yield policy
+    except ServerError as error:
+        raise ConnectionError(str(error)) from error
 
 
 def refuse_length(model: Any, max_new_tokens: int) -> None:

@@ -1,4 +1,4 @@
-"""Models: load a directory, or make a tiny one from nothing."""
+"""Models: load a directory or one of the hub, or make a tiny one from nothing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import snapshot_download
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     AutoModelForCausalLM,
@@ -62,12 +63,13 @@ def load_model(
     lora: LoRA | None = None,
     gradient_checkpointing: bool = False,
 ) -> tuple[Any, Any]:
-    """Load a causal LM and its tokenizer from a transformers directory.
+    """Load a causal LM and its tokenizer from a transformers directory or the Hugging Face hub.
 
-    Nothing is fetched from a network, and no code of the directory is run.
+    No code that comes with a model is run, and no pickle is fetched.
 
     Args:
-        directory: as ``save_pretrained`` leaves it: ``config.json``, weights, tokenizer files.
+        directory: as ``save_pretrained`` leaves it: ``config.json``, weights, tokenizer files; if
+            there is no such directory, the name of a model on the hub.
             Or adapters, as a checkpoint of a run with LoRA leaves them: their base is then
             loaded from where it was.
         device: where the weights go.
@@ -82,16 +84,11 @@ def load_model(
         The model in eval mode, and the tokenizer.
 
     Raises:
-        ModelError: the directory is missing, or lacks a part, or it cannot be read; or there is
-            no such device.
+        ModelError: the model is neither a directory nor on the hub, or lacks a part, or cannot be
+            read; or there is no such device.
         ImportError: adapters need peft, and it is not installed.
     """
-    path = Path(directory)
-    if not path.is_dir():
-        raise ModelError(
-            f"no model directory at {str(path)!r}. Give a directory with config.json, weights and "
-            "tokenizer files, such as save_pretrained writes, or make one with tiny_model"
-        )
+    path = _local(directory)
     base = _base_of(path)
     if not (base / "config.json").is_file():
         raise ModelError(
@@ -108,8 +105,10 @@ def load_model(
     try:
         with quiet():
             model: Any = AutoModelForCausalLM.from_pretrained(
-                base.resolve(), local_files_only=True, dtype=dtype
+                base.resolve(), local_files_only=True, dtype=dtype, trust_remote_code=False
             )
+            if base == path != Path(directory):  # adapters are to name their base for any machine
+                model.name_or_path = model.config._name_or_path = str(directory)
             if base != path:
                 model = load_adapters(model, path)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
@@ -185,28 +184,56 @@ def load_weights(model: Any, path: str | Path) -> None:
     model.load_state_dict(loaded.state_dict())
 
 
+def _local(name: str | Path) -> Path:
+    """Return the directory of a model, fetched from the hub if there is none of that name.
+
+    Raises:
+        ModelError: it is neither.
+    """
+    if (path := Path(name)).is_dir():
+        return path
+    try:
+        with quiet():
+            # Each file at the top once, and no pickles.
+            found = snapshot_download(
+                str(name),
+                allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"],
+                ignore_patterns=["*/*", "consolidated*"],
+            )
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"no model directory at {str(name)!r}. Give a directory with config.json, weights and "
+            "tokenizer files, such as save_pretrained writes, or make one with tiny_model. As the "
+            "name of a model on the Hugging Face hub it cannot be fetched: "
+            f"{str(error).splitlines()[0]:.300}. Look to its spelling and the network; if it is "
+            "gated, set HF_TOKEN"
+        ) from error
+    return Path(found)
+
+
 def _base_of(path: Path) -> Path:
     """Where the model is: there, or where its adapters say.
 
     Raises:
-        ModelError: the adapters name no directory that is there.
+        ModelError: the adapters name no model that is there.
     """
     if not (path / ADAPTER_CONFIG).is_file() or (path / "config.json").is_file():
         return path
     try:
         settings = json.loads((path / ADAPTER_CONFIG).read_text(encoding="utf-8"))
-        base = Path(settings["base_model_name_or_path"])
+        name = str(settings["base_model_name_or_path"])
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"{str(path / ADAPTER_CONFIG)!r} names no base model: {error!r}. Save the adapters "
             "again, with model.save_pretrained(directory)"
         ) from error
-    if not base.is_dir():
+    try:
+        return _local(name)
+    except ModelError as error:
         raise ModelError(
-            f"the adapters in {str(path)!r} belong to the model in {str(base)!r}, which is not "
-            f"there: put it back, or name its place in {ADAPTER_CONFIG}"
-        )
-    return base
+            f"the adapters in {str(path)!r} belong to the model in {name!r}, which is not there "
+            f"({error}): put it back, or name its place in {ADAPTER_CONFIG}"
+        ) from error
 
 
 def _device(name: str) -> torch.device:
@@ -234,7 +261,9 @@ def load_tokenizer(path: Path) -> Any:
             "the model with tokenizer.save_pretrained(directory)"
         )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(
+            path, local_files_only=True, trust_remote_code=False
+        )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelError(f"the tokenizer in {str(path)!r} cannot be read: {error}") from error
     tokenizer = _as_saved(tokenizer, path)

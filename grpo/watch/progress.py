@@ -1,7 +1,8 @@
-"""A progress bar with the numbers that tell whether a run is well."""
+"""A progress bar, or log lines, with the numbers that tell whether a run is well."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,9 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+_log = logging.getLogger(__name__)
 _BAR = 8
+_LINE = 200  # columns of a log line
 _NARROW = 70  # without a bar below that
 _TIMES = 23  # columns for the two times, up to a day
 # Most telling first: where the terminal is narrow, the last ones are left out.
@@ -58,6 +61,8 @@ def progress_text(row: Mapping[str, Any], width: int) -> str:
 class Progress:
     """A progress bar with the numbers that tell whether a run is well.
 
+    If it is not shown, each step is logged instead, at INFO.
+
     Args:
         steps: of the whole run.
         done: of them, before this start.
@@ -88,10 +93,15 @@ class Progress:
         name = "held_out/pass_at_1"
         if name in row:
             self._held_out = {name: row[name]}
+        row = {**row, **self._held_out}
+        if self._bar.disable:
+            total = self._bar.tasks[0].total
+            _log.info("step %s/%s  %s", row["step"], total, progress_text(row, _LINE))
+            return
         count = 2 * len(str(self._bar.tasks[0].total)) + 2
         bar = _BAR + 1 if self._console.width >= _NARROW else 0
         room = self._console.width - _TIMES - count - bar
-        text = progress_text({**row, **self._held_out}, room)
+        text = progress_text(row, room)
         self._bar.update(self._task, completed=row["step"], description=text)
 
     def __enter__(self) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -156,6 +157,17 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
         (["--set", "digits"], "--set takes name=value"),
         (["--resume"], "nothing to resume"),
         (["--dual-clip", 1.1], "dual_clip must be above"),
+        (["--dtype", "float16"], "--dtype must be one of float32, bfloat16, got 'float16'"),
+        (["--server", "http://127.0.0.1:9"], "set engine to vllm, or leave server at None"),
+        (["--engine", "vllm", "--server", "127.0.0.1:9"], "must be an address such as 'http://"),
+        (["--engine", "vllm", "--server", "http://127.0.0.1:9"], "Is it running? If not, start it"),
+        (
+            ["--engine", "vllm", "--server", "http://127.0.0.1:9", "--max-model-len", 99],
+            "no effect on a server that is running already",
+        ),
+        (["--engine", "vllm", "--max-model-len", 3], "leaves no room for a prompt"),
+        (["--engine", "vllm", "--vllm-executable", "no-vllm"], "pip install vllm, or name its"),
+        (["--engine", "vllm", "--eval-temperature", 0.5], "evaluates as it trains"),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(
@@ -167,6 +179,27 @@ def test_what_is_refused_leaves_nothing_behind(
     assert words in " ".join(told.replace("│", " ").split()), told
     assert "Traceback" not in told
     assert not list(out.rglob("*"))
+
+
+def test_a_stopped_run_logs_its_steps_and_says_how_to_go_on(recipe: Path, tmp_path: Path) -> None:
+    words = ["assay", "train", "--config", str(recipe), "--steps", "9999", "--out", "it's here"]
+    words += ["--max-drift", "1e9", "--alarm-patience", "0"]
+    for number, code, stop in ((signal.SIGINT, 130, 4), (signal.SIGTERM, 143, 8)):
+        lines = []
+        with subprocess.Popen(
+            [sys.executable, "-m", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        ) as process:
+            for line in process.stderr or ():
+                lines.append(line)
+                if f" step {stop}/9999 " in line:
+                    process.send_signal(number)
+        assert process.returncode == code, lines
+        for step in (stop - 1, stop):
+            (logged,) = (line for line in lines if f" step {step}/9999  " in line)
+            assert all(name in logged for name in ("reward", "tok/s"))
+        (go_on,) = (line for line in lines if line.startswith("To go on: "))
+        words = shlex.split(go_on.removeprefix("To go on: "))
+        assert words == ["assay", "train", "--resume", "--out", "it's here"]
 
 
 def test_an_evaluation_that_was_asked_for_needs_tasks(

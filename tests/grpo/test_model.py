@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import string
 import subprocess
@@ -56,6 +57,33 @@ def test_same_seed_same_weights(tmp_path: Path) -> None:
 def test_missing_directory(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no model directory at '.*nowhere'\. Give a directory"):
         load_model(tmp_path / "nowhere")
+
+
+def test_a_model_of_the_hub(tmp_path: Path) -> None:
+    """Offline: one that is in the cache, by its name; and one that is not."""
+    commit = "0" * 40
+    kept = tmp_path / "hub" / "models--some--Model"
+    tiny_model(kept / "snapshots" / commit, hidden_size=16, heads=2, intermediate_size=16)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(commit)
+    script = """
+from assay.grpo import LoRA, ModelError, load_model
+load_model("some/Model", lora=LoRA(rank=2))[0].save_pretrained("adapters")
+load_model("some/Model")[1].save_pretrained("adapters")
+print(load_model("adapters")[0].peft_config["default"].base_model_name_or_path)
+try:
+    load_model("some/Modle")
+except ModelError as error:
+    print(error)
+"""
+    env = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    name, refusal = done.stdout.splitlines()
+    assert name == "some/Model"
+    for words in ("no model directory at 'some/Modle'", "Hugging Face hub", "HF_HUB_OFFLINE=0"):
+        assert words in refusal
 
 
 def test_directory_that_is_no_model(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from assay.envs import Completion
-from assay.grpo import Engine, GRPOConfig, Learner, LoRA, load_model, tiny_model
+from assay.grpo import Engine, GRPOConfig, Learner, LoRA, load_model, read_metrics, tiny_model
 from assay.grpo import vllm as engine
 from assay.grpo.vllm import ServedCompletion, ServerError, VLLMPolicy, VLLMServer
 
@@ -335,3 +337,29 @@ def test_a_killed_server_is_started_again(
     assert killed.is_set()
     assert [row["step"] for row in rows][-1] == 4
     assert max(worst) < NEAR
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_command_line_trains_by_a_server(
+    dirs: dict[str, Path], servers: dict[str, VLLMServer], tmp_path: Path, own: bool
+) -> None:
+    def processes() -> bytes:
+        return subprocess.run(["pgrep", "-fc", dirs["tied"]], stdout=subprocess.PIPE).stdout
+
+    before, out = processes(), tmp_path / "run"
+    own_flags = ["--vllm-executable", Path(PYTHON).parent / "vllm", "--max-model-len", 128]
+    command = [sys.executable, "-m", "assay", "train", "assay/Arithmetic-v1", "--set", "digits=1",
+               "--model", dirs["tied"], "--steps", 2, "--warmup-steps", 1, "--max-new-tokens", 4,
+               "--prompts", 4, "--group-size", 4, "--eval-every", 2, "--held-out", 8, "--out", out,
+               "--engine", "vllm"]  # fmt: skip
+    command += own_flags if own else ["--server", servers["tied"].url]
+    environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [*map(str, command)], env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    rows = read_metrics(out / "metrics.jsonl")
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert (out / "vllm.log").exists() is own
+    assert not list((out / "vllm").iterdir())
+    assert processes() == before  # the server that was there is, and no other

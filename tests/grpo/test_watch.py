@@ -356,6 +356,16 @@ def test_the_line_tells_what_fits() -> None:
     assert progress_text({"step": 0, "reward": float("nan")}, 200) == ""
 
 
+def test_steps_are_logged_where_no_bar_is_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "assay")
+    for terminal in (True, False):
+        console = Console(file=io.StringIO(), force_terminal=terminal)
+        with Progress(9, 0, show=True, console=console) as progress:
+            progress.update(ROW)
+        assert bool(console.file.getvalue()) is terminal  # type: ignore[attr-defined]  # a StringIO
+    assert caplog.messages == [f"step 7/9  {progress_text(ROW, 200)}"]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 def test_the_line_fits_its_terminal(width: int) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)

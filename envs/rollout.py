@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
 
-from ..sandbox.threads import Threads
+from ..sandbox.pool.threads import Threads
 from ..verifiers import Verdict
 from .episode import EpisodeGroup
 from .policy import Completion, ExtendingPolicy, Policy

@@ -21,9 +21,9 @@ from assay.adapters import openrlhf
 from assay.envs import make, specs
 from assay.envs.tools.calls import read_calls
 from assay.sandbox import Limits, compare, grading, problem_from_row
+from assay.sandbox.backends.slot import Reply
 from assay.sandbox.grading.prompt import assembled
 from assay.sandbox.result import Result, RunStatus
-from assay.sandbox.slot import Reply
 from assay.service import messages
 from assay.verifiers import Code, Math
 from assay.verifiers.catalogue import examples

@@ -20,8 +20,9 @@ import pytest
 from assay.adapters import openrlhf
 from assay.envs import make, specs
 from assay.envs.tools.calls import read_calls
-from assay.sandbox import Limits, compare, grading, problem_from_row
+from assay.sandbox import Limits, problem_from_row
 from assay.sandbox.backends.slot import Reply
+from assay.sandbox.grading import checks, compare
 from assay.sandbox.grading.prompt import assembled
 from assay.sandbox.result import Result, RunStatus
 from assay.service import messages
@@ -133,7 +134,7 @@ def stdio(text, tolerance):
 
 def calls(text, form):
     line = form.replace("TEXT", text.replace(" ", ", ") if "set" in form else text)
-    return grading.calls_check(
+    return checks.calls_check(
         printed(line), Limits(), [((1,), set(range(len(text.split()))))], 1e-6
     )
 
@@ -150,7 +151,7 @@ def others(_):
         "check_stdio, tolerance": functools.partial(stdio, tolerance=1e-6),
         "check_stdio, one long word": lambda t: compare.same_output(f"{t.strip()}x", "1", 1e-6),
         "same_lines": lambda text: compare.same_lines(text, text[::-1]),
-        "tests": lambda t: grading.tests_check(printed(json.dumps({"test": t}) + "\n"), Limits()),
+        "tests": lambda t: checks.tests_check(printed(json.dumps({"test": t}) + "\n"), Limits()),
         "assembled": lambda text: assembled(text, 'def f():\n    """Do."""\n', "f"),
         "row of tests": lambda text: problem_from_row({"tests": text}),
         "row of cases": lambda text: problem_from_row({"input_output": text}),

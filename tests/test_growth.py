@@ -127,7 +127,7 @@ def printed(text):
 
 
 def stdio(text, tolerance):
-    check = grading.StdioCheck(1, tolerance, None)
+    check = checks.StdioCheck(1, tolerance, None)
     check.add(1, "", text[::-1], Result(RunStatus.OK, stdout=text))
     return check.check()
 

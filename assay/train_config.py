@@ -159,8 +159,8 @@ class TrainConfig(GRPOConfig):
 
 # What may differ when a run is resumed, beside what the learner lets change.
 _SERVER = ("vllm_executable", "server_dtype", "max_model_len")  # for one that is started here
-MOVABLE = ("out_dir", "model", "device", "shard", "trackers", "samples", "engine", "server")
-MOVABLE += _SERVER
+_PLACE = ("out_dir", "model", "device", "shard", "trackers", "samples", "engine", "server")
+MOVABLE = (*_PLACE, *_SERVER)
 
 _READS: dict[str, tuple[str, ...]] = {
     "uniform": (),

@@ -127,9 +127,8 @@ def printed(text):
 
 
 def stdio(text, tolerance):
-    check = checks.StdioCheck(1, tolerance, None)
-    check.add(1, "", text[::-1], Result(RunStatus.OK, stdout=text))
-    return check.check()
+    ran = Result(RunStatus.OK, stdout=text)
+    return checks.stdio_check(lambda _: ran, [("", text[::-1])], tolerance=tolerance)
 
 
 def calls(text, form):

@@ -24,8 +24,8 @@ def common(trial: Trial) -> dict[str, Any]:
 
 def grpo(trial: Trial) -> Outcome:
     """64 prompts of 8 replies."""
-    size = {"prompts_per_step": REPLIES // 8, "group_size": 8}
-    config = GRPOConfig(**common(trial), **size, alarm_patience=0)
+    settings = common(trial) | {"prompts_per_step": REPLIES // 8, "group_size": 8}
+    config = GRPOConfig(**settings, alarm_patience=0)
     return trained(trial, config)
 
 

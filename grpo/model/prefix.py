@@ -176,8 +176,8 @@ def _attend(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if not on_cpu:
         return attend_by_blocks(query, key, value, layout, scale, sliding_window, softcap), None
-    rows = [x[0].transpose(0, 1) for x in (query, key, value)]  # [N, H, E]
-    return attend_by_copies(*rows, layout, scale, sliding_window)[None], None
+    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))  # [N, H, E]
+    return attend_by_copies(q, k, v, layout, scale, sliding_window)[None], None
 
 
 AttentionInterface.register(NAME, _attend)

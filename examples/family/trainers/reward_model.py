@@ -137,7 +137,8 @@ class TrainableRewardModel(RewardModel):
         causal, tokenizer = load_model(directory)
         config = copy.deepcopy(causal.config)
         config.num_labels = 1
-        model: Any = AutoModelForSequenceClassification.from_config(config)
+        make: Any = AutoModelForSequenceClassification.from_config  # untyped in transformers
+        model = make(config)
         model.base_model.load_state_dict(causal.base_model.state_dict())
         for name, parameter in model.named_parameters():
             if not name.startswith(f"{model.base_model_prefix}."):

@@ -97,7 +97,7 @@ def environments(_):
 def functions(modules):
     """Public functions of a text and no more, of the folders that read untrusted text."""
     packages = (
-        "assay.verifiers", "assay.sandbox.compare", "assay.sandbox.redaction",
+        "assay.verifiers", "assay.sandbox.grading.compare", "assay.sandbox.redaction",
         "assay.envs.code_repair", "assay.envs.puzzles.guess_number", "assay.envs.trl_messages",
         "assay.adapters.openrlhf", "assay.adapters.reasoning_gym_judges",
     )  # fmt: skip

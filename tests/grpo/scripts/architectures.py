@@ -1,0 +1,20 @@
+"""Print the forward and the decoder that each architecture gets, as the table in docs/learner.md.
+
+python tests/grpo/scripts/architectures.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from test_architectures import ARCHITECTURES, build
+
+from assay.grpo import choose_decoder, choose_forward
+
+for name in ARCHITECTURES:
+    model = build(name)
+    row = (name, type(model).__name__, choose_forward(model)[0], choose_decoder(model)[0])
+    sys.stdout.write(f"| {' | '.join(row)} |\n")

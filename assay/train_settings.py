@@ -95,6 +95,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "prompts_per_step",
         "group_size",
         "temperature",
+        "chat_template_kwargs",
         "max_new_tokens",
         "max_refills",
         "seed",
@@ -102,6 +103,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Updates": (
         "learning_rate",
         "warmup_steps",
+        "schedule",
         "weight_decay",
         "max_grad_norm",
         "num_iterations",

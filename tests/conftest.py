@@ -87,3 +87,11 @@ def _pocket(
         pad_token_id=tokenizer.pad_token_id,
     )
     return LlamaForCausalLM(config), tokenizer
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sigterm_handler():
+    """Restore the handler of SIGTERM after each file: Ray sets one of its own for good."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)

@@ -32,7 +32,7 @@ PUZZLES = {
     ),
     "Hanoi": (
         "hanoi",
-        "Move disks from peg to peg, never onto a smaller one, until all lie where they should",
+        "Move disks from peg to peg, never onto a smaller one, until all are at their targets",
     ),
     "Integral": ("integral", "Find an antiderivative; every one is right, in any form"),
     "Knapsack": ("knapsack", "Choose the things that are worth the most together and fit"),

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...sandbox.pool import threads
 from .interrupt import deliver, in_main_thread
 
-_WAITING = ("/threading.py", "/concurrent/futures/", "/sandbox/threads.py", "/selectors.py")
+_WAITING = ("/threading.py", "/concurrent/futures/", threads.__file__, "/selectors.py")
 _log = logging.getLogger(__name__)
 
 

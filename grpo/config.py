@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from .objective import Objective
 
@@ -108,12 +108,10 @@ class GRPOConfig(Objective):
     allow_overlap: bool = False
     allow_sample: bool = False
 
-    _has_critic: ClassVar[bool] = False  # what a reply is compared with, in place of a group
-
     def __post_init__(self) -> None:
         Objective.__post_init__(self)  # not super(): see there
         _require_finite(self)
-        if self.group_size < 2 and not self._has_critic:
+        if self.group_size < 2:
             raise ValueError(
                 f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
                 "the others to its prompt, and alone it has no advantage. 8 is a good start"

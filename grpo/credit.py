@@ -41,8 +41,6 @@ def credit(
     rows: Sequence[Row],
     objective: Objective,
     reading: Sequence[Reading] | None = None,
-    *,
-    advantages: Sequence[tuple[float, ...]] | None = None,
 ) -> list[Row]:
     """Give each row the advantages of its tokens.
 
@@ -53,7 +51,6 @@ def credit(
         objective: how rewards are compared, and what weighs tokens.
         reading: log-probabilities and entropies of each row under the trainer, where
             :func:`reads_policy` says so.
-        advantages: of each row's tokens, from a critic, in place of comparing rewards.
 
     Returns:
         The rows with advantages. Where the sampler's mismatch is corrected, ``logprobs`` are
@@ -62,9 +59,7 @@ def credit(
     Raises:
         ValueError: the objective needs rewards of turns or named ones, and there are none.
     """
-    if advantages is not None:
-        pass
-    elif objective.advantage == "process":
+    if objective.advantage == "process":
         advantages = _of_turns(groups, rows, objective)
     else:
         compared = _of_outcomes(groups, rows, objective)

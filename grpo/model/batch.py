@@ -32,8 +32,6 @@ class Row:
         reference: for each reply token, its log-probability under the reference model; empty
             where there is none.
         ends: the last token of each turn that the policy took.
-        values: for each reply token, what a critic expected before it; empty without one.
-        returns: for each reply token, what the critic should have expected.
     """
 
     prompt: tuple[int, ...]
@@ -43,8 +41,6 @@ class Row:
     advantages: tuple[float, ...]
     reference: tuple[float, ...] = ()
     ends: tuple[int, ...] = ()
-    values: tuple[float, ...] = ()
-    returns: tuple[float, ...] = ()
 
     @property
     def length(self) -> int:

@@ -116,7 +116,6 @@ class GRPOConfig(Objective):
                 f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
                 "the others to its prompt, and alone it has no advantage. 8 is a good start"
             )
-        _require(self, "group_size", self.group_size >= 1, "at least 1")
         for name in _AT_LEAST_1:
             _require(self, name, getattr(self, name) >= 1, "at least 1")
         for name in _AT_LEAST_0:

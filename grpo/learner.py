@@ -21,7 +21,7 @@ from .distributed.world import World
 from .loss import merge_sums
 from .model.batch import Row
 from .model.forward import choose_forward
-from .model.passes import Reading, reading_drift
+from .model.passes import reading_drift
 from .model.reference import Reference, make_reference
 from .run.alone import alone_in
 from .run.best import EarlyStop, keep_best
@@ -334,11 +334,6 @@ class Learner:
             reading = self._crew.read(rows)
         if reading is not None and self.config.correction != "none":
             found["mismatch"] = reading_drift(rows, reading)
-        return self._credit(groups, rows, reading)
-
-    def _credit(
-        self, groups: Sequence[EpisodeGroup], rows: Sequence[Row], reading: Sequence[Reading] | None
-    ) -> list[Row]:
         return credit(groups, rows, self.config, reading)
 
     def _make_optimizer(self, trained: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Test files side by side. Each file keeps to one process, because its tests share sandboxes.
 JOBS ?= auto
 
-.PHONY: demo test test-all test-pythons lint types examples wheel clean
+.PHONY: demo test test-all test-pythons lint types examples site wheel clean
 
 demo: $(VENV)/.demo
 	$(BIN)/assay demo
@@ -43,6 +43,10 @@ examples: $(VENV)/.dev
 	    echo "== $$example"; $(BIN)/python $$example; done
 	$(BIN)/python examples/nano_grpo.py --steps 5
 
+# The documentation site, build/site/index.html, and llms.txt beside it. A warning fails it.
+site: $(VENV)/.dev
+	$(BIN)/sphinx-build -q -E -W --keep-going docs build/site
+
 wheel: $(VENV)/.dev
 	rm -rf dist build/lib build/bdist.*
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
@@ -55,7 +59,7 @@ $(VENV)/.demo: $(VENV)/bin/pip pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/pip pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[train,lora,trl,judge,ray,serve,verl,reasoning-gym,dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[train,lora,trl,judge,ray,serve,verl,reasoning-gym,docs,dev]'
 	touch $@
 
 clean:

@@ -1,12 +1,34 @@
-"""``name=value`` on the command line."""
+"""Arguments and options that several commands take."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from .sandbox.redaction import remember
+
+EnvName = Annotated[
+    str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
+]
+DataOption = Annotated[
+    str | None, typer.Option("--data", help="The data: a file, a folder or a hub name.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="An argument of the environment, such as split=train."),
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", help="Metadata to group by. Default: level or difficulty."),
+]
+
+
+def environment_options(pairs: Sequence[str] | None, data: str | None) -> dict[str, Any]:
+    """Return the arguments of an environment that ``--set`` and ``--data`` give."""
+    return settings(pairs or []) | ({} if data is None else {"data": data})
 
 
 def settings(pairs: Sequence[str], flag: str = "--set") -> dict[str, Any]:

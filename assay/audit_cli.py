@@ -1,46 +1,32 @@
-"""``assay audit`` and ``assay diff``: test a reward, compare two verifiers."""
+"""``assay audit``: test a reward."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .arguments import settings
-from .console import add_row, cell, err, out, say
+from .console import AsJson, cell, out, print_json, progress, say
 from .envs import (
     AuditReport,
-    Compared,
     DataError,
     Finding,
     Sample,
-    StoredCompletion,
     TextEnv,
     audit,
-    compare,
-    read_completions,
-    read_referenced,
     refuse_unwritable,
-    shortened,
-    status_pairs,
     write_json,
 )
-from .envs.data import read_jsonl
-from .naming import Named, make_to_judge, named
-from .rescore_cli import diff_runs
+from .envs.datasets.reading import read_jsonl
+from .naming import NAME_HELP, make_to_judge, resolve_with_data
 from .verifiers.visible import one_line
-
-_NAME_HELP = (
-    "An environment id (assay/GSM8K-v1), a verifier (Math), or module:attribute; "
-    'options may follow as JSON: \'Math:{"percent": "value"}\'.'
-)
 
 
 def audit_command(
-    subject: Annotated[str, typer.Argument(help=_NAME_HELP)],
+    subject: Annotated[str, typer.Argument(help=NAME_HELP)],
     data: Annotated[
         str | None,
         typer.Option(
@@ -71,19 +57,20 @@ def audit_command(
     budget: Annotated[
         float | None, typer.Option(help="Seconds after which no further check starts.")
     ] = None,
-    json_path: Annotated[
+    out_path: Annotated[
         Path | None,
-        typer.Option("--json", help="Write the report, with uncut inputs, to this file."),
+        typer.Option("--out", "-o", help="Write the report, with uncut inputs, to this JSON file."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Try to break the rewards of an environment or a verifier.
 
     Exit code 0: no check fails. 1: a check fails, or nothing could be checked.
     """
-    if json_path is not None:
-        refuse_unwritable(json_path)
+    if out_path is not None:
+        refuse_unwritable(out_path)
     options = settings(setting or [])
-    found = _subject(subject, data, options)
+    found = resolve_with_data(subject, data, options)
     is_env = isinstance(found.thing, TextEnv)
     if other is not None and not is_env:
         raise ValueError("--other goes with an environment: a verifier has no splits")
@@ -92,7 +79,7 @@ def audit_command(
         other_env, _ = make_to_judge(found.name, {**options, "data": other}, answers=True)
     samples = () if is_env or data is None else _samples(data)
     try:
-        with _progress() as bar:
+        with progress() as bar:
             line = bar.add_task("audit", total=None)
 
             def note(name: str, place: int, total: int) -> None:
@@ -117,20 +104,16 @@ def audit_command(
             )
     finally:
         found.close()
-    if json_path is not None:
-        write_json(json_path, report.to_json())
-    _show(report)
-    if json_path is not None:
-        say(f"Report: {json_path}")
+    if out_path is not None:
+        write_json(out_path, report.to_json())
+    if as_json:
+        print_json(report.to_json())
+    else:
+        _show(report)
+        if out_path is not None:
+            say(f"Report: {out_path}")
     if report.failing or len(report.unchecked) == len(report.findings):
         raise typer.Exit(1)
-
-
-def _subject(text: str, data: str | None, options: dict[str, Any]) -> Named:
-    """Resolve the subject: an environment gets the data, a verifier is sampled with it."""
-    name = text.partition(":{")[0]
-    takes_data = data is not None and "/" in name
-    return named(text, {**options, "data": data} if takes_data else options)
 
 
 def _samples(path: str) -> list[Sample]:
@@ -175,109 +158,3 @@ def _said(finding: Finding) -> str:
     if finding.holds is None:
         return finding.note
     return f"{finding.promise} ({finding.note})" if finding.note else finding.promise
-
-
-def diff_command(
-    first: Annotated[
-        str, typer.Argument(metavar="A", help=f"{_NAME_HELP} Or the directory of a run.")
-    ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The second one.")],
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            help='JSONL rows as `score` reads them, {"task": ..., "completion": ...}; between '
-            'two verifiers also {"reference": ..., "completion": ...}. None for two runs.'
-        ),
-    ] = None,
-    env: Annotated[
-        str | None, typer.Option(help="The environment of the tasks, if A is a verifier.")
-    ] = None,
-    data: Annotated[str | None, typer.Option(help="The environment's data.")] = None,
-    show: Annotated[int, typer.Option(min=0, help="Disagreements to show.")] = 10,
-    json_path: Annotated[
-        Path | None, typer.Option("--json", help="Write all disagreements, uncut, to this file.")
-    ] = None,
-) -> None:
-    """Show the rows on which two verifiers disagree, or how two runs differ.
-
-    Exit code 0: every row (of two runs: every common reply) has the same score, and in runs the
-    same status. Exit code 1: not.
-    """
-    if file is None:
-        diff_runs(Path(first), Path(second), show, json_path)
-        return
-    if json_path is not None:
-        refuse_unwritable(json_path)
-    judges = [_subject(name, data, {}) for name in (first, second)]
-    known = judges if env is None else [_subject(env, data, {}), *judges]
-    try:
-        rows = _rows(file, known)
-        with _progress() as bar:
-            line = bar.add_task("judging twice", total=len(rows))
-            found = compare(
-                judges[0].judge,
-                judges[1].judge,
-                rows,
-                progress=lambda done: bar.advance(line, done),
-            )
-    finally:
-        for each in known:
-            each.close()
-    differing = [row for row in found if not row.agree]
-    if json_path is not None:
-        write_json(json_path, _difference(first, second, found, differing))
-    _show_difference(found, differing, show)
-    if json_path is not None:
-        say(f"Disagreements: {json_path}")
-    if differing:
-        raise typer.Exit(1)
-
-
-def _rows(file: Path, known: list[Named]) -> list[StoredCompletion]:
-    for each in known:
-        if isinstance(each.thing, TextEnv):
-            return read_completions(file, each.thing.source)
-    return read_referenced(file)
-
-
-def _difference(
-    first: str, second: str, rows: list[Compared], differing: list[Compared]
-) -> dict[str, Any]:
-    return {
-        "first": first,
-        "second": second,
-        "rows": len(rows),
-        "agree": len(rows) - len(differing),
-        "statuses": [
-            {"first": a, "second": b, "rows": count} for a, b, count in status_pairs(rows)
-        ],
-        "disagreements": [row.to_json() for row in differing],
-    }
-
-
-def _show_difference(rows: list[Compared], differing: list[Compared], most: int) -> None:
-    table = Table("A says", "B says", "rows", "share", title="Statuses")
-    for a, b, count in status_pairs(rows):
-        add_row(table, a, b, f"{count:,}", f"{count / len(rows):.1%}")
-    out.print(table)
-    for row in differing[:most]:
-        task, reply = one_line(row.stored.task.id), shortened(row.stored.text, 90)
-        say(f"\nrow {row.stored.row}, task {task}: {reply}")
-        for letter, verdict in (("A", row.first), ("B", row.second)):
-            score = "none" if verdict.score is None else f"{verdict.score:g}"
-            say(f"  {letter}: {score:5} {verdict.status.value}, {one_line(verdict.reason)}")
-    if len(differing) > most:
-        say(f"\n... and {len(differing) - most} more: --show shows them, --json keeps them all")
-    agree = len(rows) - len(differing)
-    say(f"\nThe same score on {agree:,} of {len(rows):,} rows ({agree / len(rows):.2%})")
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=err,
-        transient=True,
-    )

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.markup import escape
 
-from . import __version__, report
-from .arguments import settings
-from .audit_cli import audit_command, diff_command
+from . import __version__
+from .arguments import DataOption, EnvName, SetOption, environment_options
+from .audit_cli import audit_command
 from .catalogue import verifiers_command
-from .console import err, out, say
+from .console import AsJson, err, out, print_json, progress, say
 from .demo import demo
+from .diff_cli import diff_command
 from .envs import (
     Scored,
     UnknownEnvironment,
@@ -28,83 +32,73 @@ from .envs import (
     write_scored,
 )
 from .eval_cli import eval_command
+from .evaluation import summary_of
+from .evaluation.show import tables
 from .family_cli import family_app
 from .gallery import list_command
+from .gateway_cli import gateway_command
+from .harbor_cli import harbor_app
 from .naming import found_here, make_to_judge
 from .new_cli import new_command
+from .plan.command import plan_command
 from .rescore_cli import rescore_command
 from .sandbox import SandboxError
 from .sandbox_cli import sandbox_app
 from .serve_cli import serve_command
-from .training_cli import PASSED_ON, presets_command, train
+from .train_flags import command_of, flag_name
+from .training_cli import presets_command, train_with
 from .verifiers.visible import one_line
 from .view_cli import view_command
 from .watch_cli import report_command
 
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     help="Rewards and verifiers for reinforcement learning: score replies, run programs in "
     "sandboxes, train with GRPO.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings=_CONTEXT,
 )
-app.add_typer(sandbox_app, name="sandbox")
-app.add_typer(family_app, name="family")
-app.command("list")(list_command)
-app.command("verifiers")(verifiers_command)
-app.command("audit")(audit_command)
-app.command("eval")(eval_command)
-app.command("rescore")(rescore_command)
-app.command("view")(view_command)
-app.command("diff")(diff_command)
-app.command("new")(new_command)
-app.command("serve")(serve_command)
-app.command(add_help_option=False, context_settings=PASSED_ON)(train)
-app.command("presets")(presets_command)
-app.command()(demo)
-app.command("report")(report_command)
+
+
+def _add(name: str, command: Callable[..., None], example: str, **context: Any) -> None:
+    """Add a command, with an example below its help."""
+    context_settings = {**_CONTEXT, **context}
+    epilog = f"Example: {escape(example)}"
+    app.command(name, epilog=epilog, context_settings=context_settings)(command)
+
 
 # typer exports only a child of the usage errors that it raises.
 _USAGE: type[Any] = typer.BadParameter.__mro__[1]
-# What a user can mend: shown as a sentence, exit code 2. Anything else is a bug and shows itself.
-_MENDABLE = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
+# User errors are shown as a sentence, with exit code 2. Anything else is a bug, with a traceback.
+_USER_ERRORS = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
 
 
-@app.command("score")
-def score_file(
-    env: Annotated[
-        str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
-    ],
+def score_command(
+    env: EnvName,
     file: Annotated[
         Path,
         typer.Argument(
             help='JSONL rows {"task": <task id or row number from 0>, "completion": <text>}.'
         ),
     ],
-    data: Annotated[
-        str | None, typer.Option(help="The data: a file, a folder or a hub name.")
-    ] = None,
+    data: DataOption = None,
     out_path: Annotated[
-        Path | None, typer.Option("--out", help="Write verdicts to this JSONL file.")
+        Path | None, typer.Option("--out", "-o", help="Write verdicts to this JSONL file.")
     ] = None,
     resume: Annotated[
         bool, typer.Option(help="Keep the scored rows of --out; score the rest.")
     ] = False,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An argument of the environment, such as split=train."),
-    ] = None,
+    setting: SetOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Score stored completions.
 
-    Prints the named rewards, the statuses, and accuracy with its 95 % interval (pass@k if a
-    task has several completions). Exit code 1: an infrastructure failure left rows without a
-    score; --resume scores only those.
+    Prints pass@k and maj@k with 95 % intervals (pass@1 is the accuracy), named rewards, statuses.
+    Exit code 1: an infrastructure failure left rows without a score; --resume scores only those.
     """
-    kwargs = settings(setting or [])
-    if data is not None:
-        kwargs["data"] = data
+    kwargs = environment_options(setting, data)
     if resume and out_path is None:
         raise ValueError("--resume needs --out: the file that holds the earlier verdicts")
     if out_path:
@@ -116,7 +110,7 @@ def score_file(
         rows = read_completions(file, made.source)
         known = read_scored(out_path) if out_path and out_path.exists() else []
         found: list[Scored] = []
-        with _progress() as bar:
+        with progress() as bar:
             task = bar.add_task("judging", total=len(rows))
 
             def note(new: Any) -> None:
@@ -125,41 +119,34 @@ def score_file(
 
             try:
                 scored = score(made, rows, known=known, progress=note)
-            except BaseException:  # whatever ends it, what was judged is not lost
+            except BaseException:  # verdicts so far are kept, whatever the cause
                 if out_path and found:
                     write_scored(out_path, sorted(found, key=lambda s: s.row))
                     kept = f"{len(found)} of {len(rows)} verdicts are in {out_path}"
-                    say(f"{kept}; --resume judges the rest.", to=err)
+                    say(f"{kept}; --resume scores the rest.", to=err)
                 raise
     finally:
         made.close()
     if out_path:
         write_scored(out_path, scored)
-    for table in (report.rewards(scored), report.statuses(scored), report.accuracy(scored)):
-        out.print(table)
-    if out_path:
-        say(f"Verdicts: {out_path}")
+    summary = summary_of(scored, made.rubric)
+    if as_json:
+        print_json(summary)
+    else:
+        for table in tables(summary):
+            out.print(table)
+        if out_path:
+            say(f"Verdicts: {out_path}")
     missing = [s for s in scored if s.verdict.score is None]
     if missing:
         again = "--resume" if out_path else "--out FILE, then --resume,"
         say(
             f"{len(missing)} of {len(scored)} rows have no score, the first because: "
             f"{one_line(missing[0].verdict.reason)}\n"
-            f"Mend that, then run again with {again} to judge just those.",
+            f"Fix that, then run again with {again} to score only those.",
             to=err,
         )
         raise typer.Exit(1)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-    )
 
 
 def _version(asked: bool) -> None:
@@ -173,16 +160,63 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log details; show the traceback of an error.")
+    ] = False,
 ) -> None:
-    pass
+    if verbose:
+        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.INFO)
+        logging.getLogger("assay").setLevel(logging.DEBUG)
+        os.environ["ASSAY_DEBUG"] = "1"
+
+
+_add("list", list_command, "assay list assay/Countdown-v1")
+_add("verifiers", verifiers_command, "assay verifiers Math")
+_add(
+    "score",
+    score_command,
+    "assay score assay/GSM8K-v1 replies.jsonl --data test.jsonl",
+)
+_add("audit", audit_command, "assay audit assay/Countdown-v1 --budget 60")
+_add("diff", diff_command, """assay diff Math 'Math:{"percent": "unit"}' replies.jsonl""")
+_add("eval", eval_command, "assay eval assay/Arithmetic-v1 -p DIR -n 8 --limit 100 -o runs/e")
+_add("rescore", rescore_command, """assay rescore runs/e --rubric '{"name": "Exact"}' -o runs/e2""")
+_add("view", view_command, "assay view runs/e")
+_add(
+    "train",
+    command_of(train_with),
+    "assay train assay/Arithmetic-v1 --model DIR -o runs/mine",
+    token_normalize_func=flag_name,
+)
+_add("presets", presets_command, "assay presets dapo")
+_add("plan", plan_command, "assay plan Qwen2.5-1.5B --gpu h100-80gb")
+_add("report", report_command, "assay report runs/mine")
+_add("serve", serve_command, "assay serve assay/Countdown-v1 --port 8000")
+_add("gateway", gateway_command, "assay gateway --model DIR --port 8000")
+_add("new", new_command, "assay new my-tasks")
+_add("demo", demo, "assay demo --steps 100")
+app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(harbor_app, name="harbor")
+app.add_typer(family_app, name="family")
+
+
+def _with_old_options(words: list[str]) -> list[str]:
+    """Rewrite ``--json FILE``, the former spelling of ``--out FILE`` in audit and diff."""
+    if words[:1] not in (["audit"], ["diff"]):
+        return words
+    for place, (word, value) in enumerate(pairwise(words)):
+        if word == "--json" and value.endswith(".json"):
+            say("warning: --json FILE is now --out FILE; --json prints", to=err)
+            return [*words[:place], "--out", *words[place + 1 :]]
+    return words
 
 
 def main() -> None:
     """Run the command line; exit code 2 for user errors, 130 for Ctrl-C."""
-    # A person wants the sentence, not the line of our code that it came from.
+    # Show the sentence without the line of code that warned.
     warnings.showwarning = lambda message, *_: say(f"warning: {one_line(str(message))}", to=err)
     try:
-        code = app(standalone_mode=False)
+        code = app(_with_old_options(sys.argv[1:]), standalone_mode=False)
         if code == 130:  # typer's own answer to Ctrl-C is silent
             say("Interrupted.", to=err)
     except _USAGE as error:
@@ -191,7 +225,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         err.print("Interrupted.")
         code = 130
-    except _MENDABLE as error:
+    except _USER_ERRORS as error:
         if os.environ.get("ASSAY_DEBUG"):
             _hide_in_tracebacks()
             raise

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from .sandbox.redaction import hide
-from .verifiers.visible import visible
+from .verifiers.visible import visible, visible_json
 
 out = Console()
 err = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+"""The option ``--json``: print the result as JSON to stdout, in place of tables."""
 
 
 def say(text: str, *, to: Console = out) -> None:
@@ -31,3 +41,42 @@ def cell(text: str) -> str:
 def add_row(table: Table, *cells: str) -> None:
     """Add cells verbatim."""
     table.add_row(*map(cell, cells))
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON to stdout; what a terminal would obey is escaped."""
+    out.file.write(visible_json(value, indent=2) + "\n")
+
+
+@contextmanager
+def naming_the_port(port: int, host: str = "127.0.0.1") -> Iterator[None]:
+    """Name the port in the error if it is in use.
+
+    Raises:
+        OSError: it is.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(
+            f"port {port} of {host} is in use: give another --port, or 0 for any free one"
+        ) from error
+
+
+def progress(*columns: str) -> Progress:
+    """Make a progress bar on stderr.
+
+    Args:
+        columns: more columns, such as ``"{task.fields[so_far]}"``.
+    """
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *map(TextColumn, columns),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )

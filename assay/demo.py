@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,7 +41,7 @@ _TESTS = {"tests": "assert add(2, 3) == 5\nassert add(-1, 1) == 0", "entry_point
 
 
 def demo(
-    out_dir: Annotated[Path, typer.Option("--out", help="Directory of the runs.")] = Path(
+    out_dir: Annotated[Path, typer.Option("--out", "-o", help="Directory of the runs.")] = Path(
         "runs/demo"
     ),
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
@@ -101,10 +102,10 @@ def _train(folder: Path, seed: int, steps: int) -> None:
         held_out_tasks,
         list_checkpoints,
         load_model,
-        plot_learning_curve,
         read_metrics,
         training_tasks,
     )
+    from .run_report.plot import plot_learning_curve
 
     config = GRPOConfig(
         learning_rate=3e-4, steps=steps, max_new_tokens=6, eval_every=50, save_every=100, seed=seed
@@ -177,3 +178,15 @@ def _before_and_after(before: Row, after: Row, title: str) -> Table:
     gain = after["held_out/pass_at_1"] - before["held_out/pass_at_1"]
     add_row(table, "gain", f"{gain:+.3f}", "", "")
     return table
+
+
+def hasty(messages: Sequence[Mapping[str, str]], seed: int) -> str:
+    """Add two numbers, forget to carry now and then, and sometimes answer nothing.
+
+    A policy to try ``assay eval assay/Arithmetic-v1 --policy assay.demo:hasty``.
+    """
+    a, b = map(int, messages[-1]["content"].removesuffix("=").split("+"))
+    mood = random.Random(seed).random()  # noqa: S311  # no secret, and reproducible
+    if mood < 0.1:
+        return "That is hard to say."
+    return str(a + b if mood < 0.6 else (a + b) % 10 + 10 * (a // 10 + b // 10))

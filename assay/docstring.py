@@ -46,3 +46,15 @@ def table(options: Sequence[tuple[str, str, str]]) -> list[str]:
 def cell(text: str) -> str:
     """Escape a text for a cell of a Markdown table."""
     return text.replace("|", "\\|")
+
+
+def code_cell(text: str, most: int = 400) -> str:
+    """Render at most that many characters as inline code for a cell of a Markdown table."""
+    if not text:
+        return ""
+    text = text if len(text) <= most else f"{text[:most]}…"
+    text = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+    text = text.replace("\n", "⏎").replace("|", "\\|")
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if len(ticks) > 1 or text[0] == " " or text[-1] == " " else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .arguments import settings
-from .console import err, out, say
+from .arguments import ByOption, DataOption, EnvName, SetOption, environment_options, settings
+from .console import AsJson, err, out, print_json, progress, say
 from .envs import EpisodeGroup, Task, TextEnv, write_json
 from .evaluation import (
     FilePlayer,
@@ -31,7 +32,8 @@ from .evaluation import (
     verifier_record,
     versions,
 )
-from .evaluation.named_policy import FORMS
+from .evaluation.named_policy import FORMS, directory_record
+from .evaluation.player import GroupPlayer
 from .evaluation.run_files import SUMMARY
 from .evaluation.show import tables
 from .naming import found_here, make_to_judge
@@ -41,9 +43,7 @@ _AT_ONCE = 256
 
 
 def eval_command(
-    env: Annotated[
-        str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
-    ],
+    env: EnvName,
     policy: Annotated[str, typer.Option("--policy", "-p", help=f"The policy: {FORMS}.")],
     n: Annotated[
         int | None,
@@ -55,11 +55,8 @@ def eval_command(
         Path | None, typer.Option("--out", "-o", help="The run's directory.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
-    data: Annotated[str | None, typer.Option(help="The environment's data.")] = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An argument of the environment, such as split=train."),
-    ] = None,
+    data: DataOption = None,
+    setting: SetOption = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -98,24 +95,46 @@ def eval_command(
     price_out: Annotated[
         float, typer.Option(min=0, help="Price per million completion tokens.")
     ] = 0.0,
-    by: Annotated[
-        str | None, typer.Option(help="Metadata to group by. Default: level or difficulty.")
+    agent: Annotated[
+        str | None,
+        typer.Option(help="A program that plays the tasks with the policy; see docs/gateway.md."),
     ] = None,
+    unsafe_agent: Annotated[
+        bool, typer.Option(help="Run --agent as a process of this machine, isolated from nothing.")
+    ] = False,
+    agent_answer: Annotated[
+        str | None, typer.Option(help="The program's file to judge. Default: the last message.")
+    ] = None,
+    agent_time: Annotated[
+        float, typer.Option(min=0.001, help="Seconds of a program, without waiting for the model.")
+    ] = 600.0,
+    by: ByOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Evaluate a policy: pass@k, maj@k, named rewards, statuses, cost.
 
     Results are written as they come; after a kill or Ctrl-C, --resume continues.
     Exit code 1: an infrastructure failure left replies without a score.
     """
-    kwargs = settings(setting or []) if data is None else {**settings(setting or []), "data": data}
+    kwargs = environment_options(setting, data)
     directory = out_path or Path("runs") / f"eval-{env.rpartition('/')[2]}"
     sampling = Sampling(
         model, max_tokens, temperature, top_p, concurrency, retries, timeout, api_key_env, device,
         settings(field or [], flag="--field"),
     )  # fmt: skip
     made, kwargs = make_to_judge(found_here(env), kwargs, answers=Path(policy).is_file())
+    stack = ExitStack()
     try:
-        player = named_player(policy, made, sampling)
+        player: Player | GroupPlayer
+        if agent is None:
+            if unsafe_agent or agent_answer is not None:
+                raise ValueError("--unsafe-agent and --agent-answer go with --agent")
+            player = named_player(policy, made, sampling)
+        else:
+            settings_of = {"answer_file": agent_answer, "time_s": agent_time}
+            player = stack.enter_context(
+                _agent_player(agent, made, policy, sampling, unsafe=unsafe_agent, **settings_of)
+            )
         tasks, counts = _asked(made, player, n, limit, task or [], shuffle, seed)
         refuse_by(by, tasks)
         plan = Plan(
@@ -132,8 +151,61 @@ def eval_command(
         with RunWriter(directory, plan, resume=resume) as writer:
             _play(made, player, tasks, counts, writer, tally)
     finally:
+        stack.close()
         made.close()
-    finish(directory, tally, seed, price_in, price_out)
+    finish(directory, tally, seed, price_in, price_out, as_json=as_json)
+
+
+@contextmanager
+def _agent_player(
+    command: str, env: TextEnv, policy: str, sampling: Sampling, *, unsafe: bool, **settings: Any
+) -> Iterator[GroupPlayer]:
+    """Yield what plays tasks by a program; close its engine.
+
+    Raises:
+        ValueError: the policy is neither a directory nor a server, or a setting has no effect.
+    """
+    try:
+        from .gateway import AgentEnv, GatewayConfig
+        from .gateway.eval_player import AgentEvalPlayer
+        from .gateway_cli import engine_of
+    except ImportError as error:
+        raise ImportError(f"--agent needs: pip install 'assay[serve,train]' ({error})") from error
+    served = policy.startswith(("http://", "https://"))
+    if not served and not Path(policy).is_dir():
+        raise ValueError("--agent needs a transformers directory or a vLLM server's address as -p")
+    usual = Sampling()
+    unused = ("retries", "extra", *(("device",) if served else ("model", "api_key_env")))
+    for name in unused:
+        if getattr(sampling, name) != getattr(usual, name):
+            flag = {"extra": "field"}.get(name, name.replace("_", "-"))
+            raise ValueError(f"--{flag} has no effect with --agent and {policy}")
+    agent = AgentEnv(
+        env, shlex.split(command), unsafe=unsafe, at_once=sampling.concurrency, **settings
+    )
+    given = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    override = {name: value for name, value in given.items() if value is not None}
+    config = GatewayConfig(
+        max_tokens=sampling.max_tokens or 1024,
+        timeout_s=sampling.timeout_s,
+        override=override or None,
+    )
+    about = {
+        "kind": "agent",
+        "command": shlex.split(command),
+        "policy": policy if served else directory_record(Path(policy)),
+        "sampling": {"max_tokens": config.max_tokens, **override},
+        **settings,
+    }
+    kind: Any = "proxy" if served else "transformers"
+    with engine_of(
+        kind,
+        sampling.model if served else policy,
+        policy if served else None,
+        api_key_env=sampling.api_key_env,
+        device=sampling.device,
+    ) as engine:
+        yield AgentEvalPlayer(agent, engine, config, about)
 
 
 def refuse_by(by: str | None, tasks: Iterable[Task]) -> None:
@@ -154,7 +226,13 @@ def refuse_by(by: str | None, tasks: Iterable[Task]) -> None:
 
 
 def finish(
-    directory: Path, tally: Tally, seed: int, price_in: float = 0.0, price_out: float = 0.0
+    directory: Path,
+    tally: Tally,
+    seed: int,
+    price_in: float = 0.0,
+    price_out: float = 0.0,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Write the summary, and print it.
 
@@ -164,9 +242,12 @@ def finish(
     summary = tally.summary(seed=seed)
     write_json(directory / SUMMARY, summary)
     costs = costs_of(read_costs(directory), price_in, price_out)
-    for table in tables(summary, costs):
-        out.print(table)
-    say(f"Run: {directory}\nView it: assay view {directory}")
+    if as_json:
+        print_json({"run": str(directory), **summary})
+    else:
+        for table in tables(summary, costs):
+            out.print(table)
+        say(f"Run: {directory}\nView it: assay view {directory}")
     if summary["without_score"]:
         say(
             f"{summary['without_score']:,} of {summary['replies']:,} replies have no score, and "
@@ -179,7 +260,7 @@ def finish(
 
 def _asked(
     env: TextEnv,
-    player: Player,
+    player: Player | GroupPlayer,
     n: int | None,
     limit: int | None,
     named: Sequence[str],
@@ -228,7 +309,7 @@ def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int
 
 def _play(
     env: TextEnv,
-    player: Player,
+    player: Player | GroupPlayer,
     tasks: Sequence[Task],
     counts: Sequence[int],
     writer: RunWriter,
@@ -238,7 +319,7 @@ def _play(
         tally.add(group)
     if writer.done:
         say(f"{writer.done:,} of {len(tasks):,} tasks are done already.", to=err)
-    with progress() as bar:
+    with progress("{task.fields[so_far]}") as bar:
         line = bar.add_task("playing", total=len(tasks), completed=writer.done, so_far="")
 
         def note(groups: Sequence[EpisodeGroup], _: Sequence[dict[str, Any]]) -> None:
@@ -257,16 +338,3 @@ def _play(
                 to=err,
             )
             raise
-
-
-def progress() -> Progress:
-    """Make a progress bar with the results so far."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[so_far]}"),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +19,7 @@ from .study.measured import by_arm, read_measured, write_measured
 from .study.page import rows_of, section
 from .study.picture import draw_study
 from .study.run import ArmFailed, run_study
+from .verifiers.nearest import did_you_mean
 
 PACKAGE = "assay.family"
 family_app = typer.Typer(
@@ -28,7 +29,7 @@ family_app = typer.Typer(
 
 
 def studies() -> dict[str, Path]:
-    """The file of each study by name."""
+    """Return the file of each study by name."""
     folders = importlib.import_module(PACKAGE).__path__
     files = sorted(path for folder in folders for path in Path(folder).glob("[!_]*.py"))
     return {path.stem: path for path in files}
@@ -41,18 +42,19 @@ def load(name: str) -> Study:
         ValueError: there is none of that name.
     """
     if name not in studies():
-        raise ValueError(f"no study is named {name!r}: choose one of {', '.join(studies())}")
+        near = did_you_mean(name, studies(), "See: assay family list")
+        raise ValueError(f"no study is named {name!r}. {near}")
     study: Study = importlib.import_module(f"{PACKAGE}.{name}").STUDY
     return study
 
 
 def measured_before(name: str) -> list[Measured]:
-    """The results that ship with a study; empty where there are none."""
+    """Return the results that ship with a study, if any."""
     path = studies()[name].parent / "measured" / f"{name}.json"
     return read_measured(path) if path.exists() else []
 
 
-@family_app.command("list")
+@family_app.command("list", epilog="Example: assay family list")
 def list_command() -> None:
     """Show every study, with what its arms took when they were last measured in full."""
     table = Table("name", "what it shows", "runs", "CPU minutes", "peak MiB")
@@ -67,11 +69,12 @@ def list_command() -> None:
     say("Run one: assay family run NAME (in seconds, to see that it works: --short)")
 
 
-@family_app.command("run")
+@family_app.command("run", epilog="Example: assay family run dapo --short")
 def run_command(
     name: Annotated[str, typer.Argument(help="A study, as assay family list shows them.")],
     out_dir: Annotated[
-        Path | None, typer.Option("--out", help="Where results go; runs/family/NAME by default.")
+        Path | None,
+        typer.Option("--out", "-o", help="Default: runs/family/NAME."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Of each arm: 0, 1, ...")] = 3,
     short: Annotated[
@@ -86,8 +89,8 @@ def run_command(
 ) -> None:
     """Train every arm of a study, then write a table and a picture.
 
-    Each arm runs with each seed in a process of its own, on one thread. Interrupted, it goes on
-    with what is missing when it is started again.
+    Each arm runs with each seed in a process of its own, on one thread. An
+    interrupted study continues when it is started again.
     """
     try:
         run(name, out_dir or Path("runs/family") / name, 1 if short else seeds, short, jobs, arm)
@@ -149,7 +152,7 @@ def run(
     return found
 
 
-@family_app.command("page")
+@family_app.command("page", epilog="Example: assay family page docs/family.md")
 def page_command(
     path: Annotated[Path, typer.Argument(help="The Markdown page to write.")],
     pictures: Annotated[
@@ -163,7 +166,7 @@ def page_command(
 
 
 def family_page(path: Path | None = None) -> str:
-    """The page of all studies; with a path, their pictures are drawn beside it."""
+    """Return the page of all studies; with a path, draw their pictures beside it."""
     parts = [_HEAD]
     for name in studies():
         study, results = load(name), by_arm(measured_before(name))
@@ -179,14 +182,7 @@ def run_script(file: str) -> None:
     Args:
         file: the script's ``__file__``.
     """
-    name = Path(file).stem
-    parser = argparse.ArgumentParser(description=f"The same as: assay family run {name}")
-    parser.add_argument("--out", type=Path, default=Path("runs/family") / name)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--short", action="store_true")
-    parser.add_argument("--jobs", type=int)
-    asked = parser.parse_args()
-    run(name, asked.out, 1 if asked.short else asked.seeds, asked.short, asked.jobs)
+    family_app(["run", Path(file).stem, *sys.argv[1:]], prog_name=Path(file).name)
 
 
 _HEAD = """# The GRPO family, measured

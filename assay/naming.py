@@ -16,8 +16,8 @@ from typing import Any
 
 from .envs import EnvSpec, Source, Split, TextEnv, arguments, make
 from .envs.audit.subject import Sibling
-from .envs.data_error import SplitError
-from .envs.splits import SAMPLE, make_for
+from .envs.datasets.errors import SplitError
+from .envs.datasets.splits import SAMPLE, make_for
 from .sandbox.redaction import redact, remember
 from .verifiers import FunctionVerifier, Verifier
 
@@ -26,9 +26,14 @@ FORMS = (
     'may be followed by options, as in \'Math:{"percent": "value"}\''
 )
 
+NAME_HELP = (
+    "An environment id (assay/GSM8K-v1), a verifier (Math), or module:attribute; "
+    'options may follow as JSON: \'Math:{"percent": "value"}\'.'
+)
+
 
 @dataclass(frozen=True)
-class Named:
+class Resolved:
     """A resolved name: an environment or a verifier.
 
     Attributes:
@@ -51,7 +56,7 @@ class Named:
         self.thing.close()
 
 
-def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
+def resolve(text: str, options: Mapping[str, Any] | None = None) -> Resolved:
     """Resolve a name.
 
     Args:
@@ -75,9 +80,17 @@ def named(text: str, options: Mapping[str, Any] | None = None) -> Named:
     if "/" in name or "-v" in name:  # suggest the nearest to an id without namespace
         return _environment(name, chosen)
     try:
-        return Named(text, Verifier.from_json({"name": name, **chosen}))
+        return Resolved(text, Verifier.from_json({"name": name, **chosen}))
     except ValueError as error:
-        raise ValueError(f"{error}. Give {FORMS}") from error
+        raise ValueError(f"{error} Give {FORMS}") from error
+
+
+def resolve_with_data(
+    text: str, data: str | None, options: Mapping[str, Any] | None = None
+) -> Resolved:
+    """Resolve a name; an environment's id takes the data, anything else does not."""
+    takes_data = data is not None and "/" in text.partition(":{")[0]
+    return resolve(text, {**(options or {}), "data": data} if takes_data else options)
 
 
 def _object(text: str, source: str) -> dict[str, Any]:
@@ -127,7 +140,7 @@ def _imported(module: str) -> Any:
         raise ImportError(f"{error}. Give {FORMS}") from error
 
 
-def _environment(id_: str, options: dict[str, Any]) -> Named:
+def _environment(id_: str, options: dict[str, Any]) -> Resolved:
     env, _ = make_to_judge(id_, options, answers=True)
     takes = arguments(id_)
     several = "split" in takes and not _is_one_split(env)
@@ -136,7 +149,7 @@ def _environment(id_: str, options: dict[str, Any]) -> Named:
         wanted = {"split": split, **({"seed": seed} if "seed" in takes else {})}
         return make(id_, **{**options, **wanted}).source
 
-    return Named(id_, env, sibling if several else None)
+    return Resolved(id_, env, sibling if several else None)
 
 
 def _is_one_split(env: TextEnv) -> bool:
@@ -145,18 +158,18 @@ def _is_one_split(env: TextEnv) -> bool:
     return data is not None and (data == SAMPLE or Path(data).is_file())
 
 
-def _attribute(name: str, module: Any, attribute: str, options: dict[str, Any]) -> Named:
+def _attribute(name: str, module: Any, attribute: str, options: dict[str, Any]) -> Resolved:
     if not hasattr(module, attribute):
         raise ValueError(f"{module.__name__} has no {attribute!r}")
     thing = getattr(module, attribute)
     if isinstance(thing, TextEnv | Verifier):
         if options:
             raise ValueError(f"{name} is made already and takes no options, got {redact(options)}")
-        return Named(name, thing)
+        return Resolved(name, thing)
     if not callable(thing):
         raise ValueError(f"{name} is neither an environment nor a verifier, but {thing!r:.80}")
     if not inspect.isclass(thing) and _judges(thing):
-        return Named(name, FunctionVerifier(thing))
+        return Resolved(name, FunctionVerifier(thing))
     return _built(name, thing, options)
 
 
@@ -169,7 +182,7 @@ def _judges(function: Any) -> bool:
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _built(name: str, build: Any, options: dict[str, Any]) -> Named:
+def _built(name: str, build: Any, options: dict[str, Any]) -> Resolved:
     takes = inspect.signature(build).parameters
     unknown = [key for key in options if key not in takes]
     if unknown:
@@ -188,4 +201,4 @@ def _built(name: str, build: Any, options: dict[str, Any]) -> Named:
         def sibling(split: Split, seed: int) -> Source:
             return make_one(split=split, seed=seed).source  # type: ignore[no-any-return]  # the user's own builder
 
-    return Named(name, thing, sibling)
+    return Resolved(name, thing, sibling)

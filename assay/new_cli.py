@@ -23,7 +23,9 @@ def new_command(
     name: Annotated[
         str, typer.Argument(help="Name of the package: lower-case letters, digits, - and _.")
     ],
-    folder: Annotated[Path, typer.Option("--dir", help="Parent folder of the package.")] = Path(),
+    folder: Annotated[
+        Path, typer.Option("--out", "-o", "--dir", help="Its parent folder.")
+    ] = Path(),
 ) -> None:
     """Write an installable package: one environment, and a test that tries to break it."""
     made = write_package(name, folder)

@@ -1,4 +1,4 @@
-"""``assay rescore``, and ``assay diff`` of two runs."""
+"""``assay rescore``: judge the replies of a run again."""
 
 from __future__ import annotations
 
@@ -9,29 +9,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from .arguments import settings
-from .console import add_row, err, out, say
+from .arguments import ByOption, settings
+from .console import AsJson, err, progress, say
+from .diff_cli import show_difference
 from .envs import (
     EnvSpec,
     EpisodeGroup,
     TextEnv,
-    refuse_unwritable,
-    shortened,
-    write_json,
 )
-from .eval_cli import finish, progress, refuse_by
+from .eval_cli import finish, refuse_by
 from .evaluation import (
-    Difference,
-    Pair,
     Plan,
     RunWriter,
     Tally,
     data_record,
     difference,
     environment_record,
-    is_run,
     many_answers,
     read_groups,
     read_plan,
@@ -43,7 +37,6 @@ from .evaluation import (
 )
 from .naming import found_here, make_to_judge
 from .sandbox.redaction import redacted_paths
-from .verifiers.visible import one_line
 
 
 def rescore_command(
@@ -70,9 +63,8 @@ def rescore_command(
         typer.Option(help='Another verifier: JSON ({"name": "Math", ...}) or a file of it.'),
     ] = None,
     show: Annotated[int, typer.Option(min=0, help="Changed verdicts to show.")] = 10,
-    by: Annotated[
-        str | None, typer.Option(help="Metadata to group by. Default: level or difficulty.")
-    ] = None,
+    by: ByOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Score a run's replies again, with the current verifier or another, without sampling.
 
@@ -96,8 +88,9 @@ def rescore_command(
     finally:
         made.close()
     found = difference(read_groups(run), read_groups(directory))
-    _show(found, show, "before", "now")
-    finish(directory, tally, plan.seed)
+    if not as_json:
+        show_difference(found, show, "before", "now")
+    finish(directory, tally, plan.seed, as_json=as_json)
 
 
 def _environment(plan: Plan, changes: dict[str, Any]) -> tuple[TextEnv, dict[str, Any]]:
@@ -145,7 +138,7 @@ def _judge(
     groups: Iterator[EpisodeGroup], env: TextEnv, plan: Plan, writer: RunWriter, tally: Tally
 ) -> None:
     total = plan.data["tasks"]
-    with progress() as bar:
+    with progress("{task.fields[so_far]}") as bar:
         line = bar.add_task("judging", total=total, completed=writer.done, so_far="")
         for batch in _batches(groups, env, plan.batch, writer.done):
             for group in batch[0]:
@@ -176,86 +169,3 @@ def _costs(groups: list[Any], seconds: float) -> list[dict[str, Any]]:
         }
         for group in groups
     ]
-
-
-def diff_runs(first: Path, second: Path, show: int, json_path: Path | None) -> None:
-    """Show how two runs differ.
-
-    Raises:
-        Exit: with code 1, if verdicts differ.
-    """
-    for path in (first, second):
-        if not is_run(path):
-            raise ValueError(
-                f"{path} is no run: give the directories of two, or two verifiers and a FILE of "
-                "completions"
-            )
-    if json_path is not None:
-        refuse_unwritable(json_path)
-    plans = read_plan(first), read_plan(second)
-    changed = plans[0].differences(plans[1])
-    found = difference(read_groups(first), read_groups(second))
-    if json_path is not None:
-        write_json(json_path, {"first": str(first), "second": str(second), **found.to_json()})
-    for line in changed:
-        say(f"differs: {line}")
-    _show(found, show, "in A", "in B")
-    if json_path is not None:
-        say(f"Differences: {json_path}")
-    if found.flips:
-        raise typer.Exit(1)
-
-
-def _show(found: Difference, most: int, a: str, b: str) -> None:
-    table = Table(a, b, title="Statuses", title_justify="left")
-    table.add_column("replies", justify="right")
-    table.add_column("share", justify="right")
-    for first, second, count in found.statuses:
-        add_row(table, first, second, f"{count:,}", f"{count / found.pairs:.1%}")
-    out.print(table)
-    for pair in found.flips[:most]:
-        _show_pair(pair, a, b)
-    if len(found.flips) > most:
-        say(f"\n... and {len(found.flips) - most:,} more: --show shows them")
-    for name, missing in ((a, found.only_second), (b, found.only_first)):
-        if missing:
-            say(f"not {name}: {len(missing):,} tasks, such as {missing[0]}", to=err)
-    if found.reworded:
-        say(
-            f"{len(found.reworded):,} tasks have other prompts {b}, such as {found.reworded[0]}: "
-            "they are different tasks of one name",
-            to=err,
-        )
-    if found.unpaired:
-        say(
-            f"{found.unpaired:,} replies have no counterpart, for tasks have more of them in one "
-            "run; they count in pass@1 alone",
-            to=err,
-        )
-    say(f"\n{_verdict(found, a, b)}")
-
-
-def _show_pair(pair: Pair, a: str, b: str) -> None:
-    text = shortened(pair.first.completion, 90)
-    say(f"\ntask {one_line(pair.task)}, reply {pair.copy}: {text}")
-    width = max(len(a), len(b))
-    for name, episode in ((a, pair.first), (b, pair.second)):
-        score = "none" if episode.reward is None else f"{episode.reward:g}"
-        reason = one_line(episode.verdict.reason)
-        say(f"  {name:{width}}: {score:5} {episode.status.value}, {reason}")
-
-
-def _verdict(found: Difference, a: str, b: str) -> str:
-    same = ", the same in both" if found.same_replies else ""
-    lines = [
-        f"{found.pairs:,} replies to {found.tasks:,} tasks{same}: {len(found.flips):,} verdicts "
-        f"differ, {found.better:,} are right only {b}, {found.worse:,} only {a}"
-    ]
-    gain = found.gain
-    if gain.value is not None:
-        known = gain.low is not None and gain.high is not None
-        interval = f" (95 %: {gain.low:+.4f} to {gain.high:+.4f})" if known else ""
-        lines.append(f"pass@1 {b} less pass@1 {a}: {gain.value:+.4f}{interval}")
-    if found.p_value is not None and found.better + found.worse:
-        lines.append(f"McNemar's test, exact: p = {found.p_value:.3g}")
-    return "\n".join(lines)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from rich import box as rich_box
 from rich.markup import escape
 from rich.table import Table
 
-from .console import add_row, err, out, say
+from .console import AsJson, add_row, err, out, print_json, say
 from .figures import figures_table, measured
 from .sandbox import (
     LANGUAGES,
@@ -27,6 +27,7 @@ from .sandbox import (
     RunStatus,
     Sandbox,
     SandboxError,
+    build_folder,
     build_image,
     describe,
     find_language,
@@ -35,6 +36,7 @@ from .sandbox import (
     survey,
 )
 from .sandbox.diagnostics.bench import BARE, bare, single, two_party
+from .sandbox.images.description import shipped_images
 from .verifiers.visible import one_line, visible
 
 sandbox_app = typer.Typer(
@@ -56,10 +58,14 @@ BackendOrNone = Annotated[
 ]
 
 
-@sandbox_app.command()
+@sandbox_app.command(epilog="Example: assay sandbox build shell")
 def build(
     name: Annotated[
-        str, typer.Argument(help="python, science, toolchains, or a .toml file of your own.")
+        str,
+        typer.Argument(
+            help="python, science, shell, toolchains, a .toml file of your own, a Dockerfile, or "
+            "a folder with one."
+        ),
     ] = "python",
     pull: Annotated[
         str | None,
@@ -68,13 +74,29 @@ def build(
     from_host: Annotated[
         bool, typer.Option("--from-host", help="Pull nothing: use this machine's files.")
     ] = False,
+    tag: Annotated[
+        str | None,
+        typer.Option(help="Of a Dockerfile's image. Default: assay-FOLDER:latest."),
+    ] = None,
+    network: Annotated[
+        Literal["none", "default"],
+        typer.Option(help="Of a Dockerfile's RUN lines; default is the daemon's."),
+    ] = "none",
 ) -> None:
-    """Build a container image for programs.
+    """Build a container image for programs or sessions.
 
     Docker pulls a small Python image by its digest and installs the packages of the description.
     If no registry answers, or with --from-host, the image is made of this machine's Python and
-    packages, without network.
+    packages, without network. A Dockerfile starts from an image that is here, and pulls nothing.
     """
+    path = Path(name)
+    ours = name in shipped_images() or path.suffix == ".toml"
+    if path.exists() and not ours:
+        folder = path.resolve() if path.is_dir() else path.resolve().parent
+        called = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-") or "image"
+        tag = tag or f"assay-{called}:latest"
+        say(f"Image: {build_folder(path, tag, network=network)}\nName: {tag}\nFrom: {path}")
+        return
     description = describe(name)
     base = pull or description.base
     fault = None if from_host else registry_fault(base)
@@ -88,13 +110,13 @@ def build(
     say(f"Image: {digest}\nName: {description.tag}\nFrom: {origin}")
 
 
-@sandbox_app.command()
+@sandbox_app.command(epilog="Example: assay sandbox check --all")
 def check(
     backend: Backend = None,
     every: Annotated[
         bool, typer.Option("--all", help="Check every backend, side by side.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a Markdown table.")
     ] = False,
@@ -111,7 +133,7 @@ def check(
     looks = {name: _look(name) for name in names}
     if as_json:
         rows = [_report(*look) for look in looks.values()]
-        sys.stdout.write(json.dumps(rows if every else rows[0], indent=2) + "\n")
+        print_json(rows if every else rows[0])
     elif as_markdown:
         sys.stdout.write(_markdown(looks))
     else:
@@ -184,7 +206,7 @@ def _print_findings(
         say(f"Programs run in {chosen} ({why}), and this sandbox holds.")
 
 
-@sandbox_app.command()
+@sandbox_app.command(epilog="Example: assay sandbox run program.py --cpu 2")
 def run(
     file: Annotated[Path, typer.Argument(help="A program.")],
     stdin: Annotated[
@@ -228,7 +250,7 @@ def run(
         raise typer.Exit(1)
 
 
-@sandbox_app.command()
+@sandbox_app.command(epilog="Example: assay sandbox bench --concurrency 4")
 def bench(
     backend: Backend = None,
     concurrency: Annotated[

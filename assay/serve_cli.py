@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import settings
-from .console import err, say
+from .arguments import DataOption, EnvName, SetOption, environment_options, settings
+from .console import err, naming_the_port, say
 from .envs import make
 from .naming import found_here
 from .verifiers.visible import visible
@@ -27,20 +27,13 @@ TOKEN = "ASSAY_SERVE_TOKEN"
 
 
 def serve_command(
-    env: Annotated[
-        str, typer.Argument(help="Environment id, such as assay/GSM8K-v1, or module:id.")
-    ],
-    data: Annotated[
-        str | None, typer.Option(help="The data: a file, a folder or a hub name.")
-    ] = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="An argument of the environment, such as split=train."),
-    ] = None,
+    env: EnvName,
+    data: DataOption = None,
+    setting: SetOption = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; a public one needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 for any free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
     token_file: Annotated[
         Path | None,
         typer.Option(help=f"File with one token per line. Or set {TOKEN}."),
@@ -78,24 +71,23 @@ def serve_command(
     else:
         tokens = Tokens([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
     check_exposure(host, tokens)
-    kwargs = settings(setting or [])
-    if data is not None:
-        kwargs["data"] = data
+    kwargs = environment_options(setting, data)
     guarded = f"{len(tokens)} tokens" if tokens else "no token: this machine alone"
     guarded += f", {workers} workers" if workers > 1 else ""
     flags = {"references": allow_references, "reasons": tell_reasons}
     make_app = functools.partial(_make_app, env, kwargs, limits, tokens, flags, access_log)
-    serve(
-        make_app if workers > 1 else make_app(),
-        host=host,
-        port=port,
-        limits=limits,
-        workers=workers,
-        drain_s=drain,
-        certificate=certificate,
-        key=key,
-        listening=lambda url: say(f"Serving {env} at {url} ({guarded})", to=err),
-    )
+    with naming_the_port(port, host):
+        serve(
+            make_app if workers > 1 else make_app(),
+            host=host,
+            port=port,
+            limits=limits,
+            workers=workers,
+            drain_s=drain,
+            certificate=certificate,
+            key=key,
+            listening=lambda url: say(f"Serving {env} at {url} ({guarded})", to=err),
+        )
 
 
 def _make_app(

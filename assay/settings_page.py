@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from .docstring import cell, table
 from .grpo.presets import PRESETS
-from .setting_files import as_yaml
-from .train_settings import defaults, groups, told
+from .train_settings import defaults, descriptions, groups
 
 _HEAD = """\
 # Settings of a training run
@@ -28,7 +28,8 @@ Flags override the file, and the file overrides the preset, which it may name to
 
 Files are type-checked. YAML is version 1.2, so `1e-6` is a number (text in version 1.1), `no` is
 text instead of False, and `010` is ten. A quoted number, true for a number, an unknown name and a
-duplicate name are errors. TOML has no null: to reset what a preset sets, use YAML or a flag.
+repeated name are errors. TOML has no null: to reset what a preset sets, use YAML or a flag. A file
+that `--print-config` wrote gives the same run.
 
 `config.json`, beside the checkpoints, has all settings of a run. `--resume` reads it, so it needs
 only `--out`. Settings given with `--resume` override it, and are refused if they change the run;
@@ -62,18 +63,18 @@ def page() -> str:
 
 def _settings() -> Iterator[str]:
     for i, (heading, names) in enumerate(groups().items()):
-        options = [(n, _default(n), told()[n]) for n in names]
+        options = [(n, _default(n), descriptions()[n]) for n in names]
         yield from (*([""] if i else []), f"## {heading}", "", *table(options))
 
 
 def _default(name: str) -> str:
-    return as_yaml(defaults()[name]) if name in defaults() else ""
+    return json.dumps(defaults()[name]) if name in defaults() else ""
 
 
 def _rows() -> Iterator[str]:
     for preset in PRESETS.values():
         link = f"[{preset.paper}](https://arxiv.org/abs/{preset.paper})"
         where = f" {preset.where}" if preset.where else ""
-        said = ", ".join(f"`{k}: {as_yaml(v)}`" for k, v in preset.overrides.items())
+        said = ", ".join(f"`{k}: {json.dumps(v)}`" for k, v in preset.overrides.items())
         row = (f"`{preset.name}`", link + where, cell(preset.what), said, cell(preset.missing))
         yield f"| {' | '.join(row)} |"

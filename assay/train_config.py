@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from .envs import EasyToHard, Prioritised, Sampler, Source, TargetRate
-from .grpo import GRPOConfig, LoRA
+from .grpo.config import GRPOConfig
 from .sandbox.redaction import redacted_repr
+
+if TYPE_CHECKING:
+    from .grpo import LoRA
 
 Curriculum = Literal["uniform", "easy_to_hard", "target_rate", "prioritised"]
 Precision = Literal["float32", "bfloat16"]
@@ -29,6 +32,15 @@ class TrainConfig(GRPOConfig):
         held_out_data: the same for the tasks of evaluation; of several splits it takes ``test``.
             By default the split ``test`` of ``data`` or of the environment, if it has one.
         held_out: how many tasks to evaluate on.
+        agent: a program that plays the tasks, as a shell would split it: it reads the prompt from
+            stdin or as ``{prompt}`` and asks the model at ``OPENAI_BASE_URL``. See docs/gateway.md.
+        unsafe_agent: the program runs as a process of this machine, isolated from nothing: needed
+            to start one.
+        agent_answer: file that is judged, in the program's working directory; ``None`` for the
+            model's last message.
+        agent_time_s: seconds that the program may run, without those it waits for the model.
+        agent_turns: most replies of the model in an episode.
+        agents_at_once: programs that run side by side.
         curriculum: which tasks a step takes: ``uniform`` all in turn; ``easy_to_hard`` the
             easiest first; ``target_rate`` those solved about as often as ``curriculum_target``;
             ``prioritised`` those of which most is to be learned. See docs/environments.md.
@@ -47,7 +59,8 @@ class TrainConfig(GRPOConfig):
         dtype: of the weights. Less than ``float32`` loses small updates.
         autocast: compute in bfloat16, whatever the weights are; ``None`` does so on CUDA alone.
         gradient_checkpointing: compute each layer again backward, in place of keeping what it
-            computed forward: slower, in less memory.
+            computed forward: slower, in less memory; ``None`` does so on an accelerator for a
+            model of a billion parameters or more.
         lora_rank: train only adapters (LoRA) of this rank, 16 for example; 0 trains all weights.
         lora_alpha: the adapters' product is scaled by ``lora_alpha`` / ``lora_rank``.
         lora_targets: names of the linear layers that get adapters; ``all-linear`` for all but
@@ -63,7 +76,7 @@ class TrainConfig(GRPOConfig):
             ``None`` for the model's own limit.
         out_dir: for checkpoints, metrics, the picture and ``config.json``.
         trackers: where the numbers go beside ``metrics.jsonl``: ``tensorboard``, ``wandb``,
-            ``trackio``; ``None`` for TensorBoard, where it is installed.
+            ``trackio``; ``None`` for TensorBoard, if it is installed.
         samples: groups of replies that are kept of a step, to be read; 0 for none.
 
     Raises:
@@ -76,6 +89,12 @@ class TrainConfig(GRPOConfig):
     data: str | None = None
     held_out_data: str | None = None
     held_out: int = 200
+    agent: str | None = None
+    unsafe_agent: bool = False
+    agent_answer: str | None = None
+    agent_time_s: float = 600.0
+    agent_turns: int = 50
+    agents_at_once: int = 16
     curriculum: Curriculum = "uniform"
     curriculum_steps: int | None = None
     curriculum_start: float = 0.1
@@ -88,7 +107,7 @@ class TrainConfig(GRPOConfig):
     shard: bool = False
     dtype: Precision = "float32"
     autocast: bool | None = None
-    gradient_checkpointing: bool = False
+    gradient_checkpointing: bool | None = None
     lora_rank: int = 0
     lora_alpha: float = 32.0
     lora_targets: str | tuple[str, ...] = "all-linear"
@@ -105,19 +124,16 @@ class TrainConfig(GRPOConfig):
 
     def __post_init__(self) -> None:
         GRPOConfig.__post_init__(self)
-        _check_curriculum(self)
-        _check_tasks(self)
-        _check_model(self)
-        _check_engine(self)
+        _check(self)
 
     __repr__ = redacted_repr
 
     def learner(self) -> GRPOConfig:
-        """The part that the learner reads."""
+        """Return the settings of the learner."""
         return GRPOConfig(**{f.name: getattr(self, f.name) for f in fields(GRPOConfig)})
 
     def about(self) -> dict[str, Any]:
-        """What the learner does not read, and what tells this run from others nevertheless."""
+        """Return the settings that the learner does not read; they identify the run too."""
         learners = {f.name for f in fields(GRPOConfig)}
         return {k: v for k, v in self.to_json().items() if k not in {*learners, "out_dir"}}
 
@@ -126,22 +142,24 @@ class TrainConfig(GRPOConfig):
         return self.device.startswith("cuda") if self.autocast is None else self.autocast
 
     def lora(self) -> LoRA | None:
-        """The adapters to train, where only they are."""
+        """Return the adapters to train, or None to train all weights."""
         if not self.lora_rank:
             return None
+        from .grpo import LoRA
+
         return LoRA(rank=self.lora_rank, alpha=self.lora_alpha, targets=self.lora_targets)
 
     def sampler(self, source: Source) -> Sampler | None:
-        """What chooses tasks; None where they come in the environment's own order.
+        """Return the sampler of tasks; None for the environment's own order.
 
         Raises:
-            ValueError: tasks tell no difficulty, or never come again.
+            ValueError: tasks have no difficulty, or are never repeated.
         """
         seed = self.seed
         if self.curriculum != "uniform" and source.size is None and self.levels is None:
             raise ValueError(
-                f"curriculum={self.curriculum!r} chooses among tasks that come again, and "
-                f"{self.env} makes new ones for ever: let it choose among levels, such as "
+                f"curriculum={self.curriculum!r} chooses among tasks that are repeated, and "
+                f"{self.env} generates new ones without end: let it choose among levels, such as "
                 "--levels '{\"digits\": [1, 2, 3]}'"
             )
         if self.curriculum == "easy_to_hard":
@@ -157,7 +175,7 @@ class TrainConfig(GRPOConfig):
         return None
 
 
-# What may differ when a run is resumed, beside what the learner lets change.
+# Settings that may change when a run is resumed, besides those that the learner lets change.
 _SERVER = ("vllm_executable", "server_dtype", "max_model_len")  # for one that is started here
 _PLACE = ("out_dir", "model", "device", "shard", "trackers", "samples", "engine", "server")
 MOVABLE = (*_PLACE, *_SERVER)
@@ -168,107 +186,88 @@ _READS: dict[str, tuple[str, ...]] = {
     "target_rate": ("curriculum_target", "curriculum_width", "curriculum_floor"),
     "prioritised": ("curriculum_exponent", "curriculum_floor"),
 }
+"""The settings that each curriculum reads."""
+
+Rule = tuple[Callable[[Any], bool], str]
+
+_RANGES: dict[str, Rule] = {
+    "curriculum": (get_args(Curriculum).__contains__, f"one of {get_args(Curriculum)}"),
+    "dtype": (get_args(Precision).__contains__, f"one of {get_args(Precision)}"),
+    "engine": (get_args(Sampling).__contains__, f"one of {get_args(Sampling)}"),
+    "server_dtype": (
+        (None, *get_args(Precision)).__contains__,
+        f"one of {get_args(Precision)} or None",
+    ),
+    "server": (
+        lambda url: url is None or url.startswith(("http://", "https://")),
+        "an address such as 'http://127.0.0.1:8000'",
+    ),
+    "curriculum_start": (lambda share: 0 < share <= 1, "in (0, 1]"),
+    "curriculum_floor": (lambda share: 0 < share <= 1, "in (0, 1]"),
+    "curriculum_target": (lambda rate: 0 < rate < 1, "in (0, 1)"),
+    "curriculum_width": (lambda width: width > 0, "above 0"),
+    "curriculum_exponent": (lambda exponent: exponent >= 0, "at least 0"),
+    "curriculum_steps": (lambda steps: steps is None or steps >= 1, "at least 1"),
+    "agent_time_s": (lambda seconds: seconds > 0, "above 0"),
+    "agent_turns": (lambda turns: turns >= 1, "at least 1"),
+    "agents_at_once": (lambda programs: programs >= 1, "at least 1"),
+    "held_out": (lambda tasks: tasks >= 1, "at least 1 (for no evaluation set eval_every to 0)"),
+    "samples": (lambda groups: groups >= 0, "at least 0"),
+    "lora_rank": (lambda rank: rank >= 0, "at least 0 (0 is no LoRA)"),
+}
 
 
-def _check_curriculum(config: TrainConfig) -> None:
-    words = get_args(Curriculum)
-    if config.curriculum not in words:
-        raise ValueError(f"curriculum must be one of {words}, got {config.curriculum!r}")
+def _unread(config: TrainConfig) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield names that the other settings leave unread, beside what, and what would read them."""
     for each in fields(TrainConfig):
-        value = getattr(config, each.name)
-        if not each.name.startswith("curriculum_") or value == each.default:
-            continue
-        if each.name not in _READS[config.curriculum]:
-            readers = [name for name, reads in _READS.items() if each.name in reads]
-            raise ValueError(
-                f"{each.name}={value!r} has no effect with curriculum={config.curriculum!r}: leave "
-                f"it at {each.default!r}, or set curriculum to {' or '.join(readers)}"
-            )
-    for name in ("curriculum_start", "curriculum_floor"):
-        if not 0 < getattr(config, name) <= 1:
-            raise ValueError(f"{name} must be in (0, 1], got {getattr(config, name)}")
-    if not 0 < config.curriculum_target < 1:
-        raise ValueError(f"curriculum_target must be in (0, 1), got {config.curriculum_target}")
-    if config.curriculum_width <= 0:
-        raise ValueError(f"curriculum_width must be above 0, got {config.curriculum_width}")
-    if config.curriculum_exponent < 0:
-        raise ValueError(
-            f"curriculum_exponent must be at least 0, got {config.curriculum_exponent}"
-        )
-    if config.curriculum_steps is not None and config.curriculum_steps < 1:
-        raise ValueError(f"curriculum_steps must be at least 1, got {config.curriculum_steps}")
+        readers = [curriculum for curriculum, names in _READS.items() if each.name in names]
+        if readers and config.curriculum not in readers:
+            remedy = f"set curriculum to {' or '.join(readers)}"
+            yield (each.name,), f"curriculum={config.curriculum!r}", remedy
+    if config.agent is None:
+        of_agents = ("agent_answer", "agent_time_s", "agent_turns", "agents_at_once")
+        yield ("unsafe_agent", *of_agents), "no agent", "give agent"
+    if not config.eval_every:
+        names = ("held_out_data", "eval_samples", "eval_temperature")
+        yield names, "eval_every=0, as nothing is evaluated", "set eval_every above 0"
+    if not config.lora_rank:
+        yield ("lora_alpha", "lora_targets"), "lora_rank=0", "set lora_rank, 16 for example"
+    if config.engine != "vllm":
+        yield ("server", *_SERVER), f"engine={config.engine!r}", "set engine to vllm"
+    elif config.server is not None:
+        yield _SERVER, "a server that is running already", "start that server so"
+    if config.engine == "vllm":
+        beside = "engine='vllm', which evaluates as it trains"
+        yield ("eval_temperature",), beside, "set temperature"
 
 
-def _check_tasks(config: TrainConfig) -> None:
-    if config.held_out < 1:
-        raise ValueError(
-            f"held_out must be at least 1, got {config.held_out}: for no evaluation set "
-            "eval_every to 0"
-        )
-    for name, default in (("held_out_data", None), ("eval_samples", 1), ("eval_temperature", None)):
-        if not config.eval_every and getattr(config, name) != default:
-            raise ValueError(
-                f"{name}={getattr(config, name)!r} has no effect with eval_every=0, as nothing is "
-                f"evaluated: leave it at {default}, or set eval_every above 0"
-            )
+def _check(config: TrainConfig) -> None:
+    for name, (holds, rule) in _RANGES.items():
+        if not holds(getattr(config, name)):
+            raise ValueError(f"{name} must be {rule}, got {getattr(config, name)!r}")
+    usual = {each.name: each.default for each in fields(TrainConfig)}
+    for names, beside, remedy in _unread(config):
+        for name in names:
+            if getattr(config, name) != usual[name]:
+                raise ValueError(
+                    f"{name}={getattr(config, name)!r} has no effect with {beside}: {remedy}, or "
+                    f"leave {name} at {usual[name]!r}"
+                )
     for name in set(config.levels or ()) & set(config.env_args):
         raise ValueError(f"env_args and levels both have {name}: give one of them")
     if "data" in config.env_args:
         raise ValueError("env_args has data: give it as data")
-
-
-def _check_model(config: TrainConfig) -> None:
-    if config.dtype not in get_args(Precision):
-        raise ValueError(f"dtype must be one of {get_args(Precision)}, got {config.dtype!r}")
-    if config.samples < 0:
-        raise ValueError(f"samples must be at least 0, got {config.samples}")
-    if config.lora_rank < 0:
-        raise ValueError(f"lora_rank must be at least 0, got {config.lora_rank}: 0 is no LoRA")
+    if config.agent is not None and not config.unsafe_agent:
+        raise ValueError(
+            "agent runs as a process of this machine, with your files and your network: if you "
+            "trust it, and whatever a model may have it do, set unsafe_agent"
+        )
+    if config.agent is not None and config.max_staleness:
+        raise ValueError("max_staleness must be 0 with agent, which samples as it trains")
     if config.lora_rank:
-        config.lora()  # which looks to the rest
-        return
-    for name, default in (("lora_alpha", 32.0), ("lora_targets", "all-linear")):
-        if getattr(config, name) != default:
-            raise ValueError(
-                f"{name}={getattr(config, name)!r} has no effect with lora_rank=0: set lora_rank, "
-                f"16 for example, or leave it at {default!r}"
-            )
-
-
-def _check_engine(config: TrainConfig) -> None:
-    if config.engine not in get_args(Sampling):
-        raise ValueError(f"engine must be one of {get_args(Sampling)}, got {config.engine!r}")
-    if config.server_dtype not in (None, *get_args(Precision)):
-        raise ValueError(
-            f"server_dtype must be one of {get_args(Precision)} or None, got "
-            f"{config.server_dtype!r}"
-        )
-    started_here = config.engine == "vllm" and config.server is None
-    for each in fields(TrainConfig):
-        value = getattr(config, each.name)
-        if value == each.default or started_here:
-            continue
-        if each.name in ("server", *_SERVER) and config.engine != "vllm":
-            raise ValueError(
-                f"{each.name}={value!r} has no effect with engine={config.engine!r}: set engine to "
-                f"vllm, or leave {each.name} at {each.default!r}"
-            )
-        if each.name in _SERVER:
-            raise ValueError(
-                f"{each.name}={value!r} has no effect on a server that is running already: start "
-                "that one so, or leave server at None"
-            )
-    if config.server is not None and not config.server.startswith(("http://", "https://")):
-        raise ValueError(
-            f"server must be an address such as 'http://127.0.0.1:8000', got {config.server!r}"
-        )
+        config.lora()  # validates the rest
     if config.max_model_len is not None and config.max_model_len <= config.max_new_tokens:
         raise ValueError(
             f"max_model_len={config.max_model_len} leaves no room for a prompt before "
             f"max_new_tokens={config.max_new_tokens}: raise it, or lower max_new_tokens"
-        )
-    if config.engine == "vllm" and config.eval_temperature is not None:
-        raise ValueError(
-            f"eval_temperature={config.eval_temperature} has no effect with engine='vllm', which "
-            "evaluates as it trains: leave it at None"
         )

@@ -5,110 +5,111 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from rich.markup import escape
 
 from .arguments import settings
-from .setting_files import as_yaml
-from .setting_values import choices, placeholder
-from .train_settings import defaults, from_text, groups, hints, told
+from .train_settings import defaults, descriptions, from_text, groups, hints
 
-# Shorter names, from before every setting had a flag.
-_ALSO = {"prompts_per_step": ("--prompts",), "out_dir": ("--out",), "trackers": ("--tracker",)}
-_NO = "no_"  # before the name of what is turned off
-_WHERE = "Where the settings are from"
+_COMMON = (
+    *("env", "env_args", "data", "model", "device", "lora_rank", "engine", "out_dir", "steps"),
+    *("prompts_per_step", "group_size", "learning_rate", "max_new_tokens", "temperature"),
+    *("beta", "eval_every", "save_every", "seed"),
+)
+"""Settings that ``--help`` shows, by their first clause; ``--help-all`` shows all, in full."""
 
-Command = Callable[[Mapping[str, Any]], None]
+_ALIASES = {
+    "out-dir": "out",
+    "prompts": "prompts-per-step",
+    "num-generations": "group-size",  # this and the two below are TRL's names
+    "max-completion-length": "max-new-tokens",
+    "max-steps": "steps",
+    "tracker": "trackers",
+}
+"""Other names of flags, which the help does not show."""
 
 
-def training_app(run: Command) -> typer.Typer:
-    """A command with all flags.
+def flag_name(word: str) -> str:
+    """Return the name of a flag that is given under any of its names."""
+    return _ALIASES.get(word, word)
+
+
+_ORIGIN = "Where settings come from"
+
+
+def command_of(run: Callable[[Mapping[str, Any]], None]) -> Callable[..., None]:
+    """Return the command, with all flags in its signature.
 
     Args:
         run: called with what was given: settings by name, each of its type, and ``config``,
             ``preset``, ``resume``, ``print_config``.
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-    parameters = [*_own(), *_of_settings()]
+    parameters = [*_environment(), *_own(), *_options()]
 
-    def command(**given: Any) -> None:
+    def train(**given: Any) -> None:
         run(_read({name: value for name, value in given.items() if value is not None}))
 
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # inspect reads it
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    command.__doc__ = HELP
-    app.command("train")(command)
-    return app
+    train.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # inspect reads it
+    train.__annotations__ = {p.name: p.annotation for p in parameters}
+    train.__doc__ = """Train a model on an environment with GRPO.
 
-
-HELP = """Train a model on an environment with GRPO.
-
-Settings come from a preset, over it a file, over it the flags. They are kept in OUT/config.json:
---resume reads them there, and goes on as if nothing had happened. Ctrl-C leaves a whole checkpoint.
-
---no-NAME turns off what --NAME turns on.
-"""
+    --help-all shows all settings. A preset is overridden by --config, and both by flags. --resume
+    reads the settings in OUT/config.json. Ctrl-C leaves a complete checkpoint.
+    """
+    return train
 
 
 def flag(name: str) -> str:
-    """The flag of a setting."""
+    """Return the flag of a setting."""
     if name == "env_args":
         return "--set"
     return "ENV" if name == "env" else f"--{name.replace('_', '-')}"
 
 
+def _environment() -> list[inspect.Parameter]:
+    argument = typer.Argument(help=_help("env"), metavar="ENV")
+    return [_parameter("env", Annotated[str | None, argument])]
+
+
 def _own() -> list[inspect.Parameter]:
-    """What is no setting."""
+    """Return the options that are no settings."""
 
-    def option(kind: Any, *names: str, help: str, **more: Any) -> Any:  # noqa: A002  # typer's word
-        return Annotated[kind, typer.Option(*names, help=help, rich_help_panel=_WHERE, **more)]
+    def option(kind: Any, flag: str, text: str, **more: Any) -> Any:
+        return Annotated[kind, typer.Option(flag, help=text, rich_help_panel=_ORIGIN, **more)]
 
-    kinds = {
-        "config": option(
-            Path | None, "--config", metavar="FILE", help="A YAML or TOML file of settings."
+    show = {"is_eager": True, "callback": _show_all}
+    return [
+        _parameter("preset", option(str | None, "--preset", "A paper's: see assay presets.")),
+        _parameter("config", option(Path | None, "--config", "A YAML or TOML file.")),
+        _parameter(
+            "resume",
+            option(bool, "--resume", "Continue from --out; it needs no other option."),
+            False,
         ),
-        "preset": option(
-            str | None, "--preset", metavar="NAME", help="A paper's settings: see assay presets."
+        _parameter(
+            "print_config", option(bool, "--print-config", "Print all, as such a file."), False
         ),
-        "resume": option(
-            bool,
-            "--resume",
-            help="Go on from the newest checkpoint in --out; all else may be left out.",
-        ),
-        "print_config": option(
-            bool, "--print-config", help="Print all settings as a file for --config, and stop."
-        ),
-        "option": option(list[str] | None, "--option", help="", hidden=True),
-    }
-    empty = {"resume": False, "print_config": False}
-    return [_parameter(name, kind, empty.get(name)) for name, kind in kinds.items()]
+        _parameter("help_all", option(bool, "--help-all", "Show all options.", **show), False),
+    ]
 
 
-def _of_settings() -> list[inspect.Parameter]:
+def _options() -> list[inspect.Parameter]:
     found = []
-    for heading, names in groups().items():
-        for name in names:
-            hint = hints()[name]
-            extra: dict[str, Any] = {"help": _help(name), "rich_help_panel": heading}
-            kind: Any = str | None
-            names_of = (flag(name), *_ALSO.get(name, ()))
-            if name == "env":
-                argument = typer.Argument(help=_help(name), metavar="ENV")
-                found.append(_parameter(name, Annotated[kind, argument]))
-                continue
-            if name == "env_args":
-                kind, extra["metavar"] = list[str] | None, "NAME=VALUE"
-            elif name == "trackers":
-                kind, extra["metavar"] = list[str] | None, "WORD"
-            elif hint in (bool, bool | None):
-                kind = bool | None
-                off = typer.Option(f"--no-{flag(name)[2:]}", hidden=True)
-                found.append(_parameter(f"{_NO}{name}", Annotated[kind, off]))
-            else:
-                extra["metavar"] = placeholder(hint)
-            found.append(_parameter(name, Annotated[kind, typer.Option(*names_of, **extra)]))
+    for name in (name for names in groups().values() for name in names if name != "env"):
+        hint, names = hints()[name], [flag(name)]
+        kind: Any = str | None
+        metavar: str | None = _metavar(hint)
+        if name in ("env_args", "trackers"):
+            kind, metavar = list[str] | None, "NAME=VALUE" if name == "env_args" else "NAME"
+        elif hint in (bool, bool | None):
+            kind, metavar, names = bool | None, None, [f"{flag(name)}/--no-{flag(name)[2:]}"]
+        elif name == "out_dir":
+            names = ["--out", "-o"]
+        shown = name in _COMMON
+        option = typer.Option(*names, metavar=metavar, help=_help(name), hidden=not shown)
+        found.append(_parameter(name, Annotated[kind, option]))
     return found
 
 
@@ -117,35 +118,50 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _help(name: str) -> str:
-    meaning = told()[name].replace("`", "")
-    words = choices(hints()[name])
+def _metavar(hint: Any) -> str:
+    words = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
+    kind = next((kind for kind in get_args(hint) or (hint,) if kind in words), None)
+    if get_origin(hint) is Literal:
+        return "NAME"
+    return "JSON" if kind is None or get_origin(hint) in (dict, Mapping) else words[kind]
+
+
+def _help(name: str, *, whole: bool = False) -> str:
+    meaning = descriptions()[name].replace("`", "")
+    if not whole and name in _COMMON:
+        meaning = meaning.partition(". ")[0].partition("; ")[0].partition(": ")[0].rstrip(".") + "."
+    symbol = meaning.startswith("p ")  # no word, but the p of an equation
+    words = [str(each) for each in get_args(hints()[name]) if get_origin(hints()[name]) is Literal]
     if words and not all(word in meaning for word in words):
         meaning += f" One of {', '.join(words)}."
-    symbol = meaning.startswith("p ")  # no word, but the p of an equation
     text = escape(meaning if symbol else meaning[0].upper() + meaning[1:])
     if name not in defaults() or name == "env_args":
         return text
     default = defaults()[name]
-    shown = "none" if default is None else default if words else as_yaml(default)
-    return rf"{text} [dim]\[{escape(shown)}][/dim]"
+    shown = "none" if default is None else str(default).lower() if default is False else default
+    return rf"{text} [dim]\[{escape(str(shown))}][/dim]"
+
+
+def _show_all(context: typer.Context, asked: bool) -> None:
+    """Print the help with every option under its heading."""
+    if not asked:
+        return
+    options = {parameter.name: parameter for parameter in context.command.params}
+    for heading, names in groups().items():
+        for name in names:
+            option: Any = options[name]
+            option.help, option.hidden = _help(name, whole=True), False
+            option.rich_help_panel = heading
+    typer.echo(context.get_help(), nl=False)
+    raise typer.Exit
 
 
 def _read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, each of its type.
+    """Convert what was given to the types of the settings.
 
     Raises:
-        ValueError: a flag's value is of another type, or the flag is no more.
+        ValueError: the value of a flag is of another type.
     """
-    if given.get("option"):
-        pair = given["option"][0]
-        name, _, value = pair.partition("=")
-        raise ValueError(
-            f"--option {pair} is now {flag(name)} {value}"
-            if name in hints()
-            else f"--option {pair} is no more, and there is no setting {name!r}: each has a flag "
-            "of its own, see assay train --help"
-        )
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name == "env_args":
@@ -154,8 +170,6 @@ def _read(given: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = None if value == ["none"] else tuple(value)
         elif isinstance(value, str) and name in hints():
             found[name] = from_text(flag(name), name, value)
-        elif name.startswith(_NO):
-            found[name.removeprefix(_NO)] = False
-        elif name != "option":
+        elif name != "help_all":
             found[name] = value
     return found

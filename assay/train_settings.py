@@ -1,41 +1,44 @@
-"""The settings of ``assay train``, put together: a preset, over it a file, over it the flags."""
+"""The settings of ``assay train``: a preset, overridden by a file, overridden by flags."""
 
 from __future__ import annotations
 
-import difflib
+import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from .docstring import meanings, without_roles
-from .grpo import GRPOConfig, Objective
 from .grpo.presets import PRESETS, Preset
 from .sandbox.redaction import redact, redacted_paths
-from .setting_files import read_settings, yaml_lines
-from .setting_values import WrongValue, parse_value, read_value
 from .train_config import TrainConfig
 from .verifiers.atomic_io import write_settings
+from .verifiers.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
 
 FILE = "config.json"
 _SEE = re.compile(r"[,;]? see (?:the functions of )?:\w+:`[^`]*`")  # links of the API's pages
 _EXAMPLES = {"env": "assay/Arithmetic-v1", "model": "DIR"}
+_CLASSES = [kind for kind in TrainConfig.__mro__ if is_dataclass(kind)]  # the most derived first
 
 
 @cache
 def hints() -> Mapping[str, Any]:
-    """The type of each setting."""
-    found = get_type_hints(TrainConfig)
+    """Return the type of each setting."""
+    found = get_type_hints(TrainConfig, include_extras=True)
     return MappingProxyType({f.name: found[f.name] for f in fields(TrainConfig)})
 
 
 @cache
 def defaults() -> Mapping[str, Any]:
-    """The settings that need not be given, as they are without."""
+    """Return the defaults of the settings that have one."""
     found = {}
     for each in fields(TrainConfig):
         if each.default is not MISSING:
@@ -46,157 +49,149 @@ def defaults() -> Mapping[str, Any]:
 
 
 @cache
-def told() -> Mapping[str, str]:
-    """What each setting means, from the docstrings of the dataclasses."""
+def descriptions() -> Mapping[str, str]:
+    """Return what each setting means, from the docstrings of the dataclasses."""
     found: dict[str, str] = {}
-    for each in (Objective, GRPOConfig, TrainConfig):
-        for name, meaning in meanings(each, "Attributes").items():
+    for kind in reversed(_CLASSES):
+        for name, meaning in meanings(kind, "Attributes").items():
             found[name] = without_roles(_SEE.sub("", meaning))
     return MappingProxyType(found)
 
 
-def groups() -> dict[str, list[str]]:
-    """The settings under headings, all of them, each once."""
-    names = list(hints())
-    found = {heading: [n for n in chosen if n in names] for heading, chosen in _GROUPS.items()}
-    placed = {n for chosen in found.values() for n in chosen}
-    rest = [n for n in names if n not in placed]
-    return {**found, **({"Further settings": rest} if rest else {})}
-
-
-_GROUPS: dict[str, tuple[str, ...]] = {
-    "Tasks": (
-        "env",
-        "env_args",
-        "levels",
-        "data",
-        "held_out_data",
-        "held_out",
-        "allow_test_split",
-        "allow_overlap",
-        "allow_sample",
-    ),
-    "Curriculum": tuple(n for n in TrainConfig.__annotations__ if n.startswith("curriculum")),
-    "Model": (
-        "model",
-        "device",
-        "shard",
-        "dtype",
-        "autocast",
-        "gradient_checkpointing",
-        "lora_rank",
-        "lora_alpha",
-        "lora_targets",
-    ),
-    "Sampling": ("engine", "server", "vllm_executable", "server_dtype", "max_model_len"),
-    "What is written": ("out_dir", "trackers", "samples"),
-    "Rollouts": (
-        "steps",
-        "prompts_per_step",
-        "group_size",
-        "temperature",
-        "chat_template_kwargs",
-        "max_new_tokens",
-        "max_refills",
-        "seed",
-    ),
-    "Updates": (
-        "learning_rate",
-        "warmup_steps",
-        "schedule",
-        "weight_decay",
-        "max_grad_norm",
-        "num_iterations",
-        "minibatches",
-    ),
-    "Advantages": (
-        "advantage",
-        "advantage_std",
-        "advantage_eps",
-        "reward_weights",
-        "hard_weight",
-        "easy_weight",
-        "difficulty_middle",
-        "difficulty_slope",
-    ),
-    "Loss": (
-        "loss",
-        "surrogate",
-        "ratio",
-        "clip",
-        "clip_high",
-        "dual_clip",
-        "cispo_cap",
-        "cispo_floor",
-        "sapo_temperature",
-        "sapo_temperature_negative",
-        "entropy_bonus",
-        "top_entropy",
-        "mask_truncated",
-    ),
-    "KL penalty": ("beta", "kl", "kl_in", "kl_correction", "reference_every"),
-    "Mismatch of sampler and trainer": ("correction", "correction_cap", "correction_floor"),
-    "Evaluation and checkpoints": (
-        "eval_every",
-        "eval_samples",
-        "eval_temperature",
-        "keep_best",
-        "early_stop",
-        "save_every",
-        "save_every_updates",
-        "keep_checkpoints",
-    ),
-    "What stops a run": ("max_none_share", "max_mismatch", "max_drift", "alarm_patience"),
-    "Memory and speed": ("rows_per_batch", "tokens_per_batch", "rollout_chunks"),
+_HEADINGS = {
+    "env": "Tasks",
+    "agent": "Programs that play",
+    "curriculum": "Curriculum",
+    "model": "Model",
+    "engine": "Sampling engine",
+    "out_dir": "Output",
+    "steps": "Rollouts and updates",
+    "rows_per_batch": "Memory and speed",
+    "max_none_share": "Guards that stop a run",
+    "reference_every": "Evaluation, checkpoints, seed",
+    "allow_test_split": "Allowed tasks",
+    "loss": "Loss",
+    "beta": "KL penalty",
+    "entropy_bonus": "Entropy and masks",
+    "correction": "Mismatch of sampler and trainer",
+    "advantage": "Advantages",
 }
+"""By the first setting below each heading; settings are in the order of the dataclasses."""
+
+
+@cache
+def groups() -> Mapping[str, list[str]]:
+    """Return all settings under headings, each once."""
+    home: dict[str, type] = {}
+    for kind in reversed(_CLASSES):
+        for name in inspect.get_annotations(kind):
+            home.setdefault(name, kind)
+    found: dict[str, list[str]] = {}
+    heading = "Settings"
+    for name in (name for kind in _CLASSES for name in home if home[name] is kind):
+        heading = _HEADINGS.get(name, heading)
+        found.setdefault(heading, []).append(name)
+    return MappingProxyType(found)
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    try:
+        from pydantic import TypeAdapter
+    except ImportError as error:
+        raise ImportError("training needs more packages: pip install 'assay[train]'") from error
+    return TypeAdapter(hints()[name])
+
+
+def from_value(where: str, name: str, value: Any) -> Any:
+    """Convert a value from a file to its type, strictly; an int is accepted as a float.
+
+    Raises:
+        ValueError: the value is of another type. A quoted number is text.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(name).validate_json(json.dumps(value, default=str), strict=True)
+    except ValidationError as error:
+        quoted = isinstance(value, str) and _is_number(value)
+        remedy = ": write it without quotes" if quoted else ""
+        raise ValueError(f"{where} must be {_rule(error)}, got {value!r}{remedy}") from None
+
+
+def from_text(where: str, name: str, text: str) -> Any:
+    """Convert a value from the command line; ``none`` is None, lists and mappings are JSON.
+
+    Raises:
+        ValueError: the value is of another type.
+    """
+    from pydantic import ValidationError
+
+    adapter = _adapter(name)
+    attempts: list[Callable[[], Any]] = [lambda: adapter.validate_strings(text)]
+    if text[:1] in ("[", "{"):
+        attempts.insert(0, lambda: adapter.validate_json(text, strict=True))
+    if text.lower() in ("none", "null"):
+        attempts.insert(0, lambda: adapter.validate_python(None))
+    errors = []
+    for attempt in attempts:
+        try:
+            return attempt()
+        except ValidationError as error:
+            errors.append(_rule(error))
+    as_json = ", as JSON" if re.search("object|array|dict|list|tuple", errors[0]) else ""
+    raise ValueError(f"{where} must be {errors[0]}{as_json}, got {text!r}")
+
+
+def _rule(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    rules = (
+        each["msg"].partition(", unable")[0].removeprefix("Input should be ") for each in found
+    )
+    return " or ".join(dict.fromkeys(rules))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def from_file(path: str | Path) -> dict[str, Any]:
-    """The settings in a file, each of its type. ``preset`` may be among them.
+    """Read a file of settings, each converted to its type; ``preset`` may be among them.
 
     Raises:
-        ValueError: it has an unknown name, or a value of another type.
-        OSError: it is not there.
+        ValueError: a name is unknown, or a value is of another type.
+        OSError: the file does not exist.
     """
+    try:
+        from .setting_files import read_settings
+    except ImportError as error:
+        raise ImportError("training needs more packages: pip install 'assay[train]'") from error
+
     found = read_settings(path)
     preset = found.pop("preset", None)
-    values = {name: _of_type(str(path), name, value) for name, value in found.items()}
+    for name in found:
+        if name not in hints():
+            near = did_you_mean(name, [*hints(), "preset"], "See: assay train --print-config")
+            raise ValueError(f"{path}: there is no setting {name!r}. {near}")
+    values = {name: from_value(f"{path}: {name}", name, value) for name, value in found.items()}
     if preset is not None:
         values["preset"] = find_preset(preset, str(path)).name
     return values
 
 
-def _of_type(where: str, name: str, value: Any) -> Any:
-    if name not in hints():
-        raise ValueError(f"{where} has the setting {name!r}, which there is not{_nearest(name)}")
-    try:
-        return read_value(hints()[name], value)
-    except WrongValue as error:
-        raise ValueError(f"{where}: {name} {error}") from error
-
-
-def from_text(flag: str, name: str, text: str) -> Any:
-    """A setting from the command line.
-
-    Raises:
-        ValueError: it is of another type.
-    """
-    try:
-        return parse_value(hints()[name], text)
-    except WrongValue as error:
-        raise ValueError(f"{flag} {error}") from error
-
-
 def find_preset(name: Any, where: str) -> Preset:
-    """A preset by its name.
+    """Return a preset by its name.
 
     Raises:
-        ValueError: there is none, with the nearest.
+        ValueError: there is none of that name.
     """
     if name not in PRESETS:
-        near = difflib.get_close_matches(str(name), PRESETS, 1)
-        hint = f"Did you mean {near[0]}? " if near else ""
-        raise ValueError(f"{where}: no preset is called {name!r}. {hint}See: assay presets")
+        near = did_you_mean(str(name), PRESETS, "See: assay presets")
+        raise ValueError(f"{where}: no preset is called {name!r}. {near}")
     return PRESETS[name]
 
 
@@ -207,15 +202,15 @@ def layered(
     preset: str | None,
     flags: Mapping[str, Any],
 ) -> tuple[dict[str, Any], set[str]]:
-    """All settings that are given, and the names of those that are given now.
+    """Merge all given settings, and name those that are given now and are not the default.
 
-    Of what is given twice the later counts, in the order: stored, preset, file, flags. Arguments
-    of the environment are put together one by one.
+    Later layers override earlier ones: stored, preset, file, flags. Arguments of the environment
+    are merged one by one.
 
     Args:
         stored: those of the run that is resumed.
         file: from :func:`from_file`.
-        preset: a name; it goes before the file's own.
+        preset: a name; it overrides the file's own.
         flags: from the command line.
     """
     chosen = preset or file.get("preset")
@@ -227,22 +222,25 @@ def layered(
     for layer in layers:
         args = {**found.get("env_args", {}), **layer.get("env_args", {})}
         found |= {**layer, "env_args": args} if args else layer
-    return found, {name for layer in layers for name in layer}
+    # A file of --print-config holds every default: to write one down is not to ask for it.
+    usual = defaults()
+    given = {name for layer in layers for name in layer}
+    return found, {name for name in given if name not in usual or found[name] != usual[name]}
 
 
 def build(values: Mapping[str, Any]) -> TrainConfig:
-    """The settings, checked.
+    """Make the settings, validated.
 
     Raises:
-        ValueError: one is missing, out of its range, does nothing beside the others, or is a
-            secret that the run's files do not keep.
+        ValueError: one is missing, out of its range, has no effect with the others, or is a
+            redacted secret.
     """
     for name, example in _EXAMPLES.items():
         if name not in values:
             flag = "as the first argument" if name == "env" else f"with --{name}"
             raise ValueError(
-                f"{name} is not set: {told()[name].rstrip('.')}. Give it {flag}, or in a --config "
-                f"file as '{name}: {example}'"
+                f"{name} is not set: {descriptions()[name].rstrip('.')}. Give it {flag}, or in a "
+                f"--config file as '{name}: {example}'"
             )
     for path in redacted_paths(values):
         given = "--set" if path.startswith("env_args.") else f"--{path.replace('_', '-')}"
@@ -254,10 +252,10 @@ def build(values: Mapping[str, Any]) -> TrainConfig:
 
 
 def refuse_unreached(config: TrainConfig, given: set[str]) -> None:
-    """Refuse what was asked for and would not happen within the run's steps.
+    """Refuse settings that would have no effect within the run's steps.
 
     Raises:
-        ValueError: ``warmup_steps``, ``save_every`` or ``early_stop`` are too many for it.
+        ValueError: ``warmup_steps``, ``save_every`` or ``early_stop`` exceeds the run.
     """
     steps = config.steps
     if not steps:
@@ -281,36 +279,46 @@ def refuse_unreached(config: TrainConfig, given: set[str]) -> None:
 
 
 def read_stored(out_dir: str | Path) -> dict[str, Any]:
-    """The settings that a run was last started with; nothing where it has kept none.
+    """Return the settings that the run in a directory was last started with.
 
-    Settings that there are no more are passed over.
+    Settings that no longer exist are skipped; a run of the Python interface has none.
 
     Raises:
-        ValueError: they cannot be read.
+        ValueError: the directory does not exist, or its settings cannot be read.
     """
     path = Path(out_dir) / FILE
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"nothing to resume: there is no directory {str(out_dir)!r}. Give that of a run with "
+            "--out, or leave out --resume"
+        )
     if not path.is_file():
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["config"]
-        return {k: read_value(hints()[k], v) for k, v in found.items() if k in hints()}
+        return {k: from_value(k, k, v) for k, v in found.items() if k in hints()}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
 
 
 def write_stored(config: TrainConfig) -> None:
-    """Keep a run's settings, without secrets, whole or not at all; versions stay as they are."""
+    """Write a run's settings atomically, without secrets; versions stay as they are."""
     path = Path(config.out_dir) / FILE
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     write_settings(path, {**before, "config": config.to_json()})
 
 
 def as_file(values: Mapping[str, Any]) -> str:
-    """Settings without secrets as a YAML file for ``--config``, each with what it means."""
-    lines = yaml_lines(redact({**defaults(), **values}), told(), groups())
-    return "\n".join(lines) + "\n"
+    """Format settings, without secrets, as a YAML file for ``--config`` with descriptions."""
+    from .setting_files import as_yaml
 
-
-def _nearest(name: str) -> str:
-    near: Sequence[str] = difflib.get_close_matches(name, [*hints(), "preset"], 1)
-    return f". Did you mean {near[0]}?" if near else ". See: assay train --print-config"
+    shown = redact({**defaults(), **values})
+    lines: list[str] = []
+    for heading, names in groups().items():
+        lines += ["", f"# --- {heading} ---"]
+        for name in names:
+            lines += textwrap.wrap(
+                descriptions()[name], 96, initial_indent="# ", subsequent_indent="# "
+            )
+            lines.append(f"{name}: {as_yaml(shown[name])}" if name in shown else f"# {name}:")
+    return "\n".join(lines[1:]) + "\n"

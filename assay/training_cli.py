@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,30 +16,28 @@ from rich.table import Column, Table
 
 from .console import add_row, err, out, say
 from .envs import TextEnv, arguments, levels, make
-from .envs.bad_rows import BadRow, bad_rows_record
-from .envs.data_error import SplitError
-from .envs.splits import have_same_prompts, make_for
+from .envs.datasets.bad_rows import BadRow, bad_rows_record
+from .envs.datasets.errors import SplitError
+from .envs.datasets.splits import have_same_prompts, make_for
+from .grpo import PRESETS, GRPOConfig
 from .naming import found_here
 from .sandbox.redaction import redact, redacted_paths
+from .train_config import MOVABLE, TrainConfig
+from .train_settings import (
+    as_file,
+    build,
+    defaults,
+    find_preset,
+    from_file,
+    layered,
+    read_stored,
+    refuse_unreached,
+    write_stored,
+)
 
 if TYPE_CHECKING:
     from .grpo import Engine, Learner, World
-    from .train_config import TrainConfig
-
-# The flags are made of the learner's dataclasses, and so of torch, which other commands need not
-# wait for: this command takes whatever it is given and hands it to the one with the flags.
-PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
-def train(context: typer.Context) -> None:
-    """Train a model on an environment with GRPO."""
-    hush_transformers()
-    from .train_flags import training_app
-
-    app = training_app(_train)
-    code = app(args=context.args, prog_name="assay train", standalone_mode=False)
-    if code:
-        raise typer.Exit(code)
+    from .grpo.tasks import PlayTasks
 
 
 def presets_command(
@@ -47,14 +46,10 @@ def presets_command(
         bool, typer.Option("--markdown", help="Print settings and presets as the docs' page.")
     ] = False,
 ) -> None:
-    """List the papers whose settings --preset takes."""
-    hush_transformers()
-    from .grpo.presets import PRESETS
-    from .setting_files import as_yaml
-    from .settings_page import page
-    from .train_settings import find_preset
-
+    """List the papers whose settings --preset takes, or show one's settings."""
     if markdown:
+        from .settings_page import page
+
         out.file.write(page())
         return
     if name is None:
@@ -70,11 +65,11 @@ def presets_command(
     if found.missing:
         say(f"# Beside: {found.missing}")
     for key, value in found.overrides.items():
-        say(f"{key}: {as_yaml(value)}")
+        say(f"{key}: {json.dumps(value)}")  # which is YAML
 
 
 def hush_transformers() -> None:
-    """Turn off its bars for files of a few kilobytes: they would break up our own.
+    """Turn off the progress bars of transformers, which would break up our own.
 
     Raises:
         ImportError: transformers is not installed.
@@ -86,18 +81,8 @@ def hush_transformers() -> None:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it so
 
 
-def _train(given: Mapping[str, Any]) -> None:
-    """Put the settings together, and train or print them."""
-    from .train_settings import (
-        as_file,
-        build,
-        defaults,
-        from_file,
-        layered,
-        read_stored,
-        refuse_unreached,
-    )
-
+def train_with(given: Mapping[str, Any]) -> None:
+    """Merge the settings, then train or print them."""
     flags = dict(given)
     asked = {name: flags.pop(name, None) for name in ("config", "preset", "resume", "print_config")}
     file = from_file(asked["config"]) if asked["config"] else {}
@@ -112,6 +97,7 @@ def _train(given: Mapping[str, Any]) -> None:
         out.file.write(as_file(values))
         return
     config = build(values)
+    hush_transformers()
     refuse_unreached(config, chosen)
     if asked["resume"]:
         refuse_moved(config, stored)
@@ -119,31 +105,26 @@ def _train(given: Mapping[str, Any]) -> None:
 
 
 def refuse_moved(config: TrainConfig, stored: Mapping[str, Any]) -> None:
-    """Refuse to resume a run on other tasks; the learner looks to its own settings.
+    """Refuse to resume a run on other tasks; the learner validates its own settings.
 
     Raises:
         ValueError: a setting of this command differs from that of the run.
     """
-    from dataclasses import fields
-
-    from .grpo import GRPOConfig
-    from .train_config import MOVABLE
-
     learners = {f.name for f in fields(GRPOConfig)}
     for name, before in stored.items():
         now = redact(getattr(config, name), name)
         if name not in learners and name not in MOVABLE and now != before:
             raise ValueError(
-                f"{config.out_dir!r} was made with {name}={before!r}, and not "
-                f"{now!r}: resume with that, or give another --out"
+                f"{config.out_dir!r} was made with {name}={before!r}, and not {now!r}: resume with "
+                "the former, or give another --out"
             )
 
 
 def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
-    from .grpo import World, held_out_tasks, load_model, plot_learning_curve, training_tasks
-    from .grpo.run.interrupt import Terminated, terminable
-    from .grpo.run.tasks import splits_of
-    from .train_settings import write_stored
+    from .grpo import World, held_out_tasks, load_model, training_tasks
+    from .grpo.interrupt import Terminated, terminable
+    from .grpo.tasks import splits_of
+    from .run_report.plot import plot_learning_curve
 
     found_here(config.env)
     with ExitStack() as stack:
@@ -151,7 +132,8 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             closing(_made("train", config, config.data, config.env_args))
         )
         sampler = config.sampler(train_env.source)
-        rollout = training_tasks(train_env, config.learner(), sampler)
+        player = _player(config, train_env)
+        rollout = training_tasks(train_env, config.learner(), sampler, play_tasks=player)
         test_env = _held_out_env(config, train_env) if config.eval_every else None
         if test_env is not None:
             stack.callback(test_env.close)
@@ -160,16 +142,17 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
         # First what may be refused without reading gigabytes of weights.
         held_out = None
         if test_env:
-            held_out = held_out_tasks(test_env, config.held_out, group_size=config.eval_samples)
+            held_out = held_out_tasks(
+                test_env,
+                config.held_out,
+                group_size=config.eval_samples,
+                play_tasks=_player(config, test_env),
+            )
             splits_of(rollout, held_out, config.learner())
         world = World.join()
-        if config.engine == "vllm" and world.size > 1:
-            raise ValueError(
-                f"engine='vllm' trains in one process, not in {world.size}: start assay train "
-                "without torchrun, or take engine='transformers'"
-            )
+        stack.callback(world.leave)
+        stack.enter_context(terminable())
         if world.is_main:
-            stack.enter_context(terminable())
             log_steps()
         loaded, tokenizer = load_model(
             config.model,
@@ -180,7 +163,9 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             gradient_checkpointing=config.gradient_checkpointing,
         )
         refuse_length(loaded, config.max_new_tokens)
-        engine = stack.enter_context(engine_of(config, loaded, tokenizer))
+        engine = None
+        if world.is_main:
+            engine = stack.enter_context(engine_of(config, loaded, tokenizer))
         learner = _learner(
             config, loaded, tokenizer, rollout, held_out, train_env.bad_rows, resume, world, engine
         )
@@ -192,7 +177,7 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
             if world.is_main:
                 say(f"To go on: {resume_command(config, world.size)}", to=err)
             raise
-    world.leave()
+        saved = learner.save()
     if not world.is_main:
         return
     folder = Path(config.out_dir)
@@ -200,7 +185,7 @@ def _run(config: TrainConfig, chosen: set[str], *, resume: bool) -> None:
     picture = plot_learning_curve(
         metrics, folder / "learning_curve.png", title=f"GRPO on {config.env}"
     )
-    say(f"Model: {learner.save()}\nMetrics: {metrics}\nPicture: {picture}")
+    say(f"Model: {saved}\nMetrics: {metrics}\nPicture: {picture}")
     say(f"Page of curves and samples: assay report {folder}")
 
 
@@ -235,15 +220,39 @@ def _learner(
     )
 
 
+def _player(config: TrainConfig, env: TextEnv) -> PlayTasks | None:
+    """Return what plays the tasks in the environment's place, if a program does.
+
+    Raises:
+        ImportError: the gateway's packages are missing.
+    """
+    if config.agent is None:
+        return None
+    try:
+        from .gateway.agent_env import AgentEnv
+        from .gateway.policy_engine import AgentPlayer
+    except ImportError as error:
+        raise ImportError(f"agent needs: pip install 'assay[serve]' ({error})") from error
+    agent = AgentEnv(
+        env,
+        shlex.split(config.agent),
+        unsafe=config.unsafe_agent,
+        answer_file=config.agent_answer,
+        time_s=config.agent_time_s,
+        at_once=config.agents_at_once,
+    )
+    return AgentPlayer(agent, max_turns=config.agent_turns)
+
+
 def log_steps() -> None:
-    """Log each step to the error stream if that is no terminal, where a bar is drawn."""
+    """Log each step to stderr, unless it is a terminal, which shows a bar."""
     if not err.is_terminal:
         logging.basicConfig(format="%(asctime)s %(message)s")
         logging.getLogger("assay").setLevel(logging.INFO)
 
 
 def resume_command(config: TrainConfig, processes: int = 1) -> str:
-    """Return the command that goes on with a run; secrets are to be filled in."""
+    """Return the command that resumes a run; secrets are placeholders."""
     launcher = ["torchrun", f"--nproc-per-node={processes}", "-m"] if processes > 1 else []
     command = shlex.join([*launcher, "assay", "train", "--resume", "--out", config.out_dir])
     for path in redacted_paths(config.to_json()):
@@ -262,8 +271,8 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
     if config.engine == "transformers":
         yield None
         return
-    from .grpo.model.precision import computed_dtype
-    from .grpo.vllm import ServerError, VLLMPolicy, VLLMServer
+    from .grpo import ServerError, VLLMPolicy, VLLMServer
+    from .grpo.model import computed_dtype
 
     folder = Path(config.out_dir)
     try:
@@ -288,7 +297,7 @@ def engine_of(config: TrainConfig, model: Any, tokenizer: Any) -> Iterator[Engin
                 temperature=config.temperature,
             )
             stack.enter_context(closing(policy))
-            policy.sync(model, 0)  # what is refused is so before the run has a file
+            policy.sync(model, 0)  # refuse before the run writes a file
             yield policy
     except ServerError as error:
         raise ConnectionError(str(error)) from error

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .console import say
+from .console import naming_the_port, say
 from .evaluation.view import ViewServer, open_pages
 
 
@@ -38,7 +38,8 @@ def view_command(
 
     Listens on this machine only and loads nothing external. Ctrl-C ends it.
     """
-    server = ViewServer(open_pages(run, other), port)
+    with naming_the_port(port):
+        server = ViewServer(open_pages(run, other), port)
     try:
         say(f"{server.url}\nCtrl-C ends it.")
         if open_page and _has_screen():

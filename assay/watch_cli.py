@@ -28,9 +28,10 @@ def report_command(
 ) -> None:
     """Write a run's page: curves, samples, settings, in one file that needs no network.
 
-    It can be asked for while the run goes on.
+    It also works while the run goes on.
     """
-    from .grpo import read_history, write_report
+    from .run_report.history import read_history
+    from .run_report.report import write_report
 
     page = write_report(run, out_path)
     if samples or step is not None:

@@ -36,8 +36,9 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from assay.envs import Episode, EpisodeGroup, Policy, Span, Task
-from assay.grpo import GRPOConfig, Learner, choose_decoder, load_model
-from assay.grpo.model.forward import FORWARDS
+from assay.grpo import GRPOConfig, Learner, load_model
+from assay.grpo.logprobs import FORWARDS
+from assay.grpo.sampler import choose_decoder
 from assay.verifiers import Verdict
 
 GROUP = 8

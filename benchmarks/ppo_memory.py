@@ -26,7 +26,8 @@ from transformers.utils import logging as transformers_logging
 
 from assay.envs import Episode, EpisodeGroup, Policy, Span, Task
 from assay.family.trainers import PPOConfig, PPOLearner
-from assay.grpo import GRPOConfig, Learner, character_tokenizer, load_model
+from assay.grpo import GRPOConfig, Learner, load_model
+from assay.grpo.loading import character_tokenizer
 from assay.verifiers import Verdict
 
 MEMORY = ("grpo", "grpo + reference", "ppo", "ppo + reference")

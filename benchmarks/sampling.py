@@ -21,7 +21,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from assay.grpo import sample
-from assay.grpo.sampling import decoder as decoders
+from assay.grpo import sampler as decoders
 
 PROMPTS, GROUP = 8, 8
 MODELS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..verifiers.atomic_io import write_json
+from ._moved import find_moved_modules
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import (
     CHECKS,
@@ -14,20 +15,20 @@ from .audit import (
     audit,
     shortened,
 )
-from .bad_rows import BadRow, BadRowsWarning
-from .compare import Compared, compare, read_referenced, status_pairs
+from .compare import Compared, compare, status_pairs
 from .contract import ContractBroken, check
-from .curriculum import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
-from .data import DataError, read_rows
+from .curriculum.pass_rates import PassRates
+from .curriculum.samplers import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
+from .datasets.bad_rows import BadRow, BadRowsWarning
+from .datasets.library import LIBRARY
+from .datasets.mixed import Mixed, levels
+from .datasets.reading import DataError, read_rows
+from .datasets.source import Generated, Rows, Source, Split
 from .define import environment, register_rows
 from .episode import Episode, EpisodeGroup, Span
 from .filters import Counts, Refill, drop_flat, flat, outcome
 from .group_rubric import BestOnly, GroupPart, GroupRubric, ShortReplies, Tournament
-from .group_vector import GroupVectorEnv
 from .lead import LeadLength
-from .library import LIBRARY
-from .mixed import Mixed, levels
-from .pass_rates import PassRates
 from .plugins import Plugin, PluginWarning
 from .policy import Completion, ExtendingPolicy, FunctionPolicy, Policy
 from .policy_judge import PolicyJudge, pairwise_prompt
@@ -51,21 +52,22 @@ from .scoring import (
     Scored,
     StoredCompletion,
     read_completions,
+    read_referenced,
     read_scored,
     refuse_unwritable,
     score,
     write_scored,
 )
-from .source import Generated, Rows, Source, Split
 from .spaces import Unicode
 from .spec import EnvSpec
 from .state import State, Turn
 from .statistics import clustered_interval, pass_at_k, wilson_interval
 from .task import Conversation, Message, Task
 from .text_env import TextEnv
-from .trl import TRLSpec
-from .trl_reward import EnvironmentReward
+from .trl.reward import EnvironmentReward
+from .trl.spec import TRLSpec
 from .turn_tokens import TemplateRewritesHistory
+from .vector import GroupVectorEnv
 
 __all__ = [
     "CHECKS",
@@ -170,6 +172,7 @@ __all__ = [
     "write_scored",
 ]
 
+find_moved_modules()
 register(
     "assay/Arithmetic-v1",
     "assay.envs.arithmetic:Arithmetic",
@@ -180,15 +183,21 @@ for _name, (_module, _summary) in PUZZLES.items():
 for _name, (_module, _summary, _needs) in LIBRARY.items():
     register(
         f"assay/{_name}-v1",
-        f"assay.envs.library.{_module}:{_name}",
+        f"assay.envs.datasets.library.{_module}:{_name}",
         needs="; ".join(filter(None, ["data: a file, a folder, or a hub name", _needs])),
         summary=_summary,
     )
 register(
     "assay/CodeRepair-v1",
-    "assay.envs.code_repair:CodeRepair",
+    "assay.envs.tools.code_repair:CodeRepair",
     needs="a sandbox",
     summary="find and mend the bug of a Python function, with tools",
+)
+register(
+    "assay/Harbor-v0",
+    "assay.envs.harbor:HarborEnv",
+    needs="data: a folder of Harbor tasks; a sandbox with sessions",
+    summary="work in a container with a shell and files, on Harbor task folders",
 )
 for _name in ("Arithmetic", *PUZZLES, *LIBRARY, "CodeRepair"):
     retire(

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..verifiers import Math
 from .accuracy import THINK, accuracy_rubric
-from .draws import below
-from .source import Generated, Split
+from .datasets.source import Generated, Split
+from .seeding import below
 from .task import Task
 from .text_env import TextEnv
 

@@ -60,8 +60,8 @@ def arollout(
     happened, and its turns so far are kept. The others of its group are judged without it.
     Judging goes on in threads while replies are awaited, and so do the environment's turns. If
     more wait than there are threads, several groups are judged in one batch, and several episodes
-    are answered by one ``respond_many`` of the environment's own. What a verifier or the
-    environment raises is raised here, and ends everything.
+    are answered by one ``respond_many``. What a verifier or the environment raises is raised here,
+    and ends everything.
 
     Leaving early, by ``aclose``, an exception or cancellation, cancels what is awaited and leaves
     nothing running; use ``contextlib.aclosing`` around a loop that may break.
@@ -149,15 +149,8 @@ class _Rollout:
             for name in ("begin", "turn", "judge")
         ]
         begin, turn, judge = self._pools
-        own = {
-            name
-            for name in ("begin", "respond", "respond_many", "advance")
-            if getattr(type(self.env), name) is not getattr(TextEnv, name)
-        }
-        self._ends_at_once = not own  # not worth a thread
-        one_by_one = None if own & {"respond_many", "advance"} else 1
         self._begins = Batches(self._begun, begin, self.threads, 1)
-        self._turns = Batches(self._advanced, turn, self.threads, one_by_one)
+        self._turns = Batches(self._advanced, turn, self.threads)
         self._judges = Batches(self._grouped, judge, self.threads)
 
     def spawn(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
@@ -204,7 +197,7 @@ class _Rollout:
 
     async def _group(self, place: int, task: Task) -> None:
         try:
-            states = self._begun([task])[0] if self._ends_at_once else await self._begins.do(task)
+            states = await self._begins.do(task)
             episodes = [self.spawn(self._episode(state)) for state in states]
             _, late = await asyncio.wait(episodes, timeout=self.timeout_s)
             for k, episode in enumerate(episodes):
@@ -245,11 +238,7 @@ class _Rollout:
             async with self._slots:
                 while not state.ended:
                     completion = await self._answer(state)
-                    if completion is None:
-                        continue
-                    if self._ends_at_once:
-                        self.env.advance([state], [completion])
-                    else:
+                    if completion is not None:
                         await self._turns.do((state, completion))
         finally:
             self._playing -= 1

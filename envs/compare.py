@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..verifiers import Verdict, Verifier
-from .data import DataError, read_jsonl
 from .scoring import StoredCompletion
-from .task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,31 +81,3 @@ def status_pairs(rows: Sequence[Compared]) -> list[tuple[str, str, int]]:
     """Count pairs of statuses of the two judges, most frequent first."""
     pairs = Counter((row.first.status.value, row.second.status.value) for row in rows)
     return [(a, b, count) for (a, b), count in pairs.most_common()]
-
-
-def read_referenced(path: str | Path) -> list[StoredCompletion]:
-    """Read rows ``{"reference": <known answer>, "completion": <text>}``; ``"task"`` may name them.
-
-    Raises:
-        DataError: the file is missing or empty, a line is not JSON or lacks a field.
-    """
-    if not Path(path).is_file():
-        raise DataError(f"no such file: {path}. Give a JSONL file of completions")
-    rows = []
-    for number, (place, row) in enumerate(read_jsonl(Path(path))):
-        if not isinstance(row, dict) or {"reference", "completion"} - set(row):
-            raise DataError(
-                f"{place}: a row needs the fields 'reference' and 'completion' if no "
-                f"environment knows the reference, got "
-                f"{', '.join(row) if isinstance(row, dict) else type(row).__name__}. "
-                "Add them, or name the environment"
-            )
-        if not isinstance(row["completion"], str):
-            raise DataError(
-                f"{place}: completion must be text, got {type(row['completion']).__name__}"
-            )
-        task = Task("(not stored)", row["reference"], id=str(row.get("task", number)))
-        rows.append(StoredCompletion(number, task, row["completion"]))
-    if not rows:
-        raise DataError(f"{path} holds no rows")
-    return rows

@@ -16,6 +16,7 @@ from gymnasium.utils.env_checker import check_env
 from ..verifiers import Verdict
 from .audit.subject import judges_form
 from .policy import Completion
+from .rollout import play_to_the_end
 from .state import State
 from .task import Task
 from .text_env import TextEnv
@@ -124,8 +125,7 @@ def _episodes(
 ) -> Iterator[tuple[State, Verdict]]:
     """Play episodes side by side from begin to end."""
     states = [env.begin(task) for task in tasks]
-    while going := [state for state in states if not state.ended]:
-        env.advance(going, [Completion(say(state)) for state in going])
+    play_to_the_end(env, states, lambda going: [Completion(say(state)) for state in going])
     return zip(states, env.verdicts(states), strict=True)
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..verifiers import FunctionVerifier, Verdict, Verifier
-from .bad_rows import OnBadRows
-from .data import Row
+from .datasets.bad_rows import OnBadRows
+from .datasets.reading import Row
+from .datasets.source import Split
+from .datasets.table import Draw, Drawn, Filled, Parting, Table, generated, read_table
 from .registry import register
-from .source import Split
-from .table import Draw, Drawn, Filled, Parting, Table, generated, read_table
 from .task import Conversation, Task
 from .text_env import TextEnv
 
-Judge = Verifier | Callable[[str, Any], Verdict | float]
-"""A Rubric, one verifier, or a function of reply and reference."""
+Judge = Verifier | type[Verifier] | str | Callable[[str, Any], Verdict | float]
+"""A Rubric, one verifier, its class or name, or a function of reply and reference."""
 
 _MakeTask = TypeVar("_MakeTask", bound=Callable[..., Task])
 
@@ -95,14 +95,15 @@ def register_rows(
 
     Args:
         id: ``namespace/Name-vN``.
-        rows: a list of dicts; a JSONL file (plain or ``.gz``), a folder saved by ``datasets``, or
-            a hub name; ``{"train": ..., "test": ...}`` of these; or a function that makes one row
-            from a random generator, for tasks without end.
+        rows: a list of dicts; a pandas DataFrame; a file, folder or hub name
+            (:func:`~assay.envs.read_rows`); ``{"train": ..., "test": ...}`` of these; or a function
+            that makes one row from a random generator, for tasks without end.
         prompt: a template, ``"Capital of {country}?"``, or chat messages of templates. Braces
             around anything but a name stay, and ``{{name}}`` gives ``{name}``.
         reference: the column of the known answer; or several, for an object of these; or the
             column of each key of an object: ``{"answer": "final_answer", "tolerance": "error"}``.
-        rubric: a Rubric, one verifier, or a function of reply and reference.
+        rubric: a Rubric, one verifier, its class or name (``"Exact"``), or a function of reply
+            and reference.
         solution: a template of a reply that earns full marks, if one is known.
         metadata: columns to group results by. Policies may see them.
         task_id: the column of ids; ``row-N`` without it.
@@ -113,7 +114,8 @@ def register_rows(
         summary: one line for people; the prompt, by default.
 
     Raises:
-        ValueError: the id is taken or is none, or ``test_share`` is not inside (0, 1).
+        ValueError: the id is taken or is none, there are no rows, ``rubric`` judges nothing, or
+            ``test_share`` is not inside (0, 1).
 
     Example:
         >>> from assay import Exact, make
@@ -163,6 +165,8 @@ def _over_rows(
         raise ValueError(f"{name}: rows by split are 'train' and 'test', got {sorted(rows)}")
     if isinstance(rows, Iterator):  # it could be read but once
         rows = list(rows)
+    if isinstance(rows, Sequence) and not rows:
+        raise ValueError(f"{name}: rows is empty: give at least one row")
     first = next(iter(rows)) if isinstance(rows, Mapping) and "train" not in rows else "train"
 
     def build(
@@ -186,4 +190,16 @@ def _over_rows(
 def _judge(rubric: Judge, test_share: float) -> Verifier:
     if not 0.0 < test_share < 1.0:
         raise ValueError(f"test_share must be between 0 and 1, got {test_share}")
-    return rubric if isinstance(rubric, Verifier) else FunctionVerifier(rubric)
+    if isinstance(rubric, Verifier):
+        return rubric
+    if isinstance(rubric, str):
+        return Verifier.from_json({"name": rubric})
+    if isinstance(rubric, type):
+        if issubclass(rubric, Verifier):
+            return rubric()
+    elif callable(rubric):
+        return FunctionVerifier(rubric)
+    raise ValueError(
+        "rubric must be a Verifier, its class or name, or a function of reply and reference, got "
+        f"{rubric!r:.80}"
+    )

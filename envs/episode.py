@@ -35,6 +35,10 @@ class Span:
                 f"got {len(self.ids)} ids and {len(self.logprobs)} logprobs"
             )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return a dict of plain JSON values."""
+        return {"author": self.author, "ids": list(self.ids), "logprobs": list(self.logprobs)}
+
 
 @dataclass(frozen=True, slots=True)
 class Episode:
@@ -47,6 +51,8 @@ class Episode:
         step_rewards: one reward for each of the policy's turns, if the environment gives them.
         truncated: the policy was cut off (token limit, turn limit) before it was done.
         spans: tokens, the prompt's first, if the policy gives them.
+        branches: spans of further token sequences, if a program asked the model in several
+            conversations or rewrote one. Each begins with a prompt of its own.
     """
 
     task_id: str
@@ -55,13 +61,13 @@ class Episode:
     step_rewards: tuple[float | None, ...] = ()
     truncated: bool = False
     spans: tuple[Span, ...] = ()
+    branches: tuple[tuple[Span, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "turns", tuple([{**m} for m in self.turns]))
-        if type(self.step_rewards) is not tuple:
-            object.__setattr__(self, "step_rewards", tuple(self.step_rewards))
-        if type(self.spans) is not tuple:
-            object.__setattr__(self, "spans", tuple(self.spans))
+        object.__setattr__(self, "turns", tuple(dict(m) for m in self.turns))
+        object.__setattr__(self, "step_rewards", tuple(self.step_rewards))
+        object.__setattr__(self, "spans", tuple(self.spans))
+        object.__setattr__(self, "branches", tuple(tuple(spans) for spans in self.branches))
 
     @property
     def reward(self) -> float | None:
@@ -92,10 +98,12 @@ class Episode:
             "verdict": self.verdict.to_json(),
             "step_rewards": list(self.step_rewards),
             "truncated": self.truncated,
-            "spans": [
-                {"author": s.author, "ids": list(s.ids), "logprobs": list(s.logprobs)}
-                for s in self.spans
-            ],
+            "spans": [span.to_json() for span in self.spans],
+            **(
+                {"branches": [[span.to_json() for span in spans] for spans in self.branches]}
+                if self.branches
+                else {}
+            ),
         }
 
     @classmethod
@@ -107,8 +115,9 @@ class Episode:
             verdict=Verdict.from_json(row["verdict"]),
             step_rewards=tuple(row["step_rewards"]),
             truncated=row["truncated"],
-            spans=tuple(
-                Span(s["author"], tuple(s["ids"]), tuple(s["logprobs"])) for s in row["spans"]
+            spans=tuple(Span(**span) for span in row["spans"]),
+            branches=tuple(
+                tuple(Span(**span) for span in spans) for spans in row.get("branches", ())
             ),
         )
 
@@ -126,9 +135,8 @@ class EpisodeGroup:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "episodes", tuple(self.episodes))
-        asked = self.task.id
         for episode in self.episodes:
-            if episode.task_id != asked:
+            if episode.task_id != self.task.id:
                 raise ValueError(
                     f"a group holds the episodes of one task: expected {self.task.id!r}, "
                     f"got an episode of {episode.task_id!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from ..verifiers import Status, Verdict, Verifier
 from .episode import Episode
@@ -103,6 +103,12 @@ class GroupRubric:
         """Close every part."""
         for part in self.parts.values():
             part.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def to_json(self) -> dict[str, Any]:
         """Return what totals depend on, as far as the parts' options show."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,10 +37,10 @@ class PolicyJudge(Verifier):
     anything else 0.5. So does a reply that is the same as the known one, which is not asked about.
     Equal questions of a batch are asked once.
 
-    What the policy says is read from its last ``<answer>``. If that is neither A nor B, in one
-    order or both, the policy is asked about "I do not know." in place of the reply: if it can be
-    read on that in both orders, the reply is ``unparseable`` and scores 0.0, else there is no
-    score.
+    What the policy says is read from its last ``<answer>``. If that is neither A nor B, or the
+    policy raises, in one order or both, it is asked about "I do not know." in place of the reply:
+    if it can be read on that in both orders, the reply is ``unparseable`` and scores 0.0, else
+    there is no score.
 
     A reply may say nothing that the template says between its slots, since it could then pass for
     more than one slot: it is ``unparseable`` and scores 0.0, as is one that says nothing.
@@ -98,21 +97,44 @@ class PolicyJudge(Verifier):
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge ``replies[i]`` against ``references[i]``; the policy is asked once, for all.
 
+        If it raises, it is asked in halves: what it fails on spoils no other verdict.
+
         Raises:
             ValueError: there are not as many references as replies.
         """
         same_length(replies, references)
         plans = [self._plan(r, g) for r, g in zip(replies, references, strict=True)]
         wanted = dict.fromkeys(text for p in plans if isinstance(p, _Plan) for text in p.prompts)
-        try:
-            said = self._said(list(wanted))
-        except Exception as error:  # whatever the policy raises: the fault is ours
-            fault = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
-            return [fault if isinstance(p, _Plan) else p for p in plans]
+        said, failed = self._answers(list(wanted))
         lost = [p for p in plans if isinstance(p, _Plan) and _words(p.prompts, said) is None]
-        with suppress(Exception):  # of the policy: then nothing shows that the reply is at fault
-            said |= self._said(list(dict.fromkeys(text for p in lost for text in p.control)))
-        return [_judged(p, said) if isinstance(p, _Plan) else p for p in plans]
+        said |= self._answers(list(dict.fromkeys(text for p in lost for text in p.control)))[0]
+        return [_judged(p, said, failed) if isinstance(p, _Plan) else p for p in plans]
+
+    def _answers(self, prompts: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Ask all prompts at once; if the policy raises, in halves, to find which it fails on.
+
+        Returns:
+            The answers, and the errors of the rest: of all if it also fails on a prompt of ours.
+        """
+        said: dict[str, str] = {}
+        failed: dict[str, str] = {}
+        parts, tried = [prompts], False
+        while parts:
+            part = parts.pop()
+            try:
+                said |= self._said(part)
+                continue
+            except Exception as error:  # whatever the policy raises
+                failed |= dict.fromkeys(part, f"{type(error).__name__}: {error}")
+            if not tried:
+                tried = True
+                try:
+                    self._said([pairwise_prompt(self.template, "?", CONTROL, CONTROL)])
+                except Exception:  # likewise: no prompt is at fault
+                    return said, failed
+            half = len(part) // 2
+            parts += [part[:half], part[half:]] if half else []
+        return said, {text: failed[text] for text in failed.keys() - said.keys()}
 
     def _said(self, prompts: Sequence[str]) -> dict[str, str]:
         """Return the policy's answer to each prompt, cached."""
@@ -188,10 +210,11 @@ def _words(prompts: tuple[str, str], said: Mapping[str, str]) -> tuple[str, ...]
     return words if set(words) <= {"A", "B"} else None
 
 
-def _judged(plan: _Plan, said: Mapping[str, str]) -> Verdict:
+def _judged(plan: _Plan, said: Mapping[str, str], failed: Mapping[str, str]) -> Verdict:
     words = _words(plan.prompts, said)
     if words is None:
-        bad = f"the judge says neither A nor B: {[said[text] for text in plan.prompts]!r:.240}"
+        found = [said.get(text, failed.get(text)) for text in plan.prompts]
+        bad = f"the judge says neither A nor B: {found!r:.240}"
         if _words(plan.control, said) is None:
             return Verdict.fault(Status.VERIFIER_ERROR, bad)
         reason = f"{bad}, and one of them about another reply"

@@ -16,10 +16,10 @@ import gymnasium as gym
 from gymnasium.vector import AutoresetMode
 
 from .argument_types import refuse_types
-from .group_vector import GroupVectorEnv
 from .plugins import GROUP, Plugin, PluginWarning, import_fault, installed
 from .spec import EnvSpec, refuse_id
 from .text_env import TextEnv
+from .vector import GroupVectorEnv
 
 Builder = Callable[..., TextEnv]
 

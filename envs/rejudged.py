@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
-import numpy as np
-
 from ..verifiers import Verifier
-from .source import Source
+from .datasets.source import Mapped
 from .task import Task
 from .text_env import TextEnv
 
@@ -26,23 +24,9 @@ def rejudged(env: TextEnv, judge: Verifier) -> TextEnv:
     """
     other = copy.copy(env)
     other.rubric, other.group_rubric = judge, None
-    other.source = _Questions(env.source)
+    other.source = Mapped(env.source, _as_question)
     return other
 
 
-class _Questions(Source):
-    """Tasks whose reference is their prompt."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.size, self.split, self.remote = source.size, source.split, source.remote
-
-    def task(self, index: int) -> Task:
-        task = self.source.task(index)
-        return replace(task, reference={"messages": [dict(m) for m in task.messages]})
-
-    def draw(self, rng: np.random.Generator) -> int:
-        return self.source.draw(rng)
-
-    def schedule(self, position: int, seed: int) -> int:
-        return self.source.schedule(position, seed)
+def _as_question(task: Task) -> Task:
+    return replace(task, reference={"messages": [dict(m) for m in task.messages]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -69,11 +69,24 @@ def play(
         ValueError: the policy gave another number of completions than conversations.
     """
     states = [env.begin(task) for task in tasks for _ in range(group_size)]
-    going = states
-    while going:
-        env.advance(going, completions(policy, going))
-        going = [state for state in going if not state.ended]
+    play_to_the_end(env, states, partial(completions, policy))
     return grouped(env, tasks, states)
+
+
+def play_to_the_end(
+    env: TextEnv,
+    states: Sequence[State],
+    answer: Callable[[list[State]], Sequence[Completion]],
+) -> None:
+    """Play episodes side by side until all have ended.
+
+    Args:
+        env: what responds.
+        states: the episodes, begun.
+        answer: gives the next turn in each episode that has not ended.
+    """
+    while going := [state for state in states if not state.ended]:
+        env.advance(going, answer(going))
 
 
 def stream(

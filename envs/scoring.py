@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from ..verifiers import Status, Verdict
 from ..verifiers.atomic_io import replacing
-from .data import DataError, read_jsonl
-from .source import Rows, Source
+from .datasets.reading import DataError, read_jsonl
+from .datasets.source import Rows, Source
 from .task import Task
 from .text_env import TextEnv
 
@@ -95,23 +95,42 @@ def read_completions(path: str | Path, source: Source) -> list[StoredCompletion]
         DataError: the file is missing or empty, a line is not JSON or lacks a field, or there
             is no such task.
     """
+    return _stored(path, "task", lambda row, _, place: _find(source, row["task"], place))
+
+
+def read_referenced(path: str | Path) -> list[StoredCompletion]:
+    """Read rows ``{"reference": <known answer>, "completion": <text>}``; ``"task"`` may name them.
+
+    Raises:
+        DataError: the file is missing or empty, a line is not JSON or lacks a field.
+    """
+
+    def task(row: Mapping[str, Any], number: int, _: str) -> Task:
+        return Task("(not stored)", row["reference"], id=str(row.get("task", number)))
+
+    return _stored(path, "reference", task)
+
+
+def _stored(
+    path: str | Path, field: str, task_of: Callable[[Mapping[str, Any], int, str], Task]
+) -> list[StoredCompletion]:
+    """Read rows with a completion and a field that says what it answers."""
     if not Path(path).is_file():
         raise DataError(
-            f"no such file: {path}. Give a JSONL file with a row "
-            '{"task": <task id or row number>, "completion": <text>} for each completion'
+            f"no such file: {path}. Give a JSONL file with the fields {field!r} and 'completion'"
         )
     rows = []
     for number, (place, row) in enumerate(read_jsonl(Path(path))):
-        if not isinstance(row, dict) or {"task", "completion"} - set(row):
+        if not isinstance(row, dict) or {field, "completion"} - set(row):
             raise DataError(
-                f"{place}: a row needs the fields 'task' and 'completion', "
-                f"got {', '.join(row) if isinstance(row, dict) else type(row).__name__}"
+                f"{place}: a row needs the fields {field!r} and 'completion', "
+                f"got {', '.join(row) if isinstance(row, dict) else type(row).__name__}. Add them"
+                f"{', or name the environment' if field == 'reference' else ''}"
             )
-        if not isinstance(row["completion"], str):
-            raise DataError(
-                f"{place}: completion must be text, got {type(row['completion']).__name__}"
-            )
-        rows.append(StoredCompletion(number, _find(source, row["task"], place), row["completion"]))
+        text = row["completion"]
+        if not isinstance(text, str):
+            raise DataError(f"{place}: completion must be text, got {type(text).__name__}")
+        rows.append(StoredCompletion(number, task_of(row, number, place), text))
     if not rows:
         raise DataError(f"{path} holds no rows")
     return rows

@@ -107,8 +107,7 @@ class State:
     def take(self, turn: Turn) -> None:
         """Add the environment's messages, and end the episode if the turn does."""
         messages, done, reward, verdict = turn
-        if messages:
-            self.turns.extend(messages)
+        self.turns += messages
         self.step_rewards.append(reward)
         self.verdict = verdict
         if done or verdict is not None:
@@ -116,12 +115,12 @@ class State:
 
     def episode(self, verdict: Verdict) -> Episode:
         """Return the record of the episode."""
-        none_given = self.step_rewards.count(None) == len(self.step_rewards)
+        rewards = () if set(self.step_rewards) <= {None} else tuple(self.step_rewards)
         return Episode(
             task_id=self.task.id,
             turns=tuple(self.turns),
             verdict=verdict,
-            step_rewards=() if none_given else tuple(self.step_rewards),
+            step_rewards=rewards,
             truncated=self.ended == "truncated",
             spans=self.spans,
         )
@@ -130,10 +129,17 @@ class State:
 def describe(state: State) -> dict[str, Any]:
     """Return what ``info`` shows of an episode: never its reference."""
     task = state.task
-    return {"task": task.id, "messages": copied(state), "metadata": {**task.metadata}}
+    messages = [{**m} for m in state.messages]  # copies, which a caller may change
+    return {"task": task.id, "messages": messages, "metadata": {**task.metadata}}
 
 
-def copied(state: State) -> list[dict[str, str]]:
-    """Copy the conversation of an episode, for a caller who may change it."""
-    prompt: Any = state.task.prompt
-    return [{**m} for m in (*prompt, *state.turns)]
+def said(state: State) -> str:
+    """Return the environment's last text, which is the prompt at first."""
+    if not state.turns or state.turns[-1]["role"] == "assistant":
+        return state.task.text
+    new: list[str] = []
+    for message in reversed(state.turns):
+        if message["role"] == "assistant":
+            break
+        new.append(message["content"])
+    return "\n\n".join(reversed(new)) or state.task.text

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 Message = Mapping[str, str]
@@ -14,7 +13,7 @@ Conversation = Sequence[Message]
 """What a policy is given, oldest message first."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class Task:
     """One problem. It keeps copies of what it is given.
 
@@ -40,38 +39,24 @@ class Task:
     solution: str | None = None
     text: str = field(init=False, repr=False, compare=False)
 
-    def __init__(
-        self,
-        prompt: str | Conversation,
-        reference: Any,
-        id: str = "",  # noqa: A002  # the field's own name
-        metadata: Mapping[str, Any] | None = None,
-        solution: str | None = None,
-    ) -> None:
-        asked: tuple[Message, ...]
-        if isinstance(prompt, str):
-            asked, text = ({"role": "user", "content": prompt},), prompt
-        else:
-            asked = _chat(prompt)
-            text = "\n\n".join([message["content"] for message in asked])
-        # Many are made for one episode each: a frozen dataclass sets its fields in twice the time.
-        _set_prompt(self, asked)
-        _set_reference(self, reference if type(reference) is str else _plain(reference))
-        _set_id(self, id)
-        _set_metadata(self, _plain(metadata) if metadata else {})
-        _set_solution(self, solution)
-        _set_text(self, text)
+    def __post_init__(self) -> None:
+        prompt = self.prompt
+        messages = _chat(
+            [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        )
+        object.__setattr__(self, "prompt", messages)
+        object.__setattr__(self, "reference", _plain(self.reference))
+        object.__setattr__(self, "metadata", _plain(self.metadata or {}))
+        object.__setattr__(self, "text", "\n\n".join(m["content"] for m in messages))
 
     def named(self, id: str) -> Self:  # noqa: A002  # the field's own name
-        """Return the same task with another id, without validating the rest again."""
-        other = copy(self)
-        _set_id(other, id)
-        return other
+        """Return the same task with another id."""
+        return replace(self, id=id)
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The prompt as chat messages."""
-        return self.prompt  # type: ignore[return-value]  # made a tuple in __init__
+        return self.prompt  # type: ignore[return-value]  # made a tuple in __post_init__
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict of plain JSON values."""
@@ -95,11 +80,6 @@ class Task:
         )
 
 
-_set_prompt, _set_reference, _set_id, _set_metadata, _set_solution, _set_text = (
-    vars(Task)[field.name].__set__ for field in fields(Task)
-)
-
-
 def _chat(messages: Conversation) -> tuple[Message, ...]:
     """Validate and copy chat messages."""
     if not messages:
@@ -112,20 +92,13 @@ def _chat(messages: Conversation) -> tuple[Message, ...]:
     return tuple(dict(m) for m in messages)
 
 
-_ATOMS = frozenset({str, int, float, bool, type(None)})
-
-
 def _plain(value: Any) -> Any:
     """Copy a value, requiring that JSON preserves it; tuples become lists."""
-    if type(value) in _ATOMS:
-        return value
-    if type(value) is dict or isinstance(value, Mapping):
-        copy = {}
-        for key, item in value.items():
-            if type(key) is not str and not isinstance(key, str):
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
                 raise ValueError(f"keys must be strings, as in JSON, got {key!r}: use str({key!r})")
-            copy[key] = item if type(item) in _ATOMS else _plain(item)
-        return copy
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [item if type(item) in _ATOMS else _plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value

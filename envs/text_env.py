@@ -11,13 +11,13 @@ from typing import Any, ClassVar, SupportsFloat
 import gymnasium as gym
 
 from ..verifiers import Verdict, Verifier
-from .bad_rows import BadRow
+from .datasets.bad_rows import BadRow
+from .datasets.source import Rows, Source
 from .group_rubric import GroupRubric
 from .policy import Completion
 from .reset_options import known_options
-from .source import Rows, Source
 from .spaces import Unicode
-from .state import State, Turn, describe
+from .state import State, Turn, describe, said
 from .task import Task
 
 
@@ -81,10 +81,6 @@ class TextEnv(gym.Env[str, str]):
         self.observation_space, self.action_space = Unicode(), Unicode()
         self._state: State | None = None
         self._verdict: Verdict | None = None
-        kind = type(self)
-        self._responds_alone = kind.respond_many is TextEnv.respond_many
-        self._over_at_once = self._responds_alone and kind.respond is TextEnv.respond
-        self._judges_the_reply = kind.answer is TextEnv.answer
         if isinstance(source, Rows) and not checked:
             refuse_bad_golds(self.name, source, rubric, self.row_name)
 
@@ -119,17 +115,12 @@ class TextEnv(gym.Env[str, str]):
             IndexError: there is no such task.
             ValueError: there is another option.
         """
-        if type(options) is dict and options.keys() == _TASK:  # nearly always
-            named = options["task"]
-        else:
-            named = known_options(options, ("task",)).get("task")
+        named = known_options(options, ("task",)).get("task")
         if seed is not None:
             super().reset(seed=seed)
         index = self.source.draw(self.np_random) if named is None else named
-        task = self.task(index)
-        self._state = state = self.begin(task)
-        self._verdict = None
-        return state.task.text, describe(state)
+        self._state, self._verdict = self.begin(self.task(index)), None
+        return self._state.task.text, describe(self._state)
 
     def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
         """Take the policy's turn; judge the episode if that ends it.
@@ -141,24 +132,13 @@ class TextEnv(gym.Env[str, str]):
         state = self._state
         if state is None or state.ended:
             raise RuntimeError("step needs a task to reply to: the episode is over, call reset")
-        if type(action) is not str:
-            _refuse_no_text(action)
-        state.hear_text(action)  # as advance_text does, without its loops
-        if self._over_at_once:
-            state.take(_OVER)
-        elif self._responds_alone:
-            self._take(state, self.respond(state, action))
-        else:
-            self._take(state, self.respond_many([state], [action])[0])
-        ended: str = state.ended
+        self.advance_text([state], [action])
         info, reward = describe(state), state.step_rewards[-1] or 0.0
+        ended: str = state.ended
         if ended:
-            verdict = state.verdict
-            if verdict is None:
-                answer = action if self._judges_the_reply else self.answer(state)
-                verdict = self.rubric.verify(answer, state.task.reference)
+            verdict = state.verdict or self.rubric.verify(self.answer(state), state.task.reference)
             self._verdict = verdict
-            _add_verdict(info, verdict)
+            info |= verdict_info(verdict)
             reward += math.nan if verdict.score is None else verdict.score
         return said(state), reward, ended == "done", ended == "truncated", info
 
@@ -179,8 +159,6 @@ class TextEnv(gym.Env[str, str]):
 
     def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
         """Call :meth:`respond` for each; override it if a batch is faster."""
-        if type(self).respond is TextEnv.respond:
-            return [_OVER] * len(states)
         # No map: a StopIteration in respond would silently end it.
         return [self.respond(s, reply) for s, reply in zip(states, replies, strict=True)]
 
@@ -219,24 +197,20 @@ class TextEnv(gym.Env[str, str]):
         Raises:
             TypeError: a reply is not text; no turn is taken.
         """
-        if set(map(type, replies)) != {str}:
-            for reply in replies:
-                _refuse_no_text(reply)
+        for reply in replies:
+            if not isinstance(reply, str):  # judged, it would pass for an infrastructure failure
+                raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
         for state, reply in zip(states, replies, strict=True):
             state.hear_text(reply)
         self._respond(states, replies)
 
     def _respond(self, states: Sequence[State], replies: Sequence[str]) -> None:
         """Add the environment's part of a turn to each episode."""
-        if self._over_at_once:
-            for state in states:
-                state.take(_OVER)
-            return
-        turns = self.respond_many(states, replies)
-        for state, turn in zip(states, turns, strict=True):
+        for state, turn in zip(states, self.respond_many(states, replies), strict=True):
             self._take(state, turn)
 
     def _take(self, state: State, turn: Turn) -> None:
+        """Add a turn of the environment; after the last one the episode is truncated."""
         state.take(turn)
         if not state.ended and len(state.step_rewards) >= self.max_turns:
             state.ended = "truncated"
@@ -244,21 +218,9 @@ class TextEnv(gym.Env[str, str]):
     def verdicts(self, states: Sequence[State]) -> list[Verdict]:
         """Return the verdicts of finished episodes, judged in one batch."""
         asked = [state for state in states if state.verdict is None]
-        answers = (
-            [state.reply for state in asked]
-            if self._judges_the_reply
-            else [self.answer(state) for state in asked]
-        )
-        found = self.rubric.verify_many(answers, [state.task.reference for state in asked])
-        if len(asked) == len(states):
-            return found
-        rest = iter(found)
-        return [next(rest) if s.verdict is None else s.verdict for s in states]
-
-    @staticmethod
-    def rewards(states: Sequence[State]) -> list[float]:
-        """Return the environment's reward of each episode's last turn, 0.0 if it gave none."""
-        return [state.step_rewards[-1] or 0.0 for state in states]
+        answers = [self.answer(state) for state in asked]
+        found = iter(self.rubric.verify_many(answers, [s.task.reference for s in asked]))
+        return [next(found) if s.verdict is None else s.verdict for s in states]
 
     def clone(self) -> tuple[State | None, dict[str, Any]]:
         """Copy the current episode and the random state, for :meth:`restore`."""
@@ -287,32 +249,16 @@ class TextEnv(gym.Env[str, str]):
 
 
 _OVER = Turn(done=True)
-_TASK = {"task"}
 
 
-def _refuse_no_text(reply: Any) -> None:
-    if not isinstance(reply, str):  # judged, it would pass for an infrastructure failure
-        raise TypeError(f"a reply must be text, got {reply!r:.80}; no reply is ''")
-
-
-def said(state: State) -> str:
-    """Return the environment's last text, which is the prompt at first."""
-    if not state.turns or state.turns[-1]["role"] == "assistant":
-        return state.task.text
-    new: list[str] = []
-    for message in reversed(state.turns):
-        if message["role"] == "assistant":
-            break
-        new.append(message["content"])
-    return "\n\n".join(reversed(new)) or state.task.text
-
-
-def _add_verdict(info: dict[str, Any], verdict: Verdict) -> None:
-    """Add a verdict to ``info``, without timings, so that it is deterministic."""
-    info["status"] = str(verdict.status)
-    info["rewards"] = {**verdict.parts}
-    info["reason"] = verdict.reason
-    info["extracted"] = verdict.extracted
+def verdict_info(verdict: Verdict) -> dict[str, Any]:
+    """Return what ``info`` shows of a verdict: no timings, so that it is deterministic."""
+    return {
+        "status": str(verdict.status),
+        "rewards": {**verdict.parts},
+        "reason": verdict.reason,
+        "extracted": verdict.extracted,
+    }
 
 
 def refuse_bad_golds(

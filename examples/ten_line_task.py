@@ -14,9 +14,10 @@ def halves(rng):
 
 
 env = gymnasium.make("me/Halves-v0")  # also make_vec, TRL and the built-in learner
-question, info = env.reset(seed=0)
-observation, reward, terminated, truncated, info = env.step(r"\boxed{12.5}")
-print(question, reward, info["reason"])
+for answer in ("295.5", "295"):
+    question, info = env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step(rf"\boxed{{{answer}}}")
+    print(question, answer, reward, info["reason"])
 # --8<--
 env.reset(options={"task": 3})
 assert env.step(f"\\boxed{{{env.unwrapped.task(3).reference}}}")[1] == 1.0

@@ -13,11 +13,11 @@ from assay.grpo import (
     Learner,
     held_out_tasks,
     load_model,
-    plot_learning_curve,
     read_metrics,
     tiny_model,
     training_tasks,
 )
+from assay.run_report.plot import plot_learning_curve
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 torch.set_num_threads(1)  # more gain nothing on so small a model

@@ -1,15 +1,144 @@
-"""Everything a training run can be told, in one place."""
+"""Settings: :class:`Objective`, what is maximised, and :class:`GRPOConfig`, a whole run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import numbers
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from .objective import Objective
-
+Average = Literal["dapo", "grpo", "bnpo", "dr_grpo"]
+Ratio = Literal["token", "sequence"]
+Surrogate = Literal["clip", "gmpo", "cispo", "sapo"]
+Estimator = Literal["k1", "k2", "k3"]
+KLPlace = Literal["loss", "reward"]
+Correction = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+Advantage = Literal[
+    "group",
+    "leave_one_out",
+    "reinforce_pp",
+    "reinforce_pp_baseline",
+    "opo",
+    "mo_grpo",
+    "gdpo",
+    "process",
+    "reward",
+]
+Spread = Literal["population", "sample", "batch", "none"]
 Schedule = Literal["constant", "linear", "cosine"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """All options of the loss and of the advantages.
+
+    A field that the other choices leave unread must keep its default: a setting that does
+    nothing is refused with the reason. Equations and sources: :mod:`assay.grpo.loss` and
+    :mod:`assay.grpo.advantage`, and the table in docs/learner.md.
+
+    Attributes:
+        loss: how tokens are averaged, see :func:`~assay.grpo.loss.average_tokens`: ``dapo`` over
+            all tokens, ``grpo`` within each reply first, ``dr_grpo`` over the longest reply's
+            length; ``bnpo`` is ``dapo`` here.
+        ratio: p / p_old of each ``token``, or the geometric mean over the reply
+            (``sequence``, GSPO; its clip is about 3e-4 and its clip_high 4e-4).
+        surrogate: what is made of ratio and advantage: ``clip`` (PPO), ``gmpo``, ``cispo``,
+            ``sapo``; see :mod:`~assay.grpo.loss`.
+        clip: of ``clip``: how far below 1 (and above) a ratio may usefully move, 1 for no
+            bound below; of ``gmpo``: the same of the ratio's logarithm (its authors take 0.4).
+        clip_high: how far above, where it differs ("clip-higher").
+        dual_clip: of ``clip``: where the advantage is negative, the ratio counts for no more
+            than this, which must be above 1 + clip_high. ``delta`` in TRL, ``clip_ratio_c``
+            (3 by default) in verl: one and the same bound. ``None`` for none.
+        cispo_cap: of ``cispo``: the most a ratio may weigh, itself and not its distance from
+            1. TRL's ``epsilon_high``; 1 + ``clip_ratio_high`` in verl and the paper.
+        cispo_floor: of ``cispo``: the least it may weigh; verl's 1 - ``clip_ratio_low``.
+        sapo_temperature: of ``sapo``: how fast the gain saturates where A > 0.
+        sapo_temperature_negative: the same where A <= 0.
+        beta: weight of the KL penalty to the reference; 0 needs no reference.
+        kl: the penalty's estimator, see :func:`~assay.grpo.loss.kl_estimate`.
+        kl_in: whether the penalty is part of the ``loss``, or is taken off the ``reward``
+            before advantages are computed.
+        kl_correction: multiply the penalty in the loss by the token's ratio, so that its
+            gradient is the KL divergence's (DeepSeek-V3.2; ``use_bias_correction_kl`` in TRL).
+        entropy_bonus: weight of the mean entropy of the policy, which is added.
+        top_entropy: share of a step's tokens, those of highest entropy, that have an
+            advantage; 1 for all.
+        mask_truncated: the tokens of replies that were cut off leave the mask (DAPO, section
+            3.4); their rewards count for the others' advantages. To pay less for long
+            replies instead: ``assay.verifiers.SoftOverlong``.
+        correction: weigh tokens by p_trainer / p_sampler at the time of sampling, of each
+            token or the whole reply, cut at the cap (``truncate``) or left out beyond it
+            (``mask``), see :func:`~assay.grpo.loss.mismatch_weights`.
+        correction_cap: the cap, at least 1.
+        correction_floor: the same below, at most 1; 0 for none.
+        advantage: how replies are compared, see :mod:`~assay.grpo.advantage`; ``reward``
+            compares nothing and takes the reward itself (REINFORCE without a baseline), which
+            with rewards of 1 and 0 is Online RFT (DeepSeekMath, section 5.2).
+        advantage_std: advantages are divided by the ``population`` or ``sample`` standard
+            deviation of their group, by the ``batch``'s, or by nothing (``none``).
+        advantage_eps: added to that deviation, in the unit of a reward.
+        reward_weights: of ``mo_grpo`` and ``gdpo``: weight of each named reward; ``None``
+            for 1 each.
+        hard_weight: what an advantage is multiplied by where the outcome it speaks for is rare in
+            its group, see :func:`~assay.grpo.advantage.difficulty_weights` (GRPO-LEAD takes 1.5).
+        easy_weight: the same where it is common (GRPO-LEAD takes 0.4); equal to ``hard_weight``
+            for the same weight everywhere.
+        difficulty_middle: share of the group that is halfway between the two.
+        difficulty_slope: how fast the weight changes there.
+
+    Raises:
+        ValueError: a value is out of its range, or has no effect beside the others.
+    """
+
+    loss: Average = "dapo"
+    ratio: Ratio = "token"
+    surrogate: Surrogate = "clip"
+    clip: float = 0.2
+    clip_high: float | None = None
+    dual_clip: float | None = None
+    cispo_cap: float = 5.0
+    cispo_floor: float = 0.0
+    sapo_temperature: float = 1.0
+    sapo_temperature_negative: float = 1.05
+    beta: float = 0.0
+    kl: Estimator = "k3"
+    kl_in: KLPlace = "loss"
+    kl_correction: bool = False
+    entropy_bonus: float = 0.0
+    top_entropy: float = 1.0
+    mask_truncated: bool = False
+    correction: Correction = "none"
+    correction_cap: float = 3.0
+    correction_floor: float = 0.0
+    advantage: Advantage = "group"
+    advantage_std: Spread = "population"
+    advantage_eps: float = 1e-6
+    reward_weights: Mapping[str, float] | None = None
+    hard_weight: float = 1.0
+    easy_weight: float = 1.0
+    difficulty_middle: float = 0.75
+    difficulty_slope: float = 10.0
+
+    def __post_init__(self) -> None:
+        # Called by its class where it is inherited: with slots, super() finds the wrong class.
+        _check(self)
+
+    @property
+    def upper_clip(self) -> float:
+        """``clip_high``, or ``clip`` where it is not set."""
+        return self.clip if self.clip_high is None else self.clip_high
+
+    @property
+    def penalised(self) -> bool:
+        """Whether the loss has a KL penalty, and so needs the reference."""
+        return self.beta != 0 and self.kl_in == "loss"
+
+    @property
+    def weighs_difficulty(self) -> bool:
+        """Whether advantages are weighed by the share of right replies."""
+        return self.hard_weight != self.easy_weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +161,8 @@ class GRPOConfig(Objective):
         minibatches: optimizer steps into which one pass over a rollout is cut.
         temperature: of sampling; log-probabilities are taken at the same.
         max_new_tokens: tokens after which a reply is cut off.
+        max_prompt_tokens: tasks with a longer prompt are left out of training; 0 for no limit. A
+            step then has fewer tasks, which ``prompts/too_long`` counts.
         chat_template_kwargs: given to the tokenizer's chat template, such as
             ``{"enable_thinking": False}``.
         rows_per_batch: replies decoded side by side.
@@ -43,6 +174,9 @@ class GRPOConfig(Objective):
         max_refills: dynamic sampling (DAPO, arXiv 2503.14476, section 3.2): rollouts that a step
             may take beyond its first, until it has ``prompts_per_step`` groups whose replies
             differ; 0 takes the groups as they come.
+        max_staleness: steps by which rollouts may run ahead of training, on an engine that samples
+            meanwhile; their log-probabilities stay the sampler's. At 0 rollouts and updates take
+            turns.
         max_none_share: the run stops where more than this share of a rollout has no reward.
         max_rollout_s: the run stops if a rollout or an evaluation, verifiers included, takes more
             than so many seconds; 0 for no limit.
@@ -61,7 +195,6 @@ class GRPOConfig(Objective):
         early_stop: evaluations in a row without a better held-out reward that end the run; 0 for
             never.
         save_every: steps between checkpoints; 0 for only at the end.
-        save_every_updates: optimizer steps between checkpoints within one rollout; 0 for none.
         keep_checkpoints: how many of the newest are kept.
         seed: of sampling and of the order of minibatches.
         allow_test_split: train on a split that is for evaluation: test, validation, eval.
@@ -69,6 +202,7 @@ class GRPOConfig(Objective):
         allow_sample: train on the few rows that the package ships to try an environment with.
 
     Raises:
+        TypeError: a number or a switch is of another type.
         ValueError: a setting is out of its range.
     """
 
@@ -84,11 +218,13 @@ class GRPOConfig(Objective):
     minibatches: int = 1
     temperature: float = 1.0
     max_new_tokens: int = 256
+    max_prompt_tokens: int = 0
     chat_template_kwargs: Mapping[str, Any] | None = None
     rows_per_batch: int = 512
     tokens_per_batch: int = 16384
     rollout_chunks: int = 0
     max_refills: int = 0
+    max_staleness: int = 0
     max_none_share: float = 0.5
     max_rollout_s: float = 3600.0
     max_mismatch: float = 0.02
@@ -101,7 +237,6 @@ class GRPOConfig(Objective):
     keep_best: bool = False
     early_stop: int = 0
     save_every: int = 0
-    save_every_updates: int = 0
     keep_checkpoints: int = 2
     seed: int = 0
     allow_test_split: bool = False
@@ -109,68 +244,9 @@ class GRPOConfig(Objective):
     allow_sample: bool = False
 
     def __post_init__(self) -> None:
-        Objective.__post_init__(self)  # not super(): see there
-        _require_finite(self)
-        if self.group_size < 2:
-            raise ValueError(
-                f"group_size must be at least 2, got {self.group_size}: a reply is compared with "
-                "the others to its prompt, and alone it has no advantage. 8 is a good start"
-            )
-        for name in _AT_LEAST_1:
-            _require(self, name, getattr(self, name) >= 1, "at least 1")
-        for name in _AT_LEAST_0:
-            _require(self, name, getattr(self, name) >= 0, "at least 0")
-        for name, rule in _ABOVE_0.items():
-            _require(self, name, getattr(self, name) > 0, rule)
-        _require(
-            self,
-            "learning_rate",
-            self.learning_rate <= 1,
-            "at most 1, as AdamW moves every weight by about so much (1e-6 is usual, not 1e6)",
-        )
-        _require(
-            self, "schedule", self.schedule in get_args(Schedule), f"one of {get_args(Schedule)}"
-        )
-        _require(self, "max_none_share", 0 <= self.max_none_share <= 1, "in [0, 1]")
-        temperature = self.eval_temperature
-        _require(
-            self, "eval_temperature", temperature is None or temperature >= 0, "None or at least 0"
-        )
-        if self.minibatches > self.prompts_per_step:
-            raise ValueError(
-                f"minibatches must be at most prompts_per_step ({self.prompts_per_step}), "
-                f"got {self.minibatches}"
-            )
-        self._refuse_contradictions()
-
-    def _refuse_contradictions(self) -> None:
-        """Settings that would do nothing without another one."""
-        for name in ("keep_best", "early_stop"):
-            if getattr(self, name) and not self.eval_every:
-                raise ValueError(
-                    f"{name} goes by evaluations, and eval_every is 0: set eval_every above 0"
-                )
-        if self.reference_every and not self.beta:
-            raise ValueError(
-                "reference_every refreshes the model of the KL penalty, and beta is 0: set beta "
-                "above 0, or leave reference_every at 0"
-            )
-        updates = self.num_iterations * self.minibatches
-        if self.save_every_updates and self.save_every_updates >= updates:
-            raise ValueError(
-                f"save_every_updates={self.save_every_updates} saves within a rollout, and a "
-                f"rollout is {updates} update(s), minibatches times num_iterations: use save_every"
-            )
-        if self.rollout_chunks > self.prompts_per_step:
-            raise ValueError(
-                f"rollout_chunks must be at most prompts_per_step ({self.prompts_per_step}), "
-                f"got {self.rollout_chunks}"
-            )
-        if self.eval_temperature == 0 and self.eval_samples > 1:
-            raise ValueError(
-                "eval_samples above 1 asks for several replies to a task, and eval_temperature=0 "
-                "gives the same one each time: set one of them otherwise"
-            )
+        _check(self)
+        for message in _contradictions_of_run(self):
+            raise ValueError(message)
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 1."""
@@ -185,52 +261,187 @@ class GRPOConfig(Objective):
         return asdict(self)
 
 
-_AT_LEAST_1 = (
-    "prompts_per_step",
-    "num_iterations",
-    "minibatches",
-    "max_new_tokens",
-    "rows_per_batch",
-    "tokens_per_batch",
-    "eval_samples",
-    "keep_checkpoints",
-)
-_AT_LEAST_0 = (
-    "steps",
-    "warmup_steps",
-    "weight_decay",
-    "rollout_chunks",
-    "max_refills",
-    "max_rollout_s",
-    "max_mismatch",
-    "max_drift",
-    "alarm_patience",
-    "reference_every",
-    "eval_every",
-    "early_stop",
-    "save_every",
-    "save_every_updates",
-)
+_Rule = tuple[str, Callable[[Any], bool]]
 
-_ABOVE_0 = {
-    "learning_rate": "above 0: at 0 nothing is learned",
-    "max_grad_norm": "above 0: at 0 nothing is learned",
-    "temperature": "above 0: at 0 the replies of a group are equal, and teach nothing",
+
+def _words(kind: Any) -> _Rule:
+    return f"one of {get_args(kind)}", lambda v: v in get_args(kind)
+
+
+def _least(least: int) -> _Rule:
+    return f"at least {least}", lambda v: v >= least
+
+
+_ANY: _Rule = "anything", lambda v: True
+_ABOVE_0: _Rule = "above 0", lambda v: v > 0
+_SHARE: _Rule = "in [0, 1]", lambda v: 0 <= v <= 1
+
+# Ranges. Other numbers must be at least 0.
+_RANGES: dict[str, _Rule] = {
+    "loss": _words(Average),
+    "ratio": _words(Ratio),
+    "surrogate": _words(Surrogate),
+    "kl": _words(Estimator),
+    "kl_in": _words(KLPlace),
+    "correction": _words(Correction),
+    "advantage": _words(Advantage),
+    "advantage_std": _words(Spread),
+    "schedule": _words(Schedule),
+    # R1's epsilon of 10 bounds nothing from below, as no ratio is under 0: that is clip=1.
+    "clip": (
+        "in (0, 1], where 1 is no bound below; clip_high may be larger",
+        lambda v: 0 < v <= 1,
+    ),
+    "clip_high": ("above 0", lambda v: v is None or v > 0),
+    "cispo_cap": _least(1),
+    "cispo_floor": _SHARE,
+    "top_entropy": ("in (0, 1]", lambda v: 0 < v <= 1),
+    "correction_cap": _least(1),
+    "correction_floor": _SHARE,
+    "difficulty_middle": _SHARE,
+    "max_none_share": _SHARE,
+    "group_size": _least(2),
+    "learning_rate": ("above 0 and at most 1", lambda v: 0 < v <= 1),
+    "temperature": _ABOVE_0,
+    "eval_temperature": ("None or at least 0", lambda v: v is None or v >= 0),
+    **dict.fromkeys(("sapo_temperature", "sapo_temperature_negative"), _ABOVE_0),
+    **dict.fromkeys(("hard_weight", "easy_weight", "difficulty_slope"), _ABOVE_0),
+    "max_grad_norm": _ABOVE_0,
+    **dict.fromkeys(("prompts_per_step", "num_iterations", "minibatches"), _least(1)),
+    **dict.fromkeys(("max_new_tokens", "rows_per_batch", "tokens_per_batch"), _least(1)),
+    **dict.fromkeys(("eval_samples", "keep_checkpoints"), _least(1)),
+    "seed": _ANY,
+}
+# A bound that is infinite is none.
+_MAY_BE_INFINITE = ("max_grad_norm", "cispo_cap", "correction_cap", "clip_high", "dual_clip")
+_REASONS = {
+    "group_size": ": a reply is compared with the others to its prompt, and alone it has no "
+    "advantage. 8 is a good start",
+    "learning_rate": ": AdamW moves every weight by about so much. 1e-6 is usual",
+    "temperature": ": at 0 the replies of a group are equal, and teach nothing",
+    "cispo_cap": ": it bounds the ratio itself",
+}
+_SPREADS = {
+    "group": get_args(Spread),
+    "process": ("population", "sample", "none"),
+    "mo_grpo": ("population", "sample"),
+    "gdpo": ("population", "sample"),
 }
 
 
-def _require_finite(config: GRPOConfig) -> None:
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if isinstance(value, float):
-            bound = math.isinf(value) and field.name in _MAY_BE_INFINITE
-            _require(config, field.name, math.isfinite(value) or bound, "finite")
+def _unread(o: Any) -> Iterator[tuple[str, str, str]]:
+    """Settings that nothing reads beside the others: their names, beside what, and the remedy."""
+    surrogate, advantage = f"surrogate={o.surrogate!r}", f"advantage={o.advantage!r}"
+    if o.surrogate == "cispo":
+        yield "clip clip_high", surrogate, "use cispo_cap and cispo_floor"
+    else:
+        yield "cispo_cap cispo_floor", surrogate, "set surrogate='cispo'"
+    if o.surrogate == "sapo":
+        yield "clip clip_high", surrogate, "use sapo_temperature"
+    else:
+        yield "sapo_temperature sapo_temperature_negative", surrogate, "set surrogate='sapo'"
+    if o.surrogate != "clip":
+        yield "dual_clip", surrogate, "set surrogate='clip'"
+    if not o.beta:
+        yield "kl kl_in kl_correction", "beta=0", "set beta above 0, as DeepSeekMath's 0.04"
+    if o.correction == "none":
+        remedy = "set correction='token_truncate' or another"
+        yield "correction_cap correction_floor", "correction='none'", remedy
+    if o.advantage not in _SPREADS:
+        yield "advantage_std", advantage, "which fixes its own"
+    if o.advantage not in ("mo_grpo", "gdpo"):
+        remedy = "set advantage='mo_grpo' or 'gdpo', or weigh the rewards in the environment"
+        yield "reward_weights", advantage, remedy
+    if not o.weighs_difficulty:
+        remedy = "set easy_weight=0.4 and hard_weight=1.5"
+        yield "difficulty_middle difficulty_slope", "hard_weight=easy_weight", remedy
 
 
-# A bound that is infinite is none.
-_MAY_BE_INFINITE = ("max_grad_norm", "cispo_cap", "correction_cap", "clip_high", "dual_clip")
+def _contradictions(o: Any) -> Iterator[str]:
+    if o.dual_clip is not None and o.dual_clip <= 1 + o.upper_clip:
+        yield (
+            f"dual_clip must be above 1 + clip_high ({1 + o.upper_clip:g}), got {o.dual_clip!r}: "
+            "below, it would cut into the range that the clip leaves free"
+        )
+    if o.surrogate == "gmpo" and o.ratio == "sequence":
+        yield (
+            "surrogate='gmpo' takes the geometric mean of clipped token ratios itself: "
+            "leave ratio='token', or set surrogate='clip' for GSPO"
+        )
+    if o.kl_in == "reward" and o.kl_correction:
+        yield (
+            "kl_correction=True mends the gradient of a penalty in the loss; with "
+            "kl_in='reward' the penalty has none: leave kl_correction=False"
+        )
+    if o.kl_in == "reward" and o.advantage in ("mo_grpo", "gdpo", "process"):
+        yield (
+            f"kl_in='reward' takes the penalty off a reply's one total reward, and "
+            f"advantage={o.advantage!r} does not read it: set kl_in='loss'"
+        )
+    if o.penalised and o.kl == "k1" and not o.kl_correction:
+        yield (
+            "kl='k1' in the loss has a gradient of mean zero, whatever the reference: set "
+            "kl='k2' or 'k3', kl_in='reward' or kl_correction=True"
+        )
+    spreads = _SPREADS.get(o.advantage, get_args(Spread))
+    if o.advantage_std not in spreads:
+        yield (
+            f"advantage_std must be one of {spreads} with advantage={o.advantage!r}, "
+            f"got {o.advantage_std!r}"
+        )
+    if o.hard_weight == o.easy_weight != 1:
+        yield f"easy_weight must be 1 where hard_weight is the same, got {o.easy_weight!r}"
+    if o.weighs_difficulty and o.advantage == "process":
+        yield (
+            f"hard_weight={o.hard_weight!r} weighs replies that are right or wrong, and "
+            "advantage='process' compares steps: leave it and easy_weight at 1.0"
+        )
 
 
-def _require(config: GRPOConfig, name: str, holds: bool, rule: str) -> None:
-    if not holds:
-        raise ValueError(f"{name} must be {rule}, got {getattr(config, name)!r}")
+def _contradictions_of_run(o: Any) -> Iterator[str]:
+    for name in ("minibatches", "rollout_chunks"):
+        if (value := getattr(o, name)) > o.prompts_per_step:
+            yield f"{name} must be at most prompts_per_step ({o.prompts_per_step}), got {value}"
+    for name in ("keep_best", "early_stop"):
+        if getattr(o, name) and not o.eval_every:
+            yield f"{name} goes by evaluations, and eval_every is 0: set eval_every above 0"
+    if o.reference_every and not o.beta:
+        yield (
+            "reference_every refreshes the model of the KL penalty, and beta is 0: set beta "
+            "above 0, or leave reference_every at 0"
+        )
+    if o.eval_temperature == 0 and o.eval_samples > 1:
+        yield (
+            "eval_samples above 1 asks for several replies to a task, and eval_temperature=0 "
+            "gives the same one each time: set one of them otherwise"
+        )
+
+
+def _check(o: Objective) -> None:
+    """Check types and ranges, then that each setting is read and none contradicts another."""
+    kinds = {bool: bool, int: numbers.Integral, float: numbers.Real}
+    defaults = {field.name: field.default for field in fields(o)}
+    # A class that inherits checks its own.
+    ours = (GRPOConfig if isinstance(o, GRPOConfig) else Objective).__dataclass_fields__
+    for name, default in defaults.items():
+        value, kind = getattr(o, name), type(default)
+        numeric = kind in (int, float)
+        rule, holds = _RANGES.get(name, _least(0) if numeric else _ANY) if name in ours else _ANY
+        if kind in kinds and (
+            not isinstance(value, kinds[kind]) or isinstance(value, bool) is not (kind is bool)
+        ):
+            raise TypeError(f"{name} must be of type {kind.__name__}, got {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            bound = value == math.inf and name in _MAY_BE_INFINITE
+            holds, rule = (holds, rule) if bound else ((lambda _: False), "finite")
+        if not holds(value):
+            raise ValueError(f"{name} must be {rule}, got {value!r}{_REASONS.get(name, '')}")
+    for names, beside, remedy in _unread(o):
+        for name in names.split():
+            if (value := getattr(o, name)) != defaults[name]:
+                raise ValueError(
+                    f"{name}={value!r} has no effect with {beside}: leave it at "
+                    f"{defaults[name]!r}, or {remedy}"
+                )
+    for message in _contradictions(o):
+        raise ValueError(message)

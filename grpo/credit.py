@@ -18,17 +18,22 @@ from torch import Tensor
 
 from ..envs import Episode, EpisodeGroup, outcome
 from .advantage import outcome_advantages, process_advantages
+from .batch import Row, row_of
+from .config import Objective
+from .logprobs import Reading
 from .loss import mismatch_weights, penalised_rewards, top_entropy_mask
-from .model.batch import Row, row_of
-from .model.passes import Reading
-from .objective import Objective
 
 NAN = float("nan")
 
 
 def rows_of(groups: Sequence[EpisodeGroup]) -> list[Row]:
-    """Rows of all episodes that have a reward, group by group, with no advantage yet."""
-    return [row_of(e) for group in groups for e in group.episodes if e.reward is not None]
+    """Rows of all episodes that have a reward, group by group, with no advantage yet.
+
+    Those of further branches of an episode come after the first rows of all.
+    """
+    scored = [e for group in groups for e in group.episodes if e.reward is not None]
+    further = [replace(e, spans=spans) for e in scored for spans in e.branches]
+    return [row_of(e) for e in (*scored, *further)]
 
 
 def reads_policy(objective: Objective) -> bool:
@@ -46,42 +51,41 @@ def credit(
 
     Args:
         groups: what was rolled out.
-        rows: theirs, from :func:`rows_of`; with their reference where a KL penalty is taken
-            off the reward.
+        rows: theirs, from :func:`rows_of`; with their reference if a KL penalty is taken off the
+            reward.
         objective: how rewards are compared, and what weighs tokens.
-        reading: log-probabilities and entropies of each row under the trainer, where
-            :func:`reads_policy` says so.
-
-    Returns:
-        The rows with advantages. Where the sampler's mismatch is corrected, ``logprobs`` are
-        the trainer's. Rows that were cut off are off the mask where ``mask_truncated``.
+        reading: log-probabilities and entropies of each row under the trainer, if
+            :func:`reads_policy` says so. If the mismatch is corrected, the rows get these
+            log-probabilities.
 
     Raises:
         ValueError: the objective needs rewards of turns or named ones, and there are none.
     """
+    scored = [e for group in groups for e in group.episodes if e.reward is not None]
+    # Episodes are compared by their first rows; further branches share the outcome.
+    owners = [*range(len(scored)), *(i for i, e in enumerate(scored) for _ in e.branches)]
     if objective.advantage == "process":
         advantages = _of_turns(groups, rows, objective)
     else:
-        compared = _of_outcomes(groups, rows, objective)
-        advantages = [(a,) * len(r.reply) for a, r in zip(compared, rows, strict=True)]
+        compared = _of_outcomes(groups, rows[: len(scored)], objective)
+        advantages = [(compared[i],) * len(r.reply) for i, r in zip(owners, rows, strict=True)]
     made = [replace(r, advantages=a) for r, a in zip(rows, advantages, strict=True)]
     if reading is not None:
         made = _weighed(made, reading, objective)
     if objective.mask_truncated:
-        cut = [e.truncated for group in groups for e in group.episodes if e.reward is not None]
-        made = [_masked(row) if masked else row for row, masked in zip(made, cut, strict=True)]
+        cut = [scored[i].truncated for i in owners]
+        for i, row in enumerate(made):
+            n = len(row.reply)
+            if cut[i]:
+                made[i] = replace(row, written=(False,) * n, advantages=(0.0,) * n)
     return made
 
 
 def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
     """Share of groups that teach nothing: no token of theirs has an advantage.
 
-    With ``advantage="group"`` those whose rewards are all equal, or whose tokens are all masked.
-    Others compare more than the total within a group.
-
-    Args:
-        groups: what was rolled out.
-        rows: theirs, from :func:`credit`.
+    ``rows`` are theirs, from :func:`credit`. With ``advantage="group"`` these are groups whose
+    rewards are all equal, or whose tokens are all masked.
     """
     rest = iter(rows)
     flat = 0
@@ -94,12 +98,7 @@ def flat_share(groups: Sequence[EpisodeGroup], rows: Sequence[Row]) -> float:
 def reward_table(
     groups: Sequence[EpisodeGroup], of: Callable[[Episode], float | None] = lambda e: e.reward
 ) -> Tensor:
-    """Rewards of groups as [P, G] of float64; NaN where there is none.
-
-    Args:
-        groups: of any sizes.
-        of: which reward of an episode.
-    """
+    """Rewards of groups of any sizes as [P, G] of float64; NaN if there is none."""
     width = max(len(group.episodes) for group in groups)
     found = [[of(e) for e in group.episodes] for group in groups]
     padded = [[NAN if r is None else r for r in row] + [NAN] * (width - len(row)) for row in found]
@@ -139,24 +138,24 @@ def _of_turns(
     found = []
     for group in groups:
         scored = [e for e in group.episodes if e.reward is not None]
+        mine = [next(rest) for _ in scored]
+        # An episode that was cut off in its first turn has no rewards of turns.
+        known = [
+            list(zip(e.step_rewards, r.ends, strict=True)) if e.step_rewards else []
+            for e, r in zip(scored, mine, strict=True)
+        ]
+        turns = max([1, *map(len, known)])
+        missing: tuple[float | None, int] = None, 0
+        padded = [[*pairs, *[missing] * (turns - len(pairs))] for pairs in known]
         if not scored:
             continue
-        mine = [next(rest) for _ in scored]
-        turns = max([1, *(len(e.step_rewards) for e in scored)])
-        rewards = torch.full((1, len(scored), turns), NAN, dtype=torch.float64)
-        ends = torch.zeros((1, len(scored), turns), dtype=torch.long)
-        for i, (episode, row) in enumerate(zip(scored, mine, strict=True)):
-            if not episode.step_rewards:  # it was cut off in its first turn
-                continue
-            for k, (reward, end) in enumerate(zip(episode.step_rewards, row.ends, strict=True)):
-                if reward is not None:
-                    rewards[0, i, k], ends[0, i, k] = reward, end
-        width = max(len(row.reply) for row in mine)
         values = process_advantages(
-            rewards,
-            ends,
-            width,
-            std=objective.advantage_std,  # type: ignore[arg-type]  # Objective refuses "batch" here
+            torch.tensor(
+                [[[NAN if r is None else r for r, _ in row] for row in padded]], dtype=torch.float64
+            ),
+            torch.tensor([[[end for _, end in row] for row in padded]]),
+            max(len(row.reply) for row in mine),
+            std=objective.advantage_std,
             eps=objective.advantage_eps,
         )
         per_row = values[0].tolist()
@@ -208,11 +207,6 @@ def _weighed(rows: Sequence[Row], reading: Sequence[Reading], objective: Objecti
         replace(row, advantages=tuple(values[: len(row.reply)]))
         for row, values in zip(rows, weighed, strict=True)
     ]
-
-
-def _masked(row: Row) -> Row:
-    n = len(row.reply)
-    return replace(row, written=(False,) * n, advantages=(0.0,) * n)
 
 
 def row_table(rows: Sequence[Row], name: str) -> Tensor:

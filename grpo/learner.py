@@ -1,68 +1,90 @@
-"""The training loop: collect groups, compare within them, update, and again."""
+"""The training loop: roll out, compare within groups, update, and again."""
 
 from __future__ import annotations
 
 import logging
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..envs import EpisodeGroup, ExtendingPolicy, Refill
+from ..envs import EpisodeGroup, Refill
+from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
-from .config import GRPOConfig
-from .credit import credit, flat_share, reads_policy, rows_of
-from .distributed.crew import Crew
-from .distributed.worker import Worker
-from .distributed.world import World
-from .loss import merge_sums
-from .model.batch import Row
-from .model.forward import choose_forward
-from .model.passes import reading_drift
-from .model.reference import Reference, make_reference
-from .run.alone import alone_in
-from .run.best import EarlyStop, keep_best
-from .run.buffer import Buffer
-from .run.checkpoint import (
+from .batch import Row
+from .checkpoint import (
     CheckpointError,
+    EarlyStop,
     State,
+    alone_in,
+    find_start,
+    is_sharded,
+    keep_best,
     list_checkpoints,
     load_checkpoint,
+    read_config,
     require_room,
+    require_same,
     save_checkpoint,
+    write_config,
 )
-from .run.evaluate import Kept, Rollout, Score, evaluate
-from .run.guards import (
+from .config import GRPOConfig
+from .credit import credit, flat_share, reads_policy, rows_of
+from .distributed import World
+from .draw import derive_seed
+from .guards import (
     Ending,
     NothingToLearn,
     Patience,
-    RatioExploded,
     TrainingAlarm,
     drift,
     require_finite,
     require_near,
     require_scored,
 )
-from .run.interrupt import stop_later, terminable
-from .run.resume import find_start, read_config, require_same, write_config
-from .run.tasks import splits_of
-from .run.time_limit import time_limit
-from .sampling.engine import Engine, ready
-from .sampling.policy import ModelPolicy
-from .sampling.random_numbers import derive_seed
-from .update import minibatches, teaching, update_metrics
-from .watch.about import write_about
-from .watch.alarm import Alarm
-from .watch.log import FILE, MetricsLog, read_metrics
-from .watch.metrics import filter_metrics, rollout_metrics, speed
-from .watch.progress import Progress
-from .watch.samples import due, sample_groups
-from .watch.trackers import Tracker, require_trackers
+from .interrupt import Signals, time_limit
+from .log import (
+    MetricsLog,
+    Progress,
+    due,
+    filter_metrics,
+    rollout_metrics,
+    sample_groups,
+    speed,
+)
+from .logprobs import choose_forward, reading_drift
+from .loss import merge_sums
+from .records import FILE, read_metrics, write_about
+from .reference import Reference
+from .sampler import Engine, ModelPolicy
+from .tasks import Kept, Rollout, Score, Tasks, splits_of
+from .trackers import Tracker, require_trackers
+from .update import Updater, minibatches, teaching, update_metrics
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Step:
+    """What a step has found so far: rows to train on, metrics of its rollout, sample groups.
+
+    ``sums`` are those of its optimizer steps (:func:`~assay.grpo.accumulate_gradient`), ``first``
+    of the first alone, which the sampler's weights took; ``norms`` the lengths of the gradients.
+    """
+
+    number: int
+    rows: list[Row]
+    found: dict[str, float]
+    samples: list[dict[str, Any]]
+    sums: dict[str, float] = field(default_factory=dict)
+    norms: list[float] = field(default_factory=list)
+    first: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 class Learner:
@@ -74,6 +96,8 @@ class Learner:
         tokenizer: the model's.
         rollout: ``(policy, step)`` to the groups of a training step, steps counted from 1. It
             must choose its tasks by the step alone, or keep a state, as :class:`SampledTasks` does.
+            With several processes each plays its share of the tasks of :func:`training_tasks`;
+            a rollout of your own is called in the main process alone.
         config: the settings.
         out_dir: for ``checkpoints/``, ``config.json``, ``metrics.jsonl``, ``samples.jsonl``,
             ``run.json`` and what trackers write.
@@ -82,21 +106,19 @@ class Learner:
         progress: show a progress bar where there is a terminal.
         on_step: called with each row of metrics.
         engine: what samples in the model's place, such as a :class:`VLLMPolicy`; it is given the
-            weights of each step.
-        trackers: see :class:`MetricsLog`.
+            weights of each step. The main process's is used.
+        trackers: see :class:`~assay.grpo.log.MetricsLog`.
         samples: groups that are kept of a step, to be read; 0 for none.
         about: what else tells this run from others, such as its environment: for ``run.json``.
         world: the processes that train together; by default those that ``torchrun`` has started.
-            The main one alone asks the environment, writes, shows and calls ``on_step``.
-        shard: cut weights, gradients and optimizer state up between processes (FSDP2), where
-            there are several; else each has them all.
+            The main one alone writes, shows and calls ``on_step``.
+        shard: cut weights, gradients and optimizer state up between processes (FSDP2).
 
     Raises:
         CheckpointError: ``out_dir`` holds a run that would be mixed with this one, or, to
             resume, holds none or one of other settings; or another process is training there.
         OSError: ``out_dir`` cannot be written to, or its disk is too full for the checkpoints.
-        ValueError: ``max_refills`` is set, and the rollout does not refill; or
-            ``eval_temperature`` or ``chat_template_kwargs``, and there is an engine; or held-out
+        ValueError: the rollout or the engine cannot do what ``config`` asks for; or held-out
             prompts are trained on too, and ``config.allow_overlap`` is not set.
     """
 
@@ -120,120 +142,82 @@ class Learner:
         shard: bool = False,
     ) -> None:
         require_trackers(trackers)
-        if config.max_refills and not isinstance(rollout, Refill):
-            raise ValueError(
-                "max_refills is set, and the rollout does not refill: make it with training_tasks, "
-                "or wrap it as assay.envs.Refill does"
-            )
-        for name in ("eval_temperature", "chat_template_kwargs") if engine is not None else ():
-            if (value := getattr(config, name)) is not None:
-                raise ValueError(
-                    f"{name}={value} has no effect with an engine, which samples as it was made "
-                    "to: leave it at None"
-                )
+        self.world = world or World.join()
+        self._served = self.world.decide(lambda: engine is not None)
+        _require_fitting(config, rollout, engine, served=self._served)
         splits = splits_of(rollout, held_out, config)
         self.model, self.tokenizer = model.eval(), tokenizer
         self.rollout, self.held_out, self.engine = rollout, held_out, engine
         self.config, self.out_dir = config, Path(out_dir)
         self.step = 0
-        self._buffer: Buffer | None = None  # the rollout of the next step, once it is there
-        self._whole = True  # False while the weights are between two optimizer steps
-        self._show, self._on_step, self._alarm = progress, on_step, Alarm()
+        self._whole = True  # False while an optimizer step changes the weights
+        self._unlogged: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
+        self._show, self._on_step = progress, on_step
         self._trackers, self._samples = trackers, samples
         self._about = {**({"splits": splits} if splits else {}), **(about or {})}
         self._patience = Patience(config.alarm_patience)
         self._early_stop = EarlyStop(config.early_stop)
         self._ending: Ending | None = None
-        self._sampler = {
-            "max_new_tokens": config.max_new_tokens,
-            "temperature": config.temperature,
-            "rows_per_batch": config.rows_per_batch,
-            "chat_template_kwargs": config.chat_template_kwargs,
-        }
-        self.world = world or World.join()
         self._resumed = resume
+        self._ahead: deque[Any] = deque()  # futures of rollouts, if max_staleness is above 0
+        self._saved: tuple[int, bool] | None = None  # what the newest checkpoint holds
+        self._records: tuple[MetricsLog, Progress] | None = None  # in the main process
+        self._checkpoints = self.out_dir / "checkpoints"
         self._seen = self._log_size()
         start = self.world.decide(lambda: self._begin(resume))
-        self.forward_name, self._forward = choose_forward(model)
+        self.forward_name, forward = choose_forward(model)
         _log.info("log-probabilities by the %r forward", self.forward_name)
-        worker = Worker(
-            model,
-            tokenizer,
-            self._forward,
-            config,
-            self.world,
-            make_optimizer=self._make_optimizer,
-            shard=shard,
-        )
-        worker.agree()
-        self.optimizer, self._crew = worker.optimizer, Crew(worker, self.world, config)
+        self._updater = Updater(model, forward, config, self.world, shard=shard)
+        self.optimizer = self._updater.optimizer
         self.reference: Reference | None = None
         if config.beta:
             path = self.out_dir / "reference"
-            reference = self.reference = worker.reference = make_reference(model)
+            reference = self.reference = Reference(model)
             if start is None:
                 self.world.decide(lambda: reference.save(path))
             else:
                 reference.load(path)
         if start is not None:
             self._resume(start)
-            worker.agree()
+            self._updater.split()
         if self.world.is_main:
             write_config(self.out_dir, config.to_json())
 
     def train(self) -> None:
         """Train up to ``config.steps``, or until there is nothing more to gain.
 
-        A run ends before its last step, and well, where ``early_stop`` says so or where every
-        reply has been right for ``alarm_patience`` rollouts.
-
-        However this ends (at the end, at Ctrl-C or SIGTERM, where an environment or the learner
-        raises), a checkpoint of the last optimizer step is left. A rollout that is in flight is
-        dropped, and done again when the run is resumed.
+        A run ends before its last step, and well, if ``early_stop`` says so or if every reply has
+        been right for ``alarm_patience`` rollouts. However it ends (at the end, at Ctrl-C or
+        SIGTERM, by an error), a checkpoint is left. A signal drops a rollout that is in flight,
+        which is done again when the run is resumed, and lets updates of a step come to their end.
+        After an error between two updates of a step its later updates are dropped.
 
         Raises:
-            KeyboardInterrupt: at Ctrl-C, after the optimizer step in hand and the checkpoint.
-            Terminated: the same at SIGTERM.
-            TooManyUnscored: more than ``max_none_share`` of a rollout has no reward.
-            RolloutTimeout: a rollout or an evaluation takes more than ``max_rollout_s``.
-            NotFinite: the gradient is infinite or NaN.
-            SamplerMismatch: a fresh rollout was not sampled by the model that is trained.
-            RatioExploded: updates have led too far from the policy that sampled.
-            NothingToLearn: ``alarm_patience`` rollouts in a row held nothing to learn from.
+            KeyboardInterrupt, Terminated: after the updates in hand and the checkpoint.
+            RuntimeError: one of the guards: TooManyUnscored, RolloutTimeout, NotFinite,
+                SamplerMismatch, RatioExploded, NothingToLearn; see "Alarms" in docs/learner.md.
             OSError: a checkpoint cannot be written; those before it are still there.
             CheckpointError: another run is training in ``out_dir``, or was since this learner was
                 made.
-            ProcessFailed: another process raised; or, in another process, the main one did.
-            ProcessLost: another process is gone.
+            ProcessFailed, ProcessLost: another process raised, or is gone.
         """
-        if not self.world.is_main:
-            self._crew.follow()
-            return
-        with self._crew.leading(), alone_in(self.out_dir):
-            self._train()
-
-    def _train(self) -> None:
-        if self._log_size() != self._seen:
-            raise CheckpointError(
-                f"another process is training in {str(self.out_dir)!r}, or was since this learner "
-                "was made: make a new one with resume, or give another out_dir"
-            )
-        anew = not self.step and self._buffer is None
-        resumed_at = (-1 if anew else self.step) if self._resumed else None
-        progress = Progress(self.config.steps, self.step, show=self._show)
-        settings = redact(self.config.to_json())
-        write_about(self.out_dir, settings, self._about)
-        log = MetricsLog(
-            self.out_dir, resume_step=resumed_at, trackers=self._trackers, config=settings
-        )
-        with terminable(), log, progress:
+        with ExitStack() as stack:
+            self.world.decide(lambda: stack.enter_context(alone_in(self.out_dir)))
+            self.world.decide(self._require_alone)
+            signals = self.world.signals = stack.enter_context(Signals())
+            anew = not self.step
+            self._records = self._open(stack, anew) if self.world.is_main else None
             try:
                 if anew:
-                    self._finish(log, progress, {"step": 0, **self._evaluate(0)})
+                    self._finish({"step": 0, **self._evaluate(0)})
+                if self._unlogged is not None:  # the run was stopped in an evaluation
+                    self._conclude(*self._unlogged)
                 while self.step < self.config.steps and self._ending is None:
-                    self._train_step(log, progress)
+                    self.world.stop_if_asked(signals)
+                    self._train_step()
             finally:
-                if self._whole and self._crew.whole:
+                self._ahead.clear()
+                if self._whole:
                     self.save()
                 self._seen = self._log_size()
         if self._ending is not None and self.step < self.config.steps:
@@ -243,152 +227,197 @@ class Learner:
             _log.warning("%s: the run ends here", message)
 
     def save(self) -> Path:
-        """Write a checkpoint of the optimizer steps done so far, and return its path.
+        """Write a checkpoint of the steps done so far, and return its path.
 
-        In other processes than the main one it does nothing, and returns where checkpoints are.
+        All processes call this, unless :meth:`train` has just written it.
         """
-        if not self.world.is_main:
-            return self._checkpoints
-        used = self._buffer if self._buffer is not None and self._buffer.done else None
-        chosen = self.step + (used is not None)  # the step whose rollout is not to be done again
-        tasks = self.rollout.state_dict(chosen) if isinstance(self.rollout, Kept) else None
-        with stop_later():
-            self._crew.be_whole()
-            return save_checkpoint(
+        world = self.world
+        if self._saved == (self.step, self._unlogged is None):
+            return self._checkpoints / f"step-{self.step:06d}"
+        if world.lost:  # the shards of others cannot be had
+            if is_sharded(self.optimizer) or not world.is_main:
+                return self._checkpoints
+            world = World.single()
+        row = None if self._unlogged is None else self._unlogged[0]
+        tasks = self.rollout.state_dict(self.step) if isinstance(self.rollout, Kept) else None
+        with Signals():
+            self._updater.restore()
+            path = save_checkpoint(
                 self._checkpoints,
                 self.model,
                 self.tokenizer,
-                self._crew,
-                State(self.step, self.config.to_json(), tasks, used),
+                self.optimizer,
+                State(self.step, self.config.to_json(), tasks, row),
                 keep=self.config.keep_checkpoints,
                 reference=self.reference if self.config.reference_every else None,
+                world=world,
             )
+        self._saved = self.step, self._unlogged is None
+        return path
 
     def policy(self, *, seed: int, **settings: Any) -> Engine:
         """The model as it is now, as a policy; ``settings`` override those of the config."""
         if self.engine is not None:
-            return ready(self.engine, self.model, step=self.step, seed=seed)
-        return ModelPolicy(self.model, self.tokenizer, seed=seed, **{**self._sampler, **settings})
+            self.engine.sync(self.model, self.step)
+            self.engine.reseed(seed)
+            return self.engine
+        names = ("max_new_tokens", "temperature", "rows_per_batch", "chat_template_kwargs")
+        chosen = {name: getattr(self.config, name) for name in names} | settings
+        return ModelPolicy(self.model, self.tokenizer, seed=seed, **chosen)
 
-    def _everywhere(self, *, seed: int, **settings: Any) -> ExtendingPolicy:
-        """As :meth:`policy`, sampled by all processes."""
-        if self.engine is not None or self.world.size == 1:
-            return self.policy(seed=seed, **settings)
-        return self._crew.policy(seed=seed, settings={**self._sampler, **settings})
+    def score(self, *, step: int = 0) -> Score:
+        """Evaluate the model as it is now; the same sampling seed every time.
 
-    def _train_step(self, log: MetricsLog, progress: Progress) -> None:
-        """Collect, update, evaluate where it is due, log and save."""
-        step = self.step + 1
-        if self._buffer is None:
-            self._buffer = self._collect(step)
-        rate = self._update(self._buffer)
-        row = self._row(self._buffer, rate)
-        self._ending = self._patience.check(row)
-        self._warn(row)
-        row.update(self._evaluate(step, last=self._ending is not None))
-        self._ending = self._ending or self._early_stop.check(row)
-        if self._ending is not None:
-            row["ending"] = self._ending.reason
-        self._finish(log, progress, row)
-        if self.config.save_every and step % self.config.save_every == 0:
+        Raises:
+            ValueError: the learner was given no held-out tasks, or fewer replies to each than
+                ``eval_samples``.
+        """
+        rollout = self.held_out
+        if rollout is None:
+            raise ValueError("the learner has no held-out tasks: pass held_out")
+        heat, seed = self.config.eval_temperature, derive_seed(self.config.seed)
+        settings = {} if heat is None else {"temperature": heat}
+        found = self._play(rollout, step, seed, **settings)
+        return Score.of(found, samples=self.config.eval_samples)
+
+    def _train_step(self) -> None:
+        """Roll out, update, evaluate if it is due, log and save."""
+        step = self._collect(self.step + 1)
+        self._conclude(self._update(step), step.samples)
+        if self.config.save_every and step.number % self.config.save_every == 0:
             self.save()
 
-    def _collect(self, step: int) -> Buffer:
+    def _conclude(self, row: dict[str, Any], samples: Sequence[Mapping[str, Any]]) -> None:
+        """Evaluate and log a step whose updates are done."""
+        found = dict(row)
+        self._ending = self._patience.check(found)
+        if self._patience.alarm is not None:
+            found["alarm"] = self._patience.alarm
+            if self.world.is_main:
+                warnings.warn(f"step {self.step}: {found['alarm']}", TrainingAlarm, stacklevel=2)
+        found.update(self._evaluate(found["step"], last=self._ending is not None))
+        self._ending = self._ending or self._early_stop.check(found)
+        if self._ending is not None:
+            found["ending"] = self._ending.reason
+        self._finish(found, samples)
+        self._unlogged = None
+
+    def _collect(self, number: int) -> _Step:
         """Roll out, compare, and refuse a rollout in which too much is unscored."""
         started = time.perf_counter()
-        policy = self._everywhere(seed=derive_seed(self.config.seed, step))
-        with time_limit(self.config.max_rollout_s, f"the rollout of step {step}"):
-            groups = self.rollout(policy, step)
-        filtered = filter_metrics(self.rollout)
-        if not groups and not filtered:
-            raise ValueError(f"the rollout of step {step} gave no episodes: expected at least one")
-        require_scored(groups, step, self.config.max_none_share)
+        with time_limit(self.config.max_rollout_s, f"the rollout of step {number}"):
+            if self.config.max_staleness:
+                groups, filtered = self.world.decide(lambda: self._next(number), breakable=True)
+            else:
+                seed = derive_seed(self.config.seed, number)
+                groups = self._play(self.rollout, number, seed)
+                filtered = self.world.decide(lambda: filter_metrics(self.rollout))
+        if not groups and not any(name.startswith("groups/") for name in filtered):
+            raise ValueError(
+                f"the rollout of step {number} gave no episodes: expected at least one"
+            )
+        require_scored(groups, number, self.config.max_none_share)
         found = {**rollout_metrics(groups), **filtered}
         found["seconds/rollout"] = time.perf_counter() - started
         rows = self._rows(groups, found) if groups else []
         found["zero_variance"] = flat_share(groups, rows)
-        return Buffer(step, rows, found, samples=self._to_be_read(groups, rows, step))
+        samples = []
+        if groups and self._samples and due(number, self.config.steps):
+            known = iter([row.mean_advantage for row in rows])  # only what is scored has a row
+            of = [None if e.reward is None else next(known) for g in groups for e in g.episodes]
+            seed, count = self.config.seed, self._samples
+            samples = sample_groups(groups, step=number, seed=seed, count=count, advantages=of)
+        return _Step(number, rows, found, samples)
 
-    def _to_be_read(
-        self, groups: Sequence[EpisodeGroup], rows: Sequence[Row], step: int
-    ) -> list[dict[str, Any]]:
-        """A few of the groups, where a step's are kept."""
-        if not groups or not self._samples or not due(step, self.config.steps):
-            return []
-        advantages = iter([row.mean_advantage for row in rows])  # only what is scored has a row
-        of_episodes = [
-            None if e.reward is None else next(advantages, None) for g in groups for e in g.episodes
-        ]
-        seed, count = self.config.seed, self._samples
-        return sample_groups(groups, step=step, seed=seed, count=count, advantages=of_episodes)
+    def _play(
+        self, rollout: Rollout, step: int, seed: int, **settings: Any
+    ) -> Sequence[EpisodeGroup]:
+        """Roll out: the processes share the tasks, or the main one plays all."""
+        inner = rollout.rollout if isinstance(rollout, Refill) else rollout
+        if isinstance(inner, Tasks) and not self._served:
+            return rollout(self.policy(seed=seed, world=self.world, **settings), step)
+        return self.world.decide(
+            lambda: rollout(self.policy(seed=seed, **settings), step), breakable=True
+        )
+
+    def _next(self, number: int) -> tuple[Sequence[EpisodeGroup], dict[str, float]]:
+        """The rollout of a step, and begin those of up to ``max_staleness`` steps after it."""
+        engine: Any = self.engine
+        engine.sync(self.model, self.step)
+        if not self._ahead:
+            self._thread = Threads(1, "assay-rollout")
+        last = min(number + self.config.max_staleness, self.config.steps)
+        for step in range(number + len(self._ahead), last + 1):
+            self._ahead.append(self._thread.submit(partial(self._play_ahead, step)))
+        found: tuple[Sequence[EpisodeGroup], dict[str, float]] = self._ahead.popleft().result()
+        return found
+
+    def _play_ahead(self, step: int) -> tuple[Sequence[EpisodeGroup], dict[str, float]]:
+        engine: Any = self.engine
+        began = engine.step
+        groups = self.rollout(engine.stream(derive_seed(self.config.seed, step)), step)
+        return groups, {**filter_metrics(self.rollout), "staleness": float(step - 1 - began)}
 
     def _rows(self, groups: Sequence[EpisodeGroup], found: dict[str, float]) -> list[Row]:
         """Rows of all episodes that have a reward, with their advantages.
 
-        ``found`` gets the sampler's mismatch where that is corrected: the rows have none then.
+        ``found`` gets the sampler's mismatch if that is corrected: the rows have none then.
         """
         rows, reading = rows_of(groups), None
         if self.reference is not None:
-            rows = self._crew.with_reference(rows)
+            with self.reference.reading() as model:
+                read = self._updater.read(rows, model)
+            rows = [replace(r, reference=x.logprobs) for r, x in zip(rows, read, strict=True)]
         if reads_policy(self.config):
-            reading = self._crew.read(rows)
+            reading = self._updater.read(rows)
         if reading is not None and self.config.correction != "none":
             found["mismatch"] = reading_drift(rows, reading)
         return credit(groups, rows, self.config, reading)
 
-    def _make_optimizer(self, trained: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(
-            trained,
-            lr=self.config.learning_rate,
-            betas=(0.9, 0.999),
-            weight_decay=self.config.weight_decay,
-            fused=True,
-        )
+    def _update(self, step: _Step) -> dict[str, Any]:
+        """Take the optimizer steps of a rollout, and sum them up.
 
-    def _update(self, buffer: Buffer) -> float:
-        """Take the optimizer steps that are left of a rollout; the learning rate they take."""
-        rate = self.config.rate(buffer.step)
-        parts = minibatches(buffer.rows, self.config, buffer.step) if buffer.rows else []
-        every = self.config.save_every_updates
-        for part in parts[buffer.done :]:
-            try:
-                with stop_later():
-                    self._take(part, buffer, rate)
-            except RatioExploded:
-                self._buffer = None  # the rest tells nothing, and would tell nothing when resumed
-                raise
-            if every and buffer.done % every == 0 and buffer.done < len(parts):
-                self.save()
-        return rate
+        After an error between two of them the later ones are dropped, and the step counts as done.
+        """
+        rate = self.config.rate(step.number)
+        done = False
+        try:
+            for part in minibatches(step.rows, self.config, step.number) if step.rows else []:
+                if teaching(part, self.config):  # momentum alone must not move the weights
+                    self._take(part, step, rate)
+            done = True
+        finally:
+            if done or step.norms:
+                self.step = step.number
+                row = self._row(step, rate)
+                self._unlogged = row, step.samples
+        return row
 
-    def _take(self, part: Sequence[Row], buffer: Buffer, rate: float) -> None:
-        """One optimizer step, unless there is nothing in it to learn from."""
-        if not teaching(part, self.config):  # momentum alone must not move the weights
-            buffer.done += 1
-            return
+    def _take(self, part: Sequence[Row], step: _Step, rate: float) -> None:
+        """One optimizer step."""
         started = time.perf_counter()
-        sums, norm = self._crew.gradient(part)
-        require_near(sums, self.config, buffer.step, fresh=not buffer.norms)
-        require_finite(sums["loss"], norm, buffer.step)
+        sums, norm = self._updater.gradient(part)
+        fresh = not step.norms and not self.config.max_staleness
+        require_near(sums, self.config, step.number, fresh=fresh)
+        require_finite(sums["loss"], norm, step.number)
         self._whole = False
-        self._crew.step(rate)
-        buffer.first = buffer.first or sums
-        merge_sums(buffer.sums, sums)
-        buffer.norms.append(norm)
-        buffer.done += 1
+        self._updater.step(rate)
         self._whole = True
-        buffer.seconds += time.perf_counter() - started
+        step.first = step.first or sums
+        merge_sums(step.sums, sums)
+        step.norms.append(norm)
+        step.seconds += time.perf_counter() - started
 
-    def _row(self, buffer: Buffer, rate: float) -> dict[str, Any]:
-        row = {"step": buffer.step, **buffer.found}
-        row |= update_metrics(buffer.sums, buffer.norms, rate)
-        row.setdefault("mismatch", drift(buffer.first))
-        row["drift"] = drift(buffer.sums)
-        row["seconds/update"] = buffer.seconds
+    def _row(self, step: _Step, rate: float) -> dict[str, Any]:
+        row: dict[str, Any] = {"step": step.number, **step.found}
+        row |= update_metrics(step.sums, step.norms, rate)
+        row.setdefault("mismatch", drift(step.first))
+        row["drift"] = drift(step.sums)
+        row["seconds/update"] = step.seconds
         return row | speed(row)
 
     def _evaluate(self, step: int, *, last: bool = False) -> dict[str, float]:
-        """Held-out numbers, where they are due: at the start, every few steps, at the end."""
+        """Held-out numbers, if they are due: at the start, every few steps, at the end."""
         every = self.config.eval_every
         now = every and (last or step % every == 0 or step == self.config.steps)
         if not now or self.held_out is None:
@@ -398,52 +427,50 @@ class Learner:
             found = self.score(step=step).to_metrics()
         return {**found, "seconds/evaluation": time.perf_counter() - started}
 
-    def score(self, *, step: int = 0) -> Score:
-        """Evaluate the model as it is now; the same sampling seed every time.
-
-        Raises:
-            ValueError: the learner was given no held-out tasks, or fewer replies to each than
-                ``eval_samples``.
-        """
-        if self.held_out is None:
-            raise ValueError("the learner has no held-out tasks: pass held_out")
-        heat = self.config.eval_temperature
-        policy = self._everywhere(
-            seed=derive_seed(self.config.seed), **({} if heat is None else {"temperature": heat})
-        )
-        return evaluate(policy, self.held_out, step=step, samples=self.config.eval_samples)
-
-    def _warn(self, row: dict[str, Any]) -> None:
-        message = self._alarm.check(row)
-        if message is not None:
-            row["alarm"] = message
-            warnings.warn(f"step {row['step']}: {message}", TrainingAlarm, stacklevel=3)
-
-    def _finish(self, log: MetricsLog, progress: Progress, row: dict[str, Any]) -> None:
+    def _finish(self, row: dict[str, Any], samples: Sequence[Mapping[str, Any]] = ()) -> None:
         """The step is over: its row is written, and what goes by whole steps takes notice."""
-        with stop_later():
-            samples = self._buffer.samples if self._buffer is not None else []
-            self.step, self._buffer = row["step"], None
-            every = self.config.reference_every
-            if self.reference is not None and every and self.step and self.step % every == 0:
-                self._crew.refresh_reference()
+        self.step = row["step"]
+        every = self.config.reference_every
+        if self.reference is not None and every and self.step and self.step % every == 0:
+            self.reference.refresh(self.model)
+
+        def write() -> None:
+            if self._records is None:
+                return
+            log, progress = self._records
             if samples:
                 log.samples(self.step, samples)
             log.write(row)
             if self.config.keep_best:
                 keep_best(self.out_dir / "best", self.model, self.tokenizer, row)
-        progress.update(row)
-        if self._on_step is not None:
-            self._on_step(row)
+            progress.update(row)
+            if self._on_step is not None:
+                self._on_step(row)
+
+        self.world.decide(write)
+
+    def _open(self, stack: ExitStack, anew: bool) -> tuple[MetricsLog, Progress]:
+        """What the main process writes and shows, open for as long as the stack."""
+        resumed_at = (-1 if anew else self.step) if self._resumed else None
+        progress = Progress(self.config.steps, self.step, show=self._show)
+        settings = redact(self.config.to_json())
+        write_about(self.out_dir, settings, self._about)
+        log = MetricsLog(
+            self.out_dir, resume_step=resumed_at, trackers=self._trackers, config=settings
+        )
+        return stack.enter_context(log), stack.enter_context(progress)
+
+    def _require_alone(self) -> None:
+        if self._log_size() != self._seen:
+            raise CheckpointError(
+                f"another process is training in {str(self.out_dir)!r}, or was since this learner "
+                "was made: make a new one with resume, or give another out_dir"
+            )
 
     def _log_size(self) -> int:
         """Bytes of the metrics: every run that trains in ``out_dir`` begins by writing some."""
         path = self.out_dir / FILE
         return path.stat().st_size if path.exists() else 0
-
-    @property
-    def _checkpoints(self) -> Path:
-        return self.out_dir / "checkpoints"
 
     def _begin(self, resume: bool) -> Path | None:
         """Where the run begins; see that it can, before hours of training find out."""
@@ -456,9 +483,12 @@ class Learner:
         return start
 
     def _resume(self, checkpoint: Path) -> None:
-        state = load_checkpoint(checkpoint, self.model, self._crew, self.reference)
+        state = load_checkpoint(
+            checkpoint, self.model, self.optimizer, self.reference, verify=False
+        )
         require_same(self.config.to_json(), state.config, checkpoint)
-        self.step, self._buffer = state.step, state.buffer
+        self.step = state.step
+        self._unlogged = None if state.row is None else (state.row, [])
         if isinstance(self.rollout, Kept):
             if state.tasks is None:
                 raise CheckpointError(
@@ -470,7 +500,37 @@ class Learner:
         for row in read_metrics(metrics) if metrics.exists() else ():
             if row["step"] > state.step:
                 continue
+            if row["step"] == state.step:  # the checkpoint was written before its row
+                self._unlogged = None
             if row["step"]:
-                self._alarm.check(row)  # these count rows in a row
-                self._ending = self._patience.check(row)
+                self._ending = self._patience.check(row)  # it counts rows in a row
             self._ending = self._early_stop.check(row) or self._ending
+
+
+def _require_fitting(
+    config: GRPOConfig, rollout: Rollout, engine: Engine | None, *, served: bool
+) -> None:
+    """Refuse settings that this rollout or this engine cannot follow."""
+    inner = rollout.rollout if isinstance(rollout, Refill) else rollout
+    if config.max_refills and inner is rollout:
+        raise ValueError(
+            "max_refills is set, and the rollout does not refill: make it with training_tasks, "
+            "or wrap it as assay.envs.Refill does"
+        )
+    for name in ("eval_temperature", "chat_template_kwargs"):
+        if served and (value := getattr(config, name)) is not None:
+            raise ValueError(
+                f"{name}={value} has no effect with an engine, which samples as it was made "
+                "to: leave it at None"
+            )
+    ahead = config.max_staleness
+    if ahead and (not served or (engine is not None and not hasattr(engine, "stream"))):
+        raise ValueError(
+            f"max_staleness={ahead} needs an engine that samples while the model is trained, such "
+            "as VLLMPolicy: give one, or set max_staleness to 0"
+        )
+    if ahead and isinstance(inner, Kept):
+        raise ValueError(
+            f"max_staleness={ahead} plays tasks before those of earlier steps are trained on, and "
+            "this rollout chooses tasks by their results: use scheduled tasks, or set it to 0"
+        )

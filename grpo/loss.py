@@ -1,6 +1,8 @@
 """The loss of the GRPO family: ratio, surrogate, KL penalty and entropy bonus under one average.
 
-Shapes: B replies, T tokens. ``r = p / p_old`` is [B, T], A the advantages [B, T].
+Shapes: B replies, T tokens; tensors are [B, T] if nothing else is said. p is the probability of a
+token under the policy in training, p_old when it was sampled, q under the reference; r = p / p_old,
+A the advantages, sg[x] is x without gradient.
 
 Every surrogate is ``c A`` with a factor c > 0 that depends on A by its sign alone (CISPO's is
 ``c A log p``), so weights of tokens can be multiplied into the advantages beforehand. Every average
@@ -16,7 +18,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from .objective import Average, Correction, Estimator, Objective
+from .config import Average, Correction, Estimator, Objective
 
 MAX_LOG_RATIO = 20.0
 """Where exp stops: e^20 = 4.9e8, in float32 still far from infinity, whose gradient is NaN."""
@@ -34,46 +36,38 @@ def policy_loss(
     entropy: Tensor | None = None,
     kl: Tensor | None = None,
 ) -> Tensor:
-    """Negated objective of (a part of) an optimizer step, to be minimised.
+    """``-mean_it[ gain(r_it, A_it) - beta KL_it + entropy_bonus H_it ]``, to be minimised.
 
-    ``-mean_it[ gain(r_it, A_it) - beta KL_it + entropy_bonus H_it ]`` with r = p / p_old:
-    DeepSeekMath (arXiv 2402.03300) eq. 3 and its successors; the gain is one of
-    :mod:`surrogate`, KL of :func:`kl_estimate`, the mean of
-    :func:`average_tokens`. All three terms have the same mean, so the losses of
-    micro-batches add up to the loss of the step.
-
-    With ``kl_correction`` KL is multiplied by the token's ratio, which has a gradient too:
-    DeepSeek-V3.2 (arXiv 2512.02556) section 3.1. On-policy that makes k3's gradient the one of
-    KL(p || q). Weights for the sampler's mismatch and for entropy belong into ``advantages``.
+    DeepSeekMath (arXiv 2402.03300) eq. 3 and its successors. With ``kl_correction`` KL is
+    multiplied by r, which has a gradient too: DeepSeek-V3.2 (arXiv 2512.02556) section 3.1;
+    on-policy that makes k3's gradient the one of KL(p || q).
 
     Args:
-        logprobs: [B, T] under the policy being trained; has a gradient.
-        old_logprobs: [B, T] under the policy that sampled the replies.
-        advantages: [B, T], zero or finite on the mask.
-        mask: [B, T] of bool, True on the tokens the policy wrote. What lies off it may be
-            anything, in any of the tensors.
-        objective: see there.
+        logprobs: under the policy being trained; has a gradient.
+        old_logprobs: under the policy that sampled the replies.
+        advantages: zero or finite on the mask.
+        mask: of bool, True on the tokens the policy wrote. What lies off it may be anything, in
+            any of the tensors.
+        objective: what is maximised.
         denominator: of the whole optimizer step, from :func:`count`.
-        reference_logprobs: [B, T] under the reference policy; needed where ``beta`` is not 0
-            and ``kl_in="loss"``.
-        entropy: [B, T] of the policy being trained, in nats, with a gradient; needed where
+        reference_logprobs: under the reference; needed if ``beta`` is not 0 and ``kl_in="loss"``.
+        entropy: of the policy being trained, in nats, with a gradient; needed if
             ``entropy_bonus`` is not 0.
-        kl: [B, T], KL(p || p_ref) at each unit with a gradient, where a policy knows it in closed
-            form (a Gaussian does); then ``reference_logprobs`` and ``objective.kl`` are not read.
-
-    Returns:
-        A scalar.
+        kl: KL(p || q) with a gradient, if a policy knows it in closed form (a Gaussian does); then
+            ``reference_logprobs`` and ``objective.kl`` are not read.
 
     Raises:
         ValueError: a tensor that the objective needs is missing or has another shape.
     """
     _check(logprobs, old_logprobs, advantages, mask, objective, reference_logprobs, entropy, kl)
-    advantages = advantages.masked_fill(~mask, 0.0)
-    log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)  # [B, T]
-    own = logprobs.masked_fill(~mask, 0.0)
+    log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)
+    own, advantages = logprobs.masked_fill(~mask, 0.0), advantages.masked_fill(~mask, 0.0)
     gain = gains(own, log_ratio, advantages, mask, objective)
     if objective.penalised:
-        kl = _estimate(logprobs, reference_logprobs, mask, objective) if kl is None else kl
+        if kl is None and reference_logprobs is not None:
+            kl = _kl((logprobs - reference_logprobs).masked_fill(~mask, 0.0), objective.kl)
+        if kl is None:
+            raise ValueError(f"beta={objective.beta} needs reference_logprobs, got None")
         kl = kl.masked_fill(~mask, 0.0)
         if objective.kl_correction:
             kl = kl * token_ratio(log_ratio)
@@ -83,108 +77,40 @@ def policy_loss(
     return -average_tokens(gain, mask, denominator=denominator, average=objective.loss)
 
 
-def _estimate(
-    logprobs: Tensor, reference_logprobs: Tensor | None, mask: Tensor, objective: Objective
-) -> Tensor:
-    if reference_logprobs is None:
-        raise ValueError(f"beta={objective.beta} needs reference_logprobs, got None")
-    d = (logprobs - reference_logprobs).masked_fill(~mask, 0.0)
-    return kl_estimate(d, torch.zeros_like(d), objective.kl)
-
-
-def _check(
-    logprobs: Tensor,
-    old_logprobs: Tensor,
-    advantages: Tensor,
-    mask: Tensor,
-    objective: Objective,
-    reference_logprobs: Tensor | None,
-    entropy: Tensor | None,
-    kl: Tensor | None,
-) -> None:
-    if objective.entropy_bonus and (
-        entropy is None or (logprobs.requires_grad and not entropy.requires_grad)
-    ):
-        what = "None" if entropy is None else "entropies without a gradient"
-        raise ValueError(
-            f"entropy_bonus={objective.entropy_bonus} needs entropy with a gradient, got {what}"
-        )
-    tensors = {
-        "old_logprobs": old_logprobs,
-        "advantages": advantages,
-        "mask": mask,
-        "reference_logprobs": reference_logprobs,
-        "entropy": entropy,
-        "kl": kl,
-    }
-    for name, tensor in tensors.items():
-        if tensor is not None and tensor.shape != logprobs.shape:
-            raise ValueError(
-                f"{name} must be [B, T] = {list(logprobs.shape)}, as logprobs, "
-                f"got {list(tensor.shape)}"
-            )
-    if mask.dtype != torch.bool:
-        raise ValueError(f"mask must be of bool, got {mask.dtype}: use mask.bool()")
-
-
 def gains(
     logprobs: Tensor, log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective
 ) -> Tensor:
-    """What each token gains, by ``objective.surrogate``. [B, T].
-
-    Args:
-        logprobs: [B, T], finite off the mask too.
-        log_ratio: [B, T], log p - log p_old; zero off the mask.
-        advantages: [B, T].
-        mask: [B, T] of bool.
-        objective: its surrogate, its ratio and what bounds them.
-    """
-    o = objective
+    """What each token gains, by ``objective.surrogate``; inputs are zero off the mask."""
+    o, a = objective, advantages
     if o.surrogate == "gmpo":
-        return gmpo(log_ratio, advantages, mask, clip=o.clip, high=o.upper_clip)
-    ratio = ratios(log_ratio, mask, o)
+        # A s_i, log s_i = mean_t min(log r, high) where A > 0, mean_t max(log r, -clip) where
+        # A < 0: GMPO (arXiv 2507.20673). The bounds are of the logarithm. Tokens of A = 0, which
+        # an entropy mask makes, stay in the mean.
+        low, high = log_ratio.clamp(min=-o.clip), log_ratio.clamp(max=o.upper_clip)
+        return sequence_ratio(torch.where(a < 0, low, high), mask) * a
+    ratio = _ratio(log_ratio, mask, o)
     if o.surrogate == "cispo":
-        return cispo(logprobs, ratio, advantages, cap=o.cispo_cap, floor=o.cispo_floor)
+        # sg[clip(r, floor, cap)] A log p: CISPO (arXiv 2506.13585) eq. 4. No token loses its
+        # gradient. The cap bounds r itself, as TRL's epsilon_high; the paper and verl: 1 + epsilon.
+        return ratio.detach().clamp(o.cispo_floor, o.cispo_cap) * a * logprobs
     if o.surrogate == "sapo":
-        positive, negative = o.sapo_temperature, o.sapo_temperature_negative
-        return sapo(ratio, advantages, positive=positive, negative=negative)
-    return clipped(ratio, advantages, clip=o.clip, high=o.upper_clip, dual=o.dual_clip)
-
-
-def ratios(log_ratio: Tensor, mask: Tensor, objective: Objective) -> Tensor:
-    """Each token's p / p_old, or its reply's in the form that has per-token gradients. [B, T]."""
-    if objective.ratio == "sequence":
-        return sequence_ratio(log_ratio, mask)
-    return token_ratio(log_ratio)
-
-
-def token_ratio(log_ratio: Tensor) -> Tensor:
-    """``r = exp(log p - log p_old)``, the logarithm cut at +-20, as verl does. [B, T].
-
-    Beyond, a token has no gradient. TRL cuts nothing, and gets infinity from 89 on.
-    """
-    return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
-
-
-def sequence_ratio(log_ratio: Tensor, mask: Tensor) -> Tensor:
-    """``s_it = sg[s_i] p / sg[p]`` with ``s_i = exp(mean_t log r_it)``, sg: no gradient. [B, T].
-
-    GSPO (arXiv 2507.18071) eq. 7 (s_i) and section 4.3 (s_it, GSPO-token). The value is s_i for
-    every token. Where a reply's advantages are all equal the sum's gradient is s_i's too; where
-    they differ, each token gets its own.
-    """
-    return _spread(log_ratio, mask)
+        # 4 / tau sigmoid(tau (r - 1)) A, tau by A's sign: SAPO (arXiv 2511.20347). Its slope at
+        # r = 1 is A, as the clipped gain's.
+        taus = ratio.new_tensor([o.sapo_temperature_negative, o.sapo_temperature])
+        tau = taus[(a > 0).long()]
+        return torch.sigmoid(tau * (ratio - 1)) * 4 / tau * a
+    return clipped(ratio, a, clip=o.clip, high=o.upper_clip, dual=o.dual_clip)
 
 
 def clipped(
     ratio: Tensor, advantages: Tensor, *, clip: float, high: float, dual: float | None = None
 ) -> Tensor:
-    """``min(r A, clip(r, 1 - clip, 1 + high) A)``: PPO (arXiv 1707.06347) eq. 7. [B, T].
+    """``min(r A, clip(r, 1 - clip, 1 + high) A)``: PPO (arXiv 1707.06347) eq. 7.
 
     Two clips: "clip-higher", DAPO (arXiv 2503.14476) section 3.1. With ``dual`` the gain is at
     least ``dual A`` where A < 0: dual-clip PPO (arXiv 1912.09729); TRL's ``delta``
-    (INTELLECT-2, arXiv 2505.07291), ``min(r, delta)`` for r, is the same wherever
-    delta is above 1 + high.
+    (INTELLECT-2, arXiv 2505.07291), ``min(r, delta)`` for r, is the same if delta is above
+    1 + high.
     """
     limited = ratio.clamp(1 - clip, 1 + high)
     if dual is not None:
@@ -192,53 +118,35 @@ def clipped(
     return torch.minimum(ratio * advantages, limited * advantages)
 
 
-def gmpo(
-    log_ratio: Tensor, advantages: Tensor, mask: Tensor, *, clip: float, high: float
-) -> Tensor:
-    """``A s_i``, s_i the geometric mean of token ratios that are clipped one by one. [B, T].
+def token_ratio(log_ratio: Tensor) -> Tensor:
+    """``r = exp(log p - log p_old)``, the logarithm cut at +-20, as verl does.
 
-    ``log s_i = mean_t min(log r, high)`` where A > 0, ``mean_t max(log r, -clip)`` where A < 0:
-    GMPO (arXiv 2507.20673). The bounds are of the logarithm. Each token has its own gradient, as
-    in :func:`sequence_ratio`; none where it is clipped. Tokens of A = 0, which an entropy mask
-    makes, stay in the mean.
+    Beyond, a token has no gradient. TRL cuts nothing, and gets infinity from 89 on.
     """
-    limited = torch.where(advantages < 0, log_ratio.clamp(min=-clip), log_ratio.clamp(max=high))
-    return _spread(limited, mask) * advantages
+    return log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
 
 
-def sapo(ratio: Tensor, advantages: Tensor, *, positive: float, negative: float) -> Tensor:
-    """``4 / tau sigmoid(tau (r - 1)) A``, tau by A's sign: SAPO (arXiv 2511.20347). [B, T].
+def sequence_ratio(log_ratio: Tensor, mask: Tensor) -> Tensor:
+    """``s_it = sg[s_i] p / sg[p]`` with ``s_i = exp(mean_t log r_it)``.
 
-    Its slope at r = 1 is A, as the clipped gain's, and falls off smoothly on both sides.
+    GSPO (arXiv 2507.18071) eq. 7 (s_i) and section 4.3 (s_it, GSPO-token). The value is s_i for
+    every token. If a reply's advantages are all equal the sum's gradient is s_i's too; if they
+    differ, each token gets its own.
     """
-    temperature = torch.where(
-        advantages > 0, ratio.new_tensor(positive), ratio.new_tensor(negative)
-    )
-    return torch.sigmoid(temperature * (ratio - 1)) * 4 / temperature * advantages
-
-
-def cispo(
-    logprobs: Tensor, ratio: Tensor, advantages: Tensor, *, cap: float, floor: float
-) -> Tensor:
-    """``sg[clip(r, floor, cap)] A log p``, sg: no gradient: CISPO (arXiv 2506.13585) eq. 4. [B, T].
-
-    REINFORCE with a bounded importance weight: no token loses its gradient. ``cap`` bounds r
-    itself. TRL's ``epsilon_high`` does; the paper and verl have 1 + ``epsilon_high``.
-    """
-    return ratio.detach().clamp(floor, cap) * advantages * logprobs
-
-
-def _spread(log_ratio: Tensor, mask: Tensor) -> Tensor:
-    """Take exp of each reply's mean, with the gradient that each token's own ratio would have."""
     mean = log_ratio.detach().sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True).clamp(min=1)
     own = (log_ratio - log_ratio.detach()).exp()  # 1, and has the gradient of log p
     return token_ratio(mean) * own
 
 
-def kl_estimate(logprobs: Tensor, reference_logprobs: Tensor, estimator: Estimator) -> Tensor:
-    """KL of each token, by one of the estimators of Schulman's note "Approximating KL divergence".
+def _ratio(log_ratio: Tensor, mask: Tensor, objective: Objective) -> Tensor:
+    whole = objective.ratio == "sequence"
+    return sequence_ratio(log_ratio, mask) if whole else token_ratio(log_ratio)
 
-    With p of the policy, q of the reference and d = log p - log q:
+
+def kl_estimate(logprobs: Tensor, reference_logprobs: Tensor, estimator: Estimator) -> Tensor:
+    """KL of each token in nats, by an estimator of Schulman's "Approximating KL divergence".
+
+    With d = log p - log q:
 
     ====  =============  =========  ==============================  ==========================
     name  value          gradient   value for tokens drawn from p   gradient, as part of a loss
@@ -249,21 +157,14 @@ def kl_estimate(logprobs: Tensor, reference_logprobs: Tensor, estimator: Estimat
     ====  =============  =========  ==============================  ==========================
 
     "gradient" is d / d log p. As part of the reward only k1 gives the gradient of KL(p || q).
-    k3 is DeepSeekMath's (arXiv 2402.03300) eq. 4.
-
-    k3 stops at d = -20, where a token is e^20 times likelier under q; its gradient is 0 beyond.
-    (verl cuts d at +-20, and k3 at 10, where its gradient is lost below d = -2.6 and above
+    k3 is DeepSeekMath's (arXiv 2402.03300) eq. 4; it stops at d = -20, and its gradient is 0
+    beyond. (verl cuts d at +-20, and k3 at 10, where its gradient is lost below d = -2.6 and above
     11: the very tokens that a penalty is there to hold.)
-
-    Args:
-        logprobs: [B, T].
-        reference_logprobs: [B, T].
-        estimator: a row of the table.
-
-    Returns:
-        [B, T], in nats.
     """
-    d = logprobs - reference_logprobs
+    return _kl(logprobs - reference_logprobs, estimator)
+
+
+def _kl(d: Tensor, estimator: Estimator) -> Tensor:
     if estimator == "k1":
         return d
     if estimator == "k2":
@@ -273,7 +174,7 @@ def kl_estimate(logprobs: Tensor, reference_logprobs: Tensor, estimator: Estimat
 
 
 def k3(logprobs: Tensor, reference_logprobs: Tensor) -> Tensor:
-    """The third of :func:`kl_estimate`: ``q/p - log(q/p) - 1``. [B, T]."""
+    """The third of :func:`kl_estimate`: ``q/p - log(q/p) - 1``."""
     return kl_estimate(logprobs, reference_logprobs, "k3")
 
 
@@ -287,20 +188,10 @@ def penalised_rewards(
     beta: float,
     estimator: Estimator = "k1",
 ) -> Tensor:
-    """Take the KL penalty off the rewards: ``R_i - beta sum_t KL_it``.
+    """Take the KL penalty off the rewards [B]: ``R_i - beta sum_t KL_it``; NaN stays NaN.
 
     DeepSeekMath (arXiv 2402.03300) eq. 2, summed over the reply, as an outcome reward needs it.
-
-    Args:
-        rewards: [B]; NaN stays NaN.
-        logprobs: [B, T] under the policy that sampled.
-        reference_logprobs: [B, T].
-        mask: [B, T] of bool, True on the tokens the policy wrote.
-        beta: weight of the penalty.
-        estimator: see :func:`kl_estimate`.
-
-    Returns:
-        [B].
+    ``logprobs`` are those of the policy that sampled.
     """
     kl = kl_estimate(logprobs, reference_logprobs, estimator).masked_fill(~mask, 0.0)
     return rewards - beta * kl.sum(dim=1).to(rewards.dtype)
@@ -309,27 +200,25 @@ def penalised_rewards(
 def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average: Average) -> Tensor:
     """Average a value of each token over the tokens that the policy wrote.
 
-    =========  ====================================  ===========================================
-    average    sum                                   denominator
-    =========  ====================================  ===========================================
-    dapo       over all tokens                       tokens of the step (DAPO, arXiv 2503.14476,
-                                                     eq. 8)
-    bnpo       the same                              the same
-    grpo       over replies, of each reply's mean    replies of the step (DeepSeekMath, arXiv
-                                                     2402.03300, eq. 3)
-    dr_grpo    over all tokens                       replies x longest allowed reply (Dr. GRPO,
-                                                     arXiv 2503.20783, section 3.2)
-    =========  ====================================  ===========================================
+    ============  ====================================  ===========================================
+    average       sum                                   denominator, from :func:`count`
+    ============  ====================================  ===========================================
+    dapo, bnpo    over all tokens                       tokens of the step (DAPO, arXiv 2503.14476,
+                                                        eq. 8)
+    grpo          over replies, of each reply's mean    replies of the step (DeepSeekMath, arXiv
+                                                        2402.03300, eq. 3)
+    dr_grpo       over all tokens                       replies x longest allowed reply (Dr. GRPO,
+                                                        arXiv 2503.20783, section 3.2)
+    ============  ====================================  ===========================================
 
     ``bnpo`` is TRL's name for the mean over the tokens of a micro-batch, and then over
     micro-batches: tokens beside long replies count for less, by how the batch was cut. Here
-    the batch is the optimizer step, which makes it ``dapo``, and equal to TRL's where that
-    has one micro-batch.
+    the batch is the optimizer step, which makes it ``dapo``.
 
     Args:
-        values: [B, T]. What lies off the mask may be anything but must not need a gradient.
-        mask: [B, T] of bool.
-        denominator: see the table; from :func:`count`.
+        values: what lies off the mask may be anything but must not need a gradient.
+        mask: of bool.
+        denominator: see the table.
         average: a row of the table.
     """
     values = values.masked_fill(~mask, 0.0)
@@ -339,22 +228,17 @@ def average_tokens(values: Tensor, mask: Tensor, *, denominator: float, average:
 
 
 def count(lengths: Tensor, *, average: Average, max_tokens: int) -> float:
-    """The denominator of :func:`average_tokens` for a whole optimizer step.
+    """The denominator of :func:`average_tokens` for a whole optimizer step, at least 1.
 
     Args:
         lengths: [B], tokens on the mask in each scored reply of the step; 0 for a reply that
             is masked for having been cut off, which still counts as a reply.
         average: see :func:`average_tokens`.
         max_tokens: the longest a reply may be.
-
-    Returns:
-        At least 1.
     """
     if average in ("dapo", "bnpo"):
-        total = int(lengths.sum())
-    else:
-        total = lengths.numel() * (max_tokens if average == "dr_grpo" else 1)
-    return float(max(1, total))
+        return float(max(1, int(lengths.sum())))
+    return float(max(1, lengths.numel() * (max_tokens if average == "dr_grpo" else 1)))
 
 
 @torch.no_grad()
@@ -374,18 +258,18 @@ def mismatch_weights(
     the reply, for all of its tokens. ``truncate``: cut to [floor, cap] (truncated importance
     sampling: Yao et al., "Your Efficient RL Framework Secretly Brings You Off-Policy RL
     Training", 2025); ``mask``: zero outside of it (with a floor and single tokens: IcePop, Ling
-    team, 2025).
+    team, 2025); ``none``: 1.
 
     Args:
-        trainer_logprobs: [B, T], by the trainer's forward, with the weights that sampled.
-        sampler_logprobs: [B, T], by the sampler; NaN where unknown: the token's weight is 1.
-        mask: [B, T] of bool, True on the tokens the policy wrote.
-        how: one of the combinations, or ``none``: weights of 1.
+        trainer_logprobs: by the trainer's forward, with the weights that sampled.
+        sampler_logprobs: by the sampler; NaN where unknown: the token's weight is 1.
+        mask: of bool.
+        how: one of the combinations.
         cap: at least 1. A sequence's product strays further than a token's weight.
         floor: at most 1.
 
     Returns:
-        [B, T], no gradient; zero off the mask. Logarithms are cut at +-20.
+        Weights without gradient, zero off the mask. Logarithms are cut at +-20.
     """
     if how == "none":
         return mask.to(trainer_logprobs.dtype)
@@ -393,7 +277,7 @@ def mismatch_weights(
     difference = difference.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf)
     if how.startswith("sequence"):
         difference = difference.sum(dim=1, keepdim=True).expand_as(mask)
-    weights = difference.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    weights = token_ratio(difference)
     if how.endswith("truncate"):
         weights = weights.clamp(floor, cap)
     else:
@@ -404,31 +288,27 @@ def mismatch_weights(
 def top_entropy_mask(entropies: Tensor, mask: Tensor, share: float) -> Tensor:
     """Say which tokens are among the ``share`` of highest entropy.
 
-    "Beyond the 80/20 Rule" (arXiv 2506.01939): training on the fifth of tokens where
+    "Beyond the 80/20 Rule" (arXiv 2506.01939): training on the fifth of tokens about which
     the policy was undecided is enough. Off this mask advantages become zero; denominators,
     KL penalty and entropy bonus stay over all tokens.
 
     Args:
-        entropies: of any shape, in nats: of all tokens of an optimizer step. Of a micro-batch's
-            alone the threshold would depend on how the step is cut.
-        mask: of the same shape, of bool, True on the tokens the policy wrote.
+        entropies: of all tokens of an optimizer step. Of a micro-batch's alone the threshold would
+            depend on how the step is cut.
+        mask: of bool, True on the tokens the policy wrote.
         share: in (0, 1].
 
     Returns:
-        Of the same shape, of bool; within ``mask``. Tokens tied at the threshold are all in.
-
-    Raises:
-        ValueError: ``share`` is out of its range.
+        Of bool, within ``mask``. Tokens tied at the threshold are all in.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1], got {share!r}: 0.2 is the paper's")
     held = entropies[mask]
     if share == 1 or not held.numel():
         return mask.clone()
-    # The (1 - share) quantile, where it falls between two tokens the upper one.
+    # The (1 - share) quantile; if it falls between two tokens, the upper one.
     below = math.ceil((held.numel() - 1) * (1 - share) - 1e-9)
-    threshold = torch.kthvalue(held, below + 1).values
-    return mask & (entropies >= threshold)
+    return mask & (entropies >= torch.kthvalue(held, below + 1).values)
 
 
 @torch.no_grad()
@@ -443,38 +323,31 @@ def policy_sums(
 ) -> dict[str, float]:
     """Sums over tokens, to be divided by ``tokens``, and extremes, to be merged as such.
 
-    Args:
-        logprobs: [B, T].
-        old_logprobs: [B, T].
-        advantages: [B, T].
-        mask: [B, T] of bool.
-        objective: its ratio and clips.
-        reference_logprobs: [B, T], where there is a reference.
-
     Returns:
-        ``tokens``; ``ratio``, of p / p_old of tokens; ``min_ratio`` and ``max_ratio`` of the
-        same, not cut, so that infinity shows; ``advantage``; ``clipped_low`` and
-        ``clipped_high``, tokens whose gradient (of CISPO: weight) a lower or upper bound cut
-        off; ``clipped_dual``, by ``dual_clip``; with a reference ``kl_k1``, ``kl_k2``,
-        ``kl_k3``. Without any token all are 0, the ratios' extremes infinite.
+        ``tokens``; ``ratio``, ``min_ratio`` and ``max_ratio`` of r, not cut, so that infinity
+        shows; ``log_ratio`` and ``max_log_ratio``, the largest of any, sign aside; ``advantage``;
+        ``clipped_low``, ``clipped_high`` and ``clipped_dual``, tokens whose gradient (of CISPO:
+        weight) a bound cut off; with a reference ``kl_k1``, ``kl_k2``, ``kl_k3``. Without any token
+        all are 0, the ratios' extremes infinite.
     """
     log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)
-    ratio = log_ratio[mask].exp()
-    low, high, dual = _clipped(log_ratio, advantages, mask, objective)
+    ratio, exact = log_ratio[mask].exp(), log_ratio[mask].double()
     sums = {
         "tokens": float(mask.sum()),
         "ratio": float(ratio.sum()),
         "min_ratio": float(ratio.min()) if ratio.numel() else float("inf"),
         "max_ratio": float(ratio.max()) if ratio.numel() else float("-inf"),
+        "log_ratio": float(exact.sum()),
+        "max_log_ratio": float(exact.abs().max()) if exact.numel() else 0.0,
         "advantage": float(advantages[mask].sum()),
-        "clipped_low": float(low[mask].sum()),
-        "clipped_high": float(high[mask].sum()),
-        "clipped_dual": float(dual[mask].sum()),
     }
+    cut = _cut_off(log_ratio, advantages, mask, objective)
+    for bound in ("low", "high", "dual"):
+        sums[f"clipped_{bound}"] = float(cut[bound][mask].sum()) if bound in cut else 0.0
     if reference_logprobs is not None:
-        there = logprobs[mask], reference_logprobs[mask]
-        for estimator in ("k1", "k2", "k3"):
-            sums[f"kl_{estimator}"] = float(kl_estimate(*there, estimator).sum())
+        d = (logprobs - reference_logprobs)[mask]
+        estimators: tuple[Estimator, ...] = ("k1", "k2", "k3")
+        sums |= {f"kl_{name}": float(_kl(d, name).sum()) for name in estimators}
     return sums
 
 
@@ -491,18 +364,54 @@ def merge_sums(sums: dict[str, float], more: Mapping[str, float]) -> None:
             sums[name] += value
 
 
-def _clipped(
+def _cut_off(
     log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective
-) -> tuple[Tensor, Tensor, Tensor]:
-    none = torch.zeros_like(mask)
-    up, down = advantages > 0, advantages < 0
-    if objective.surrogate == "sapo":
-        return none, none, none
-    if objective.surrogate == "gmpo":
-        return (log_ratio < -objective.clip) & down, (log_ratio > objective.upper_clip) & up, none
-    ratio = ratios(log_ratio, mask, objective)
-    if objective.surrogate == "cispo":
-        moved = up | down
-        return (ratio < objective.cispo_floor) & moved, (ratio > objective.cispo_cap) & moved, none
-    dual = none if objective.dual_clip is None else (ratio > objective.dual_clip) & down
-    return (ratio < 1 - objective.clip) & down, (ratio > 1 + objective.upper_clip) & up, dual
+) -> dict[str, Tensor]:
+    """Which tokens each bound of the surrogate cuts off."""
+    o, up, down = objective, advantages > 0, advantages < 0
+    if o.surrogate == "sapo":
+        return {}
+    if o.surrogate == "gmpo":
+        return {"low": (log_ratio < -o.clip) & down, "high": (log_ratio > o.upper_clip) & up}
+    ratio = _ratio(log_ratio, mask, o)
+    if o.surrogate == "cispo":
+        return {
+            "low": (ratio < o.cispo_floor) & (up | down),
+            "high": (ratio > o.cispo_cap) & (up | down),
+        }
+    found = {"low": (ratio < 1 - o.clip) & down, "high": (ratio > 1 + o.upper_clip) & up}
+    return found if o.dual_clip is None else found | {"dual": (ratio > o.dual_clip) & down}
+
+
+def _check(
+    logprobs: Tensor,
+    old_logprobs: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    objective: Objective,
+    reference_logprobs: Tensor | None,
+    entropy: Tensor | None,
+    kl: Tensor | None,
+) -> None:
+    without = logprobs.requires_grad and entropy is not None and not entropy.requires_grad
+    if objective.entropy_bonus and (entropy is None or without):
+        what = "entropies without a gradient" if without else "None"
+        raise ValueError(
+            f"entropy_bonus={objective.entropy_bonus} needs entropy with a gradient, got {what}"
+        )
+    tensors = {
+        "old_logprobs": old_logprobs,
+        "advantages": advantages,
+        "mask": mask,
+        "reference_logprobs": reference_logprobs,
+        "entropy": entropy,
+        "kl": kl,
+    }
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.shape != logprobs.shape:
+            raise ValueError(
+                f"{name} must be [B, T] = {list(logprobs.shape)}, as logprobs, "
+                f"got {list(tensor.shape)}"
+            )
+    if mask.dtype != torch.bool:
+        raise ValueError(f"mask must be of bool, got {mask.dtype}: use mask.bool()")

@@ -1,4 +1,4 @@
-"""One optimizer step: the gradient of the loss over some rows, within a token budget.
+"""One optimizer step: the gradient of the loss over some rows, by all processes.
 
 Shapes: B rows, P prompts, G replies to each, T reply tokens.
 """
@@ -11,19 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .batch import Batch, Row, by_prompt, cuts, deal, micro_batches
 from .config import GRPOConfig
+from .distributed import Shards, World, sum_gradients
+from .draw import derive_seed
+from .logprobs import Forward, Reading, read_rows
 from .loss import count, merge_sums, policy_loss, policy_sums
-from .model.batch import Batch, Row, by_prompt, micro_batches
-from .model.forward import Forward
-from .run.guards import drift_sums
-from .sampling.random_numbers import derive_seed
 
 
 def minibatches(rows: Sequence[Row], config: GRPOConfig, step: int) -> list[list[Row]]:
     """The rows of each optimizer step: mu passes, each cut into minibatches of whole groups.
 
-    Their numbers of groups differ by one at most. There are as many as the config says, or as
-    there are groups of different prompts.
+    There are as many as the config says, or as there are groups of different prompts.
     """
     groups = by_prompt(rows)
     count = min(config.minibatches, len(groups))
@@ -65,14 +64,14 @@ def accumulate_gradient(
 
     Args:
         model: whose parameters' ``grad`` is added to.
-        forward: see :mod:`assay.grpo.model.forward`.
-        rows: all rows of the optimizer step; where ``beta`` is not 0, with their reference.
+        forward: see :mod:`assay.grpo.logprobs`.
+        rows: all rows of the optimizer step; if ``beta`` is not 0, with their reference.
         config: its objective, temperature and token budget.
-        denominator: of the loss, where these are not all rows of the optimizer step.
+        denominator: of the loss, if these are not all rows of the optimizer step.
 
     Returns:
         ``loss`` (already a mean), ``entropy`` (its sum over the tokens that were computed), and
-        what :func:`~assay.grpo.policy_sums` gives.
+        what :func:`~assay.grpo.loss.policy_sums` gives.
     """
     if denominator is None:
         denominator = denominator_of(rows, config)
@@ -94,29 +93,130 @@ def accumulate_gradient(
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         found = policy_sums(*flat, mask, config, reference_logprobs=reference)
         own = {"loss": float(loss.detach()), "entropy": float(entropy.detach().sum())}
-        merge_sums(sums, own | found | drift_sums(*flat[:2], mask))
+        merge_sums(sums, own | found)
     return sums
+
+
+class Updater:
+    """A model's optimizer and its gradient, over all processes; every method is a collective.
+
+    From here on each process's model has the main process's weights. With ``shard`` trained
+    weights, gradients and optimizer state are cut up between processes.
+
+    Raises:
+        ValueError: the model is on the GPU of another process.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        forward: Forward,
+        config: GRPOConfig,
+        world: World,
+        *,
+        shard: bool = False,
+    ) -> None:
+        _require_own_device(model, world)
+        self._model, self._forward, self._config, self._world = model, forward, config, world
+        for parameter in model.parameters():
+            world.copy_(parameter.data)
+        self._shards = Shards(model, forward, world) if shard and world.size > 1 else None
+        of = self._shards or model
+        self._trained = [p for p in of.parameters() if p.requires_grad]
+        self.optimizer: torch.optim.Optimizer = torch.optim.AdamW(
+            self._trained, config.learning_rate, weight_decay=config.weight_decay, fused=True
+        )
+
+    def gradient(self, rows: Sequence[Row]) -> tuple[dict[str, float], float]:
+        """Take the gradient of the loss over the rows of an optimizer step.
+
+        Returns:
+            The sums of :func:`accumulate_gradient` over all processes, and the gradient's length
+            before it is cut to ``max_grad_norm``.
+        """
+        config, denominator = self._config, denominator_of(rows, self._config)
+        shares = deal(teaching(rows, config), self._world.size)
+        mine, model, forward = shares[self._world.rank], self._model, self._forward
+        self.optimizer.zero_grad(set_to_none=True)
+        if self._shards is not None:
+            self._shards.release()
+            forward = self._shards.forward
+        sums = accumulate_gradient(model, forward, mine, config, denominator=denominator)
+        if self._shards is not None:  # each pass is a collective: make up for the busiest's
+            budget = config.tokens_per_batch
+            passes = [len(micro_batches(by_prompt(part), budget=budget)) for part in shares]
+            for _ in range(max(passes) - passes[self._world.rank]):
+                logprobs, _ = forward(model, Batch.of([[_NOTHING]], device=model.device), 1.0)
+                torch.autograd.backward(logprobs.sum() * 0.0)
+        else:
+            sum_gradients(self._trained, self._world)
+        total: dict[str, float] = {}
+        for found in self._world.gather(sums):
+            merge_sums(total, found)
+        norm: Any = torch.nn.utils.clip_grad_norm_(self._trained, config.max_grad_norm)
+        return total, float(norm.full_tensor() if self._shards is not None else norm)
+
+    def step(self, rate: float) -> None:
+        """Let the optimizer take a step at this learning rate, and free the gradient."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)  # a rollout needs the memory
+        self.restore()
+
+    def restore(self) -> None:
+        """Have the model's weights in one piece, if a gradient has freed them."""
+        if self._shards is not None:
+            self._shards.gather()
+
+    def split(self) -> None:
+        """Train from the model's weights as they are now, in all processes alike."""
+        if self._shards is not None:
+            self._shards.split()
+
+    def read(self, rows: Sequence[Row], model: Any = None) -> list[Reading]:
+        """Read rows under the policy, or under another model that each process has whole."""
+        first, end = cuts([row.prompt for row in rows], self._world.size)[self._world.rank]
+        mine = read_rows(
+            self._model if model is None else model,
+            self._forward,
+            rows[first:end],
+            temperature=self._config.temperature,
+            budget=self._config.tokens_per_batch,
+        )
+        return [reading for part in self._world.gather(mine) for reading in part]
+
+
+_NOTHING = Row((0,), (0,), (True,), (0.0,), (0.0,))
+
+
+def _require_own_device(model: Any, world: World) -> None:
+    if world.size == 1 or model.device.type != "cuda":
+        return
+    mine = torch.cuda.current_device()
+    if model.device.index != mine:
+        raise ValueError(
+            f"process {world.rank} has cuda:{mine} for its own, and its model is on "
+            f"{model.device}: call World.join() before load_model(..., device='cuda')"
+        )
 
 
 def update_metrics(sums: dict[str, float], norms: list[float], rate: float) -> dict[str, float]:
     """Means over tokens and optimizer steps; NaN where no step was taken."""
-    tokens = sums.get("tokens", 0.0)
-    updates = len(norms)
-    nan = float("nan")
+    tokens, updates = sums.get("tokens", 0.0), len(norms)
     row = {"lr": rate, "updates": updates, "tokens/trained": tokens}
-    row["loss"] = sums["loss"] / updates if updates else nan
-    row["grad_norm"] = sum(norms) / updates if updates else nan
-    for name in ("ratio", "entropy"):
-        row[name] = sums[name] / tokens if tokens else nan
-    for name in ("min_ratio", "max_ratio"):
-        row[name] = sums[name] if tokens else nan
-    row["clip_fraction"] = nan
+    means = ("loss", "grad_norm", "ratio", "entropy", "min_ratio", "max_ratio", "clip_fraction")
+    row |= dict.fromkeys(means, float("nan"))
+    if updates:
+        row |= {"loss": sums["loss"] / updates, "grad_norm": sum(norms) / updates}
     if tokens:
-        bounds = ("low", "high", "dual")
-        row |= {f"clip_fraction/{b}": sums[f"clipped_{b}"] / tokens for b in bounds}
-        row["clip_fraction"] = sum(sums[f"clipped_{b}"] for b in bounds) / tokens
-    if tokens and "kl_k3" in sums:
-        row |= {"kl": sums["kl_k3"] / tokens, "kl/k1": sums["kl_k1"] / tokens}
+        row |= {name: sums[name] for name in ("min_ratio", "max_ratio")}
+        row |= {name: sums[name] / tokens for name in ("ratio", "entropy")}
+        cut = {b: sums[f"clipped_{b}"] / tokens for b in ("low", "high", "dual")}
+        row |= {f"clip_fraction/{b}": share for b, share in cut.items()}
+        row["clip_fraction"] = sum(cut.values())
+        if "kl_k3" in sums:
+            row |= {"kl": sums["kl_k3"] / tokens, "kl/k1": sums["kl_k1"] / tokens}
     return row
 
 

@@ -16,9 +16,7 @@ import json
 import logging
 import os
 import shutil
-import signal
 import socket
-import subprocess
 import threading
 import time
 import uuid
@@ -32,35 +30,18 @@ import httpx
 import torch
 from torch import Tensor
 
-from ..envs import Completion, Conversation
+from ..envs import Completion, Conversation, ExtendingPolicy
 from ..sandbox.redaction import redact
-from .model.loading import quiet
-from .sampling.draw import Distribution
-from .sampling.policy import eos_ids
-from .sampling.prompts import encode_all
-from .sampling.random_numbers import derive_seed
-from .sampling.stop import StopStrings
+from .draw import Distribution, RowNumbers, StopStrings, derive_seed
+from .loading import quiet
+from .sampler import encode_all, eos_ids
+from .vllm_server import ServerError, ServerLost, VLLMServer, free_port, healthy
 
 _log = logging.getLogger(__name__)
 _START = "start it with VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs"
 _TRIES = 4
 _SHAPE = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size")
-_LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes
 _T = TypeVar("_T")
-# Run the server, and end its process group when it ends or when our end of stdin closes.
-_GUARD = (
-    'exec 3<&0; "$@" </dev/null 3<&- & server=$!; '
-    '{ cat <&3 >/dev/null; kill "$server" 2>/dev/null; sleep 10; kill -9 0; } & '
-    'exec 3<&-; wait "$server"; kill -9 0'
-)
-
-
-class ServerError(RuntimeError):
-    """A server failed, refused, or answered what no reply can be made of; nothing was judged."""
-
-
-class ServerLost(ServerError):
-    """A server does not answer, or not with the weights it was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,111 +49,6 @@ class ServedCompletion(Completion):
     """A completion with the step of the weights that its first token was sampled with."""
 
     step: int = 0
-
-
-class VLLMServer:
-    """A ``vllm serve`` in a process group of its own that ends with this process.
-
-    Args:
-        model: directory or hub name.
-        log: file to which the server's output is appended.
-        executable: vLLM's command.
-        port: 0 chooses a free one.
-        dtype: of weights and computation, such as ``bfloat16``.
-        max_model_len: most tokens of a prompt and its reply; by default the model's own limit.
-        lora_rank: serve adapters up to this rank; 0 serves none.
-        options: more options of ``vllm serve``.
-        env: more environment variables.
-        start_s: seconds that a start may take.
-    """
-
-    def __init__(
-        self,
-        model: str | Path,
-        log: str | Path,
-        *,
-        executable: str = "vllm",
-        port: int = 0,
-        dtype: str = "auto",
-        max_model_len: int | None = None,
-        lora_rank: int = 0,
-        options: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        start_s: float = 1800.0,
-    ) -> None:
-        self.log, self.start_s = Path(log), start_s
-        port = port or _free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        given: dict[str, object] = {"host": "127.0.0.1", "port": port, "dtype": dtype}
-        given |= {"logprobs-mode": "processed_logprobs", "generation-config": "vllm"}
-        if max_model_len:
-            given["max-model-len"] = max_model_len
-        if lora_rank:  # two adapters: replies of the step before may still be under way
-            rank = next(r for r in _LORA_RANKS if r >= lora_rank)
-            given |= {"max-lora-rank": rank, "max-loras": 2, "max-cpu-loras": 2}
-        self._command = [executable, "serve", str(model)]
-        self._command += [f"--{name}={value}" for name, value in given.items()]
-        self._command += ["--enable-lora"] * bool(lora_rank) + list(options)
-        self._env = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
-        self._env |= {"VLLM_NO_USAGE_STATS": "1", **(env or {})}
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> VLLMServer:
-        """Start the server, and wait until it answers; stop it if that fails."""
-        try:
-            self.ensure()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def ensure(self) -> None:
-        """Start the server if it is not running, and wait until it answers.
-
-        Raises:
-            ServerError: it ended, or is not ready in time; the message quotes its log.
-        """
-        if self.process is not None and self.process.poll() is not None:
-            self.stop()
-        if self.process is None:
-            if shutil.which(self._command[0]) is None:
-                raise ServerError(
-                    f"there is no {self._command[0]!r}: pip install vllm, or name its executable"
-                )
-            self.log.parent.mkdir(parents=True, exist_ok=True)
-            with self.log.open("ab") as log:
-                self.process = subprocess.Popen(
-                    ["/bin/sh", "-c", _GUARD, "sh", *self._command],
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
-                    env=os.environ | self._env,
-                    start_new_session=True,
-                )
-        until = time.monotonic() + self.start_s
-        while not _healthy(self.url):
-            ended = self.process.poll() is not None
-            if ended or time.monotonic() > until:
-                said = self.log.read_text(errors="replace").splitlines()
-                why = next((x for x in reversed(said) if "Error" in x), "".join(said[-1:]))
-                what = "ended" if ended else f"was not ready in {self.start_s:.0f} s"
-                raise ServerError(f"vLLM {what}: {why.strip()[-300:]} (see {self.log})")
-            time.sleep(0.2)
-
-    def stop(self) -> None:
-        """End the server and all that it started."""
-        if self.process is None:
-            return
-        cast(Any, self.process.stdin).close()  # asks the guard to end it
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        self.process = None
 
 
 class VLLMPolicy:
@@ -183,21 +59,14 @@ class VLLMPolicy:
     again (a :class:`VLLMServer`) or waited for (an address), given the last weights, and asked
     again with the same seeds. One thread may sample while another calls :meth:`sync`.
 
+    Other arguments are those of :class:`~assay.grpo.ModelPolicy`.
+
     Args:
-        tokenizer: the model's.
         server: a running server, or its address such as ``http://127.0.0.1:8000``.
         directory: for checkpoints, of this run alone; the server reads it under the same path.
             In memory (``/dev/shm/my-run``) a sync is fastest.
-        max_new_tokens: tokens after which a reply is cut off.
         eos_ids: tokens that end a reply; by default the tokenizer's, and from the first
             :meth:`sync` on those of the model's generation config too.
-        temperature: divides the logits; 0 takes the most likely token.
-        top_k: for evaluation only, as the next two; see ``Distribution``.
-        min_p: likewise.
-        top_p: likewise.
-        stop: texts that end a reply.
-        seed: of the first calls.
-        chat_template_kwargs: given to the chat template, such as ``{"enable_thinking": False}``.
         route: of weights, see this module; by default ``adapter`` with LoRA, else ``folder``.
         check: before the first step, change every trained tensor, and require that the server's
             log-probabilities follow. In bfloat16 that shows only effects above its rounding.
@@ -231,10 +100,7 @@ class VLLMPolicy:
         api_key_env: str | None = None,
     ) -> None:
         if max_new_tokens < 1 or concurrency < 1:
-            raise ValueError(
-                "max_new_tokens and concurrency must be at least 1, "
-                f"got {max_new_tokens} and {concurrency}"
-            )
+            raise ValueError("max_new_tokens and concurrency must be at least 1")
         key = os.environ.get(api_key_env, "") if api_key_env else "none"
         if not key:
             raise ValueError(f"the environment variable {api_key_env} holds no API key")
@@ -269,7 +135,11 @@ class VLLMPolicy:
 
     def reseed(self, seed: int) -> None:
         """Start a new stream of random numbers, at row 0."""
-        self._seed, self._row = seed, 0
+        self.seed, self._stream = seed, _Stream(self, seed)
+
+    def stream(self, seed: int) -> ExtendingPolicy:
+        """A policy with random numbers of its own, which may be used beside others."""
+        return _Stream(self, seed)
 
     def close(self) -> None:
         """Delete the checkpoints, and close the connections."""
@@ -288,18 +158,26 @@ class VLLMPolicy:
     ) -> list[Completion]:
         """Answer each conversation, going on from the tokens of its earlier turns.
 
-        Args:
-            conversations: what was said so far.
-            prefixes: for each, all tokens up to the end of the policy's last turn; empty before
-                its first.
-
         Raises:
             ServerError: the server refuses, stays away, or an answer is off. The whole call
                 fails then: no reply is lost silently.
         """
-        prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
-        seeds = [derive_seed(self._seed, self._row + i) for i in range(len(prompts))]
-        self._row += len(prompts)
+        return self._stream.extend(conversations, prefixes)
+
+    @property
+    def longest(self) -> int | None:
+        """Most tokens of a prompt and its reply that the server takes, if known."""
+        return self._longest or None
+
+    def sample(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Completion]:
+        """Sample a reply to each prompt of token ids.
+
+        Raises:
+            ServerError: as for :meth:`extend`.
+        """
+        return self._sample(prompts, seeds)
+
+    def _sample(self, prompts: Sequence[list[int]], seeds: Sequence[int]) -> list[Completion]:
         if not self._name:
             self._meet()
         needed = max(map(len, prompts), default=0) + self.max_new_tokens
@@ -344,37 +222,42 @@ class VLLMPolicy:
             "logprobs": 0,
         }
         choice = self._complete(body)
-        ids, finish = choice.get("token_ids"), choice.get("finish_reason")
-        logprobs = (choice.get("logprobs") or {}).get("token_logprobs")
+        ids: Any = choice.get("token_ids")
+        finish: Any = choice.get("finish_reason")
+        logprobs: Any = (choice.get("logprobs") or {}).get("token_logprobs")
         if finish == "abort":
             raise ServerLost(f"{self._shown} aborted a request")
-        if choice.get("prompt_token_ids") not in (None, prompt):
-            raise ServerError(f"{self._shown} was given other tokens: it must not cut prompts")
+
+        def require(good: bool, rule: str) -> None:
+            if not good:
+                raise ServerError(f"an answer of {self._shown} is off: {rule}")
+
+        same = choice.get("prompt_token_ids") in (None, prompt)
+        require(same, "it was given other tokens: the server must not cut prompts")
         # Ids of a vocabulary padded beyond the tokenizer have no text, but the loss knows them.
-        if (
-            not isinstance(ids, list)
-            or not 1 <= len(ids) <= self.max_new_tokens
-            or not all(type(i) is int and 0 <= i < self._vocabulary for i in ids)
-        ):
-            raise ServerError(
-                f"a reply must have 1 to {self.max_new_tokens} token ids below {self._vocabulary}, "
-                f"got {ids!r:.80}: the server must serve this model and know return_token_ids"
-            )
+        require(
+            isinstance(ids, list)
+            and 1 <= len(ids) <= self.max_new_tokens
+            and all(type(i) is int and 0 <= i < self._vocabulary for i in ids),
+            f"a reply must have 1 to {self.max_new_tokens} token ids below {self._vocabulary}, "
+            f"got {ids!r:.80}: the server must serve this model and know return_token_ids",
+        )
         # A little above 0 is rounding; vLLM writes -9999 if there is none.
-        if (
-            not isinstance(logprobs, list)
-            or len(logprobs) != len(ids)
-            or not all(isinstance(x, float | int) and -9000 < x < 1e-3 for x in logprobs)
-        ):
-            raise ServerError(f"there must be {len(ids)} log-probabilities, got {logprobs!r:.120}")
-        if finish not in ("stop", "length"):
-            raise ServerError(f"a reply must finish by 'stop' or 'length', got {finish!r}")
-        if finish == "stop" and ids[-1] not in self.eos_ids and not self.stop.complete(ids):
-            raise ServerError(
-                f"the server ended a reply at token {ids[-1]}, which is not in eos_ids "
-                f"{self.eos_ids} and completes no stop string: pass eos_ids with every token that "
-                "the server ends at, or start it with --generation-config vllm"
-            )
+        require(
+            isinstance(logprobs, list)
+            and len(logprobs) == len(ids)
+            and all(isinstance(x, float | int) and -9000 < x < 1e-3 for x in logprobs),
+            f"there must be {len(ids)} log-probabilities, got {logprobs!r:.120}",
+        )
+        known_end = finish == "length" or ids[-1] in self.eos_ids or self.stop.complete(ids)
+        ended = finish in ("stop", "length")
+        require(ended, f"a reply must finish by 'stop' or 'length', got {finish!r}")
+        require(
+            known_end,
+            f"the server ended a reply at token {ids[-1]}, which is not in eos_ids "
+            f"{self.eos_ids} and completes no stop string: pass eos_ids with every token that "
+            "the server ends at, or start it with --generation-config vllm",
+        )
         if d.temperature == 0:
             logprobs = [0.0] * len(ids)  # as the policy that takes the most likely token has them
         known = [i for i in ids if i < len(self.tokenizer)]
@@ -385,9 +268,6 @@ class VLLMPolicy:
 
     def sync(self, model: Any, step: int) -> None:
         """Give the server the model's weights, unless it has these.
-
-        All processes of a run must call it: each gathers, the first sends, and a failure there
-        raises everywhere.
 
         Raises:
             ServerError: the server is another model's, lacks what this needs, or stays away.
@@ -401,7 +281,7 @@ class VLLMPolicy:
                 self._meet(model)
             self._held = None
             self._send(model, step)
-            if self._check and _world() == 1:
+            if self._check:
                 self._require_effects(model, step)
                 self._check = False
             self._held = held
@@ -409,30 +289,17 @@ class VLLMPolicy:
     def _send(self, model: Any, step: int) -> None:
         """Send the weights under a new label."""
         self._syncs += 1
-        news: list[Any] = [f"assay-{self._run}-{self._syncs}-{step}", None]
-        error = None
-        try:
-            if self.route in ("nccl", "ipc"):
-                if _rank() == 0:
-                    self._exchange(lambda: self._transfer_by_vllm(model), news[0])
-                else:  # takes part in gathering
-                    self._transfer_by_vllm(model)
-            else:
-                tensors = _gathered(model, self.route == "adapter", self._dtype)
-                if _rank() == 0:
-                    self._write(model, tensors, self.directory / news[0])
-                    self._label, before = news[0], self._label
-                    self._through(self._load, self._wait)
-                    self._forget(before)
-        except Exception as caught:
-            error, news[1] = caught, str(caught)
-        if _world() > 1:
-            torch.distributed.broadcast_object_list(news, src=0)
-        if error is not None:
-            raise error
-        if news[1] is not None:
-            raise ServerError(f"the first process could not send weights: {news[1]}")
-        self._label, self.step = news[0], step
+        label = f"assay-{self._run}-{self._syncs}-{step}"
+        if self.route in ("nccl", "ipc"):
+            self._exchange(lambda: self._transfer_by_vllm(model), label)
+            self._label = label
+        else:
+            tensors = _gathered(model, self.route == "adapter", self._dtype)
+            self._write(model, tensors, self.directory / label)
+            self._label, before = label, self._label
+            self._through(self._load, self._wait)
+            self._forget(before)
+        self.step = step
 
     def _write(self, model: Any, tensors: dict[str, Tensor], folder: Path) -> None:
         try:
@@ -441,12 +308,12 @@ class VLLMPolicy:
                 model.save_pretrained(folder, state_dict=tensors)
         except Exception as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError) or "os error" in str(error):  # the second by safetensors
-                raise OSError(
-                    f"cannot write weights to {str(folder)!r}: {error}. Nothing is lost: make "
-                    "room there or name another directory, and resume"
-                ) from error
-            raise
+            if not isinstance(error, OSError) and "os error" not in str(error):  # safetensors' own
+                raise
+            raise OSError(
+                f"cannot write weights to {str(folder)!r}: {error}. Nothing is lost: make "
+                "room there or name another directory, and resume"
+            ) from error
 
     def _load(self) -> None:
         """Have the server load the newest checkpoint."""
@@ -488,13 +355,13 @@ class VLLMPolicy:
                     "or take route='folder'"
                 ) from error
             if self.route == "ipc":
-                info = engine.IPCTrainerInitInfo(rank=_rank())
+                info = engine.IPCTrainerInitInfo(rank=0)
             else:
                 info = engine.NCCLTrainerInitInfo(
                     master_address=socket.gethostbyname(socket.gethostname()),
-                    master_port=_free_port(),
+                    master_port=free_port(),
                     world_size=1 + self._get("/get_world_size")["world_size"],
-                    rank=_rank(),
+                    rank=0,
                 )
             self._transfer = vllm.WeightTransferTrainerFactory.trainer_init(
                 info,
@@ -564,11 +431,11 @@ class VLLMPolicy:
         _log.warning("%s: waiting for the server", error)
         time.sleep(1.0)
         if isinstance(self.server, VLLMServer):
-            if not _healthy(self._url):  # its engine may be dead, and it still there
+            if not healthy(self._url):  # its engine may be dead, and it still there
                 self.server.stop()
             self.server.ensure()
         until = time.monotonic() + self._timeout_s
-        while not _healthy(self._url):
+        while not healthy(self._url):
             if time.monotonic() > until:
                 raise ServerError(
                     f"{error}; it stayed away for {self._timeout_s:.0f} s. Nothing is lost: "
@@ -703,34 +570,8 @@ class VLLMPolicy:
         raise (ServerLost if lost or response.status_code >= 500 else ServerError)(message)
 
 
-def _healthy(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health", timeout=10, trust_env=False).status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _world() -> int:
-    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
-
-
-def _rank() -> int:
-    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
-
-
-def _whole(tensor: Tensor) -> Tensor:
-    """The tensor, gathered if it is sharded."""
-    return cast(Any, tensor).full_tensor() if hasattr(tensor, "full_tensor") else tensor.detach()
-
-
 def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor]:
-    """All tensors of a checkpoint in the server's precision, in the first process."""
+    """All tensors of a checkpoint in the server's precision."""
     if adapter:
         from peft import get_peft_model_state_dict as state_dict
     else:
@@ -738,19 +579,40 @@ def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor
     found: dict[str, Tensor] = {}
     seen = set()
     for name, tensor in state_dict(model).items():
-        whole = _whole(tensor)
-        if _rank() == 0:
-            whole = whole.to(dtype) if whole.is_floating_point() else whole
-            place = whole.untyped_storage().data_ptr()
-            found[name] = whole.clone() if place in seen else whole  # a tied one would be left out
-            seen.add(place)
+        whole = tensor.detach()
+        whole = whole.to(dtype) if whole.is_floating_point() else whole
+        place = whole.untyped_storage().data_ptr()
+        found[name] = whole.clone() if place in seen else whole  # a tied one would be left out
+        seen.add(place)
     return found
 
 
 def _fingerprint(model: Any) -> list[float]:
     """Sums that a change of weights changes; fused optimizers leave tensors' versions alone."""
-    sums = [_whole(p.sum(dtype=torch.float64)) for p in model.parameters() if p.requires_grad]
+    sums = [p.detach().sum(dtype=torch.float64) for p in model.parameters() if p.requires_grad]
     return cast(list[float], torch.stack(sums).tolist())
+
+
+class _Stream:
+    """Samples from a :class:`VLLMPolicy` with random numbers of its own."""
+
+    def __init__(self, policy: VLLMPolicy, seed: int) -> None:
+        self._policy, self._seed, self._rows = policy, seed, RowNumbers()
+
+    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
+        return self.extend(conversations, [()] * len(conversations))
+
+    def extend(
+        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
+    ) -> list[Completion]:
+        policy = self._policy
+        options = policy.chat_template_kwargs
+        prompts = encode_all(policy.tokenizer, conversations, prefixes, options)
+        rows = self._rows.of(prefixes)
+        found = policy._sample(prompts, [derive_seed(self._seed, row) for row in rows])
+        for row, c in zip(rows, found, strict=True):
+            self._rows.keep(row, [*c.prompt_ids, *c.ids])
+        return found
 
 
 @torch.no_grad()

@@ -24,6 +24,7 @@ from .grading.rows import (
 )
 from .images.build import build_image, registry_fault
 from .images.description import PINNED, ImageDescription, describe
+from .images.dockerfile import build_folder
 from .languages.language import (
     COMPILE_LIMITS,
     LANGUAGES,
@@ -34,6 +35,9 @@ from .languages.language import (
 from .limits import Limits
 from .result import Check, CheckResult, Result, RunStatus
 from .sandbox import Sandbox
+from .sessions.limits import SessionLimits
+from .sessions.network import Allowlist
+from .sessions.session import ExecResult, Process, Session, SessionEnded, Shell
 
 if TYPE_CHECKING:
     from .ray_sandbox import RaySandbox
@@ -42,13 +46,16 @@ __all__ = [
     "COMPILE_LIMITS",
     "LANGUAGES",
     "PINNED",
+    "Allowlist",
     "BadTests",
     "Check",
     "CheckResult",
+    "ExecResult",
     "ImageDescription",
     "ImageUnavailable",
     "LanguageUnavailable",
     "Limits",
+    "Process",
     "ProgrammingLanguage",
     "RaySandbox",
     "Result",
@@ -56,6 +63,11 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
+    "Session",
+    "SessionEnded",
+    "SessionLimits",
+    "Shell",
+    "build_folder",
     "build_image",
     "describe",
     "find_language",

@@ -14,6 +14,8 @@ NETWORK_SETTINGS = {
     "net.ipv4.tcp_wmem": "4096 16384 65536",
     # Else a port that one program closed is not free for the next one.
     "net.ipv4.tcp_max_tw_buckets": "0",
+    # Else one program's connections set the times of later ones to the same addresses.
+    "net.ipv4.tcp_no_metrics_save": "1",
 }
 """Settings of the kernel (sysctl) for a slot's own network."""
 

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from .backends.address import checked_addresses
 from .backends.backend import Options
@@ -33,6 +33,10 @@ from .pool.batch import Batches, awaitable
 from .pool.dispatch import Answer, send
 from .pool.pool import Pool
 from .result import Check, CheckResult, Result, RunStatus
+from .sessions.factory import SessionFactory
+from .sessions.limits import SessionLimits
+from .sessions.network import Allowlist
+from .sessions.session import Session
 
 
 class Sandbox(Batches):
@@ -114,6 +118,7 @@ class Sandbox(Batches):
         self._pool: Pool | None = None
         self._tool_pools: dict[Limits, Pool] = {}
         self._compiler = Compiler()
+        self._sessions: SessionFactory | None = None
         self._closed = False
 
     @property
@@ -376,6 +381,58 @@ class Sandbox(Batches):
 
     acheck_problem = awaitable(check_problem)
 
+    def session(
+        self,
+        image: str | None = None,
+        *,
+        limits: SessionLimits = SessionLimits(),  # noqa: B008 - frozen
+        workdir: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        network: Literal["none"] | Allowlist = "none",
+    ) -> Session:
+        """Open a container of its own for one episode, with a writable root and no network.
+
+        Args:
+            image: any image with /bin/sh, or a snapshot of another session. Default: the
+                sandbox's, else what ``assay sandbox build shell`` makes.
+            limits: bounds on all of its processes together.
+            workdir: folder in which commands start. Default: the image's.
+            env: variables, beside the image's.
+            user: who runs commands. Default: the image's. Root has no rights over the machine.
+            network: ``none``, or the hosts that it may reach by HTTP through a proxy of ours.
+
+        Raises:
+            SandboxUnavailable, ImageUnavailable: there is no daemon, or no such image.
+            SandboxError: the session does not start.
+        """
+        return self._session_factory().open(image, limits, workdir, env, user, network)
+
+    def warm_sessions(
+        self,
+        count: int,
+        image: str | None = None,
+        *,
+        limits: SessionLimits = SessionLimits(),  # noqa: B008 - frozen
+    ) -> None:
+        """Keep this many containers started for coming sessions of an image with these limits.
+
+        They start in the background, and each that a session takes is replaced. 0 ends it.
+
+        Raises:
+            SandboxUnavailable, ImageUnavailable: there is no daemon, or no such image.
+        """
+        self._session_factory().warm(count, image, limits)
+
+    def ready_sessions(
+        self,
+        image: str | None = None,
+        *,
+        limits: SessionLimits = SessionLimits(),  # noqa: B008 - frozen
+    ) -> int:
+        """Return how many of these are started and wait for a session."""
+        return self._session_factory().ready(image, limits)
+
     def check(self) -> list[CheckResult]:
         """Run a few programs that try to get out, and say what became of each: a self-check."""
         return self_check(self)
@@ -386,7 +443,10 @@ class Sandbox(Batches):
             pools = [*self._tool_pools.values(), *([self._pool] if self._pool else [])]
             self._pool, self._closed = None, True
             self._tool_pools.clear()
+            sessions, self._sessions = self._sessions, None
         self._end_threads()
+        if sessions is not None:
+            sessions.close()
         for pool in pools:
             pool.close()
 
@@ -446,6 +506,19 @@ class Sandbox(Batches):
                 backend = choose_backend(self._wanted or beside.name, options)
                 self._tool_pools[limits] = Pool(backend, self.slots, idle_s=self.idle_s)
             return self._tool_pools[limits]
+
+    def _session_factory(self) -> SessionFactory:
+        with self._lock:
+            if self._closed:
+                raise SandboxUnavailable("the sandbox is closed: make a new one")
+            if self._sessions is None:
+                hosts = self._options.hosts or (None,)
+                if len(hosts) > 1:
+                    raise ValueError("sessions run on one daemon: give one of the hosts")
+                self._sessions = SessionFactory(
+                    self._wanted, self._options.image, host=hosts[0], runtime=self._options.runtime
+                )
+            return self._sessions
 
     def _slots(self) -> Pool:
         with self._lock:

@@ -25,7 +25,7 @@ from assay.sandbox.backends.slot import Reply
 from assay.sandbox.grading import checks, compare
 from assay.sandbox.grading.prompt import assembled
 from assay.sandbox.result import Result, RunStatus
-from assay.service import messages
+from assay.service import schemas, websocket
 from assay.verifiers import Code, Math
 from assay.verifiers.catalogue import examples
 from assay.verifiers.form.call_text import WAYS
@@ -98,7 +98,8 @@ def functions(modules):
     """Public functions of a text and no more, of the folders that read untrusted text."""
     packages = (
         "assay.verifiers", "assay.sandbox.grading.compare", "assay.sandbox.redaction",
-        "assay.envs.code_repair", "assay.envs.puzzles.guess_number", "assay.envs.trl_messages",
+        "assay.envs.tools.code_repair", "assay.envs.puzzles.guess_number",
+        "assay.envs.trl.messages",
         "assay.adapters.openrlhf", "assay.adapters.reasoning_gym_judges",
     )  # fmt: skip
     for module in chain.from_iterable(map(modules, packages)):
@@ -139,8 +140,8 @@ def calls(text, form):
 
 
 def in_a_message(text):
-    body = {"op": "score", "id": 1, "replies": [text], "tasks": [0]}
-    return messages.read(messages.SOCKET, json.dumps(body))
+    body = {"replies": [text], "tasks": [0]}
+    return schemas.Score.model_validate(websocket.read(json.dumps(body)))
 
 
 def others(_):
@@ -156,7 +157,7 @@ def others(_):
         "row of cases": lambda text: problem_from_row({"input_output": text}),
         "tools' calls": lambda text: read_calls(text, ("f", "word"), tuple(WAYS)),
         "OpenRLHF's ends": lambda text: openrlhf.without_ends(text, openrlhf.ENDS),
-        "message": lambda text: messages.read(messages.SOCKET, text),
+        "message": websocket.read,
         "reply in a message": in_a_message,
         "judge's reply": lambda text: shown_part(text, thoughts=True, longest=10**9),
         "judge's prompt": lambda t: filled("{reply} {question}", {"reply": t, "question": "?"}),

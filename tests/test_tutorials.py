@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = ["tasks.md", "environments.md", "multi_turn.md"]
+PAGES = ["tasks.md", "environments.md", "multi_turn.md", "start/verifier.md", "start/grade.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_tutorial_shows_is_so(page, monkeypatch, tmp_path) -> None:
-    module = types.ModuleType(f"tutorial_{page.removesuffix('.md')}")
+    module = types.ModuleType(f"tutorial_{Path(page).stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that what it defines pickles
     monkeypatch.chdir(tmp_path)  # for what it writes
     text = (DOCS / page).read_text()

@@ -52,7 +52,7 @@ class Exact(Verifier):
         if self.extract is None:
             given, reason = after_thinking(reply), UNCLOSED
         else:
-            given, _, reason = final_answer(reply, self.extract)
+            given, _, reason, *_ = final_answer(reply, self.extract)
         if given is None:
             return Verdict.wrong(reason, status=Status.UNPARSEABLE)
         given = given.strip()

@@ -23,6 +23,7 @@ _HEDGED = re.compile(
     r"\b(?:or|not|nor|neither|maybe|unless)\b|\?|[(\[][A-Z][)\]]|\b[A-Z][).:](?=\s)"
 )
 _TEXT_FIRST = re.compile(r"(\S.*?)\s*(?:\(([A-Z])\)|\[([A-Z])\])")
+_LETTER_COMMA = re.compile(r"\(?([A-Z])\)?,\s*(\S.*)")
 _SIGNS = '*`$"“” '
 _SEPARATOR = re.compile(r"\s*(?:[,;&/+]|\band\b)\s*(?:and\b\s*)?")
 
@@ -151,6 +152,8 @@ def _one(text: str, options: dict[str, str]) -> str | None:
     if (after := _TEXT_FIRST.fullmatch(text)) is not None and options:  # Paris (B)
         letter = after[2] or after[3]
         return letter if options.get(letter) == _plain(after[1]) else None
+    if (apart := _LETTER_COMMA.fullmatch(text)) is not None and options:  # B, Paris
+        return apart[1] if options.get(apart[1]) == _plain(apart[2]) else None
     labelled = _LABELLED.fullmatch(text)
     if labelled is None:
         return None

@@ -119,7 +119,8 @@ class Code(Verifier):
         if fault is None:
             fault = problem_fault(reference)
             limits = self.limits or getattr(self.sandbox, "limits", None) or Limits()
-            if not fault and len(text) > limits.memory_mib << 17:  # most are far from it
+            least = min(limits.memory_mib << 17, limits.output_bytes)
+            if not fault and len(text) > least:  # most are far from it
                 fault = size_fault(reference, limits)
             self._faults.put(text, fault)
         return fault or None

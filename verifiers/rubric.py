@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .verdict import Status, Verdict
+from .verdict import Verdict
 from .verifier import FunctionVerifier, Verifier, checked_range, isolated, same_length
 
 
@@ -85,8 +84,6 @@ class Rubric(Verifier):
             for name, weight in self.weights.items()
             if name != gate
         ]
-        lone = len(self.parts) == 1 and self._total_weight == 1.0
-        self._lone = next(iter(self.parts)) if lone else None  # there is nothing to weigh
 
     def verify_many(self, replies: Sequence[str], references: Sequence[Any]) -> list[Verdict]:
         """Judge the batch with each part in turn, then weigh."""
@@ -97,21 +94,6 @@ class Rubric(Verifier):
             self._weighed(dict(zip(names, row, strict=True)))
             for row in zip(*columns.values(), strict=True)
         ]
-
-    def verify(self, reply: str, reference: Any) -> Verdict:
-        """Judge one reply: as a batch of one, without its columns."""
-        if type(self).verify_many is not Rubric.verify_many:
-            return super().verify(reply, reference)
-        if self._lone is not None:
-            name = self._lone
-            found = _judged_alone(self.parts[name], reply, reference)
-            score = found.score
-            reason = found.reason if score is not None else f"{name}: {found.reason}"
-            shares = {name: score}
-            return Verdict(found.status, score, reason, found.extracted, shares, found.seconds)
-        return self._weighed(
-            {name: _judged_alone(part, reply, reference) for name, part in self.parts.items()}
-        )
 
     def check_reference(self, reference: Any) -> str | None:
         """Return the first complaint of a part that is not only logged."""
@@ -197,17 +179,6 @@ class Rubric(Verifier):
         low, high = self.score_range  # rounding can leave it
         score = max(low, min(high, math.fsum(paid) / self._total_weight))
         return Verdict(head.status, score, head.reason, head.extracted, parts, seconds)
-
-
-def _judged_alone(part: Verifier, reply: str, reference: Any) -> Verdict:
-    """Judge one reply; a part that raises is at fault, and the other parts keep their scores."""
-    started = time.perf_counter()
-    try:
-        return part._in_range(part.verify(reply, reference))
-    except Exception as error:
-        seconds = time.perf_counter() - started
-        reason = f"{type(error).__name__}: {error}"
-        return Verdict(Status.VERIFIER_ERROR, None, reason, seconds=seconds)
 
 
 def _part(name: str, part: Any, ranges: Mapping[str, tuple[float, float]]) -> Verifier:

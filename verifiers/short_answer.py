@@ -18,7 +18,7 @@ _RULES = ("answer", "boxed", "phrase", "fence", "last_line")
 _ARTICLES = frozenset(("a", "an", "the"))
 _OPEN = frozenset(("or", "not", "no", "never", "neither", "nor", "maybe", "perhaps", "either"))
 _JOINED = re.compile(r"(?<!\d)[.'’‘`´]|[.'’‘`´](?!\d)|(?<=\d),(?=\d{3}(?!\d))")
-_TOKEN = re.compile(r"(?<!\w)-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
+_TOKEN = re.compile(r"(?<![\w-])-\d+(?:\.\d+)?|\d+\.\d+|[^\W_]+")
 
 
 class ShortAnswer(Verifier):

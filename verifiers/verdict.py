@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
@@ -36,11 +36,11 @@ class Status(StrEnum):
         return self in _OURS
 
 
-_OURS = (Status.BAD_GOLD, Status.VERIFIER_ERROR, Status.SANDBOX_ERROR)
-_USUAL = (Status.CORRECT, Status.INCORRECT)
+_OURS = frozenset({Status.BAD_GOLD, Status.VERIFIER_ERROR, Status.SANDBOX_ERROR})
+_set = object.__setattr__
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One verifier's finding about one reply.
 
@@ -64,31 +64,18 @@ class Verdict:
     parts: Mapping[str, float | None] = field(default_factory=dict)
     seconds: float = field(default=0.0, compare=False)
 
-    def __init__(
-        self,
-        status: Status,
-        score: float | None,
-        reason: str = "",
-        extracted: str | None = None,
-        parts: Mapping[str, float | None] | None = None,
-        seconds: float = 0.0,
-    ) -> None:
-        if type(status) is not Status:
-            status = Status(status)
-        if score is not None and (type(score) is not float or not 0 <= score <= 1):
-            score = _finite("score", score)
-        if (score is None or status not in _USUAL) and (status in _OURS) is not (score is None):
+    def __post_init__(self) -> None:
+        status = self.status if type(self.status) is Status else Status(self.status)
+        score = _finite("score", self.score)
+        if (status in _OURS) is not (score is None):
             raise ValueError(
                 f"status {status.value!r} does not go with score {score!r}: bad_gold, "
                 "verifier_error and sandbox_error have score None, every other status a number"
             )
-        # A frozen dataclass sets its fields in twice the time.
-        _set_status(self, status)
-        _set_score(self, score)
-        _set_reason(self, reason)
-        _set_extracted(self, extracted)
-        _set_parts(self, {n: _finite(n, s) for n, s in parts.items()} if parts else {})
-        _set_seconds(self, seconds)
+        parts = {n: _finite(n, s) for n, s in self.parts.items()} if self.parts else {}
+        _set(self, "status", status)
+        _set(self, "score", score)
+        _set(self, "parts", parts)
 
     @classmethod
     def correct(cls, reason: str = "", *, extracted: str | None = None) -> Self:
@@ -143,11 +130,6 @@ class Verdict:
             parts=dict(row["parts"]),
             seconds=row["seconds"],
         )
-
-
-_set_status, _set_score, _set_reason, _set_extracted, _set_parts, _set_seconds = (
-    vars(Verdict)[field.name].__set__ for field in fields(Verdict)
-)
 
 
 def _finite(name: str, score: Any) -> float | None:

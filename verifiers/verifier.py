@@ -8,9 +8,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..sandbox.redaction import redact
+from .nearest import did_you_mean
 from .shown import shown
 from .verdict import Status, Verdict
 
@@ -119,7 +120,8 @@ class Verifier:
         name = options.pop("name", None)
         kind = _KINDS.get(name)
         if kind is None:
-            raise ValueError(f"no verifier is called {name!r}; known: {', '.join(sorted(_KINDS))}")
+            near = did_you_mean(str(name), _KINDS, "`assay verifiers` lists them")
+            raise ValueError(f"no verifier is called {name!r}. {near}")
         try:
             _refuse_flags(kind, options)
             return kind._from_options(options)
@@ -148,6 +150,12 @@ class Verifier:
 
     def close(self) -> None:
         """Give back workers and sandboxes. Calling it twice does no harm."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def _in_range(self, verdict: Verdict) -> Verdict:
         """Return the verdict, or ``verifier_error`` if it is invalid or out of range."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 # Control characters (a terminal obeys them), lone surrogates (no file takes them), and marks that
 # turn the direction of writing (they show a text as another).
@@ -14,6 +16,12 @@ _ODD = re.compile(
 def visible(text: str) -> str:
     r"""Show what cannot be seen as an escape, such as ``\x1b``; tabs and newlines stay."""
     return _ODD.sub(lambda m: _escape(ord(m[0])), text.replace("\r\n", "\n"))
+
+
+def visible_json(value: Any, *, indent: int | None = None) -> str:
+    r"""Encode as JSON that shows what cannot be seen as an escape, such as ``\u009b``."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _ODD.sub(lambda m: f"\\u{ord(m[0]):04x}", text)  # such characters are in strings only
 
 
 def one_line(text: str) -> str:

@@ -11,6 +11,7 @@ from .openrlhf import openrlhf_reward, to_openrlhf
 from .prime_verifiers import from_verifiers, to_verifiers
 from .reasoning_gym import from_reasoning_gym, register_reasoning_gym, rulings
 from .verl import to_verl, verl_reward
+from .verl_agent import verl_agent_loop
 
 __all__ = [
     "RewardFault",
@@ -23,5 +24,6 @@ __all__ = [
     "to_openrlhf",
     "to_verifiers",
     "to_verl",
+    "verl_agent_loop",
     "verl_reward",
 ]

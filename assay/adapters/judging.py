@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..envs import TextEnv
-from ..envs.split_files import is_for_evaluation
-from ..envs.splits import refuse_training
+from ..envs import Task, TextEnv
+from ..envs.datasets.split_files import is_for_evaluation
+from ..envs.datasets.splits import refuse_training
 from ..lone_replies import played
 from ..verifiers import Verdict, Verifier
 
@@ -85,16 +85,21 @@ def read(name: str, text: Any) -> Any:
         ) from error
 
 
-def refuse_split(env: TextEnv, split: str, allow: Mapping[str, bool]) -> None:
-    """Refuse to write tasks into a file that is for another split.
+def tasks_to_write(
+    env: TextEnv, size: int | None, seed: int, split: str, allow: Mapping[str, bool]
+) -> list[tuple[int, Task]]:
+    """Return the tasks for a trainer's file, with their indices.
 
     Args:
-        env: of the tasks.
-        split: the split that the file is for.
-        allow: as for :func:`~assay.envs.splits.refuse_training`.
+        env: an environment of one turn.
+        size: how many, in the order of training; every task once if it is ``None``.
+        seed: of that order.
+        split: what the file is for.
+        allow: as for :func:`~assay.envs.datasets.splits.refuse_training`.
 
     Raises:
-        ValueError: the environment's tasks are not for the split.
+        ValueError: the environment is not of one turn, its tasks never end and there is no
+            ``size``, its tasks are not for the split, or a reference cannot be used.
     """
     if not is_for_evaluation(split):
         refuse_training(env, **allow)
@@ -103,6 +108,16 @@ def refuse_split(env: TextEnv, split: str, allow: Mapping[str, bool]) -> None:
             f"{env.name}: its tasks are of the split 'train', and the file is for {split!r}: make "
             "the environment with split='test'"
         )
+    verifier = verifier_of(env)
+    found = [(index, env.task(index)) for index in rows_of(env, size, seed)]
+    for index, task in found:
+        fault = verifier.check_reference(task.reference)
+        if fault is not None:
+            raise ValueError(
+                f"{env.name}, task {index} ({task.id}): {fault}. Correct or remove this row: no "
+                "reply to it could be judged"
+            )
+    return found
 
 
 def rows_of(env: TextEnv, size: int | None, seed: int) -> list[int]:
@@ -131,3 +146,19 @@ def by_name(judges: Judge | Mapping[str, Judge]) -> dict[str, Verifier] | Verifi
     if not judges:
         raise ValueError("expected at least one environment or verifier, got none")
     return {name: verifier_of(judge) for name, judge in judges.items()}
+
+
+def verifier_named(judges: Verifier | Mapping[str, Verifier], data_source: str) -> Verifier:
+    """Return the verifier of a row.
+
+    Raises:
+        ValueError: nothing judges its data source.
+    """
+    if isinstance(judges, Verifier):
+        return judges
+    if data_source not in judges:
+        raise ValueError(
+            f"nothing judges data_source {data_source!r}; known: {', '.join(judges)}. "
+            "Name the environment as the rows do"
+        )
+    return judges[data_source]

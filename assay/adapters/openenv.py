@@ -1,4 +1,4 @@
-"""OpenEnv: an environment behind its HTTP and WebSocket client as an environment of ours."""
+"""OpenEnv: an environment behind its HTTP and WebSocket client as an Assay environment."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def from_openenv(
 
 
 class Session:
-    """One episode at the server; closed when nobody holds it any more."""
+    """An episode at the server, closed when it is garbage-collected."""
 
     def __init__(self, client: Any) -> None:
         self.client = client

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Status
-from .judging import Judge, judged, read, refuse_split, rows_of, verifier_of, written
+from .judging import Judge, judged, read, tasks_to_write, verifier_of, written
 
 
 class OpenRLHFReward:
@@ -118,8 +118,8 @@ def openrlhf_reward(
     """Make a reward function for the file that OpenRLHF's ``--reward.remote_url FILE.py`` names.
 
     OpenRLHF has no word for "no score". A reply that is not judged is judged again, ``retries``
-    times, and then raises: OpenRLHF logs "Failed to fetch reward" and goes on without, then fails
-    where it joins the batch's rewards. NaN would spoil the group in silence.
+    times, and then raises: OpenRLHF logs "Failed to fetch reward", then fails when it
+    joins the batch's rewards. NaN would corrupt the group silently.
 
     Args:
         judge: an environment of one turn, or a verifier.
@@ -169,21 +169,14 @@ def to_openrlhf(
         ValueError: the environment is not of one turn, its tasks never end and there is no
             ``size``, its tasks are not for the split, or a reference cannot be used.
     """
-    refuse_split(env, split, allow)
-    verifier = verifier_of(env)
-    indices = rows_of(env, size, seed)
+    rows = [
+        {
+            "prompt": [dict(message) for message in task.messages],
+            "label": written(task.reference),
+            "datasource": env.name,
+        }
+        for _, task in tasks_to_write(env, size, seed, split, allow)
+    ]
     with Path(path).open("w", encoding="utf-8") as file:
-        for index in indices:
-            task = env.task(index)
-            fault = verifier.check_reference(task.reference)
-            if fault is not None:
-                raise ValueError(
-                    f"{env.name}, task {index} ({task.id}): {fault}. Correct or remove this row"
-                )
-            row = {
-                "prompt": [dict(message) for message in task.messages],
-                "label": written(task.reference),
-                "datasource": env.name,
-            }
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return len(indices)
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return len(rows)

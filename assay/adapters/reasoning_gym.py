@@ -31,7 +31,7 @@ def from_reasoning_gym(
     """Make a one-turn environment of a reasoning-gym data set.
 
     The tasks are those of ``reasoning_gym.create_dataset(name, seed=seed, size=size, **config)``,
-    in its order. Of its data sets most are judged by verifiers of ours; :func:`rulings` says which.
+    in its order. Most of its data sets are judged by Assay's verifiers; :func:`rulings` says which.
 
     Args:
         name: of the data set.
@@ -48,7 +48,7 @@ def from_reasoning_gym(
 
     Raises:
         ImportError: reasoning-gym is missing: ``pip install 'assay[reasoning-gym]'``.
-        ValueError: there is no such data set, nobody can judge it safely, or the split is empty.
+        ValueError: there is no such data set, nothing can judge it safely, or the split is empty.
     """
     dataset = _dataset(name, seed, size, config)
     ruling = ruling_of(name, type(dataset))

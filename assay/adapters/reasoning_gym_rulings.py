@@ -20,7 +20,7 @@ class Ruling(NamedTuple):
     """The judge of a data set.
 
     Attributes:
-        who: a verifier of ours, the package's scorer, or nobody.
+        who: ``assay``'s verifier, the ``package``'s scorer, or ``refused``.
         why: in a few words.
         verifier: makes ours.
         reference: ours, from an entry of the package's; by default the entry's answer.
@@ -74,7 +74,7 @@ _PARSED = "the package passes the reply to sympy's parse_expr, which evaluates i
 _EVALUATED = "the package passes the reply to eval"
 
 RULINGS: dict[str, Ruling] = {
-    # where the package evaluates what the model wrote
+    # the package evaluates the reply as code
     "countdown": Ruling("assay", _PARSED, _signed, _countdown),
     "puzzle24": Ruling(
         "assay", f"{_PARSED}; it does not check the numbers used", _signed, _countdown
@@ -89,7 +89,7 @@ RULINGS: dict[str, Ruling] = {
     "polynomial_multiplication": Ruling("assay", _PARSED, lambda: Math(extract=RULES)),
     "n_queens": Ruling("assay", _EVALUATED, Queens, _queens),
     **_each("binary_matrix spiral_matrix string_insertion", Ruling("assay", _EVALUATED, SameLines)),
-    # where a rule of ours is exact
+    # Assay's rule is exact
     "sudoku": Ruling("assay", "any filling that satisfies the rules", Sudoku, _sudoku),
     "mini_sudoku": Ruling("assay", "any filling that satisfies the rules", Sudoku, _sudoku),
     "coin_flip": Ruling(
@@ -146,7 +146,7 @@ RULINGS: dict[str, Ruling] = {
     "codeio": Ruling(
         "assay", "one JSON value is correct; a few answers are drawn again on each access", SameJson
     ),
-    # where the package's scorer knows rules that we do not, and does the reply no favours
+    # the package's scorer checks rules that Assay has no verifier for
     **_each(
         "advanced_geometry arc_agi bitwise_arithmetic boxnet cryptarithm fraction_simplification "
         "graph_color group_anagrams jugs kakurasu knight_swap knights_knaves number_sorting "
@@ -155,7 +155,7 @@ RULINGS: dict[str, Ruling] = {
         "sokoban time_intervals tower_of_hanoi word_ladder",
         Ruling("package", "checks the rules in plain Python, which was reviewed"),
     ),
-    # where nobody can
+    # no scorer is safe
     "rubiks_cube": Ruling(
         "refused",
         "its scorer repeats a move as often as the reply says (R999999999), without bound",

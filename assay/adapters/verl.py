@@ -8,7 +8,7 @@ from typing import Any
 
 from ..envs import TextEnv
 from ..verifiers import Status, Verdict, Verifier
-from .judging import Judge, by_name, judged, read, refuse_split, rows_of, verifier_of, written
+from .judging import Judge, by_name, judged, read, tasks_to_write, verifier_named, written
 
 Row = dict[str, float | str]
 """The result for one reply."""
@@ -76,23 +76,13 @@ class VerlReward:
             places.setdefault(str(source), []).append(place)
         found: dict[int, Row] = {}
         for source, mine in places.items():
-            verifier = self._verifier(source)
+            verifier = verifier_named(self.judges, source)
             references = [read("ground_truth", golds[i]) for i in mine]
             verdicts = judged(
                 verifier, [replies[i] for i in mine], references, retries=self.retries
             )
             found |= dict(zip(mine, map(_row, verdicts), strict=True))
         return [found[place] for place in range(len(replies))]
-
-    def _verifier(self, data_source: str) -> Verifier:
-        if isinstance(self.judges, Verifier):
-            return self.judges
-        if data_source not in self.judges:
-            raise ValueError(
-                f"nothing judges data_source {data_source!r}; known: {', '.join(self.judges)}. "
-                "Name the environment as the rows do"
-            )
-        return self.judges[data_source]
 
 
 def verl_reward(judges: Judge | Mapping[str, Judge], *, retries: int = 2) -> VerlReward:
@@ -153,28 +143,18 @@ def to_verl(
     import pyarrow
     from pyarrow import parquet
 
-    refuse_split(env, split, allow)
-    verifier = verifier_of(env)
-    rows = []
-    for index in rows_of(env, size, seed):
-        task = env.task(index)
-        fault = verifier.check_reference(task.reference)
-        if fault is not None:
-            raise ValueError(f"{env.name}, task {index} ({task.id}): {fault}. {_REMEDY}")
-        rows.append(
-            {
-                "data_source": data_source or env.name,
-                "prompt": [dict(message) for message in task.messages],
-                "ability": str(task.metadata.get("topic", "")),
-                "reward_model": {"style": "rule", "ground_truth": written(task.reference)},
-                "extra_info": {"index": index, "split": split, "task": task.id},
-            }
-        )
+    rows = [
+        {
+            "data_source": data_source or env.name,
+            "prompt": [dict(message) for message in task.messages],
+            "ability": str(task.metadata.get("topic", "")),
+            "reward_model": {"style": "rule", "ground_truth": written(task.reference)},
+            "extra_info": {"index": index, "split": split, "task": task.id},
+        }
+        for index, task in tasks_to_write(env, size, seed, split, allow)
+    ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), str(path))
     return len(rows)
-
-
-_REMEDY = "Correct or remove this row: no reply to it could be judged"
 
 
 def _row(verdict: Verdict) -> Row:

@@ -13,7 +13,7 @@ from .references import task_now, with_references_of
 from .rescore import read_rubric, rescored, rescored_plan
 from .run_files import RunWriter, is_run, read_costs, read_groups, read_plan
 from .server_player import ServerFailed, ServerPlayer
-from .summary import Tally, costs_of
+from .summary import Tally, costs_of, summary_of
 from .vote import ballots, majority, majority_at_k, many_answers
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "read_rubric",
     "rescored",
     "rescored_plan",
+    "summary_of",
     "task_now",
     "verifier_record",
     "versions",

@@ -43,7 +43,7 @@ def bootstrap(
     """Return the mean of each column with its 95 % percentile interval (Efron 1979; Efron and
     Tibshirani 1993, section 13.3).
 
-    Replies to one task are alike, so tasks are what is drawn, all columns by the same draws. Where
+    Replies to one task are correlated, so tasks are resampled, all columns by the same draws. If
     all tasks have one value, which resampling would report as certain, it is Wilson's interval.
 
     Args:

@@ -10,7 +10,7 @@ from ..envs import Rows, Task, TextEnv
 from ..envs.seeding import rng_at
 
 ENDLESS = 200
-"""Tasks of a generator, if nobody says how many."""
+"""Tasks of a generator by default."""
 _TRIES = 20
 
 

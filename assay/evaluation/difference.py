@@ -46,8 +46,8 @@ class Pair:
             "task": self.task,
             "reply": self.copy,
             "same_reply": self.same_reply,
-            "first": _told(self.first),
-            "second": _told(self.second),
+            "first": _record(self.first),
+            "second": _record(self.second),
         }
 
 
@@ -212,7 +212,7 @@ def _both_scored(pair: Pair) -> bool:
     return pair.first.reward is not None and pair.second.reward is not None
 
 
-def _told(episode: Episode) -> Mapping[str, Any]:
+def _record(episode: Episode) -> Mapping[str, Any]:
     verdict = episode.verdict.to_json()
     del verdict["seconds"]
     return {**verdict, "reply": episode.completion}

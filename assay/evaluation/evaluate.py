@@ -1,4 +1,4 @@
-"""Play tasks in fixed batches, judge each while the next is played, and keep what is done."""
+"""Play tasks in fixed batches, judge each while the next is played, and store the results."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..envs import EpisodeGroup, State, Task, TextEnv, grouped
+from ..envs import Episode, EpisodeGroup, State, Task, TextEnv, grouped
 from ..verifiers import Status, Verdict
-from .player import Answer, Asked, Player, seed_of
+from .player import Answer, Asked, GroupPlayer, Player, seed_of
 from .run_files import RunWriter
 
 POLICY_FAILED = "the policy failed: "
-"""How the reason begins of an episode that has no reply; judging again gives it none."""
+"""Prefix of the reason of an episode without a reply; judging it again changes nothing."""
 
 Note = Callable[[Sequence[EpisodeGroup], Sequence[dict[str, Any]]], None]
 
 
 def evaluate(
     env: TextEnv,
-    player: Player,
+    player: Player | GroupPlayer,
     tasks: Sequence[Task],
     counts: Sequence[int],
     writer: RunWriter,
@@ -31,8 +31,8 @@ def evaluate(
     """Play and judge the tasks that the run does not have yet, and add them to it.
 
     Batches are fixed by the plan, and nothing crosses from one to the next: a run that was killed
-    and goes on equals one that was left alone, byte for byte, wherever the player is as good as
-    its word (:class:`~assay.evaluation.player.Player`) and the judge does not depend on the clock.
+    and resumed equals an uninterrupted one, byte for byte, if the player is deterministic
+    (:class:`~assay.evaluation.player.Player`) and the judge does not depend on the clock.
 
     Args:
         env: what puts tasks and judges replies.
@@ -53,7 +53,7 @@ def evaluate(
             batch = _Batch(tasks[at : at + size], counts[at : at + size])
             try:
                 batch.play(env, player, seed)
-            finally:  # where the player fails, what was played before it is not lost
+            finally:  # if the player fails, earlier batches are kept
                 before, waiting = waiting, None
                 if before is not None:
                     _keep(writer, *before, note)
@@ -95,12 +95,17 @@ class _Batch:
     tasks: Sequence[Task]
     counts: Sequence[int]
     episodes: list[list[_Playing]] = field(default_factory=list)
+    groups: list[EpisodeGroup] = field(default_factory=list)
     seconds: float = 0.0
     judging: float = 0.0
 
-    def play(self, env: TextEnv, player: Player, seed: int) -> None:
+    def play(self, env: TextEnv, player: Player | GroupPlayer, seed: int) -> None:
         """Take all turns of all episodes, side by side."""
         started = time.perf_counter()
+        if isinstance(player, GroupPlayer):
+            self.groups = player.play(self.tasks, self.counts[0], seed)
+            self.seconds = time.perf_counter() - started
+            return
         self.episodes = [
             [_Playing(env.begin(task), copy) for copy in range(count)]
             for task, count in zip(self.tasks, self.counts, strict=True)
@@ -116,6 +121,8 @@ class _Batch:
 
     def judge(self, env: TextEnv) -> list[EpisodeGroup]:
         """Judge the batch; groups of one size are judged together."""
+        if self.groups:
+            return self.groups
         started = time.perf_counter()
         groups: list[EpisodeGroup | None] = [None] * len(self.tasks)
         for size in sorted(set(self.counts)):
@@ -130,16 +137,32 @@ class _Batch:
     def costs(self) -> list[dict[str, Any]]:
         """Return a row for each task; the batch's seconds are divided equally."""
         share = 1 / len(self.tasks)
+        counts = [
+            [(p.prompt_tokens, p.reply_tokens) if p.counted else (None, None) for p in row]
+            for row in self.episodes
+        ] or [[_tokens(episode) for episode in group.episodes] for group in self.groups]
         return [
             {
                 "task": task.id,
                 "seconds": round(self.seconds * share, 6),
                 "judging_seconds": round(self.judging * share, 6),
-                "prompt_tokens": [p.prompt_tokens if p.counted else None for p in row],
-                "reply_tokens": [p.reply_tokens if p.counted else None for p in row],
+                "prompt_tokens": [read for read, _ in row],
+                "reply_tokens": [written for _, written in row],
             }
-            for task, row in zip(self.tasks, self.episodes, strict=True)
+            for task, row in zip(self.tasks, counts, strict=True)
         ]
+
+
+def _tokens(episode: Episode) -> tuple[int, int]:
+    """Return how many tokens the policy read and wrote; what it read twice counts twice."""
+    read = written = 0
+    for spans in (episode.spans, *episode.branches):
+        so_far = 0
+        for span in spans:
+            if span.author == "model":
+                read, written = read + so_far, written + len(span.ids)
+            so_far += len(span.ids)
+    return read, written
 
 
 def _asked(playing: _Playing, turn: int, seed: int) -> Asked:

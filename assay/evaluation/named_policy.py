@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..envs import TextEnv, read_completions
-from .code import code_digest
-from .digest import digest
+from .digest import code_digest, digest
 from .player import FilePlayer, FunctionPlayer, Player, PolicyPlayer
 from .server_player import ServerPlayer
 
@@ -87,7 +86,7 @@ _OF_SERVERS = tuple(field.name for field in fields(Sampling) if field.name != "d
 
 
 def _refuse_others(sampling: Sampling, used: Collection[str], what: str) -> None:
-    """Refuse what would be ignored: who gives a temperature expects that it is used."""
+    """Refuse settings that would be ignored."""
     usual = Sampling()
     for name in (f.name for f in fields(Sampling) if f.name not in used):
         if getattr(sampling, name) != getattr(usual, name):
@@ -98,18 +97,7 @@ def _refuse_others(sampling: Sampling, used: Collection[str], what: str) -> None
 def _server(url: str, sampling: Sampling) -> Player:
     if sampling.model is None:
         raise ValueError("a server needs --model: the name it has for the model")
-    return ServerPlayer(
-        url,
-        sampling.model,
-        max_tokens=sampling.max_tokens,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        concurrency=sampling.concurrency,
-        retries=sampling.retries,
-        timeout_s=sampling.timeout_s,
-        api_key_env=sampling.api_key_env,
-        extra=dict(sampling.extra),
-    )
+    return ServerPlayer(url, **{name: getattr(sampling, name) for name in _OF_SERVERS})
 
 
 def _file(path: str, env: TextEnv) -> Player:
@@ -132,8 +120,13 @@ def _directory(path: Path, sampling: Sampling) -> Player:
         "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
         "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
     }
-    about = {"kind": "directory", "path": str(path), "files": _files(path), "sampling": settings}
+    about = {**directory_record(path), "sampling": settings}
     return PolicyPlayer(ModelPolicy(model, tokenizer, **settings), about)
+
+
+def directory_record(path: Path) -> dict[str, Any]:
+    """Return what identifies a model's directory."""
+    return {"kind": "directory", "path": str(path), "files": _files(path)}
 
 
 def _files(path: Path) -> str:

@@ -10,12 +10,11 @@ from typing import Any, Self
 
 from ..envs import Task, TextEnv, spec
 from ..envs.audit.subject import parts
-from ..envs.bad_rows import bad_rows_record
+from ..envs.datasets.bad_rows import bad_rows_record
 from ..envs.registry import UnknownEnvironment
 from ..sandbox.redaction import redact
 from ..verifiers import FunctionVerifier, Verifier
-from .code import code_digest
-from .digest import digest, digest_tasks, lasting_repr
+from .digest import code_digest, digest, digest_tasks, lasting_repr
 
 FORMAT = 1
 _PACKAGES = ("assay", "math-verify", "sympy", "numpy", "torch", "transformers", "openai")

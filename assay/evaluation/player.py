@@ -6,12 +6,19 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from ..envs import Completion, Conversation, ExtendingPolicy, Policy, StoredCompletion
+from ..envs import (
+    Completion,
+    Conversation,
+    EpisodeGroup,
+    ExtendingPolicy,
+    Policy,
+    StoredCompletion,
+    Task,
+)
 from ..envs.seeding import share
-from .code import code_digest
-from .digest import digest
+from .digest import code_digest, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,19 @@ class Player(Protocol):
         Raises:
             Exception: nothing can be answered now; the run stops, and can be resumed.
         """
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return as plain JSON values what replies depend on."""
+        ...
+
+
+@runtime_checkable
+class GroupPlayer(Protocol):
+    """Play and judge whole episodes."""
+
+    def play(self, tasks: Sequence[Task], count: int, seed: int, /) -> list[EpisodeGroup]:
+        """Return a group of ``count`` episodes for each task."""
         ...
 
     def describe(self) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..envs import Episode, EpisodeGroup, State, Task, TextEnv
+from ..envs import Completion, Episode, EpisodeGroup, State, Task, TextEnv
 from ..envs.rollout import recorded
-from ..verifiers import Verifier
+from ..lone_replies import overridden
+from ..verifiers import Status, Verdict, Verifier
 from .evaluate import POLICY_FAILED
 from .plan import Plan, verifier_record, versions
-from .replay import replayed
 
 
 def rescored(
@@ -22,7 +22,7 @@ def rescored(
     """Yield each group as it was and with its episodes judged again.
 
     Where the environment does more than put a task and judge the reply, the stored turns are taken
-    again (:func:`~assay.evaluation.replay.replayed`). An episode in which the policy failed has no
+    again. An episode in which the policy failed has no
     reply, and keeps its verdict.
 
     Args:
@@ -56,15 +56,53 @@ def _states(env: TextEnv, played: Sequence[tuple[Task, Episode]]) -> list[State]
     states: list[State | None] = [_failed(task, e) for task, e in played]
     rest = [i for i, state in enumerate(states) if state is None]
     tasks, episodes = [played[i][0] for i in rest], [played[i][1] for i in rest]
-    own = any(getattr(type(env), name) is not getattr(TextEnv, name) for name in _OF_EPISODES)
-    found = replayed(env, tasks, episodes) if own else list(map(_as_it_was, tasks, episodes))
+    again = overridden(env)
+    found = _replayed(env, tasks, episodes) if again else list(map(_as_it_was, tasks, episodes))
     for i, state in zip(rest, found, strict=True):
         states[i] = state
     return [state for state in states if state is not None]
 
 
-_OF_EPISODES = ("begin", "answer", "verdicts", "respond", "respond_many", "advance")
-"""Methods by which an environment makes more of an episode than a prompt and a reply."""
+_DIVERGED = (
+    "the environment does not answer these turns as it did, so they cannot be judged again: "
+    "evaluate again"
+)
+
+
+def _replayed(env: TextEnv, tasks: Sequence[Task], episodes: Sequence[Episode]) -> list[State]:
+    """Replay the policy's stored turns in the episodes, side by side.
+
+    If the environment now says something else, or ends sooner or later, the policy would have gone
+    on otherwise: such an episode has no score, which is no wrong answer.
+
+    Args:
+        env: what answers the turns.
+        tasks: one for each episode.
+        episodes: in each the policy took a turn.
+    """
+    states = [env.begin(task) for task in tasks]
+    said = [[m["content"] for m in e.turns if m["role"] == "assistant"] for e in episodes]
+    going, turn = list(range(len(states))), 0
+    while going:
+        completions = [
+            Completion(said[i][turn], "length" if _cut_off(episodes[i], turn, said[i]) else "stop")
+            for i in going
+        ]
+        env.advance([states[i] for i in going], completions)
+        turn += 1
+        going = [i for i in going if not states[i].ended and turn < len(said[i])]
+    for state, episode in zip(states, episodes, strict=True):
+        if not state.ended or tuple(state.turns) != episode.turns:
+            state.turns, state.step_rewards = list(episode.turns), list(episode.step_rewards)
+            state.ended = "truncated" if episode.truncated else "done"
+            state.verdict = Verdict.fault(Status.VERIFIER_ERROR, _DIVERGED)
+    return states
+
+
+def _cut_off(episode: Episode, turn: int, said: Sequence[str]) -> bool:
+    """Return whether the policy was stopped in mid-turn, so that the environment gave no answer."""
+    last = turn == len(said) - 1
+    return last and episode.truncated and episode.turns[-1]["role"] == "assistant"
 
 
 def _failed(task: Task, episode: Episode) -> State | None:
@@ -114,7 +152,13 @@ def rescored_plan(
     environment: Mapping[str, Any],
     data: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Return the plan of a rescored run: another run's replies, possibly with new references."""
+    """Return the plan of a rescored run: another run's replies, possibly with new references.
+
+    Raises:
+        ValueError: a program played the run: its files and its end are not kept to be judged again.
+    """
+    if plan.policy.get("kind") == "agent":
+        raise ValueError(f"{run} was played by a program, and is not judged again: evaluate anew")
     record = plan.to_json() | {
         "environment": dict(environment),
         "data": dict(plan.data if data is None else data),

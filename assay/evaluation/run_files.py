@@ -40,14 +40,23 @@ def read_plan(directory: Path) -> Plan:
         DataError: it is no directory of a run.
     """
     path = directory / PLAN
-    if not path.is_file():
-        raise DataError(
-            f"{directory} holds no {PLAN}: give the directory that `assay eval` wrote to"
-        )
+    if not path.is_file() or (directory / "metrics.jsonl").is_file():
+        raise _no_run(directory)
     try:
         return Plan.from_json(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def _no_run(directory: Path) -> DataError:
+    if not directory.is_dir():
+        return DataError(f"there is no directory {directory}: give one that `assay eval` wrote")
+    if (directory / "metrics.jsonl").is_file():
+        return DataError(
+            f"{directory} is a training run, and no evaluation: `assay report {directory}` and "
+            f"`assay view {directory}` show it, and `assay eval` evaluates its model"
+        )
+    return DataError(f"{directory} holds no {PLAN}: give a directory that `assay eval` wrote")
 
 
 def read_groups(directory: Path) -> Iterator[EpisodeGroup]:
@@ -124,7 +133,7 @@ class RunWriter:
             # Unbuffered: what a full disk refused is not written again when the file is closed.
             self._groups = opened.enter_context((directory / GROUPS).open("a+b", buffering=0))
             self._lock()
-            # What ended before it had any group may be begun anew: nothing is lost.
+            # A run that ended before its first group may start again: nothing is lost.
             begun = resume or (directory / GROUPS).stat().st_size > 0
             there = (directory / PLAN).exists() and begun
             if there:

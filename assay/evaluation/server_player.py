@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from queue import SimpleQueue
 from typing import Any, Literal
@@ -61,7 +61,7 @@ class ServerPlayer:
         retries: int = 4,
         timeout_s: float = 600.0,
         api_key_env: str | None = None,
-        extra: dict[str, Any] | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         _refuse_address(base_url)
         if concurrency < 1 or retries < 0:

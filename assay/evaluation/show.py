@@ -20,7 +20,8 @@ def tables(summary: Mapping[str, Any], costs: Mapping[str, Any] | None = None) -
         yield _levels(summary)
     yield _rewards(summary)
     yield _statuses(summary)
-    yield _sizes(summary, costs)
+    if "characters" in summary:
+        yield _sizes(summary, costs)
 
 
 def _measures(summary: Mapping[str, Any]) -> Table:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..envs import EpisodeGroup, pass_at_k
-from ..verifiers import Status
+from ..envs import Episode, EpisodeGroup, Scored, Task, pass_at_k
+from ..verifiers import Status, Verifier
 from .bootstrap import DRAWS, LEVEL, Estimate, bootstrap
-from .vote import ballots, majority_at_k
+from .vote import ballots, majority_at_k, many_answers
 
 LEVEL_KEYS = ("level", "difficulty")
 _MOST_LEVELS = 24
@@ -101,6 +101,21 @@ class Tally:
             (estimate,) = bootstrap([[row.pass_at(1) for row in by_level[level]]], seed=seed)
             found[level or "(none)"] = estimate.to_json()
         return found
+
+
+def summary_of(rows: Iterable[Scored], rubric: Verifier) -> dict[str, Any]:
+    """Summarize stored verdicts as :meth:`Tally.summary` does, without the lengths of replies."""
+    by_task: dict[str, list[Episode]] = defaultdict(list)
+    for row in rows:
+        by_task[row.task].append(Episode(row.task, (), row.verdict))
+    tally = Tally(many_answers=many_answers(rubric))
+    for task, episodes in by_task.items():
+        tally.add(EpisodeGroup(Task("", None, id=task), tuple(episodes)))
+    found = tally.summary()
+    return {name: value for name, value in found.items() if name not in _OF_REPLIES}
+
+
+_OF_REPLIES = ("characters", "truncated")
 
 
 def estimate_of(row: Mapping[str, Any]) -> Estimate:

@@ -29,7 +29,7 @@ def many_answers(rubric: Verifier) -> bool:
 def ballots(episodes: Sequence[Episode], *, many_answers: bool) -> list[tuple[Hashable, bool]]:
     """Return the votes of replies with a score: the answer, and whether it is correct.
 
-    A reply in which nothing was found to judge has no vote, and is there as ``None``. Right
+    A reply without an answer votes ``None``. Right
     answers are one, however they are written, for there is one known answer; wrong ones are one
     if their text is equal, ignoring case and spaces.
 
@@ -54,7 +54,7 @@ def ballots(episodes: Sequence[Episode], *, many_answers: bool) -> list[tuple[Ha
 def majority(votes: Sequence[tuple[Hashable, bool]]) -> float:
     """Return 1.0 if the most frequent answer is correct, and for ties the share that is.
 
-    Nobody's vote wins nothing: 0.0.
+    No votes: 0.0.
 
     Example:
         >>> majority([("4", True), ("4", True), ("5", False)])

@@ -6,11 +6,11 @@ It needs the extra ``serve``. :func:`create_app` is the server, :class:`RemoteEn
 from __future__ import annotations
 
 from .app import create_app
-from .client import RemoteEnv
+from .auth import Tokens, check_exposure
+from .client import RemoteError
 from .limits import ServiceLimits
-from .remote import RemoteError
-from .server import check_exposure, serve
-from .tokens import Tokens
+from .remote import RemoteEnv
+from .server import serve
 
 __all__ = [
     "RemoteEnv",

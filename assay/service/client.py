@@ -1,46 +1,59 @@
-"""A client environment for a server: for rollouts, vectors, learners and TRL."""
+"""Requests to a server, retried if that is safe."""
 
 from __future__ import annotations
 
-import contextlib
+import json
+import math
 import os
-import weakref
+import random
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from ..envs import Completion, GroupRubric, State, TextEnv, Turn
-from ..verifiers import Verdict
-from .remote import Remote, RemoteError, described, rows
-from .remote_judges import RemoteGroupRubric, RemoteVerifier, verdict_of
-from .remote_tasks import RemoteSource
+import httpx
 
-TOKEN = "ASSAY_SERVE_TOKEN"
+from ..sandbox.redaction import redact
+from ..verifiers import Status, Verdict
+from ..verifiers.shown import shown
+from .limits import too_long
+from .schemas import HEADER, PROTOCOL
+
+_AGAIN = frozenset({429, 502, 503, 504})
+_AROUND = 300
+"""Bytes of a request around a reply: its task or episode, and its turn."""
 
 
-class RemoteEnv(TextEnv):
-    """Play the tasks of a server, which scores the replies.
+class RemoteError(RuntimeError):
+    """A server did not answer, or would not.
 
-    Observation, action and end are those of the served environment.
-    Reward: the server's; none, never 0.0, if the server fails or cannot be reached.
+    Attributes:
+        status: HTTP's; 0 if there was no answer at all.
+    """
 
-    A task's ``reference`` is its number on the server, which never sends the known answer.
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(redact(message))
+        self.status = status
+
+
+class Remote:
+    """A server of :func:`assay.service.create_app`, from several threads at one time.
+
+    Every call of ours may be repeated: judging changes nothing, a step says which turn it is.
 
     Args:
         url: such as ``http://127.0.0.1:8000``.
-        token: the token, by default that of ``ASSAY_SERVE_TOKEN``, if set.
-        group_rubric: replaces the server's rewards that depend on the group, if any.
-        retries: attempts after a failed request, before it counts as the server's failure.
-        timeout_s: timeout of one request.
-        render_mode: ``"ansi"`` or ``None``.
+        token: the server's.
+        retries: after the first try.
+        timeout_s: of one try.
+        pause_s: before the first retry; twice as long before each further one.
+
+    Attributes:
+        serves: the hash of what the server serves, once it is known: if another environment is
+            served later it refuses, and no score of the one is taken for the other's.
 
     Raises:
-        RemoteError: the server does not answer, refuses the token, or is of another version.
-        ValueError: the URL is invalid.
-
-    Example:
-        >>> env = RemoteEnv("http://127.0.0.1:8000")  # doctest: +SKIP
-        >>> rollout(env, policy, groups=8, group_size=4)  # doctest: +SKIP
+        ValueError: the URL is none of http or https.
     """
 
     def __init__(
@@ -48,184 +61,208 @@ class RemoteEnv(TextEnv):
         url: str,
         token: str | None = None,
         *,
-        group_rubric: GroupRubric | None = None,
         retries: int = 6,
         timeout_s: float = 330.0,
-        render_mode: str | None = None,
+        pause_s: float = 0.25,
     ) -> None:
-        remote = Remote(
-            url, token or os.environ.get(TOKEN) or None, retries=retries, timeout_s=timeout_s
-        )
-        try:
-            served = described(remote)
-        except RemoteError:
-            remote.close()
-            raise
-        self.remote, self.limits, self.lone = remote, served["limits"], served["lone_replies"]
-        self._tools: list[dict[str, Any]] | None = served["tools"]
-        self._left: deque[str] = deque()
-        super().__init__(
-            RemoteSource(remote, served["size"], split=served.get("split", "")),
-            RemoteVerifier(remote, served["limits"], tuple(served.get("score_range", (0.0, 1.0)))),
-            name=served["name"],
-            max_turns=served["max_turns"],
-            render_mode=render_mode,
-        )
-        if group_rubric is None and served["group_rubric"]:
-            group_rubric = RemoteGroupRubric(remote, served["limits"])
-        self.group_rubric = group_rubric
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"url must begin with http:// or https://, got {url!r:.100}")
+        self.url, self._token = url.rstrip("/"), token
+        self.retries, self.timeout_s, self.pause_s = retries, timeout_s, pause_s
+        self.serves = ""
+        self._client: httpx.Client | None = None
+        self._process = 0
 
-    @property
-    def schemas(self) -> list[dict[str, Any]]:
-        """The JSON schemas of the tools that policies may call; the server executes the calls.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_client": None}
+
+    def __repr__(self) -> str:
+        return f"Remote({redact(self.url)!r})"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the server serves, and pin this environment for later requests.
 
         Raises:
-            AttributeError: there are no tools.
+            RemoteError: there is no answer, or one of another version of the messages.
         """
-        if self._tools is None:
-            raise AttributeError(f"{self.name} has no tools and therefore no schemas")
-        return self._tools
+        served = self.get("/v1/environment")
+        if not isinstance(served, dict) or served.get("protocol") != PROTOCOL:
+            from .. import __version__
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Start a task, as for a TextEnv; with tools ``info["tools"]`` has their schemas."""
-        text, info = super().reset(seed=seed, options=options)
-        return text, info if self._tools is None else info | {"tools": self._tools}
-
-    def step(self, action: str) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Take the policy's turn, as for a TextEnv; with tools ``info`` has their schemas."""
-        text, reward, terminated, truncated, info = super().step(action)
-        more = {} if self._tools is None else {"tools": self._tools}
-        return text, reward, terminated, truncated, info | more
-
-    def respond_many(self, states: Sequence[State], replies: Sequence[str]) -> list[Turn]:
-        """Return the server's response to each; a failed request ends the episode, unscored."""
-        if self.lone:  # scored in one batch when they are over
-            return super().respond_many(states, replies)
-        outcomes = self._steps(states, replies, [len(s.step_rewards) for s in states])
-        return [self._turn(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
-
-    def advance(self, states: Sequence[State], completions: Sequence[Completion]) -> None:
-        """Take one turn in each episode; truncated ones are reported to the server."""
-        super().advance(states, completions)
-        if self.lone:
-            return
-        cut = [s for s in states if s.ended == "truncated" and s.verdict is None]
-        turns = [len(s.step_rewards) - 1 for s in cut]
-        outcomes = self._steps(cut, [s.reply for s in cut], turns, truncated=True)
-        for state, outcome in zip(cut, outcomes, strict=True):
-            state.verdict = verdict_of(outcome)
-
-    def clone(self) -> tuple[State | None, dict[str, Any]]:
-        """Copy the episode and the random state, if an episode is one reply.
-
-        Raises:
-            RuntimeError: the episode is played on the server.
-        """
-        if not self.lone:
-            raise RuntimeError(
-                f"{self.name} keeps its episodes on {self.remote.url}, where they cannot be "
-                "copied: play the turns again"
+            version = served.get("version", "none") if isinstance(served, dict) else "none"
+            raise RemoteError(
+                f"{self.url} speaks another version of the messages (Assay {version}; here "
+                f"{__version__}): install the same version of Assay on both"
             )
-        return super().clone()
+        self.serves = str(served["sha256"])
+        return served
+
+    def get(self, path: str) -> Any:
+        """Send a GET request.
+
+        Raises:
+            RemoteError: there is no answer, or it is no.
+        """
+        return self._call("GET", path, None, self.retries, _AGAIN)
+
+    def post(
+        self, path: str, body: Any, retries: int | None = None, again: frozenset[int] = _AGAIN
+    ) -> Any:
+        """Send a POST request, retrying on some statuses; errors as for :meth:`get`."""
+        content = json.dumps(body).encode()
+        tries = self.retries if retries is None else retries
+        return self._call("POST", path, content, tries, again)
+
+    def judged(
+        self,
+        path: str,
+        name: str,
+        replies: Sequence[str],
+        body: Callable[[list[int]], Any],
+        limits: Mapping[str, Any],
+        lowest: float,
+    ) -> list[dict[str, Any] | Verdict]:
+        """Return a row of the server's answers for each reply, or the verdict of one without.
+
+        A reply that is longer than the server judges gets the lowest score here. A request that
+        takes too long, or is too large for a proxy, is made again in halves, so that a reply costs
+        its neighbours nothing. After a lone reply that takes too long there are no halves.
+
+        Args:
+            path: the route.
+            name: of the rows in an answer.
+            replies: any number of them.
+            body: of a request about the replies at some places; may raise RemoteError.
+            limits: the server's.
+            lowest: of its scores.
+        """
+        sizes: dict[int, int] = {}
+        chars, room = limits.get("reply_chars", math.inf), limits["body_bytes"] - _AROUND
+        found: dict[int, dict[str, Any] | Verdict] = {}
+        for place, reply in enumerate(replies):
+            if not isinstance(reply, str):
+                why = f"a reply must be text, got {shown(reply)}"
+                found[place] = Verdict.fault(Status.VERIFIER_ERROR, why)
+            elif len(reply) > chars:
+                found[place] = too_long(len(reply), chars, "characters", lowest)
+            elif (size := len(json.dumps(reply)) + _AROUND) > room:
+                found[place] = too_long(size, room, "bytes as JSON", lowest)
+            else:
+                sizes[place] = size
+        waiting = deque(_parts(sizes.items(), limits["batch"], room))
+        late = False
+        while waiting:
+            part = waiting.popleft()
+            halves = len(part) > 1
+            try:
+                answer = self.post(path, body(part), again=_AGAIN - {504} if halves else _AGAIN)
+                found.update(zip(part, rows(answer, name, len(part)), strict=True))
+            except RemoteError as error:
+                if halves and (error.status == 413 or (error.status == 504 and not late)):
+                    half = len(part) // 2
+                    waiting.extendleft((part[half:], part[:half]))
+                    continue
+                late = late or error.status == 504
+                verdict = Verdict.fault(Status.VERIFIER_ERROR, str(error))
+                if error.status == 413:
+                    verdict = Verdict.wrong(str(error), status=Status.UNPARSEABLE, score=lowest)
+                found.update(dict.fromkeys(part, verdict))
+        return [found[place] for place in range(len(replies))]
 
     def close(self) -> None:
-        """Close unfinished episodes on the server, and the connections."""
-        self._state = None
-        self._give_back(retries=0)
-        super().close()
-        self.remote.close()
+        """End its connections; a later call begins new ones."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
-    def _take(self, state: State, turn: Turn) -> None:
-        super()._take(state, turn)
-        if state.ended and state.verdict is None and isinstance(state.data, _Played):
-            state.verdict = state.data.verdict
+    def _call(
+        self, method: str, path: str, content: bytes | None, retries: int, again: frozenset[int]
+    ) -> Any:
+        headers = {} if content is None else {"content-type": "application/json"}
+        headers |= {HEADER: self.serves} if self.serves else {}
+        for attempt in range(retries + 1):
+            wait = self.pause_s * 2**attempt * random.uniform(0.5, 1)  # noqa: S311  # spreads clients
+            try:
+                answer = self._connected().request(method, path, content=content, headers=headers)
+            except (httpx.TransportError, OSError) as error:
+                failure = RemoteError(
+                    f"{self.url} does not answer ({type(error).__name__}: {error}). Is "
+                    "'assay serve' running there?"
+                )
+            else:
+                if answer.status_code < 300:
+                    return _json(self.url, answer)
+                failure = _refusal(self.url, answer)
+                if answer.status_code not in again:
+                    raise failure
+                wait = max(wait, _seconds(answer.headers.get("retry-after")))
+            if attempt == retries:
+                raise failure
+            time.sleep(wait)
+        raise AssertionError("the loop returns or raises")
 
-    def _turn(self, state: State, outcome: Mapping[str, Any] | Verdict) -> Turn:
-        """Convert a turn of the server; truncation there is truncation in :meth:`_take`."""
-        if isinstance(outcome, Verdict):
-            return Turn.end(outcome)
-        if outcome.get("error") is not None or not set(outcome) >= _OUTCOME:
-            return Turn.end(verdict_of(outcome))
-        said = tuple(outcome["messages"])
-        if not (outcome["done"] or outcome["truncated"]):
-            return Turn(said, reward=outcome["reward"])
-        verdict = verdict_of(outcome)
-        if outcome["truncated"] and len(state.step_rewards) + 1 >= self.max_turns:
-            state.data.verdict = verdict
-            return Turn(said, reward=outcome["reward"])
-        return Turn(said, done=True, reward=outcome["reward"], verdict=verdict)
-
-    def _steps(
-        self,
-        states: Sequence[State],
-        replies: Sequence[str],
-        turns: Sequence[int],
-        *,
-        truncated: bool = False,
-    ) -> list[dict[str, Any] | Verdict]:
-        """Return the outcome of a turn in each episode; a verdict if there is none."""
-
-        def body(part: list[int]) -> dict[str, Any]:
-            self._begin([states[i] for i in part])
-            steps = [
-                {
-                    "episode": states[i].data.episode,
-                    "reply": replies[i],
-                    "turn": turns[i],
-                    "truncated": truncated,
-                }
-                for i in part
-            ]
-            return {"steps": steps}
-
-        found = self.remote.judged(
-            "/v1/episodes/step", "outcomes", replies, body, self.limits, self.rubric.score_range[0]
-        )
-        for state, outcome in zip(states, found, strict=True):
-            if not isinstance(outcome, Verdict) and outcome.get("verdict") is not None:
-                state.data.over()
-        return found
-
-    def _begin(self, states: Sequence[State]) -> None:
-        """Start episodes on the server that have not started there."""
-        new = [state for state in states if not isinstance(state.data, _Played)]
-        if new:
-            self._give_back()
-            body = {"tasks": [state.task.reference for state in new]}
-            begun = rows(self.remote.post("/v1/episodes", body), "episodes", len(new))
-            for state, row in zip(new, begun, strict=True):
-                state.data = _Played(row["episode"], self._left)
-
-    def _give_back(self, retries: int | None = None) -> None:
-        """Close abandoned episodes, which the server would keep until they are idle."""
-        ids = [self._left.popleft() for _ in range(min(len(self._left), self.limits["batch"]))]
-        if ids:
-            with contextlib.suppress(RemoteError):
-                self.remote.post("/v1/episodes/close", {"episodes": ids}, retries=retries)
+    def _connected(self) -> httpx.Client:
+        """Return the connections of this process: a fork makes its own."""
+        if self._client is None or self._process != os.getpid():
+            headers = {} if self._token is None else {"authorization": f"Bearer {self._token}"}
+            self._process = os.getpid()
+            self._client = httpx.Client(
+                base_url=self.url, headers=headers, timeout=self.timeout_s, trust_env=False
+            )
+        return self._client
 
 
-_OUTCOME = frozenset({"messages", "done", "truncated", "reward"})
+def rows(answer: Any, name: str, count: int) -> list[dict[str, Any]]:
+    """Return the rows of a response, exactly one for each requested.
 
-
-class _Played:
-    """The server's episode of a state, and its verdict if it was truncated.
-
-    If it is garbage-collected before it is over, its id is queued for closing.
+    Raises:
+        RemoteError: there are others, or none.
     """
+    found = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(found, list) or len(found) != count:
+        given = f"{len(found)}" if isinstance(found, list) else "none"
+        raise RemoteError(f"expected {count} {name} in the server's answer, got {given}")
+    return found
 
-    __slots__ = ("__weakref__", "_gone", "episode", "left", "verdict")
 
-    def __init__(self, episode: str, left: deque[str]) -> None:
-        self.episode, self.left = episode, left
-        self.verdict: Verdict | None = None
-        self._gone = weakref.finalize(self, left.append, episode)
-        self._gone.atexit = False
+def _parts(sizes: Iterable[tuple[int, int]], most: int, room: int) -> list[list[int]]:
+    """Cut a batch so that each part is small enough for one request."""
+    found: list[list[int]] = []
+    total = 0
+    for place, size in sizes:
+        if not found or len(found[-1]) >= most or total + size > room:
+            found.append([])
+            total = 0
+        found[-1].append(place)
+        total += size
+    return found
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Played, (self.episode, self.left)
 
-    def over(self) -> None:
-        """Cancel the closing: the server drops finished episodes itself."""
-        self._gone.detach()
+def _json(url: str, answer: httpx.Response) -> Any:
+    """Parse a body as strict JSON, without NaN."""
+
+    def refuse(name: str) -> float:
+        raise ValueError(f"{name} is no JSON")
+
+    try:
+        return json.loads(answer.content, parse_constant=refuse)
+    except ValueError as error:
+        raise RemoteError(
+            f"{url} answered {answer.status_code} with a body that is no JSON: is it "
+            "'assay serve' that answers there, or something before it?"
+        ) from error
+
+
+def _refusal(url: str, answer: httpx.Response) -> RemoteError:
+    try:
+        why = str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        why = answer.text[:200]
+    return RemoteError(f"{url} answered {answer.status_code}: {why}", answer.status_code)
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return min(60.0, float(text or 0))
+    except ValueError:
+        return 0.0

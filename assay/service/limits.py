@@ -1,9 +1,10 @@
-"""Limits of the service, for one client and for all together."""
+"""Limits of the service, for one client and for all together, and refusals of what exceeds them."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields
+from typing import Any
 
 from ..verifiers import Status, Verdict
 
@@ -21,10 +22,8 @@ class ServiceLimits:
         episode_chars: characters of a conversation; a longer one is truncated.
         episodes: live episodes, over all clients.
         held_mib: text of all episodes together, at four bytes per character.
-        idle_s: seconds until an idle episode is dropped.
+        idle_s: seconds until an idle episode or WebSocket is dropped.
         connections: HTTP requests in progress; more are answered with 503.
-        silent: connections that have not sent a request yet, a quarter of them from one address;
-            beyond it the oldest are closed.
         sockets: WebSockets.
         token_share: share of ``episodes``, ``held_mib``, ``connections`` and ``sockets`` for one
             token if there are several.
@@ -32,9 +31,11 @@ class ServiceLimits:
         queue: waiting replies; more are answered with 503.
         threads: threads for environments and verifiers.
         request_s: seconds until a request is answered with 504.
-        read_s: seconds to receive headers, to receive a body, and to send a response.
-        rate: without effect, as ``burst``: a reverse proxy limits rates.
+        read_s: seconds to receive a body, and to send a response; an idle connection ends after it.
+        rate: without effect, as ``burst`` and ``silent``: a reverse proxy limits rates and closes
+            connections that send no request.
         burst: see ``rate``.
+        silent: see ``rate``.
 
     Raises:
         ValueError: a limit is not above 0, or ``token_share`` is above 1.
@@ -49,7 +50,6 @@ class ServiceLimits:
     held_mib: int = 512
     idle_s: float = 900.0
     connections: int = 4096
-    silent: int = 1024
     sockets: int = 256
     token_share: float = 0.5
     in_flight: int = 16
@@ -59,32 +59,83 @@ class ServiceLimits:
     read_s: float = 30.0
     rate: float = 0.0
     burst: int = 0
+    silent: int = 0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in ("rate", "burst"):
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if name in ("rate", "burst", "silent"):
                 if value:
                     warnings.warn(
-                        f"{field.name}={value} has no effect, and will be removed in the next "
-                        "version: limit rates in a reverse proxy (nginx: limit_req)",
+                        f"{name}={value} has no effect, and will be removed in the next version: "
+                        "limit rates and silent connections in a reverse proxy (nginx: limit_req, "
+                        "client_header_timeout)",
                         DeprecationWarning,
                         stacklevel=3,
                     )
             elif value <= 0:
-                raise ValueError(f"{field.name} must be above 0, got {value!r}")
+                raise ValueError(f"{name} must be above 0, got {value!r}")
         if self.token_share > 1:
             raise ValueError(f"token_share must be at most 1, got {self.token_share!r}")
 
 
-def too_long(size: int, most: int, what: str, lowest: float) -> Verdict:
-    """Return the verdict of a reply that exceeds a limit of the server or of a request.
+class Refused(Exception):
+    """A request that is not answered; never a verdict.
 
     Args:
-        size: size of the reply.
-        most: the limit.
-        what: the unit.
-        lowest: the lowest score of the environment.
+        status: HTTP's.
+        code: one word for programs.
+        message: what was expected, what came, what to do.
+        retry_s: when to try again, if that may help.
     """
+
+    def __init__(
+        self, status: int, code: str, message: str, *, retry_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.retry_s = status, code, message, retry_s
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of the answer."""
+        retry = {} if self.retry_s is None else {"retry_s": self.retry_s}
+        return {"error": {"code": self.code, "message": self.message, **retry}}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """``Retry-After``, in whole seconds, if it may help."""
+        return {} if self.retry_s is None else {"retry-after": str(max(1, round(self.retry_s)))}
+
+
+class InFlightBytes:
+    """Bytes of unanswered requests and messages, over all connections.
+
+    Args:
+        most: bytes. A request that is larger is let in if it is the only one.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+
+    def resize(self, before: int, after: int) -> int:
+        """Replace the bytes that one connection holds; return the new number.
+
+        Raises:
+            Refused: 503 if that is more than before, and than there is room for.
+        """
+        others = self.held - before
+        if after > before and others and others + after > self.most:
+            raise Refused(
+                503,
+                "bytes",
+                f"{others} bytes of requests are under way, and {self.most} may be: come back "
+                "later, or send less in one request",
+                retry_s=1,
+            )
+        self.held = others + after
+        return after
+
+
+def too_long(size: int, most: int, what: str, lowest: float) -> Verdict:
+    """Return the verdict of a reply of ``size`` ``what`` (the unit), if ``most`` are judged."""
     reason = f"the reply has {size} {what}, and the server judges replies of at most {most}"
     return Verdict.wrong(reason, status=Status.UNPARSEABLE, score=lowest)

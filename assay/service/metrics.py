@@ -17,52 +17,41 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ..verifiers import Status
-from .refused import Refused
+from .limits import Refused
 
 _log = logging.getLogger("assay.service")
 _SUMMED = "PROMETHEUS_MULTIPROC_DIR" in os.environ  # as prometheus_client decides
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_GAUGES = {
+    "connections": "HTTP requests under way.",
+    "sockets": "WebSockets that are open.",
+    "episodes": "Episodes in memory.",
+    "held_bytes": "Text of episodes, at 4 bytes a character.",
+    "under_way_bytes": "Bytes of requests that were not answered yet.",
+    "queue": "Replies that wait, or are worked on.",
+}
 
 
 class Metrics:
     """Requests, latencies, verdicts by status, refusals by reason, and gauges of memory."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
+        self.registry = to = CollectorRegistry()
         if not _SUMMED:
-            ProcessCollector(registry=registry)
-        self._requests = Counter(
-            "assay_requests",
-            "Answers, by route and status.",
-            ["route", "status"],
-            registry=registry,
-        )
+            ProcessCollector(registry=to)
+        about = "Answers, by route and status."
+        self._requests = Counter("assay_requests", about, ["route", "status"], registry=to)
         self._seconds = Histogram(
-            "assay_request_seconds",
-            "Time to answer, by route.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=registry,
+            "assay_request_seconds", "Time to answer.", ["route"], buckets=_SECONDS, registry=to
         )
-        self._refused = Counter(
-            "assay_refused", "Requests that were refused, by reason.", ["code"], registry=registry
-        )
-        self._verdicts = Counter(
-            "assay_verdicts", "Verdicts, by status.", ["status"], registry=registry
-        )
+        about = "Requests that were refused, by reason."
+        self._refused = Counter("assay_refused", about, ["code"], registry=to)
+        self._verdicts = Counter("assay_verdicts", "Verdicts, by status.", ["status"], registry=to)
         for status in Status:
             self._verdicts.labels(status.value)
         self.gauges = {
-            name: Gauge(f"assay_{name}", about, registry=registry, multiprocess_mode="livesum")
-            for name, about in (
-                ("connections", "HTTP requests under way."),
-                ("silent_connections", "Connections that have not sent a request yet."),
-                ("sockets", "WebSockets that are open."),
-                ("episodes", "Episodes in memory."),
-                ("held_bytes", "Text of episodes, at 4 bytes a character."),
-                ("under_way_bytes", "Bytes of requests that were not answered yet."),
-                ("queue", "Replies that wait, or are worked on."),
-            )
+            name: Gauge(f"assay_{name}", text, registry=to, multiprocess_mode="livesum")
+            for name, text in _GAUGES.items()
         }
         self._logged: dict[str, float] = {}
 

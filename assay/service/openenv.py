@@ -7,29 +7,25 @@ at a time: ``reset`` (with ``seed``, or ``task``), ``step`` with ``{"reply": ...
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
 from typing import Any
 
 from fastapi import FastAPI, WebSocket
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from . import messages
-from .refused import Refused
+from . import schemas
+from .limits import Refused
 from .service import EnvironmentService
-from .sessions import SessionStore
-from .websocket import encode, faults, opened, receive
-
-_log = logging.getLogger("assay.service")
+from .sessions import Client
+from .websocket import encode, opened, read, receive, refusal
 
 
 class OpenEnvAction(BaseModel):
     """The policy's turn, as OpenEnv calls it."""
 
     model_config = ConfigDict(extra="forbid")
-    reply: messages.Text
+    reply: schemas.Text
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -48,9 +44,9 @@ class OpenEnvObservation(BaseModel):
 class _Reset(BaseModel):
     """Arguments of ``reset``; additional ones, which OpenEnv allows, are ignored."""
 
-    seed: messages.Index | None = None
+    seed: schemas.Index | None = None
     episode_id: str | None = Field(None, max_length=255)
-    task: messages.TaskKey | None = None
+    task: schemas.TaskKey | None = None
 
 
 class _State(BaseModel):
@@ -63,65 +59,59 @@ class _Message(BaseModel):
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-_MESSAGE = TypeAdapter(_Message)
-
-
 def add_openenv(app: FastAPI, service: EnvironmentService) -> None:
     """Add OpenEnv's routes below ``/openenv``."""
 
     @app.get("/openenv/health")
-    async def health() -> JSONResponse:
+    async def health() -> dict[str, str]:
         """Serve OpenEnv's health check, which needs no token."""
-        return JSONResponse({"status": "healthy"})
+        return {"status": "healthy"}
 
     @app.get("/openenv/metadata")
-    async def metadata() -> JSONResponse:
+    async def metadata() -> dict[str, str]:
         """Serve OpenEnv's metadata."""
         served = service.describe()
         about = f"{served['name']}: {served['max_turns']} turns at most, played as text"
-        return JSONResponse(
-            {"name": served["name"], "description": about, "version": served["version"]}
-        )
+        return {"name": served["name"], "description": about, "version": served["version"]}
 
     @app.get("/openenv/schema")
-    async def schema() -> JSONResponse:
+    async def schema() -> dict[str, Any]:
         """Serve OpenEnv's schemas of actions, observations and state."""
-        return JSONResponse(
-            {
-                "action": OpenEnvAction.model_json_schema(),
-                "observation": OpenEnvObservation.model_json_schema(),
-                "state": _State.model_json_schema(),
-            }
-        )
+        return {
+            "action": OpenEnvAction.model_json_schema(),
+            "observation": OpenEnvObservation.model_json_schema(),
+            "state": _State.model_json_schema(),
+        }
 
     @app.websocket("/openenv/ws")
     async def session(websocket: WebSocket) -> None:
-        async with opened(websocket, service) as store:
-            client = _Client(service, store)
+        async with opened(websocket, service) as client:
+            player = _Player(service, client)
             while True:
-                text, held = await receive(websocket, service)
-                with held:
-                    answer = await client.answer(text)
+                text = await receive(websocket, service)
+                try:
+                    answer = await player.answer(text)
                     if answer is None:
                         return
                     await websocket.send_text(encode(answer))
+                finally:
+                    service.in_flight.resize(len(text), 0)
 
 
-class _Client:
+class _Player:
     """One client of OpenEnv's: an episode at a time, a message at a time."""
 
-    def __init__(self, service: EnvironmentService, store: SessionStore) -> None:
-        self.service, self.store = service, store
+    def __init__(self, service: EnvironmentService, client: Client) -> None:
+        self.service, self.client = service, client
         self.episode: str | None = None
-        self.task = ""
-        self.text = ""
-        self.shown = _State()
+        self.task = self.text = ""
+        self.state = _State()
 
     async def answer(self, text: str | bytes) -> dict[str, Any] | None:
         """Answer a message, or return ``None`` if the client closes."""
         started, route, status = time.perf_counter(), "openenv:invalid", 200
         try:
-            asked = messages.read(_MESSAGE, text)
+            asked = _Message.model_validate(read(text))
             if asked.type == "close":
                 return None
             if asked.type not in ("reset", "step", "state"):
@@ -132,75 +122,52 @@ class _Client:
             elif asked.type == "step":
                 data = await self._step(OpenEnvAction.model_validate(asked.data))
             else:
-                return {"type": "state", "data": self.shown.model_dump()}
+                return {"type": "state", "data": self.state.model_dump()}
             return {"type": "observation", "data": data}
-        except ValidationError as error:
-            status = 422
-            if any(e["type"] == "json_invalid" for e in error.errors(include_url=False)):
-                return _error("INVALID_JSON", "the message is not JSON")
-            return _error("VALIDATION_ERROR", faults(error.errors(include_url=False), 1))
-        except Refused as refused:
+        except Exception as error:  # the session goes on: its episode is the client's
+            refused = refusal(error, route)
             status = refused.status
             self.service.metrics.refused(refused)
+            codes = {"json": "INVALID_JSON", "invalid": "VALIDATION_ERROR"}
             code = "CAPACITY_REACHED" if status == 503 else "EXECUTION_ERROR"
-            return _error(code, refused.message)
-        except Exception as error:  # the session goes on: its episode is the client's
-            status = 500
-            _log.exception("%s raised %s", route, type(error).__name__)
-            return _error("EXECUTION_ERROR", "a fault of the server's")
+            return _error(codes.get(refused.code, code), refused.message)
         finally:
             self.service.metrics.answered(route, status, time.perf_counter() - started)
 
     async def _reset(self, asked: _Reset) -> dict[str, Any]:
         tasks = None if asked.task is None else [asked.task]
-        begun = await self.service.reset(
-            messages.Reset(tasks=tasks, count=1, seed=asked.seed), self.store
-        )
+        reset = schemas.Reset(tasks=tasks, count=1, seed=asked.seed)
+        (begun,) = (await self.service.reset(reset, self.client))["episodes"]
         if self.episode is not None:
-            self.store.forget(self.episode)
-        first = begun["episodes"][0]
-        self.episode, task = first["episode"], first["task"]
-        self.task = task["id"]
-        self.text = "\n\n".join(m["content"] for m in task["messages"])
-        self.shown = _State(episode_id=asked.episode_id or secrets.token_hex(16))
-        seen = OpenEnvObservation(
-            text=self.text,
-            messages=task["messages"],
-            task=self.task,
-            metadata=task["metadata"],
-        )
-        return _dump(seen, None, done=False)
+            self.service.sessions.forget(self.client, self.episode)
+        self.episode, task = begun["episode"], begun["task"]
+        self.task, self.text = task["id"], "\n\n".join(m["content"] for m in task["messages"])
+        self.state = _State(episode_id=asked.episode_id or secrets.token_hex(16))
+        more = {"metadata": task["metadata"]} if task["metadata"] else {}
+        observation = self._observe(self.text, task["messages"], **more)
+        return {"observation": observation, "reward": None, "done": False, **more}
 
     async def _step(self, action: OpenEnvAction) -> dict[str, Any]:
         if self.episode is None:
             raise Refused(409, "episode", "step needs an episode: send reset first")
-        step = messages.Step(episode=self.episode, reply=action.reply, turn=None, truncated=False)
-        outcome = (await self.service.step([step], self.store))[0]
+        step = schemas.Step(episode=self.episode, reply=action.reply, turn=None, truncated=False)
+        (outcome,) = await self.service.step([step], self.client)
         if "error" in outcome:
             raise Refused(409, outcome["error"]["code"], outcome["error"]["message"])
-        self.shown.step_count += 1
-        verdict = outcome["verdict"]
-        said = "\n\n".join(m["content"] for m in outcome["messages"])
-        seen = OpenEnvObservation(
-            text=said or self.text,
-            messages=outcome["messages"],
-            task=self.task,
-            truncated=outcome["truncated"],
-        )
-        reward = outcome["reward"]
+        self.state.step_count += 1
+        verdict, reward, ended = outcome["verdict"], outcome["reward"], {}
         if verdict is not None:
-            seen.status, seen.rewards = verdict["status"], verdict["parts"]
-            score = verdict["score"]
-            reward = None if score is None else score + (reward or 0.0)
-        return _dump(seen, reward, done=verdict is not None)
+            ended = {"status": verdict["status"], "rewards": verdict["parts"]}
+            reward = None if verdict["score"] is None else verdict["score"] + (reward or 0.0)
+        text = "\n\n".join(m["content"] for m in outcome["messages"]) or self.text
+        observation = self._observe(
+            text, outcome["messages"], truncated=outcome["truncated"], **ended
+        )
+        return {"observation": observation, "reward": reward, "done": verdict is not None}
 
-
-def _dump(seen: OpenEnvObservation, reward: float | None, *, done: bool) -> dict[str, Any]:
-    """Serialise for OpenEnv's clients."""
-    data: dict[str, Any] = {"observation": seen.model_dump(), "reward": reward, "done": done}
-    if seen.metadata:
-        data["metadata"] = seen.metadata
-    return data
+    def _observe(self, text: str, messages: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        seen = OpenEnvObservation(text=text, messages=messages, task=self.task, **more)
+        return seen.model_dump()
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

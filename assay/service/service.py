@@ -1,9 +1,11 @@
-"""The service behind all routes: limits, scoring and episodes."""
+"""The service behind all routes: tasks, scores and episodes, over HTTP and WebSocket alike."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import hashlib
+import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -12,27 +14,32 @@ from typing import Any, TypeVar
 
 from gymnasium.utils import seeding
 
-from ..envs import Rows, State, Task, TextEnv
+from ..envs import Episode, Generated, Rows, Span, State, Task, TextEnv
+from ..envs.datasets.mixed import Mixed
 from ..envs.tools import ToolEnv
 from ..lone_replies import played
+from ..sandbox.redaction import redact
 from ..verifiers import Verdict
-from . import messages
-from .identity import PROTOCOL, identity
-from .in_flight import InFlightBytes
-from .limits import ServiceLimits
+from . import schemas
+from .grading import (
+    FEW,
+    Grader,
+    PendingStep,
+    WorkQueue,
+    log,
+    serialize_task,
+    serialize_verdict,
+)
+from .limits import InFlightBytes, Refused, ServiceLimits
 from .metrics import Metrics
-from .queue import WorkQueue
-from .refused import Refused
-from .runner import FEW, EpisodeRunner, PendingStep
-from .serialize import parse_episodes, serialize_task, serialize_verdict
-from .sessions import Session, SessionBudget, SessionStore, earlier
+from .schemas import Outcome
+from .sessions import Client, Session, SessionStore
 
-_log = logging.getLogger("assay.service")
 _Found = TypeVar("_Found")
 
 
 class EnvironmentService:
-    """Answer requests for one environment, over HTTP and WebSocket alike.
+    """Answer requests for one environment.
 
     Args:
         env: what is served; it judges and responds from several threads.
@@ -40,6 +47,9 @@ class EnvironmentService:
         references: judge replies against references that clients bring.
         reasons: return the reasons of verdicts, which may quote the known answer.
         share: of what may be held, for one token.
+
+    Attributes:
+        mark: of this process, at the beginning of its sessions' ids.
     """
 
     def __init__(
@@ -53,143 +63,134 @@ class EnvironmentService:
     ) -> None:
         self.env, self.limits, self.played = env, limits, played(env)
         self.references, self.reasons = references, reasons
-        self.identity = identity(env)
-        self.budget = SessionBudget(limits, share)
+        self.identity, self.mark = identity(env), secrets.token_hex(4)
+        self.sessions = SessionStore(limits, share)
         self.in_flight = InFlightBytes(limits.under_way_mib * 2**20)
         self.metrics = Metrics()
         self.queue = WorkQueue(limits)
-        self.new_prefix(0)
-        self._stores: dict[str, SessionStore] = {}
+        self._clients: dict[str, Client] = {}
         self._probe_pool = ThreadPoolExecutor(1, thread_name_prefix="assay-ready")
-        self._runner = EpisodeRunner(env, limits, self._verdict)
-        self._turns = self.queue.batches(self._runner.take)
-        self._scores = self.queue.batches(self._runner.score)
-        self._ready: tuple[float, bool] | None = None
+        self._grader = Grader(env, limits, self._verdict)
+        self._turns = self.queue.batches(self._grader.take)
+        self._scores = self.queue.batches(self._grader.score)
+        self._ready = (-1e9, False)
         kind = type(env)
-        self._looks_up = (
-            isinstance(env.source, Rows)
-            and kind.task is TextEnv.task
-            and kind.begin is TextEnv.begin
-        )
+        inherited = kind.task is TextEnv.task and kind.begin is TextEnv.begin
+        self._looks_up = inherited and isinstance(env.source, Rows)
 
-    def new_prefix(self, worker: int) -> None:
-        """Begin the ids of sessions with the worker that holds them, and a mark of its process."""
-        self.prefix = f"{worker}.{secrets.token_hex(3)}."
+    def client_of(self, owner: str) -> Client:
+        """Return the holder of the sessions that a token has over HTTP."""
+        return self._clients.setdefault(owner, Client(owner, f"{self.mark}."))
 
-    def store_of(self, owner: str) -> SessionStore:
-        """Return the sessions that a token has over HTTP."""
-        if owner not in self._stores:
-            self._stores[owner] = SessionStore(
-                self.budget, owner, lambda: self.prefix + secrets.token_urlsafe(16)
-            )
-        return self._stores[owner]
+    async def answer(self, asked: schemas.Message, client: Client) -> Any:
+        """Answer a message of a WebSocket."""
+        match asked:
+            case schemas.Score():
+                return await self.score(asked)
+            case schemas.Reset():
+                return await self.reset(asked, client)
+            case schemas.Steps():
+                outcomes: Any = {"outcomes": await self.step(asked.steps, client)}
+                return outcomes | await self.begin_next(asked.reset, client)
+            case schemas.Tasks():
+                return await self.tasks(asked)
+            case schemas.Groups():
+                return await self.groups(asked)
+            case schemas.Close():
+                return {"closed": self.close(asked.episodes, client)}
+        raise TypeError(f"no message: {type(asked).__name__}")
 
-    async def tasks(self, asked: messages.Tasks) -> dict[str, Any]:
+    async def tasks(self, asked: schemas.Tasks) -> schemas.TasksBody:
         """Return tasks without their references."""
         self.allow("tasks", len(asked.tasks))
 
-        def find() -> list[dict[str, Any]]:
+        def find() -> list[schemas.TaskBody]:
             return [serialize_task(t, index) for t, index in self._find(asked.tasks)]
 
         return {"tasks": await self._found(len(asked.tasks), find)}
 
-    async def score(self, asked: messages.Score) -> dict[str, Any]:
+    async def score(self, asked: schemas.Score) -> schemas.Verdicts:
         """Judge replies."""
         self.allow("replies", len(asked.replies))
-        keys = asked.tasks
-        if (keys is None) == (asked.references is None):
+        keys, golds, weight = asked.tasks, asked.references, len(asked.replies)
+        if (keys is None) == (golds is None):
             raise Refused(422, "invalid", "give either tasks or references, one for each reply")
-        if asked.references is not None and not self.references:
+        if golds is not None and not self.references:
             raise Refused(
                 403,
                 "references",
                 "this server judges replies to its own tasks alone: give tasks, or have it "
                 "started with --allow-references",
             )
-        if len(keys if keys is not None else asked.references or ()) != len(asked.replies):
+        if len(keys if keys is not None else golds or ()) != weight:
             raise Refused(422, "invalid", "give one task, or one reference, for each reply")
-        if keys is not None and self.played:
-            raise Refused(
-                422,
-                "turns",
-                f"{self.env.name} judges episodes as they are played ({', '.join(self.played)}), "
-                "not lone replies: begin an episode, and step",
-            )
-        weight = len(asked.replies)
-        if keys is None:
-            golds = asked.references or []
-        else:
-            golds = await self._found(
-                weight, lambda: [task.reference for task, _ in self._find(keys)]
-            )
-        work = (asked.replies, golds)
-        if self._runner.is_quick(asked.replies) and keys is not None:
-            verdicts = self._runner.score([work])[0]
+        if keys is not None:
+            if self.played:
+                raise Refused(
+                    422,
+                    "turns",
+                    f"{self.env.name} judges episodes as they are played "
+                    f"({', '.join(self.played)}), not lone replies: begin an episode, and step",
+                )
+            golds = await self._found(weight, lambda: [t.reference for t, _ in self._find(keys)])
+        work = asked.replies, golds or []
+        if keys is not None and self._grader.is_quick(asked.replies):
+            verdicts = self._grader.score([work])[0]
         else:  # a client's own references may be of any length
             verdicts = await self.queue.run(weight, lambda: self._scores.put(work))
         pairs = zip(verdicts, asked.replies, strict=True)
         return {"verdicts": [self._verdict(verdict, reply) for verdict, reply in pairs]}
 
-    async def reset(self, asked: messages.Reset, store: SessionStore) -> dict[str, Any]:
+    async def reset(self, asked: schemas.Reset, client: Client) -> schemas.Episodes:
         """Begin episodes."""
-        tasks = asked.count if asked.tasks is None else len(asked.tasks)
-        weight = tasks * asked.group_size
+        weight = asked.group_size * (asked.count if asked.tasks is None else len(asked.tasks))
         self.allow("episodes", weight)
-        self.budget.room_for(store.owner, weight)
+        self.sessions.room_for(client.owner, weight)
 
-        def begin() -> tuple[list[tuple[Task, int | None]], list[State]]:
+        def begin() -> list[tuple[int | None, State]]:
             found = self._find(asked.tasks if asked.tasks is not None else self._drawn(asked))
-            return found, [self.env.begin(t) for t, _ in found for _ in range(asked.group_size)]
+            return [(i, self.env.begin(t)) for t, i in found for _ in range(asked.group_size)]
 
-        found, states = await self._found(weight, begin)
-        begun = []
-        for place, session in enumerate(store.add(states)):
-            index = found[place // asked.group_size][1]
-            begun.append({"episode": session.id, "task": serialize_task(states[place].task, index)})
-        return {"episodes": begun}
+        begun = await self._found(weight, begin)
+        held = self.sessions.add(client, [state for _, state in begun])
+        return {
+            "episodes": [
+                {"episode": session.id, "task": serialize_task(state.task, index)}
+                for session, (index, state) in zip(held, begun, strict=True)
+            ]
+        }
 
-    async def begin_next(self, asked: messages.Reset | None, store: SessionStore) -> dict[str, Any]:
+    async def begin_next(self, asked: schemas.Reset | None, client: Client) -> dict[str, Any]:
         """Begin the episodes that a message with steps asks for; no refusal costs an outcome."""
         try:
-            return {} if asked is None else await self.reset(asked, store)
+            return {} if asked is None else {**await self.reset(asked, client)}
         except Refused as refused:
             self.metrics.refused(refused)
             return {"not_begun": refused.to_json()["error"]}
 
-    async def step(
-        self, asked: Sequence[messages.Step], store: SessionStore
-    ) -> list[dict[str, Any]]:
+    async def step(self, asked: Sequence[schemas.Step], client: Client) -> list[Outcome]:
         """Take a turn in each episode; a step that cannot be taken has an error of its own."""
-        self.budget.room_for(store.owner, 0, sum(len(step.reply) for step in asked))
+        self.allow("steps", len(asked))
+        self.sessions.room_for(client.owner, 0, sum(len(step.reply) for step in asked))
         self.queue.room_for(len(asked))
-        outcomes: list[dict[str, Any]] = [{} for _ in asked]
+        found: list[Outcome | asyncio.Future[Outcome] | None] = []
         taken: list[PendingStep] = []
-        places: list[int] = []
-        again: list[tuple[int, Session]] = []
-        for place, step in enumerate(asked):
-            session = store.get(step.episode)
-            if session is not None and session.is_taking(step):
-                again.append((place, session))
-                continue
+        for step in asked:
             try:
-                if session is None:
-                    raise self._missing(step.episode)
-                outcomes[place] = earlier(session, step) or {}
+                session = self._session(step.episode, client)
+                if session.begin(step):
+                    taken.append(PendingStep(session, step.reply, step.truncated))
+                found.append(session.outcome)
             except Refused as refused:
-                outcomes[place] = {"episode": step.episode, **refused.to_json()}
-            if session is not None and not outcomes[place]:
-                session.begin(step.reply)
-                taken.append(PendingStep(session, step.reply, step.truncated))
-                places.append(place)
+                found.append({"episode": step.episode, "error": refused.to_json()["error"]})
         if taken:
-            found = await self._take(taken, store)
-            for place, outcome in zip(places, found, strict=True):
-                outcomes[place] = outcome
-        for place, session in again:
-            outcomes[place] = await self._once_taken(session, asked[place])
-        return outcomes
+            await self._take(taken)
+        again = [one for one in found if isinstance(one, asyncio.Future) and not one.done()]
+        if again:
+            await asyncio.wait(again, timeout=self.limits.request_s)
+        return [self._taken(step, one) for step, one in zip(asked, found, strict=True)]
 
-    async def groups(self, asked: messages.Groups) -> dict[str, Any]:
+    async def groups(self, asked: schemas.Groups) -> schemas.GroupsBody:
         """Add the group's rewards to episodes that were judged one by one."""
         rubric = self.env.group_rubric
         if rubric is None:
@@ -200,54 +201,52 @@ class EnvironmentService:
         def judge() -> list[list[Verdict]]:
             tasks = self._find([group.task for group in asked.groups])
             return [
-                [e.verdict for e in rubric.judged(task, parse_episodes(task, group))]
+                [e.verdict for e in rubric.judged(task, _episodes(task, group))]
                 for (task, _), group in zip(tasks, asked.groups, strict=True)
             ]
 
         found = await self.queue.call(weight, judge)
         return {
-            "groups": [
-                [serialize_verdict(v, reasons=self.reasons) for v in group] for group in found
-            ]
+            "groups": [[serialize_verdict(v, reasons=self.reasons) for v in vs] for vs in found]
         }
 
-    def close(self, ids: Sequence[str], store: SessionStore) -> int:
+    def close(self, ids: Sequence[str], client: Client) -> int:
         """Forget episodes; return how many there were."""
-        return sum(map(store.forget, ids))
+        self.allow("episodes", len(ids))
+        return sum(self.sessions.forget(client, id_) for id_ in ids)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> schemas.Described:
         """Return what is served, and its limits."""
         from .. import __version__
 
-        limits = ("body_bytes", "batch", "reply_chars", "episode_chars", "in_flight")
+        env, names = self.env, ("body_bytes", "batch", "reply_chars", "episode_chars", "in_flight")
         return {
-            "name": self.env.name,
+            "name": env.name,
             "sha256": self.identity,
-            "protocol": PROTOCOL,
-            "size": self.env.source.size,
-            "split": self.env.source.split,
-            "max_turns": self.env.max_turns,
+            "protocol": schemas.PROTOCOL,
+            "size": env.source.size,
+            "split": env.source.split,
+            "max_turns": env.max_turns,
             "lone_replies": not self.played,
-            "group_rubric": self.env.group_rubric is not None,
-            "score_range": self.env.rubric.score_range,
-            "tools": self.env.schemas if isinstance(self.env, ToolEnv) else None,
+            "group_rubric": env.group_rubric is not None,
+            "score_range": env.rubric.score_range,
+            "tools": env.schemas if isinstance(env, ToolEnv) else None,
             "references": self.references,
             "reasons": self.reasons,
             "version": __version__,
-            "limits": {name: getattr(self.limits, name) for name in limits},
+            "limits": {name: getattr(self.limits, name) for name in names},
         }
 
     async def ready(self, fresh_s: float = 15.0, within_s: float = 30.0) -> bool:
         """Return whether replies can be judged: one is, sandbox and all, if none was lately."""
-        now = time.monotonic()
-        if self._ready is None or now - self._ready[0] > fresh_s:
-            self._ready = (now, False)  # one probe at a time
+        if time.monotonic() - self._ready[0] > fresh_s:
+            self._ready = (time.monotonic(), False)  # one probe at a time
             try:
                 loop = asyncio.get_running_loop()
-                probe = loop.run_in_executor(self._probe_pool, self._runner.is_able)
+                probe = loop.run_in_executor(self._probe_pool, self._grader.is_able)
                 found = await asyncio.wait_for(probe, within_s)
             except Exception as error:
-                _log.warning("the probe failed: %s", type(error).__name__)
+                log.warning("the probe failed: %s", type(error).__name__)
                 found = False
             self._ready = (time.monotonic(), found)
         return self._ready[1]
@@ -255,16 +254,26 @@ class EnvironmentService:
     def observe(self) -> None:
         """Set the gauges of what is in memory."""
         gauges = self.metrics.gauges
-        gauges["episodes"].set(self.budget.episodes.total())
-        gauges["held_bytes"].set(4 * self.budget.chars.total())
+        gauges["episodes"].set(self.sessions.episodes.total())
+        gauges["held_bytes"].set(4 * self.sessions.chars.total())
         gauges["under_way_bytes"].set(self.in_flight.held)
         gauges["queue"].set(self.queue.waiting)
 
     def shut(self) -> None:
-        """Let what has begun end, and give back what the environment holds."""
+        """Let what has begun end, and close the environment."""
         self.queue.close()
         self._probe_pool.shutdown(cancel_futures=True)
         self.env.close()
+
+    def allow(self, what: str, count: int) -> None:
+        """Refuse more than one request may have.
+
+        Raises:
+            Refused: 413.
+        """
+        if count > self.limits.batch:
+            most = f"the {self.limits.batch} of one request"
+            raise Refused(413, "batch", f"{count} {what} are more than {most}: split them")
 
     async def _found(self, weight: int, find: Callable[[], _Found]) -> _Found:
         """Find tasks, or begin episodes; in a thread unless few are looked up.
@@ -276,40 +285,42 @@ class EnvironmentService:
             return find()
         return await self.queue.call(weight, find)
 
-    async def _take(self, taken: list[PendingStep], store: SessionStore) -> list[dict[str, Any]]:
+    async def _take(self, taken: list[PendingStep]) -> None:
         """Take steps; their sessions are free again when that is over."""
 
-        def begin() -> asyncio.Future[list[dict[str, Any]]]:
+        def settle(work: asyncio.Future[list[Outcome]]) -> None:
+            failed = work.cancelled() or work.exception() is not None
+            for place, step in enumerate(taken):
+                self.sessions.settle(step.session, None if failed else work.result()[place])
+
+        def begin() -> asyncio.Future[list[Outcome]]:
             turns = self._turns.put(taken)
-            for step in taken:
-                step.session.taken = turns
             turns.add_done_callback(settle)
             return turns
 
-        def settle(_: object) -> None:
-            for step in taken:
-                store.settle(step.session)
-
-        if not self._runner.is_quick([step.reply for step in taken]):
-            return await self.queue.run(len(taken), begin)
+        if not self._grader.is_quick([step.reply for step in taken]):
+            await self.queue.run(len(taken), begin)
+            return
+        work: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         try:
-            return self._runner.take([taken])[0]
-        finally:
-            settle(None)
+            work.set_result(self._grader.take([taken])[0])
+        except Exception as error:
+            work.set_exception(error)
+        settle(work)
+        await work
 
-    async def _once_taken(self, session: Session, step: messages.Step) -> dict[str, Any]:
-        """Return the outcome of a step that was sent again while it was being taken."""
-        try:
-            if session.taken is not None:
-                await asyncio.wait((session.taken,), timeout=self.limits.request_s)
-            answered = earlier(session, step)
-            if answered is None:
-                raise Refused(500, "fault", "the step was not taken")
-        except Refused as refused:
-            return {"episode": session.id, **refused.to_json()}
-        return answered
+    def _taken(
+        self, step: schemas.Step, outcome: Outcome | asyncio.Future[Outcome] | None
+    ) -> Outcome:
+        """Return the outcome of a step, or an error if it failed, or takes too long."""
+        if isinstance(outcome, asyncio.Future):
+            outcome = outcome.result() if outcome.done() and not outcome.cancelled() else None
+        if outcome is not None:
+            return outcome
+        late = Refused(504, "late", "the step was not taken: send it again")
+        return {"episode": step.episode, "error": late.to_json()["error"]}
 
-    def _verdict(self, verdict: Verdict, reply: str) -> dict[str, Any]:
+    def _verdict(self, verdict: Verdict, reply: str) -> schemas.VerdictBody:
         self.metrics.judged(verdict.status)
         unread = len(reply) > self.limits.reply_chars  # its reason quotes no answer
         return serialize_verdict(verdict, reasons=self.reasons or unread)
@@ -323,48 +334,93 @@ class EnvironmentService:
         source = self.env.source
         found: list[tuple[Task, int | None]] = []
         for key in keys:
+            index = key if isinstance(key, int) else None
             if isinstance(key, str):
                 index = source.index.get(key) if isinstance(source, Rows) else None
-                if index is None:
-                    raise Refused(404, "task", f"there is no task with the id {key[:100]!r}")
-            else:
-                index = key
+            if index is None:
+                raise Refused(404, "task", f"there is no task with the id {str(key)[:100]!r}")
             try:
                 found.append((self.env.task(index), index))
             except IndexError as error:
-                raise Refused(
-                    404, "task", f"there is no task {index}: there are {source.size}"
-                ) from error
+                message = f"there is no task {index}: there are {source.size}"
+                raise Refused(404, "task", message) from error
         return found
 
-    def _drawn(self, asked: messages.Reset) -> list[int]:
+    def _drawn(self, asked: schemas.Reset) -> list[int]:
         rng = seeding.np_random(secrets.randbits(62) if asked.seed is None else asked.seed)[0]
         return [self.env.source.draw(rng) for _ in range(asked.count)]
 
-    def _missing(self, id_: str) -> Refused:
-        """Return why there is no such session."""
-        if "." in id_ and not id_.startswith(self.prefix):
-            return Refused(
+    def _session(self, id_: str, client: Client) -> Session:
+        """Return a client's session.
+
+        Raises:
+            Refused: 404.
+        """
+        session = self.sessions.get(client, id_)
+        if session is not None:
+            return session
+        if "." in id_ and not id_.startswith(f"{self.mark}."):
+            raise Refused(
                 404,
                 "lost",
                 "the server process that held this episode has ended, and the episode with it: "
                 "begin another",
             )
-        return Refused(
-            404,
-            "episode",
-            "there is no such episode here: it was closed or idle for too long; begin another",
+        message = "there is no such episode here: it was closed or idle for too long; begin another"
+        raise Refused(404, "episode", message)
+
+
+def identity(env: TextEnv, rows: int = 2000, made: int = 16) -> str:
+    """Hash an environment's tasks, verifiers and version, as 16 hexadecimal digits.
+
+    Servers with equal hashes have equal tasks and scores. The hash covers every id of rows and the
+    content of up to 2,000; the first 16 tasks of a generator; only the type and size of other
+    sources, since making a task may have side effects.
+    """
+    from .. import __version__
+
+    def options(rubric: Any) -> Any:
+        try:
+            return redact(rubric.to_json())
+        except Exception:  # a user's rubric without serialisable options
+            return type(rubric).__qualname__
+
+    source = env.source
+    tasks: list[Task] = []
+    if isinstance(source, Rows):
+        tasks = list(source.tasks[:: -(-len(source.tasks) // rows)])
+    elif isinstance(source, Generated | Mixed):
+        size = made if source.size is None else min(made, source.size)
+        tasks = [source.task(index) for index in range(size)]
+    whole = {
+        "version": __version__,
+        "environment": [type(env).__qualname__, env.name, env.max_turns],
+        "rubric": options(env.rubric),
+        "group_rubric": None if env.group_rubric is None else options(env.group_rubric),
+        "source": [type(source).__qualname__, source.size],
+        "tasks": [task.to_json() for task in tasks],
+        "ids": list(source.index) if isinstance(source, Rows) else None,
+    }
+    text = json.dumps(whole, sort_keys=True, default=lambda value: type(value).__qualname__)
+    return hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", text).encode()).hexdigest()[:16]
+
+
+def _episodes(task: Task, group: schemas.GroupGiven) -> list[Episode]:
+    """Return the episodes of a client's message, as a group rubric takes them."""
+    return [
+        Episode(
+            task_id=task.id,
+            turns=tuple(given.turns),
+            verdict=Verdict(**{name: getattr(given.verdict, name) for name in _VERDICT}),
+            step_rewards=tuple(given.step_rewards),
+            truncated=given.truncated,
+            spans=tuple(
+                Span(s.author, tuple(s.ids), (0.0,) * len(s.ids) if s.author == "model" else ())
+                for s in given.spans
+            ),
         )
+        for given in group.episodes
+    ]
 
-    def allow(self, what: str, count: int) -> None:
-        """Refuse more than one request may have.
 
-        Raises:
-            Refused: 413.
-        """
-        if count > self.limits.batch:
-            raise Refused(
-                413,
-                "batch",
-                f"{count} {what} are more than the {self.limits.batch} of one request: split them",
-            )
+_VERDICT = ("status", "score", "reason", "extracted", "parts")

@@ -4,106 +4,177 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
+import secrets
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..envs import State
-from .limits import ServiceLimits
-from .messages import Step
-from .refused import Refused
+from .limits import Refused, ServiceLimits
+from .schemas import OneStep, Outcome
+
+
+class Client:
+    """The holder of sessions: a token over HTTP, or one WebSocket.
+
+    Args:
+        owner: the token's name.
+        prefix: of its ids over HTTP, which cannot be guessed; a WebSocket's count from 1, and its
+            episodes are forgotten when they are over.
+    """
+
+    def __init__(self, owner: str, prefix: str = "") -> None:
+        self.owner, self.prefix, self.gone = owner, prefix, False
+        self._numbers = itertools.count(1)
+
+    def new_id(self) -> str:
+        """Return the id of another session."""
+        if self.prefix:
+            return self.prefix + secrets.token_urlsafe(16)
+        return str(next(self._numbers))
 
 
 class Session:
-    """An episode, and what its last step came to: so a step may be sent twice.
+    """An episode, and the outcome of its last step, so that a step may be sent twice.
 
     Attributes:
         state: the episode; ``None`` when it is over.
-        pending: turn and digest of the reply of the step that is being taken.
-        taken: done when that step is.
+        turn: steps that have begun.
+        outcome: of the last one, once that is taken.
     """
 
-    __slots__ = (
-        "chars",
-        "id",
-        "outcome",
-        "pending",
-        "reply_hash",
-        "state",
-        "taken",
-        "touched",
-        "turn",
-    )
-
-    def __init__(self, id_: str, state: State) -> None:
-        self.id = id_
+    def __init__(self, id_: str, client: Client, state: State, now: float) -> None:
+        self.id, self.client, self.touched = id_, client, now
         self.state: State | None = state
-        self.pending: tuple[int, bytes] | None = None
-        self.taken: asyncio.Future[Any] | None = None
-        self.turn, self.reply_hash = 0, b""
-        self.outcome: dict[str, Any] | None = None
-        self.chars = sum(len(m["content"]) for m in state.task.messages)
-        self.touched = 0.0
+        self.turn, self._reply = 0, b""
+        self.outcome: asyncio.Future[Outcome] | None = None
+        self.chars = _chars(state.task.messages)
 
-    def begin(self, reply: str) -> None:
-        """Note that a step is being taken."""
-        self.pending = self.turn, digest(reply)  # a thread counts the turn before it is over
+    @property
+    def busy(self) -> bool:
+        """Whether a step is being taken."""
+        return self.outcome is not None and not self.outcome.done()
 
-    def is_taking(self, step: Step) -> bool:
-        """Return whether this very step is being taken: it was sent again, say."""
-        return self.pending is not None and self.pending == (step.turn, digest(step.reply))
+    def begin(self, step: OneStep) -> bool:
+        """Begin a step, unless it is the last one sent again: then ``outcome`` is the answer.
 
-    def note(self, outcome: dict[str, Any], *, over: bool) -> None:
-        """Note what the step that is being taken came to."""
-        assert self.pending is not None  # noqa: S101  # for the type
-        self.turn += 1
-        self.reply_hash, self.outcome = self.pending[1], outcome
-        if over:
-            self.state = None
-
-
-def earlier(session: Session, step: Step) -> dict[str, Any] | None:
-    """Return the answer to a step that was taken before, or ``None`` for a new one.
-
-    Raises:
-        Refused: the step cannot be taken.
-    """
-    if session.pending is not None:
-        raise Refused(409, "busy", "a step of this episode is being taken: wait for its answer")
-    if step.turn is not None and step.turn == session.turn - 1 and session.outcome is not None:
-        if digest(step.reply) == session.reply_hash:
-            return session.outcome
-        raise Refused(409, "turn", f"turn {step.turn} was taken already, with another reply")
-    if session.state is None:
-        raise Refused(409, "over", "the episode is over: begin another")
-    if step.turn is not None and step.turn != session.turn:
-        raise Refused(409, "turn", f"expected turn {session.turn}, got {step.turn}")
-    return None
+        Raises:
+            Refused: 409 if the step cannot be taken.
+        """
+        reply = hashlib.sha256(step.reply.encode("utf-8", "surrogatepass")).digest()
+        last = self.outcome is not None and step.turn == self.turn - 1
+        if last and reply == self._reply:
+            return False
+        if self.busy:
+            raise Refused(409, "busy", "a step of this episode is being taken: wait for its answer")
+        if last:
+            raise Refused(409, "turn", f"turn {step.turn} was taken already, with another reply")
+        if self.state is None:
+            raise Refused(409, "over", "the episode is over: begin another")
+        if step.turn is not None and step.turn != self.turn:
+            raise Refused(409, "turn", f"expected turn {self.turn}, got {step.turn}")
+        self.turn, self._reply = self.turn + 1, reply
+        self.outcome = asyncio.get_running_loop().create_future()
+        return True
 
 
-def digest(reply: str) -> bytes:
-    """Tell replies apart without keeping them."""
-    return hashlib.sha256(reply.encode("utf-8", "surrogatepass")).digest()
-
-
-class SessionBudget:
-    """The memory limits of all sessions together, and of one token.
+class SessionStore:
+    """All sessions of a process, within the memory limits of all and of one token.
 
     Args:
         limits: bounds of all.
         share: of each bound, for one token.
+        clock: in seconds.
 
     Attributes:
         episodes: sessions held, by token.
         chars: of their text, by token.
-        stores: all that hold any.
     """
 
-    def __init__(self, limits: ServiceLimits, share: float = 1.0) -> None:
-        self.limits, self.share = limits, share
+    def __init__(
+        self,
+        limits: ServiceLimits,
+        share: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limits, self.share, self._clock = limits, share, clock
         self.episodes, self.chars = Counter[str](), Counter[str]()
-        self.stores: set[SessionStore] = set()
+        self._held: OrderedDict[tuple[Client, str], Session] = OrderedDict()  # oldest use first
+        self._over: OrderedDict[Session, None] = OrderedDict()  # kept so that steps may be repeated
+
+    def add(self, client: Client, states: Sequence[State]) -> list[Session]:
+        """Hold episodes that have begun.
+
+        Raises:
+            Refused: 503 if there is no room, 410 if the client has disconnected.
+        """
+        if client.gone:
+            raise Refused(410, "gone", "the connection has ended, and its episodes with it")
+        now = self._clock()
+        new = [Session(client.new_id(), client, state, now) for state in states]
+        chars = sum(session.chars for session in new)
+        self.forget_idle()
+        self.room_for(client.owner, len(new), chars)
+        self._held.update({(client, session.id): session for session in new})
+        self.episodes[client.owner] += len(new)
+        self.chars[client.owner] += chars
+        return new
+
+    def get(self, client: Client, id_: str) -> Session | None:
+        """Return a client's session, now the most recently used."""
+        session = self._held.get((client, id_))
+        if session is not None:
+            session.touched = self._clock()
+            self._held.move_to_end((client, id_))
+        return session
+
+    def settle(self, session: Session, outcome: Outcome | None) -> None:
+        """Note the outcome of a step, ``None`` if it failed, and recount the session's text."""
+        state, future = session.state, session.outcome
+        assert state is not None and future is not None  # noqa: S101, PT018  # a step was begun
+        if outcome is None:
+            session.turn, session.outcome = session.turn - 1, None
+            future.cancel()
+        else:
+            future.set_result(outcome)
+        messages: Sequence[Any] = state.messages
+        if state.ended:
+            session.state, messages = None, outcome["messages"] if outcome else ()
+        if (session.client, session.id) not in self._held:  # closed by another request
+            return
+        if state.ended and not session.client.prefix:
+            self.forget(session.client, session.id)
+            return
+        if state.ended:
+            self._over[session] = None
+        now = _chars(messages)
+        self.chars[session.client.owner] += now - session.chars
+        session.chars = now
+
+    def forget(self, client: Client, id_: str) -> bool:
+        """Drop a session; return whether it existed."""
+        session = self._held.pop((client, id_), None)
+        if session is None:
+            return False
+        self._over.pop(session, None)
+        self.episodes[client.owner] -= 1
+        self.chars[client.owner] -= session.chars
+        return True
+
+    def forget_idle(self) -> None:
+        """Drop the sessions that nobody has used for too long."""
+        oldest = self._clock() - self.limits.idle_s
+        idle = itertools.takewhile(lambda s: s.touched <= oldest, self._held.values())
+        for session in [session for session in idle if not session.busy]:
+            self.forget(session.client, session.id)
+
+    def end(self, client: Client) -> None:
+        """Drop all sessions of a client, and hold no more of them."""
+        client.gone = True
+        for key in [key for key in self._held if key[0] is client]:
+            self.forget(*key)
 
     def room_for(self, owner: str, episodes: int, chars: int = 0) -> None:
         """Make room by forgetting sessions that are over, or refuse.
@@ -111,144 +182,31 @@ class SessionBudget:
         Raises:
             Refused: 503.
         """
-        while lack := self._lack(owner, episodes, chars):
-            code, message = lack
-            stores = [s for s in self.stores if code != "share" or s.owner == owner]
-            if not any(store.forget_one_over() for store in stores):
-                raise Refused(503, code, message, retry_s=1)
+        while (lack := self._lack(owner, episodes, chars)) is not None:
+            own = lack.code == "share"
+            over = (s for s in self._over if not own or s.client.owner == owner)
+            if (session := next(over, None)) is None:
+                raise lack
+            self.forget(session.client, session.id)
 
-    def forget_idle(self) -> None:
-        """Forget the sessions that nobody has touched for too long."""
-        for store in self.stores:
-            store.forget_idle()
-
-    def _lack(self, owner: str, episodes: int, chars: int) -> tuple[str, str] | None:
-        """Return what there is no room for, as a code and a message."""
+    def _lack(self, owner: str, episodes: int, chars: int) -> Refused | None:
+        """Return the refusal for want of room, if any."""
         limits = self.limits
         for code, held, more, most, unit in (
             ("episodes", self.episodes, episodes, limits.episodes, "episodes"),
             ("memory", self.chars, chars, limits.held_mib * 2**18, "characters of conversations"),
         ):
-            own = int(self.share * most)
+            has, share = "", int(self.share * most)
             if held.total() + more > most:
                 has = f"the server holds {held.total()} of {most} {unit}"
-            elif held[owner] + more > own:
-                code, has = (
-                    "share",
-                    f"a token may hold {own} {unit} (token_share) and this has {held[owner]}",
-                )
-            else:
-                continue
-            return code, (
-                f"{has}: no room for {more} more. Close episodes that are not needed, or come back"
-            )
+            elif held[owner] + more > share:
+                code = "share"  # of the token, not of the server
+                has = f"a token may hold {share} {unit} (token_share) and this has {held[owner]}"
+            if has:
+                advice = "Close episodes that are not needed, or come back"
+                return Refused(503, code, f"{has}: no room for {more} more. {advice}", retry_s=1)
         return None
 
 
-class SessionStore:
-    """The sessions of one WebSocket, or of one token over HTTP.
-
-    Args:
-        budget: the server's.
-        owner: the token's name.
-        new_id: makes ids; they must not be guessed if others might use them.
-        keep: hold sessions that are over, too, so that a last step may be sent again.
-        clock: in seconds.
-    """
-
-    def __init__(
-        self,
-        budget: SessionBudget,
-        owner: str,
-        new_id: Callable[[], str],
-        *,
-        keep: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._budget, self.owner, self._new_id = budget, owner, new_id
-        self.keep, self._clock = keep, clock
-        self._held: OrderedDict[str, Session] = OrderedDict()
-        self._over: OrderedDict[str, None] = OrderedDict()
-        budget.stores.add(self)
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def add(self, states: list[State]) -> list[Session]:
-        """Hold episodes that have begun.
-
-        Raises:
-            Refused: there is no room, or the client has left; then none is held.
-        """
-        if self not in self._budget.stores:  # its client has disconnected
-            raise Refused(410, "gone", "the connection has ended, and its episodes with it")
-        new = [Session(self._new_id(), state) for state in states]
-        chars = sum(session.chars for session in new)
-        self.forget_idle()
-        self._budget.room_for(self.owner, len(new), chars)
-        now = self._clock()
-        for session in new:
-            session.touched = now
-            self._held[session.id] = session
-        self._budget.episodes[self.owner] += len(new)
-        self._budget.chars[self.owner] += chars
-        return new
-
-    def get(self, id_: str) -> Session | None:
-        """Return a session, now the last to be forgotten."""
-        session = self._held.get(id_)
-        if session is not None:
-            session.touched = self._clock()
-            self._held.move_to_end(id_)
-        return session
-
-    def settle(self, session: Session) -> None:
-        """Recount a session's text after a step; close it if it is over and not kept."""
-        session.pending = session.taken = None
-        if session.id not in self._held:  # closed by another request
-            return
-        if session.state is None and not self.keep:
-            self.forget(session.id)
-            return
-        now = 0
-        if session.state is not None:
-            now = sum(len(m["content"]) for m in session.state.messages)
-        elif session.outcome is not None:
-            self._over[session.id] = None
-            now = sum(len(m["content"]) for m in session.outcome["messages"])
-        self._budget.chars[self.owner] += now - session.chars
-        session.chars = now
-
-    def forget(self, id_: str) -> bool:
-        """Drop a session; return whether there was one."""
-        session = self._held.pop(id_, None)
-        if session is None:
-            return False
-        self._over.pop(id_, None)
-        self._budget.episodes[self.owner] -= 1
-        self._budget.chars[self.owner] -= session.chars
-        return True
-
-    def forget_one_over(self) -> bool:
-        """Drop the session that has been over longest; return whether there was one.
-
-        It is held only so that its last step may be sent again, and playing goes before that.
-        """
-        return bool(self._over) and self.forget(next(iter(self._over)))
-
-    def forget_idle(self) -> int:
-        """Drop what nobody has touched for too long; return how many those were."""
-        oldest = self._clock() - self._budget.limits.idle_s
-        idle = []
-        for session in self._held.values():  # least recently used first
-            if session.touched > oldest:
-                break
-            if session.pending is None:
-                idle.append(session.id)
-        return sum(map(self.forget, idle))
-
-    def end(self) -> None:
-        """Drop everything, and hold nothing more."""
-        self._budget.stores.discard(self)
-        for id_ in list(self._held):
-            self.forget(id_)
+def _chars(messages: Sequence[Any]) -> int:
+    return sum(len(message["content"]) for message in messages)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
-import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,37 +12,32 @@ from typing import Any
 from fastapi import WebSocket, WebSocketDisconnect
 from pydantic import ValidationError
 
-from . import messages
-from .in_flight import Reservation
-from .refused import Refused
+from .grading import log
+from .limits import Refused
+from .schemas import OPS, Envelope
 from .service import EnvironmentService
-from .sessions import SessionStore
+from .sessions import Client
 
-_log = logging.getLogger("assay.service")
 encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 @contextlib.asynccontextmanager
-async def opened(websocket: WebSocket, service: EnvironmentService) -> AsyncIterator[SessionStore]:
-    """Accept a WebSocket until its client leaves; its episodes go with it."""
-    ids = itertools.count(1)
-    owner = websocket.scope["assay.owner"]
-    store = SessionStore(service.budget, owner, lambda: str(next(ids)), keep=False)
+async def opened(websocket: WebSocket, service: EnvironmentService) -> AsyncIterator[Client]:
+    """Accept a WebSocket until its client leaves, and forget its episodes then."""
+    client = Client(websocket.scope["assay.owner"])
     try:
         await websocket.accept()
-        yield store
+        yield client
     except (WebSocketDisconnect, TimeoutError):
         pass
     finally:
-        store.end()
+        service.sessions.end(client)
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):
             await websocket.close()
 
 
-async def receive(
-    websocket: WebSocket, service: EnvironmentService
-) -> tuple[str | bytes, Reservation]:
-    """Return the next message and its bytes in flight, to be released when it is answered.
+async def receive(websocket: WebSocket, service: EnvironmentService) -> str | bytes:
+    """Return the next message; its length is in flight, and to be released with the answer.
 
     Raises:
         TimeoutError: nothing came for too long.
@@ -55,14 +48,13 @@ async def receive(
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
     text: str | bytes = message.get("text") or message.get("bytes") or ""
-    held = Reservation(service.in_flight)
     try:
-        held.resize(len(text))
+        service.in_flight.resize(0, len(text))
     except Refused as refused:
         service.metrics.refused(refused)
         await websocket.close(1013, refused.code)
         raise WebSocketDisconnect(1013) from refused
-    return text, held
+    return text
 
 
 async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
@@ -72,12 +64,21 @@ async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
     """
     room = asyncio.Semaphore(service.limits.in_flight)
     answering: set[asyncio.Task[None]] = set()
-    async with opened(websocket, service) as store:
+
+    async def reply(client: Client, text: str | bytes) -> None:
+        try:
+            with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+                await websocket.send_text(await _answer(service, client, text))
+        finally:
+            service.in_flight.resize(len(text), 0)
+            room.release()
+
+    async with opened(websocket, service) as client:
         try:
             while True:
-                text, held = await receive(websocket, service)
+                text = await receive(websocket, service)
                 await room.acquire()
-                task = asyncio.create_task(_reply(websocket, service, store, text, held, room))
+                task = asyncio.create_task(reply(client, text))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
         finally:
@@ -85,47 +86,49 @@ async def talk(websocket: WebSocket, service: EnvironmentService) -> None:
                 task.cancel()  # running work ends in its thread
 
 
-async def _reply(
-    websocket: WebSocket,
-    service: EnvironmentService,
-    store: SessionStore,
-    text: str | bytes,
-    held: Reservation,
-    room: asyncio.Semaphore,
-) -> None:
-    """Answer one message, if its client is still there."""
-    try:
-        with held, contextlib.suppress(WebSocketDisconnect, RuntimeError):
-            await websocket.send_text(await _answer(service, store, text))
-    finally:
-        room.release()
-
-
-async def _answer(service: EnvironmentService, store: SessionStore, text: str | bytes) -> str:
+async def _answer(service: EnvironmentService, client: Client, text: str | bytes) -> str:
     """Return the answer to one message."""
     started, route, status = time.perf_counter(), "ws:invalid", 200
     id_: int | str | None = None
     try:
-        asked = _parse(text)
-        id_, route = asked.id, f"ws:{asked.op}"
-        return encode({"id": id_, **await _dispatch(asked, service, store)})
-    except Refused as refused:
+        given = read(text)
+        envelope = Envelope.model_validate(given)
+        id_, route = envelope.id, f"ws:{envelope.op}"
+        fields = {name: value for name, value in given.items() if name not in ("op", "id")}
+        asked = OPS[envelope.op].model_validate(fields)
+        return encode({"id": id_, **await service.answer(asked, client)})
+    except Exception as error:  # else the client would wait forever
+        refused = refusal(error, route)
         status = refused.status
         service.metrics.refused(refused)
         return encode({"id": id_, **refused.to_json()})
-    except Exception as error:  # else the client would wait forever
-        _log.exception("%s raised %s", route, type(error).__name__)
-        status = 500
-        return encode({"id": id_, **Refused(500, "fault", "a fault of the server's").to_json()})
     finally:
         service.metrics.answered(route, status, time.perf_counter() - started)
 
 
-def _parse(text: str | bytes) -> messages.SocketMessage:
+def read(text: str | bytes) -> dict[str, Any]:
+    """Parse a message, which may have halves of surrogate pairs: pydantic's parser refuses them.
+
+    Raises:
+        Refused: 422 if it is no JSON object.
+    """
     try:
-        return messages.read(messages.SOCKET, text)
-    except ValidationError as error:
-        raise Refused(422, "invalid", faults(error.errors(include_url=False))) from None
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused(422, "json", "the message is not JSON") from None
+    if not isinstance(given, dict):
+        raise Refused(422, "invalid", "the message must be a JSON object")
+    return given
+
+
+def refusal(error: Exception, route: str) -> Refused:
+    """Return the refusal that answers an exception, which is logged if it is a fault of ours."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, ValidationError):
+        return Refused(422, "invalid", faults(error.errors(include_url=False)))
+    log.error("%s raised %s", route, type(error).__name__, exc_info=error)
+    return Refused(500, "fault", "a fault of the server's")
 
 
 def faults(errors: Any, shown: int = 5) -> str:
@@ -135,22 +138,3 @@ def faults(errors: Any, shown: int = 5) -> str:
         place = ".".join(str(part)[:50] for part in error["loc"])
         found.append(f"{place}: {error['msg'][:200]}")
     return "; ".join(found).encode("utf-8", "replace").decode()
-
-
-async def _dispatch(
-    asked: messages.SocketMessage, service: EnvironmentService, store: SessionStore
-) -> dict[str, Any]:
-    if isinstance(asked, messages.SocketScore):
-        return await service.score(asked)
-    if isinstance(asked, messages.SocketReset):
-        return await service.reset(asked, store)
-    if isinstance(asked, messages.SocketSteps):
-        service.allow("steps", len(asked.steps))
-        outcomes = await service.step(asked.steps, store)
-        return {"outcomes": outcomes} | await service.begin_next(asked.reset, store)
-    if isinstance(asked, messages.SocketTasks):
-        return await service.tasks(asked)
-    if isinstance(asked, messages.SocketGroups):
-        return await service.groups(asked)
-    service.allow("episodes", len(asked.episodes))
-    return {"closed": service.close(asked.episodes, store)}

@@ -1,4 +1,4 @@
-"""One trial, in a process of its own: ``python -m assay.study.arm``."""
+"""Run one trial in its own process: ``python -m assay.study.arm``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def prepare(study: Study, seed: int, short: bool, start: Path) -> None:
-    """Write what all arms of a seed begin with: whole, or not at all."""
+    """Write atomically what all arms of a seed begin with."""
     if study.prepare is None:
         return
     make = study.prepare

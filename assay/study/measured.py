@@ -1,4 +1,4 @@
-"""What was measured: outcomes with their cost, on disk and as means over seeds."""
+"""Outcomes with their cost: on disk, and as means over seeds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Measured:
     outcome: Outcome
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; numbers to five digits, which is more than a few seeds can tell."""
+        """Return plain JSON values, rounded to five digits."""
         found: dict[str, Any] = _rounded(asdict(self))
         return found
 
@@ -50,10 +50,10 @@ Results = Mapping[str, Sequence[Measured]]
 
 
 def write_measured(path: Path, measured: Sequence[Measured]) -> None:
-    """Write a file that is whole or not there.
+    """Write results atomically.
 
     Args:
-        path: of JSON; its directory is made where missing.
+        path: of JSON; its directory is made if it does not exist.
         measured: in the order they are to stand.
     """
     lines = ",\n".join(json.dumps(m.to_json()) for m in measured)
@@ -83,7 +83,7 @@ def by_arm(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
 
 
 def means(measured: Sequence[Measured]) -> dict[str, tuple[float, float, float]]:
-    """Mean, least and most over seeds of each value that any of them has."""
+    """Return mean, least and most over seeds of each value that any of them has."""
     names = dict.fromkeys(name for m in measured for name in m.outcome.values)
     found = {}
     for name in names:
@@ -95,7 +95,7 @@ def means(measured: Sequence[Measured]) -> dict[str, tuple[float, float, float]]
 
 
 def band(measured: Sequence[Measured], name: str) -> list[tuple[float, float, float, float]]:
-    """A curve's x, mean, least and most over the seeds that have a point there."""
+    """Return a curve's x, mean, least and most over the seeds that have a point there."""
     at: dict[float, list[float]] = {}
     for one in measured:
         for x, y in one.outcome.curves.get(name, ()):

@@ -1,4 +1,4 @@
-"""A study as text: the claim, the protocol, the numbers and the verdict side by side."""
+"""Render a study as text: the claim, the protocol, the numbers and the verdict."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .study import Study
 
 
 def columns_of(study: Study, results: Results) -> list[str]:
-    """The values to print: the study's choice, or all there are."""
+    """Return the values to print: the study's choice, or all."""
     found = dict.fromkeys(n for m in results.values() for one in m for n in one.outcome.values)
     return [name for name in study.columns or found if name in found]
 
 
 def rows_of(study: Study, results: Results) -> tuple[list[str], list[list[str]]]:
-    """A table's head, and a row for each arm: mean [least, most] of each value, and the cost."""
+    """Return a table's head and a row for each arm: mean [least, most] of each value, and cost."""
     columns = columns_of(study, results)
     rows = []
     for arm, measured in results.items():
@@ -28,12 +28,12 @@ def rows_of(study: Study, results: Results) -> tuple[list[str], list[list[str]]]
 
 
 def section(name: str, study: Study, results: Results, picture: str | None) -> str:
-    """A study's part of the page, in Markdown.
+    """Render a study's part of the page in Markdown.
 
     Args:
         name: of the study, as the command line takes it.
         study: the study.
-        results: of each arm; none where it was not measured.
+        results: of each arm; none if it was not measured.
         picture: the picture's path from the page.
     """
     presets = ", ".join(f"`{preset}`" for preset in study.presets)
@@ -57,7 +57,7 @@ def section(name: str, study: Study, results: Results, picture: str | None) -> s
 
 
 def markdown_row(cells: Sequence[str]) -> str:
-    """One row of a Markdown table."""
+    """Return a row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

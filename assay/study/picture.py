@@ -1,4 +1,4 @@
-"""A study's picture: a panel for each curve, a line for each arm, a band over its seeds."""
+"""Draw a study: a panel for each curve, a line for each arm, a band over its seeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def draw_study(study: Study, results: Results, png: Path) -> Path:
     Args:
         study: whose picture it is; its own ``draw`` comes first.
         results: of each arm.
-        png: the picture's path; its directory is made where missing.
+        png: the picture's path; its directory is made if it does not exist.
 
     Returns:
         The path.
@@ -52,7 +52,7 @@ def draw_study(study: Study, results: Results, png: Path) -> Path:
 
 
 def curve_names(results: Results) -> list[str]:
-    """Names of all curves, in the order of their first appearance."""
+    """Return the names of all curves, in the order of their first appearance."""
     found: dict[str, None] = {}
     for measured in results.values():
         for one in measured:

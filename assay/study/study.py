@@ -65,7 +65,7 @@ class Study:
             otherwise.
         presets: names of ``assay.grpo.PRESETS`` that hold these settings.
         xlabel: of the picture's panels.
-        columns: values to print, in this order; all of them where empty.
+        columns: values to print, in this order; all of them if empty.
         draw: a picture of the study's own: ``(figure, results)``.
     """
 

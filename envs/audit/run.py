@@ -15,24 +15,25 @@ from ..task import Task
 from ..text_env import TextEnv
 from .canary import canary
 from .context import Check, Context, NotChecked, Outcome
-from .correct import gold, long, repeated
 from .cost import memory, time
-from .data import leakage, references
-from .exploits import (
+from .data_checks import leakage, prompts_of, references, sibling_of, splits
+from .harness import Harness, InfrastructureError, TooManyOverruns
+from .reply_checks import (
     determinism,
     echo,
     final,
     fuzz,
+    gold,
     hedge,
     injection,
+    long,
     near,
     neighbour,
     null,
+    repeated,
     spam,
-)
-from .harness import Harness, InfrastructureError, TooManyOverruns
+)  # fmt: skip
 from .report import SHOWN, AuditReport, Finding
-from .splits import prompts_of, sibling_of, splits
 from .subject import Sample, Sibling, name_of, sample_tasks, samples_for, tasks_of
 from .worker import Bounds, NotCopyable
 

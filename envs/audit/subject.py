@@ -11,7 +11,7 @@ from typing import Any
 from ...sandbox.redaction import redact
 from ...verifiers import Format, Rubric, Verifier
 from ...verifiers.catalogue import examples_of
-from ..source import Source, Split
+from ..datasets.source import Source, Split
 from ..task import Task
 from ..text_env import TextEnv
 

@@ -71,11 +71,7 @@ class Worker:
 
     def __init__(self, frozen: bytes, hash_seed: int) -> None:
         try:
-            try:
-                self._fork(frozen, hash_seed)
-            except (EOFError, OSError):  # the server was killed, and may not have ended yet
-                _kept[os.getpid()][hash_seed]._stop()  # type: ignore[attr-defined]
-                self._fork(frozen, hash_seed)
+            self._fork(frozen, hash_seed)
         except (EOFError, OSError) as error:
             raise NotCopyable(f"there is no process for the copy: {error}") from error
         self.alive = True

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...verifiers.puzzles import countdown as rules
 from ..accuracy import THINK, accuracy_rubric
-from ..source import Generated, Split
+from ..datasets.source import Generated, Split
 from ..task import Task
 from ..text_env import TextEnv
 

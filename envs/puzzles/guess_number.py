@@ -8,7 +8,7 @@ import numpy as np
 
 from ...verifiers import Exact, Rubric
 from ...verifiers.text.read_answer import ONE_LINE, read_answer
-from ..source import Generated, Split
+from ..datasets.source import Generated, Split
 from ..state import State, Turn
 from ..task import Task
 from ..text_env import TextEnv

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...verifiers.puzzles import hanoi as rules
-from ..draws import below
 from ..puzzle_env import Puzzle, PuzzleEnv
+from ..seeding import below
 
 _LEVELS = ((3, 3, False), (4, 3, False), (4, 3, True), (5, 4, True), (7, 3, True))
 """Disks, pegs, and whether only the fewest moves win."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...verifiers.puzzles import knights as rules
 from ...verifiers.puzzles.statements import allowed
-from ..draws import below
 from ..puzzle_env import Puzzle, PuzzleEnv
+from ..seeding import below
 
 _LEVELS = ((2, 1), (3, 1), (4, 1), (5, 2), (7, 2))
 """How many people, and how deep the things they say."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...verifiers.puzzles import queens as rules
-from ..draws import several
 from ..puzzle_env import Puzzle, PuzzleEnv
+from ..seeding import several
 
 _LEVELS = ((8, 3), (8, 5), (9, 6), (10, 7), (12, 9))
 """Rows, and how many queens are left to place."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...verifiers.puzzles import sorting as rules
-from ..draws import below, between
 from ..puzzle_env import Puzzle, PuzzleEnv
+from ..seeding import below, between
 
 _LENGTHS = (5, 8, 12, 18, 30)
 _ORDERS = (

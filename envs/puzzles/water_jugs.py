@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...verifiers.puzzles import water_jugs as rules
-from ..draws import between, several
 from ..puzzle_env import Puzzle, PuzzleEnv
+from ..seeding import between, several
 
 _LEVELS = (
     (2, 30, 2, False),

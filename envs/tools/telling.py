@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..source import Generated, Rows, Source
+from ..datasets.source import Generated, Mapped, Rows, Source
 from ..task import Task
 
 _HERMES = """\
@@ -38,41 +38,13 @@ def with_system(task: Task, text: str) -> Task:
     return replace(task, prompt=[{"role": "system", "content": text}, first, *rest])
 
 
-class Told(Source):
-    """Another source's tasks, with a system message."""
-
-    def __init__(self, source: Source, text: str) -> None:
-        self.source, self.text = source, text
-        self.size, self.split, self.remote = source.size, source.split, source.remote
-
-    def task(self, index: int) -> Task:
-        """Return the other source's task at this index."""
-        return with_system(self.source.task(index), self.text)
-
-    def draw(self, rng: np.random.Generator) -> int:
-        """Draw from the other source."""
-        return self.source.draw(rng)
-
-    def schedule(self, position: int, seed: int) -> int:
-        """Return the other source's schedule."""
-        return self.source.schedule(position, seed)
-
-
 def prompted(source: Source, text: str) -> Source:
     """Return a source whose tasks all have a system message."""
     if isinstance(source, Rows):
         return Rows([with_system(task, text) for task in source.tasks], source.split)
     if type(source) is Generated:  # stays one: an audit knows how to hold it to its splits
-        make = partial(_made, source.make, text)
-        return Generated(
-            make,
-            name=source.name,
-            split=source.split,
-            seed=source.seed,
-            test_share=source.test_share,
-            salt=source.salt,
-        )
-    return Told(source, text)
+        return source.altered(make=partial(_made, source.make, text))
+    return Mapped(source, partial(with_system, text=text))
 
 
 def _made(make: Callable[[np.random.Generator], Task], text: str, rng: np.random.Generator) -> Task:

@@ -11,7 +11,7 @@ from ...sandbox import BadTests, Sandbox, SandboxError
 from ...verifiers import Status, Verdict, Verifier
 from ...verifiers.form.call import Call
 from ...verifiers.form.json_text import NotJson
-from ..source import Source
+from ..datasets.source import Source
 from ..state import State, Turn
 from ..task import Message, Task
 from ..text_env import TextEnv

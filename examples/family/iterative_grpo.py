@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from assay.envs import EpisodeGroup, Task, TextEnv, rollout
-from assay.envs.source import Generated, Split
+from assay.envs.datasets.source import Generated, Split
 from assay.family.trainers import (
     FitConfig,
     Label,

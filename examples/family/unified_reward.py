@@ -16,7 +16,7 @@ from assay.envs import (
     play,
     rejudged,
 )
-from assay.envs.source import Generated, Rows, Split
+from assay.envs.datasets.source import Generated, Rows, Split
 from assay.family.trainers import FitConfig, rft, sft
 from assay.family_cli import run_script
 from assay.grpo import (

@@ -10,7 +10,16 @@ import platform
 import re
 import struct
 
-from .seccomp import ALLOWED_IF, ENOSYS, ENOTSUP, EPERM, NOT_SUPPORTED, PRETENDED, Condition
+from .seccomp import (
+    ALLOWED_IF,
+    ENOSYS,
+    ENOTSUP,
+    EPERM,
+    NOT_SUPPORTED,
+    PRETENDED,
+    SPARE_INIT,
+    Condition,
+)
 
 
 def _table(text: str) -> dict[str, tuple[int | None, int | None]]:
@@ -46,8 +55,14 @@ kexec_file_load 320 294
 # Calls that pass with some arguments only, or never, as the list for Docker says.
 _NUMBERS = _table("""
 clone 56 220   fcntl 72 25   fcntl64 - -   socket 41 198   setsockopt 54 208   prctl 157 167
+socketpair 53 199   setrlimit 160 164   prlimit64 302 261   sync 162 81   syncfs 306 267
+madvise 28 233
 mmap 9 222   mmap2 - -   memfd_create 319 279   setxattr 188 5   lsetxattr 189 6
 fsetxattr 190 7
+""")
+_SPARING = _table("""
+setpriority 141 140   sched_setaffinity 203 122   sched_setattr 314 274   sched_setparam 142 118
+sched_setscheduler 144 119
 """)
 # Column above, the kernel's name for the machine.
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -67,8 +82,13 @@ _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets in the kernel's seccomp_data
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 
 
-def filter_program(machine: str | None = None) -> bytes | None:
-    """Return a machine's filter (default: this one's), or ``None`` if its numbers are unknown."""
+def filter_program(machine: str | None = None, *, spare_init: bool = False) -> bytes | None:
+    """Return a machine's filter (default: this one's), or ``None`` if its numbers are unknown.
+
+    Args:
+        machine: as ``platform.machine()`` has it.
+        spare_init: as for :func:`seccomp.docker_profile`.
+    """
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
@@ -88,6 +108,9 @@ def filter_program(machine: str | None = None) -> bytes | None:
     code += [_step(_RETURN, _ERRNO | ENOSYS)]
     for numbers in _FORBIDDEN.values():
         code += _where(numbers[column], [_step(_RETURN, _ERRNO | EPERM)])
+    for call, numbers in (_SPARING if spare_init else {}).items():
+        body = [*_choices(SPARE_INIT[call], _ALLOW), _step(_RETURN, _ERRNO | EPERM)]
+        code += _where(numbers[column], body)
     for call, numbers in _NUMBERS.items():
         answer = ENOTSUP if call in NOT_SUPPORTED else EPERM
         body = [
@@ -110,8 +133,12 @@ def _choices(choices: list[list[Condition]], answer: int) -> list[bytes]:
     for conditions in choices:
         steps = [_step(_RETURN, answer)]
         for index, mask, value in reversed(conditions):
-            load = [_step(_LOAD, _ARGUMENTS + 8 * index), _step(_AND, mask)]
-            steps = [*load, _step(_EQUAL, value, 0, len(steps)), *steps]
+            if value is None:  # where it is zero, a choice that allows the call came before
+                continue
+            for half in (4, 0) if mask >> 32 else (0,):  # of the register, the upper one first
+                load = [_step(_LOAD, _ARGUMENTS + 8 * index + half)]
+                load.append(_step(_AND, mask >> 8 * half & 0xFFFFFFFF))
+                steps = [*load, _step(_EQUAL, value >> 8 * half, 0, len(steps)), *steps]
         code += steps
     return code
 

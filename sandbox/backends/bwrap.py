@@ -34,7 +34,7 @@ from ..images.host_files import (
 )
 from ..limits import NETWORK_SETTINGS, Limits
 from .bpf import filter_program
-from .cgroup import MemoryGroup, make_group, sweep_groups
+from .cgroup import ENTER, MemoryGroup, make_group, sweep_groups
 from .child_process import ChildProcess
 from .guest_source import guest_command
 from .slot import Origin, Slot, SlotBroken
@@ -55,6 +55,8 @@ _SHM_MIB = 16
 _GUEST_MIB = 32
 _TMP = "/tmp"  # noqa: S108 - the sandbox's own
 _PACKAGES = "/opt/packages"
+# At 1 the kernel starts no handler of crashes, which would be root, outside of every limit.
+_NO_CRASH_HANDLER = "{ prlimit --pid $$ --core=1:1 2>/dev/null || ulimit -c 0; }"
 
 
 class BwrapBackend:
@@ -141,7 +143,8 @@ class BwrapBackend:
             "--",
             *guest_command(os.path.realpath(sys.executable), config),
         ]
-        return command if group is None else group.entering(command)
+        steps = [_NO_CRASH_HANDLER, *([] if group is None else [ENTER]), 'exec "$@"']
+        return ["/bin/sh", "-c", " && ".join(steps), str(group and group.path), *command]
 
     def close(self) -> None:
         """Do nothing: nothing outlives the slots."""
@@ -228,7 +231,8 @@ def _shown(packages: tuple[str, ...], tools: bool) -> tuple[Tree, dict[str, str]
             elif os.path.exists(path):
                 folders[path] = path
         hidden |= {path for pattern in _PYTHON_PACKAGES for path in glob.glob(pattern)}
-        hidden.add(str(Path(__file__).resolve().parents[1]))  # our own, with its answers
+        # All of our own, with its answers: the folder that this package, the sandbox, is in.
+        hidden.add(str(Path(__file__).resolve().parents[2]))
     # A link among them leads elsewhere: what counts is whether programs see that.
     return tree, folders, {os.path.realpath(path) for path in hidden}
 

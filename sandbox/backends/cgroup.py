@@ -18,7 +18,9 @@ from .process_id import is_alive, process_id
 
 _ROOT = Path("/sys/fs/cgroup")
 _NAME = "assay-slot"
-_ENTER = 'echo 0 >"$0/cgroup.procs" && exec "$@"'  # 0 is whoever writes it: the shell, then bwrap
+ENTER = 'echo 0 >"$0/cgroup.procs"'
+"""Shell command by which the shell, and what it becomes, enters the group whose folder is $0."""
+
 _REMOVE_S = 2.0
 _numbers = itertools.count()
 
@@ -36,10 +38,6 @@ class MemoryGroup:
     path: Path
     events: str
     seen_as: str
-
-    def entering(self, command: list[str]) -> list[str]:
-        """Return the command that runs another one in this group."""
-        return ["/bin/sh", "-c", _ENTER, str(self.path), *command]
 
     def view(self) -> list[str]:
         """Return what bubblewrap shows of it, for the guest."""

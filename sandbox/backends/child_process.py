@@ -21,6 +21,9 @@ class ChildProcess:
         inherited: descriptors that it keeps.
         own_session: no Ctrl-C or hang-up of the terminal reaches it.
 
+    Attributes:
+        stream: our end.
+
     Raises:
         SlotBroken: it does not start.
     """
@@ -33,7 +36,7 @@ class ChildProcess:
         inherited: Sequence[int] = (),
         own_session: bool = False,
     ) -> None:
-        self._stream, theirs = socket.socketpair()
+        self.stream, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             self._process = subprocess.Popen(
@@ -47,7 +50,7 @@ class ChildProcess:
                 start_new_session=own_session,
             )
         except OSError as error:
-            self._stream.close()
+            self.stream.close()
             self._errors.close()
             raise SlotBroken(f"{command[0]} does not start: {error}") from error
         finally:
@@ -63,9 +66,20 @@ class ChildProcess:
         Raises:
             SlotBroken: the guest did not greet.
         """
-        return Slot(self._stream, origin, multiplexed=False, end=end, said=self._said)
+        return Slot(self.stream, origin, multiplexed=False, end=end, said=self.said)
 
-    def _said(self) -> str:
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    def exit_code(self, timeout_s: float) -> int | None:
+        """Return its exit code, or ``None`` if it still runs after so many seconds."""
+        self.wait(timeout_s)
+        return self._process.poll()
+
+    def said(self) -> str:
+        """Return what it wrote to stderr."""
         try:
             return os.pread(self._errors.fileno(), 500, 0).decode("utf-8", "replace").strip()
         except (OSError, ValueError):  # closed by another thread

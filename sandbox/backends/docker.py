@@ -29,7 +29,7 @@ DEFAULT_IMAGE = f"assay-python:{sys.version_info.major}.{sys.version_info.minor}
 PRELOAD_LABEL = "assay.preload"
 """The label of an image that names the modules its slots import."""
 
-_LABEL = "assay.sandbox"
+LABEL = "assay.sandbox"
 _SHM_MIB = 16
 _GUEST_MIB = 32
 _FIRST_UID = 20_000
@@ -160,17 +160,17 @@ class DockerBackend:
             client = self._reach()
             made = client.create_container(**self._description(client))
             container = made["Id"]
-            _check_bounds(made.get("Warnings") or [])
+            check_bounds(made.get("Warnings") or [])
             attached = client.attach_socket(
                 container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
-            stream = _stream(attached)
+            stream = attached_stream(attached)
             client.start(container)
         except BaseException as error:
             if stream is not None:
                 stream.close()
             if client is not None:
-                _remove(client, container)
+                remove_container(client, container)
                 client.close()
             if isinstance(
                 error, docker.errors.DockerException | requests.RequestException | OSError
@@ -182,7 +182,7 @@ class DockerBackend:
 
         def end() -> None:
             if once.acquire(blocking=False):
-                _remove(client, container)
+                remove_container(client, container)
                 with contextlib.suppress(Exception):  # only TLS has it, and holds the socket by it
                     attached._response.close()
                 client.close()
@@ -250,7 +250,8 @@ class DockerBackend:
             },
             sysctls=NETWORK_SETTINGS,
             log_config={"Type": "none", "Config": {}},
-            ulimits=[{"Name": "core", "Soft": 0, "Hard": 0}],
+            # At 1 the kernel starts no handler of crashes, which would be root of the machine.
+            ulimits=[{"Name": "core", "Soft": 1, "Hard": 1}],
             runtime=self.runtime,
         )
         return {
@@ -270,7 +271,7 @@ class DockerBackend:
             "stdin_open": True,
             "detach": False,
             "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container
-            "labels": {_LABEL: "1", f"{_LABEL}.pid": process_id(), f"{_LABEL}.boot": _boot_id()},
+            "labels": {LABEL: "1", f"{LABEL}.pid": process_id(), f"{LABEL}.boot": boot_id()},
             "host_config": host,
         }
 
@@ -301,15 +302,15 @@ class DockerBackend:
         """
         removed = 0
         with contextlib.suppress(Exception):  # other clients may be sweeping as well
-            boot = _boot_id()
-            found = self._client.containers(all=True, filters={"label": f"{_LABEL}=1"})
+            boot = boot_id()
+            found = self._client.containers(all=True, filters={"label": f"{LABEL}=1"})
             now = daemon_time(self._client) if found else 0
             for container in found:
                 labels = container["Labels"]
                 old = container["State"] == "created" and now - container["Created"] > _OLD_S
-                ours = labels.get(f"{_LABEL}.boot") == boot
-                if old or (ours and not is_alive(labels.get(f"{_LABEL}.pid", ""))):
-                    _remove(self._client, container["Id"])
+                ours = labels.get(f"{LABEL}.boot") == boot
+                if old or (ours and not is_alive(labels.get(f"{LABEL}.pid", ""))):
+                    remove_container(self._client, container["Id"])
                     removed += 1
         return removed
 
@@ -318,7 +319,7 @@ class DockerBackend:
         self._client.close()
 
 
-def _stream(attached: Any) -> socket.socket:
+def attached_stream(attached: Any) -> socket.socket:
     """Return the socket under what ``attach_socket`` returns, which differs with the transport."""
     found = getattr(attached, "_sock", attached)
     if type(found) is socket.socket:
@@ -351,7 +352,7 @@ def _check_runtime(runtime: str, known: Iterable[str], address: str) -> None:
         )
 
 
-def _check_bounds(warnings: Iterable[str]) -> None:
+def check_bounds(warnings: Iterable[str]) -> None:
     """Refuse a container whose limits the daemon drops, as a rootless one may, with a warning.
 
     Raises:
@@ -365,14 +366,14 @@ def _check_bounds(warnings: Iterable[str]) -> None:
             )
 
 
-def _remove(client: Any, container: str) -> None:
+def remove_container(client: Any, container: str) -> None:
     """Remove a container that may already be removing itself."""
     if container:
         with contextlib.suppress(Exception):
             client.remove_container(container, force=True)
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
     """Identify this boot and pid namespace: process numbers mean nothing in another."""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

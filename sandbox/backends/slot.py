@@ -22,7 +22,7 @@ GRACE_S = 15.0
 _LARGEST_HEADER = 1 << 20
 _LARGEST_COUNT = 1 << 53
 _STDERR_KEPT = 4096  # bytes of what a guest says of its own failure
-_ENDS = frozenset({"exit", "wall", "cpu", "output", "sockets", "locks"})
+_ENDS = frozenset({"exit", "wall", "cpu", "output", "sockets", "inodes", "locks"})
 
 
 class SlotBroken(Exception):
@@ -79,7 +79,8 @@ class Reply:
     """How it ended: facts from the kernel, and what it wrote.
 
     Attributes:
-        end: ``exit``, or what ended it: ``wall``, ``cpu``, ``output``, ``sockets`` or ``locks``.
+        end: ``exit``, or what ended it: ``wall``, ``cpu``, ``output``, ``sockets``,
+            ``inodes`` or ``locks``.
         exits: exit code of each process of the run (negative for a signal); ``None`` for one
             that the guest killed.
         note: what the program says of its own end; it can only harm itself by lying.

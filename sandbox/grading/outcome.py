@@ -42,6 +42,8 @@ def ended(reply: Reply, limits: Limits, code: int | None) -> tuple[RunStatus, st
         return RunStatus.OUTPUT_LIMIT, f"it wrote more than {limits.output_bytes} bytes"
     if reply.end == "sockets":
         return RunStatus.MEMORY, f"it had more than {limits.files} sockets"
+    if reply.end == "inodes":
+        return RunStatus.MEMORY, "it had more than 4096 files"
     if reply.end == "locks":
         return RunStatus.MEMORY, "it had more than a thousand file locks"
     if code == 0:

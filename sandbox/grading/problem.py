@@ -16,6 +16,7 @@ It has exactly one of
 
 from __future__ import annotations
 
+import codeop
 import functools
 import warnings
 from collections.abc import Mapping
@@ -46,8 +47,18 @@ def tests_of(problem: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def size_fault(problem: Mapping[str, Any], limits: Limits) -> str:
-    """Say that an input of a valid problem takes too much of the memory; empty if none does."""
+    """Say that a valid problem has an input or an output beyond the limits; empty if none has."""
     if "stdio" in problem:
+        if problem.get("tolerance") is None:  # else a number may be written shorter
+            printed = max(
+                len("".join(wanted.split()).encode("utf-8", "surrogatepass"))
+                for _, wanted in problem["stdio"]
+            )
+            if printed > limits.output_bytes:
+                return (
+                    f"a case expects {printed} bytes, and output_bytes={limits.output_bytes} "
+                    "is what a program may write"
+                )
         size = max(len(given.encode("utf-8", "surrogatepass")) for given, _ in problem["stdio"])
     elif "calls" in problem:
         try:
@@ -81,10 +92,24 @@ def problem_fault(problem: Any) -> str:
     unknown = [key for key in problem if key not in {kind, *_BESIDE[kind]}]
     if unknown:
         return f"a reference with {kind!r} has no key {unknown[0]!r}"
+    prompt = problem.get("prompt")
     fault = _tolerance_fault(problem.get("tolerance"))
+    fault = fault or (_prompt_fault(prompt) if isinstance(prompt, str) else "")
     return fault or {"tests": _tests_fault, "stdio": _stdio_fault, "calls": _calls_fault}[kind](
         problem
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _prompt_fault(prompt: str) -> str:
+    """Return why no program can begin with a prompt, or an empty string."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            codeop.compile_command(prompt, symbol="exec")  # None if it is not complete
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        return f"'prompt' is not the beginning of a Python program: {error}"
+    return ""
 
 
 def _tolerance_fault(tolerance: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -78,7 +79,7 @@ def read_data(value: Any, where: str) -> Any:
         pass  # the message of the JSON reader says more
     raise ValueError(
         f"{where!r} must be JSON, or a Python literal of at most {_MOST_PARTS:,} parts, "
-        f"got {value!r:.80} ({fault}). {REMEDY}"
+        f"got {_shown(value)} ({fault}). {REMEDY}"
     ) from fault
 
 
@@ -93,7 +94,7 @@ def cases_of(value: Any, where: str) -> list[Case]:
     if not is_list(value) or not value or not all(map(_is_case, value)):
         raise ValueError(
             f"{where!r} must be a list of cases with 'input' and 'output', or an object with the "
-            f"lists 'inputs' and 'outputs', got {value!r:.80}. {REMEDY}"
+            f"lists 'inputs' and 'outputs', got {_shown(value)}. {REMEDY}"
         )
     return [_case(case) for case in value]
 
@@ -187,7 +188,7 @@ def _parallel(value: Row, where: str) -> list[Case]:
             return [Case(i, o, name, bool(name)) for i, o in zip(inputs, outputs, strict=True)]
     raise ValueError(
         f"{where!r} must have 'inputs' and 'outputs', lists of the same length and not empty, "
-        f"got {value!r:.80}. {REMEDY}"
+        f"got {_shown(value)}. {REMEDY}"
     )
 
 
@@ -206,7 +207,7 @@ def _case(case: Row) -> Case:
 
 def _name(value: Any) -> str:
     if value and not isinstance(value, str):
-        raise ValueError(f"'fn_name' must be the name of a function, got {value!r:.80}. {REMEDY}")
+        raise ValueError(f"'fn_name' must be the name of a function, got {_shown(value)}. {REMEDY}")
     return value or ""
 
 
@@ -216,7 +217,7 @@ def _lines(field: str, number: int, value: Any) -> str:
         return "\n".join(line.rstrip("\n") for line in value)
     if not isinstance(value, str):
         raise ValueError(
-            f"{field}[{number}] must be text, or a list of its lines, got {value!r:.80}. {REMEDY}"
+            f"{field}[{number}] must be text, or a list of its lines, got {_shown(value)}. {REMEDY}"
         )
     return value
 
@@ -227,7 +228,8 @@ def _arguments(number: int, given: Any) -> list[Any]:
         return [_value(line) for line in given.split("\n") if line.strip()]
     if not is_list(given):
         raise ValueError(
-            f"inputs[{number}] must be the list of a call's arguments, got {given!r:.80}. {REMEDY}"
+            f"inputs[{number}] must be the list of a call's arguments, got {_shown(given)}. "
+            f"{REMEDY}"
         )
     return list(given)
 
@@ -250,3 +252,10 @@ from itertools import *; from math import ceil, comb, factorial, floor, gcd, inf
 from operator import itemgetter, mul, or_, xor; from typing import *
 import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
 """
+
+
+def _shown(value: Any) -> str:
+    """Show the beginning of a value; repr itself takes the square of the time for deep nesting."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 80
+    return short.repr(value)[:80]

@@ -129,7 +129,7 @@ def prctl() -> Callable[..., int]:
 
 def _limit(limits: dict[str, Any]) -> None:
     bounds = {
-        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CORE: 1,  # not 0, at which a crash still starts the machine's handler
         resource.RLIMIT_NOFILE: limits["files"],
         # The guest's own check comes first; this one is the kernel's, in whole seconds.
         resource.RLIMIT_CPU: int(limits["cpu_s"]) + 2,
@@ -144,9 +144,10 @@ def _limit(limits: dict[str, Any]) -> None:
     if limits.get("stack"):
         bounds[resource.RLIMIT_STACK] = limits["stack"]
     for which, bound in bounds.items():
-        _, hard = resource.getrlimit(which)
+        soft, hard = resource.getrlimit(which)
         value = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        resource.setrlimit(which, (value, value))
+        if (soft, hard) != (value, value):
+            resource.setrlimit(which, (value, value))
 
 
 def open_streams() -> None:
@@ -271,6 +272,9 @@ def finish(exit_code: int) -> NoReturn:
             stream.flush()
         except BaseException:  # a closed or replaced stream; an interpreter gives 120 as well
             exit_code = exit_code or 120
+    if sys.__stdout__ is not None:
+        with contextlib.suppress(BaseException):
+            sys.__stdout__.flush()  # a program that has replaced sys.stdout may write to it at exit
     os._exit(exit_code)
 
 

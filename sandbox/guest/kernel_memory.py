@@ -1,7 +1,7 @@
 """Bounds on what a program makes the kernel keep that no control group of memory counts.
 
 For each socket that may be some 200 KiB: errors, time stamps, what waits to be accepted. File
-locks are 200 bytes each, and may be of any number.
+locks are 200 bytes each, and may be of any number; files a kilobyte, with nothing in them.
 
 Runs inside the sandbox, from source that the host sends: standard library only.
 """
@@ -14,10 +14,12 @@ import os
 
 _STEP = 8 << 10  # KiB by which the kernel's memory grows before anybody looks at the locks
 _LOCKS = 1000
+_FILES = 4096
+_PLACES = ("/tmp", "/dev/shm")  # noqa: S108 - the sandbox's own
 
 
 class KernelMemory:
-    """Counts sockets and file locks of this sandbox.
+    """Counts sockets, file locks and files of this sandbox.
 
     Args:
         settings: values of /proc/sys to write first, if this user may.
@@ -33,6 +35,7 @@ class KernelMemory:
                 file.write(value)
         self._sockets = _open("/proc/net/sockstat") if usable else None
         self._memory = _open("/proc/meminfo") if usable else None
+        self._places = [path for path in _PLACES if usable and os.path.ismount(path)]
         self.start()
 
     def start(self) -> None:
@@ -40,13 +43,15 @@ class KernelMemory:
         self._least = 1 << 60
 
     def excess(self, sockets: int) -> str:
-        """Return ``sockets`` or ``locks`` if there are too many, else an empty string.
+        """Return ``sockets``, ``inodes`` or ``locks`` if there are too many, else an empty string.
 
         Args:
             sockets: how many there may be, those included that no process has open.
         """
         if _number(self._sockets, b"used") > sockets:
             return "sockets"
+        if any(_files(place) > _FILES for place in self._places):
+            return "inodes"
         kept = _number(self._memory, b"SUnreclaim:")
         self._least = min(self._least, kept)
         if kept > self._least + _STEP:
@@ -67,6 +72,11 @@ def _open(path: str) -> int | None:
     with contextlib.suppress(OSError):
         return os.open(path, os.O_RDONLY)
     return None
+
+
+def _files(place: str) -> int:
+    usage = os.statvfs(place)
+    return usage.f_files - usage.f_ffree
 
 
 def _number(file: int | None, word: bytes) -> int:

@@ -25,13 +25,16 @@ def write_layer(tree: Tree, file: File) -> None:
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name in _EMPTY:
             _add_folder(tar, name, 0o1777 if name == "tmp" else 0o755)
-        paths = {*tree.files, *tree.links}
-        for folder in sorted({p for path in paths for p in _parents(path)}):
+        paths = {*tree.files, *tree.links, *tree.scripts}
+        above = {p for path in (*paths, *tree.folders) for p in _parents(path)}
+        for folder in sorted({*above, *tree.folders}):
             if folder.lstrip("/") not in _EMPTY:
-                _add_folder(tar, folder.lstrip("/"), 0o755)
+                _add_folder(tar, folder.lstrip("/"), tree.folders.get(folder, 0o755))
         for path in sorted(paths):
             if path in tree.links:
                 _add_link(tar, path, tree.links[path])
+            elif path in tree.scripts:
+                _add_script(tar, path, tree.scripts[path].encode())
             else:
                 _add_file(tar, path, tree.files[path])
 
@@ -106,3 +109,9 @@ def _add_file(tar: tarfile.TarFile, path: str, source: str) -> None:
     info.mtime = int(status.st_mtime)
     with open(source, "rb") as file:
         tar.addfile(info, file)
+
+
+def _add_script(tar: tarfile.TarFile, path: str, content: bytes) -> None:
+    info = _entry(path.lstrip("/"), tarfile.REGTYPE, 0o755)
+    info.size = len(content)
+    tar.addfile(info, BytesIO(content))

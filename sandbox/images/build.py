@@ -72,6 +72,8 @@ def build_image(
         else:
             _load(client, tag, description)
         digest: str = client.inspect_image(tag)["Id"]
+        if tag == description.tag:  # Dockerfiles name it without the version of this Python
+            client.tag(digest, tag.partition(":")[0], "latest")
     except (docker.errors.DockerException, requests.RequestException) as error:
         if pull is not None:
             raise ImageUnavailable(f"cannot pull {pull!r}: {error}") from error

@@ -47,10 +47,14 @@ class Tree:
     Attributes:
         files: where a file is in the image: where it is here.
         links: where a symbolic link is in the image: its target.
+        folders: empty folders of the image, with their modes.
+        scripts: commands of the image: their text.
     """
 
     files: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, int] = field(default_factory=dict)
+    scripts: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str) -> None:
         """Add a file where it is here, with every link on the way to it."""
@@ -334,6 +338,8 @@ def add_packages(tree: Tree, wanted: Sequence[str]) -> None:
         if path.startswith("/") and not path.startswith(_NEVER) and not os.path.isdir(path):
             tree.add(path)
     _add_alternatives(tree)
+    if "base-passwd" in chosen:
+        _add_system(tree)
 
 
 def _installed() -> tuple[dict[str, list[list[str]]], dict[str, str]]:
@@ -376,3 +382,12 @@ def _add_alternatives(tree: Tree) -> None:
             target = os.path.realpath(path)
             if target in tree.files:
                 tree.links[path] = target
+
+
+def _add_system(tree: Tree) -> None:
+    """Add users, their folders, and the commands that people expect of a system's Python."""
+    for name in ("passwd", "group"):
+        tree.files[f"/etc/{name}"] = f"/usr/share/base-passwd/{name}.master"
+    tree.folders |= {"/home": 0o755, "/root": 0o755, "/run": 0o755, "/var/tmp": 0o1777}  # noqa: S108
+    tree.links.setdefault("/usr/bin/python", "python3")
+    tree.scripts["/usr/local/bin/pytest"] = '#!/bin/sh\nexec python3 -m pytest "$@"\n'

@@ -1,14 +1,11 @@
 """``assay audit`` and ``assay diff`` as a person meets them."""
 
 import json
-import sys
 
 import pytest
 
-from assay.cli import main
-from assay.envs import AuditReport, DataError
-from assay.envs.compare import read_referenced
-from assay.naming import named
+from assay.envs import AuditReport, DataError, read_referenced
+from assay.naming import resolve
 from assay.verifiers import FunctionVerifier, Math
 
 MINE = '''
@@ -45,22 +42,12 @@ def double(rng):
 '''
 
 
+COLUMNS = 80
+
+
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """Run a command line in a folder with a module of one's own."""
-    (tmp_path / "mine_for_audit.py").write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-
-    def run_one(*args):
-        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run_one
+def mine():
+    return "mine_for_audit", MINE
 
 
 def write(path, rows):
@@ -72,7 +59,7 @@ def test_what_holds_is_shown_and_written_whole(run, tmp_path) -> None:
     report = tmp_path / "deep" / "report.json"
     code, shown, _ = run(
         "audit", 'Exact:{"case": false}', "--check", "gold", "--check", "null", "--check", "echo",
-        "--json", report,
+        "--out", report,
     )  # fmt: skip
     assert code == 0
     assert "a known answer earns full marks" in shown
@@ -87,7 +74,7 @@ def test_what_fails_is_shown_with_its_input_and_a_remedy(run, tmp_path) -> None:
     report = tmp_path / "report.json"
     code, shown, _ = run(
         "audit", "mine_for_audit:lenient", "--data", write(tmp_path / "known.jsonl", rows),
-        "--skip", "time", "--skip", "memory", "--skip", "determinism", "--json", report,
+        "--skip", "time", "--skip", "memory", "--skip", "determinism", "--out", report,
     )  # fmt: skip
     assert code == 1
     found = json.loads(report.read_text())
@@ -116,7 +103,7 @@ def test_ones_own_classes_environments_and_ids_are_audited(run) -> None:
 def test_what_is_not_played_is_said_and_does_not_pass_for_checked(run, tmp_path) -> None:
     report = tmp_path / "report.json"
     few = ["--check", "gold", "--check", "splits", "--tasks", 2, "--prompts", 40]
-    code, shown, _ = run("audit", "assay/GuessNumber-v1", *few, "--json", report)
+    code, shown, _ = run("audit", "assay/GuessNumber-v1", *few, "--out", report)
     assert code == 0
     assert "Not tried: Replies were put to the rubric, as the answer of an episode." in shown
     assert AuditReport.from_json(json.loads(report.read_text())).note in " ".join(shown.split())
@@ -146,7 +133,7 @@ STORED = [
 
 def test_diff_shows_where_two_verifiers_disagree(run, tmp_path) -> None:
     stored, out = write(tmp_path / "stored.jsonl", STORED), tmp_path / "diff.json"
-    code, shown, _ = run("diff", "Math", 'Math:{"percent": "unit"}', stored, "--json", out)
+    code, shown, _ = run("diff", "Math", 'Math:{"percent": "unit"}', stored, "--out", out)
     assert code == 1
     assert "task half" in shown
     assert "The same score on 3 of 4 rows (75.00%)" in shown
@@ -211,7 +198,7 @@ def test_names_that_stand_for_nothing_are_told(run, name, words) -> None:
         (["audit", "mine_for_audit:Shout"], "Shout needs references to be audited with"),
         (["diff", "Math", "Exact", "none.jsonl"], "no such file: none.jsonl"),
         (["diff", "Math", "Exact", "mine_for_audit.py"], "line 2: not JSON"),
-        (["audit", "Exact", "--json", "."], ". is a folder"),
+        (["audit", "Exact", "--out", "."], ". is a folder"),
     ],
 )
 def test_what_a_person_can_mend_is_a_sentence(run, args, words) -> None:
@@ -229,10 +216,10 @@ def test_rows_without_a_reference_need_an_environment(tmp_path) -> None:
 
 
 def test_names_stand_for_what_they_say(run) -> None:
-    assert named('Math:{"percent": "unit"}').thing == Math(percent="unit")
-    assert isinstance(named("mine_for_audit:lenient").thing, FunctionVerifier)
-    assert named('mine_for_audit:Shout:{"loud": false}').thing.loud is False
-    assert named("assay/Arithmetic-v1", {"digits": 3}).sibling("test", 1).seed == 1
+    assert resolve('Math:{"percent": "unit"}').thing == Math(percent="unit")
+    assert isinstance(resolve("mine_for_audit:lenient").thing, FunctionVerifier)
+    assert resolve('mine_for_audit:Shout:{"loud": false}').thing.loud is False
+    assert resolve("assay/Arithmetic-v1", {"digits": 3}).sibling("test", 1).seed == 1
 
 
 def test_help_says_what_each_is_for(run) -> None:

@@ -147,7 +147,7 @@ def test_a_file_of_settings_may_hold_secrets(
     assert code == 0, shown
     refuse_canary(tmp_path / "out")
     code, shown = run("train", "--config", path, "--print-config")
-    assert (code, '"token": "<redacted>"' in shown) == (0, True)
+    assert (code, "token: <redacted>" in shown) == (0, True)
     (tmp_path / "shown.yaml").write_text(shown)
     assert run("train", "--config", tmp_path / "shown.yaml", "--out", tmp_path / "o")[0] == 2
     for broken in (path.read_text()[:-2] + "}}]", path.read_text() + f"\nx = = {CANARY}"):
@@ -180,7 +180,7 @@ def test_an_evaluation_keeps_no_secret_and_asks_for_it_again(run: Run, tmp_path:
 def test_an_audit_names_no_secret(run: Run, tmp_path: Path) -> None:
     options = json.dumps({"token": CANARY, "site": URL})
     report = tmp_path / "audit" / "report.json"
-    code, shown = run("audit", f"assay_test_locked:{ID}:{options}", "--json", report)
+    code, shown = run("audit", f"assay_test_locked:{ID}:{options}", "--out", report)
     assert code in (0, 1), shown
     refuse_canary(report.parent)
     assert run("audit", f"assay_test_locked:{ID}:{options[:-1]}")[0] == 2

@@ -1,34 +1,32 @@
-"""Settings of a training run: files, flags and presets, held to one dataclass."""
+"""Settings of a training run: files, flags and presets are validated by one dataclass."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.grpo import PRESETS, GRPOConfig
-from assay.setting_files import as_yaml, read_settings
-from assay.setting_values import WrongValue, parse_value, read_value
-from assay.setting_values import told as type_told
 from assay.settings_page import page
 from assay.train_config import TrainConfig
 from assay.train_settings import (
     as_file,
     build,
     defaults,
+    descriptions,
     from_file,
+    from_text,
     groups,
     hints,
     layered,
     refuse_unreached,
-    told,
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -49,12 +47,12 @@ def test_the_page_of_the_docs_is_what_the_command_prints() -> None:
 
 def test_every_setting_has_a_meaning_a_type_and_one_place() -> None:
     names = [f.name for f in fields(TrainConfig)]
-    assert set(told()) == set(names)
+    assert set(descriptions()) == set(names)
     placed = [name for chosen in groups().values() for name in chosen]
     assert sorted(placed) == sorted(names)
     for name in names:
-        assert type_told(hints()[name])
-        assert "`~" not in told()[name]
+        assert name in hints()
+        assert "`~" not in descriptions()[name]
     needed = {f.name for f in fields(TrainConfig) if f.default is f.default_factory is MISSING}
     assert needed == set(NEEDED)
 
@@ -76,47 +74,42 @@ def test_the_learner_reads_its_own_part() -> None:
 
 
 def test_numbers_are_read_as_yaml_1_2_reads_them(tmp_path: Path) -> None:
-    text = "a: 1e-6\nb: 010\nc: no\nd: 1:30\ne: 0x10\nf: .5\ng: -.inf\nh: ~\ni: 2024-01-01\nj:\n"
-    found = read_settings(file(tmp_path, text))
+    text = "{a: 1e-6, b: 010, c: no, d: 1:30, e: 0x10, f: .5, g: -.inf, h: ~, j: }"
+    found = from_file(file(tmp_path, f"env_args: {text}"))["env_args"]
     assert found == {
         "a": 1e-6, "b": 10, "c": "no", "d": "1:30", "e": 16, "f": 0.5, "g": -math.inf, "h": None,
-        "i": "2024-01-01", "j": None,
+        "j": None,
     }  # fmt: skip
-    assert yaml.safe_load(text)["a"] == "1e-6"  # the traps
-    assert yaml.safe_load(text)["b"] == 8
-    assert yaml.safe_load(text)["c"] is False
-    assert yaml.safe_load(text)["d"] == 90
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("learning_rte: 1", r"'learning_rte', which there is not\. Did you mean learning_rate\?"),
+        ("learning_rte: 1", "no setting 'learning_rte'. Did you mean learning_rate?"),
         ("prest: dapo", "Did you mean preset?"),
         ("xyzzy: 1", "See: assay train --print-config"),
-        ("learning_rate: '1e-6'", r"learning_rate must be a number, got '1e-6': .* without quotes"),
-        ("beta: 1_0", "beta must be a number, got '1_0'"),
-        ("beta: true", "beta must be a number, got True"),
-        ("steps: 1e3", r"steps must be a whole number, got 1000\.0"),
-        ("steps: true", "steps must be a whole number, got True"),
-        ("mask_truncated: no", "mask_truncated must be true or false, got 'no'"),
-        ("mask_truncated: 1", "mask_truncated must be true or false, got 1"),
-        ("clip_high: high", "clip_high must be a number or none, got 'high'"),
-        ("loss: ppo", "loss must be one of dapo, grpo, bnpo, dr_grpo, got 'ppo'"),
-        ("env: 3", "env must be text, got 3"),
-        ("env_args: [1]", "env_args must be a mapping of names to any value"),
-        ("reward_weights: {a: x}", "reward_weights must be a mapping of names to a number or none"),
-        ("trackers: wandb", "trackers must be a list, each text or none, got 'wandb'"),
+        ("learning_rate: '1e-6'", "must be a valid number, got '1e-6': write it without quotes"),
+        ("beta: true", "beta must be a valid number, got True"),
+        ("steps: 1e3", "steps must be a valid integer, got 1000.0"),
+        ("steps: true", "steps must be a valid integer, got True"),
+        ("mask_truncated: no", "mask_truncated must be a valid boolean, got 'no'"),
+        ("mask_truncated: 1", "mask_truncated must be a valid boolean, got 1"),
+        ("clip_high: high", "clip_high must be a valid number, got 'high'"),
+        ("loss: ppo", "loss must be 'dapo', 'grpo', 'bnpo' or 'dr_grpo', got 'ppo'"),
+        ("env: 3", "env must be a valid string, got 3"),
+        ("env_args: [1]", "env_args must be an object, got [1]"),
+        ("reward_weights: {a: x}", "reward_weights must be a valid number, got {'a': 'x'}"),
+        ("trackers: wandb", "trackers must be a valid array, got 'wandb'"),
         ("preset: dappo", "no preset is called 'dappo'. Did you mean dapo?"),
-        ("steps: 1\nsteps: 2", "line 2: 'steps' is there twice"),
+        ("steps: 1\nsteps: 2", 'found duplicate key "steps" (line 2)'),
         ("- steps", "must hold lines 'name: value'"),
         ("steps: [", "cannot be read"),
         ("!!python/object/apply:os.system [ls]", "cannot be read"),
     ],
 )
-def test_a_file_is_held_to_the_types(tmp_path: Path, text: str, words: str) -> None:
+def test_the_types_in_a_file_are_validated(tmp_path: Path, text: str, words: str) -> None:
     path = file(tmp_path, text)
-    with pytest.raises(ValueError, match=words.replace("?", r"\?").replace(r"\\?", r"\?")) as error:
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
         from_file(path)
     assert str(path) in str(error.value)
 
@@ -127,9 +120,9 @@ def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
     assert from_file(file(tmp_path, toml, "run.toml")) == says
     assert from_file(file(tmp_path, json.dumps(says), "run.json")) == says
     assert from_file(file(tmp_path, "", "run.yml")) == {}
-    with pytest.raises(ValueError, match="steps must be a whole number, got datetime"):
+    with pytest.raises(ValueError, match="steps must be a valid integer, got datetime"):
         from_file(file(tmp_path, "steps = 2024-01-01", "date.toml"))
-    with pytest.raises(ValueError, match="'steps' is there twice"):
+    with pytest.raises(ValueError, match='duplicate key "steps"'):
         from_file(file(tmp_path, '{"steps": 1, "steps": 2}', "twice.json"))
     with pytest.raises(ValueError, match=r"must end in \.yaml"):
         from_file(file(tmp_path, "", "run.ini"))
@@ -143,16 +136,6 @@ def test_a_whole_number_is_a_number(tmp_path: Path) -> None:
     assert type(found["learning_rate"]) is float
 
 
-def test_settings_printed_as_a_file_are_read_back(tmp_path: Path) -> None:
-    values = {**NEEDED, **PRESETS["gspo"].overrides, "env_args": {"split": "no", "x": [1e-7, None]}}
-    text = as_file(values)
-    expected = {**defaults(), **values}
-    assert from_file(file(tmp_path, text)) == expected
-    assert yaml.safe_load(text) == expected  # and to readers of YAML 1.1
-    assert all(f"\n{name}: " in f"\n{text}" for name in expected)
-    assert "# env:" in as_file({})  # to be filled in
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -160,59 +143,61 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@settings(deadline=None, derandomize=True, max_examples=10)
 @given(value=JSON)
-def test_values_survive_being_written_and_read(
+def test_settings_printed_as_a_file_are_read_back(
     value: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    line = f"env_args: {as_yaml({'a': value})}\n"
-    found = read_settings(file(tmp_path_factory.getbasetemp(), line, "value.yaml"))
-    assert found == {"env_args": {"a": value}}
+    args = {"split": "no", "x": [1e-7, None], "any": value}
+    values = {**NEEDED, **PRESETS["gspo"].overrides, "env_args": args}
+    text = as_file(values)
+    expected = {**defaults(), **values}
+    assert from_file(file(tmp_path_factory.getbasetemp(), text)) == expected
+    assert all(f"\n{name}: " in f"\n{text}" for name in expected)
+    assert "# env:" in as_file({})  # to be filled in
 
 
 # -- texts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("hint", "text", "value"),
+    ("name", "text", "value"),
     [
-        (int, "3", 3),
-        (float, "1e-6", 1e-6),
-        (float, "-1", -1.0),
-        (float | None, "none", None),
-        (float | None, "0.28", 0.28),
-        (int | None, "7", 7),
-        (str | None, "None", None),
-        (str, "none", "none"),
-        (str, "1e-6", "1e-6"),
-        (Literal["none", "k1"], "none", "none"),
-        (dict[str, float] | None, '{"a": 1}', {"a": 1.0}),
-        (str | tuple[str, ...], "all-linear", "all-linear"),
-        (str | tuple[str, ...], '["q", "v"]', ("q", "v")),
+        ("steps", "3", 3),
+        ("learning_rate", "1e-6", 1e-6),
+        ("beta", "-1", -1.0),
+        ("clip_high", "none", None),
+        ("clip_high", "0.28", 0.28),
+        ("data", "None", None),
+        ("model", "none", "none"),
+        ("model", "1e-6", "1e-6"),
+        ("model", "[a", "[a"),
+        ("correction", "none", "none"),
+        ("reward_weights", '{"a": 1}', {"a": 1.0}),
+        ("lora_targets", "all-linear", "all-linear"),
+        ("lora_targets", '["q", "v"]', ("q", "v")),
     ],
 )
-def test_a_text_is_read_as_its_type(hint: Any, text: str, value: Any) -> None:
-    found = parse_value(hint, text)
+def test_a_text_is_read_as_its_type(name: str, text: str, value: Any) -> None:
+    found = from_text("--x", name, text)
     assert found == value
     assert type(found) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("hint", "text"),
-    [(int, "3.5"), (int, "x"), (float, "x"), (float, "none"), (dict[str, float], "a=1"),
-     (dict[str, float], '{"a": "x"}'), (Literal["k1"], "k2")],
-)  # fmt: skip
-def test_a_text_of_another_type_is_refused(hint: Any, text: str) -> None:
-    with pytest.raises(WrongValue, match=r"must be .*, got "):
-        parse_value(hint, text)
-
-
-def test_true_is_no_number_and_a_number_not_true() -> None:
-    for hint, value in ((int, True), (float, False), (bool, 1), (int, 1.0), (str, 1)):
-        with pytest.raises(WrongValue):
-            read_value(hint, value)
-    with pytest.raises(TypeError, match="no setting can be"):
-        type_told(set[int])
+    ("name", "text", "rule"),
+    [
+        ("steps", "3.5", "a valid integer"),
+        ("steps", "x", "a valid integer"),
+        ("beta", "none", "a valid number"),
+        ("reward_weights", "a=1", "an object, as JSON"),
+        ("reward_weights", '{"a": "x"}', "a valid number"),
+        ("kl", "k4", "'k1', 'k2' or 'k3'"),
+    ],
+)
+def test_a_text_of_another_type_is_refused(name: str, text: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=f"^--x must be {rule}, got {re.escape(repr(text))}$"):
+        from_text("--x", name, text)
 
 
 # -- layers ------------------------------------------------------------------------------------
@@ -232,6 +217,13 @@ def test_flags_go_before_the_file_and_the_file_before_the_preset() -> None:
     assert "preset" not in values
     assert "seed" not in given_now
     assert {"steps", "clip_high", "minibatches"} <= given_now
+
+
+def test_a_default_that_is_written_down_is_not_asked_for() -> None:
+    """A file of --print-config holds all defaults, and gives the same run as no file."""
+    values, given_now = layered(stored={}, preset=None, file=defaults(), flags={"steps": 1})
+    assert given_now == {"steps"}
+    refuse_unreached(build({**values, **NEEDED}), given_now)
 
 
 def test_a_preset_given_as_a_flag_takes_the_place_of_the_files() -> None:
@@ -256,7 +248,10 @@ def test_what_is_missing_is_asked_for() -> None:
         ({"curriculum": "target_rate", "curriculum_target": 1.0}, r"in \(0, 1\), got 1.0"),
         ({"held_out_data": "a", "eval_every": 0}, "nothing is evaluated"),
         ({"eval_samples": 4, "eval_every": 0}, "eval_samples=4 has no effect with eval_every=0"),
-        ({"held_out": 0}, "held_out must be at least 1, got 0: .* set eval_every to 0"),
+        (
+            {"held_out": 0},
+            r"held_out must be at least 1 \(for no evaluation set eval_every to 0\), got 0",
+        ),
         ({"env_args": {"data": "x"}}, "give it as data"),
         ({"levels": {"level": (1, 2)}, "env_args": {"level": 1}}, "give one of them"),
         ({"lora_alpha": 8.0}, "lora_alpha=8.0 has no effect with lora_rank=0"),
@@ -265,8 +260,8 @@ def test_what_is_missing_is_asked_for() -> None:
         ({"dtype": "int8"}, "dtype must be one of"),
         ({"group_size": 1}, "group_size must be at least 2"),
         ({"learning_rate": math.nan}, "learning_rate must be finite, got nan"),
-        ({"learning_rate": 3e4}, "at most 1, as AdamW .*, got 30000.0"),
-        ({"temperature": 0.0}, "temperature must be above 0: .* teach nothing, got 0.0"),
+        ({"learning_rate": 3e4}, "at most 1, got 30000.0: AdamW"),
+        ({"temperature": 0.0}, "temperature must be above 0, got 0.0: .* teach nothing"),
         ({"keep_best": True, "eval_every": 0}, "keep_best goes by evaluations"),
     ],
 )

@@ -165,5 +165,5 @@ def test_a_script_runs_its_study_and_the_command_line_knows_it(tmp_path: Path) -
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"no study is named 'x': choose one of .*grpo_outcome"):
-        load("x")
+    with pytest.raises(ValueError, match=r"no study is named 'dapoo'\. Did you mean dapo\?"):
+        load("dapoo")

@@ -100,6 +100,17 @@ COMMANDS = {
     ),
     "audit": ("audit", "mine_for_terminal:Raises", "--data", "replies.jsonl", "--budget", "20"),
     "eval": (*EVAL, "mine_for_terminal:says", "-o", "a"),
+    "audit as JSON": (
+        "audit",
+        "mine_for_terminal:Raises",
+        *("--data", "replies.jsonl", "--budget", "20", "--json"),
+    ),
+    "diff of verifiers as JSON": (
+        "diff",
+        "mine_for_terminal:Quotes",
+        "mine_for_terminal:Pays",
+        *("replies.jsonl", "--json"),
+    ),
     "a policy that raises": (*EVAL, "mine_for_terminal:raises", "-o", "a"),
 }
 

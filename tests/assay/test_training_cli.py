@@ -16,7 +16,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from assay.cli import main
 from assay.grpo import read_metrics, tiny_model
 
 torch.set_num_threads(1)
@@ -27,21 +26,6 @@ ROWS = [{"question": f"{n}+1=", "answer": f"#### {n + 1}"} for n in range(1, 17)
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     return tiny_model(folder, hidden_size=32, layers=1, heads=2, intermediate_size=32)
-
-
-@pytest.fixture
-def run(capsys: Any, monkeypatch: Any) -> Any:
-    """Run ``assay ...``; gives exit code, stdout and stderr."""
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def run_one(*args: Any) -> tuple[Any, str, str]:
-        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run_one
 
 
 @pytest.fixture
@@ -104,6 +88,9 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
     code, shown, told = run("train", *flags, "--out", whole)
     assert code == 0, told
     assert "learning_curve.png" in shown
+    assert (whole / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert [row["step"] for row in read_metrics(whole / "metrics.jsonl")] == [*range(13)]
+    assert run("train", *flags, "--out", whole)[0] == 2  # a run is there already
     assert sum(row.get("updates", 0) for row in read_metrics(whole / "metrics.jsonl")) > 3
 
     command = [sys.executable, "-m", "assay", "train", *map(str, flags), "--out", str(killed)]
@@ -151,19 +138,18 @@ def test_a_run_is_killed_and_goes_on_from_its_directory_alone(
         (["--preset", "dappo"], "Did you mean dapo?"),
         (["--curriculum", "easy_to_hard", "--curriculum-exponent", 1], "has no difficulty"),
         (["--lora-targets", "nowhere", "--lora-rank", 2], "nowhere"),
-        (["--clip-high", "high"], "--clip-high must be a number or none, got 'high'"),
+        (["--clip-high", "high"], "--clip-high must be a valid number, got 'high'"),
         (["--surogate", "clip"], "No such option"),
-        (["--option", "clip=0.1"], "--option clip=0.1 is now --clip 0.1"),
         (["--set", "digits"], "--set takes name=value"),
         (["--resume"], "nothing to resume"),
         (["--dual-clip", 1.1], "dual_clip must be above"),
-        (["--dtype", "float16"], "--dtype must be one of float32, bfloat16, got 'float16'"),
+        (["--dtype", "float16"], "--dtype must be 'float32' or 'bfloat16', got 'float16'"),
         (["--server", "http://127.0.0.1:9"], "set engine to vllm, or leave server at None"),
         (["--engine", "vllm", "--server", "127.0.0.1:9"], "must be an address such as 'http://"),
         (["--engine", "vllm", "--server", "http://127.0.0.1:9"], "Is it running? If not, start it"),
         (
             ["--engine", "vllm", "--server", "http://127.0.0.1:9", "--max-model-len", 99],
-            "no effect on a server that is running already",
+            "no effect with a server that is running already",
         ),
         (["--engine", "vllm", "--max-model-len", 3], "leaves no room for a prompt"),
         (["--engine", "vllm", "--vllm-executable", "no-vllm"], "pip install vllm, or name its"),
@@ -219,30 +205,49 @@ def test_an_evaluation_that_was_asked_for_needs_tasks(
     assert run("train", "--resume", "--out", tmp_path / "b")[0] == 0  # what was settled stays so
 
 
-def test_the_help_has_a_flag_for_each_setting_under_headings(run: Any) -> None:
+def test_the_help_fits_a_screen_and_help_all_has_every_flag(run: Any) -> None:
     from assay.train_flags import flag
     from assay.train_settings import groups
 
-    code, shown, _ = run("train", "--help")
+    code, shown, _ = run("train", "-h")
+    assert code == 0
+    assert len(shown.splitlines()) <= 50
+    assert "--help-all" in shown
+    assert "Example: assay train " in shown
+    code, shown, _ = run("train", "--help-all")
     assert code == 0
     assert max(map(len, shown.splitlines())) <= 100
     for heading, names in groups().items():
-        assert f"─ {heading} ─" in shown
-        assert all(flag(name) in shown for name in names)
+        assert f"─ {heading} ─" in shown or heading == "Tasks"
+        assert all(flag(name).removesuffix("-dir") in shown for name in names)
     assert "…" not in shown  # nothing is cut short
-    assert "Usage: assay train" in shown
-    assert "--prompts" in shown
 
 
-def test_printed_settings_are_a_file_of_them(run: Any, model: Path, tmp_path: Path) -> None:
-    told = ["--preset", "dapo", "--model", model, "--set", "digits=1", "--clip-high", "none"]
-    code, shown, _ = run("train", "assay/Arithmetic-v1", *told, "--print-config")
+def test_names_of_trl_are_known(run: Any) -> None:
+    flags = ["--num-generations", 4, "--max-completion-length", 9, "--max-steps", 7, "--prompts", 3]
+    _, shown, _ = run("train", *flags, "--print-config")
+    for line in ("group_size: 4", "max_new_tokens: 9", "steps: 7", "prompts_per_step: 3"):
+        assert f"\n{line}\n" in shown
+
+
+def test_printed_settings_give_the_same_run(run: Any, model: Path, tmp_path: Path) -> None:
+    given = ["--preset", "dapo", "--model", model, "--set", "digits=1", "--clip-high", "none"]
+    given += ["--steps", 1, "--prompts", 16, "--max-refills", 0, "--max-new-tokens", 2]
+    code, shown, _ = run("train", "assay/Arithmetic-v1", *given, "--print-config")
     assert code == 0
     (tmp_path / "run.yaml").write_text(shown)
     assert run("train", "--config", tmp_path / "run.yaml", "--print-config")[1] == shown
-    assert "\nclip_high: null\n" in shown
-    assert "\nmask_truncated: true\n" in shown
-    assert '\nenv_args: {"digits": 1}\n' in shown
+    for line in ("clip_high: null", "mask_truncated: true", "env_args: {digits: 1}"):
+        assert f"\n{line}\n" in shown
+    kept = []
+    for name, args in (
+        ("a", ["assay/Arithmetic-v1", *given]),
+        ("b", ["--config", tmp_path / "run.yaml"]),
+    ):
+        code, _, error = run("train", *args, "--out", tmp_path / name)
+        assert code == 0, error
+        kept.append(json.loads((tmp_path / name / "config.json").read_text())["config"])
+    assert {key for key in kept[0] if kept[0][key] != kept[1][key]} == {"out_dir"}
     assert "\n# env:\n" in run("train", "--print-config")[1]
     code, _, wrong = run("train", "e", "--model", "m", "--print-config", "--group-size", 1)
     assert code == 2
@@ -272,7 +277,7 @@ def test_a_curriculum_chooses_among_levels_where_tasks_never_end(
             "--curriculum", "target_rate"]  # fmt: skip
     code, _, error = run(*told)
     assert code == 2
-    assert "makes new ones for ever" in error
+    assert "generates new ones without end" in error
     code, _, error = run(*told, "--levels", '{"digits": [1, 2]}')
     assert code == 0, error
     tasks = json.loads((tmp_path / "checkpoints/step-000001/tasks.json").read_text())

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.cli import main
-
-
-@pytest.fixture
-def run(capsys: Any, monkeypatch: Any) -> Any:
-    """Run a command line; gives exit code, stdout and stderr."""
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run_one(*args: object) -> tuple[Any, str, str]:
-        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run_one
+COLUMNS = 160
 
 
 @pytest.fixture

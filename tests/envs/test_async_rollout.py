@@ -161,11 +161,13 @@ def test_in_flight_is_bounded_and_endless_tasks_are_taken_as_there_is_room() -> 
 
 
 def test_cancellation_leaves_nothing_running() -> None:
-    ended = []
+    asked, ended = [], []
 
     async def policy(conversation):
         try:
-            started.set()
+            asked.append(conversation)
+            if len(asked) == 4:
+                started.set()
             await asyncio.Event().wait()
         finally:
             ended.append(conversation[-1]["content"])

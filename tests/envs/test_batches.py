@@ -166,26 +166,6 @@ def test_groups_that_wait_are_judged_in_one_batch() -> None:
     assert all(g.episodes[0].completion == g.task.text and g.rewards == (1, 1) for g in groups)
 
 
-def test_an_environment_without_a_batch_of_its_own_is_asked_one_by_one() -> None:
-    class Alone(TextEnv):
-        def respond(self, state, reply):
-            return Turn.end()
-
-    sizes = []
-    respond_many = TextEnv.respond_many
-
-    def counting(self, states, replies):
-        sizes.append(len(states))
-        return respond_many(self, states, replies)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TextEnv, "respond_many", counting)
-        assert (
-            len(played(Alone(Rows(TASKS), FunctionVerifier(str.__eq__)), Parrot(), threads=1)) == 24
-        )
-    assert sizes == [1] * 48
-
-
 def test_a_next_that_finds_nothing_ends_the_rollout() -> None:
     class Ends(TextEnv):
         def respond(self, state, reply):

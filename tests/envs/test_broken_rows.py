@@ -6,8 +6,8 @@ import json
 import pytest
 
 from assay.envs import BadRowsWarning, DataError, make, register_rows
-from assay.envs.library import LIBRARY
-from assay.envs.library.data_env import sample_of
+from assay.envs.datasets.library import LIBRARY
+from assay.envs.datasets.library.data_env import sample_of
 from assay.verifiers import Math, MultipleChoice
 
 REQUIRED = {
@@ -136,9 +136,9 @@ def test_blank_lines_count_as_lines(tmp_path) -> None:
 
 
 def test_tables_of_other_programs_are_refused_with_a_remedy(tmp_path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("question,answer\nq,#### 1\n")
-    with pytest.raises(DataError, match=r"a \.csv is not read\. Give one of \.jsonl.*to_json"):
+    path = tmp_path / "rows.xlsx"
+    path.write_bytes(b"PK")
+    with pytest.raises(DataError, match=r"a \.xlsx is not read\. Give one of \.jsonl.*to_json"):
         make("assay/GSM8K-v1", data=path)
 
 
@@ -332,8 +332,10 @@ def unsolved(name, row):
     return row | {"solution": "print('no')", "question_id": "9999"}
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # without Docker the sandbox says so
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore:programs run under:RuntimeWarning")
+@pytest.mark.parametrize(
+    "name", [n if n == "MBPP" else pytest.param(n, marks=pytest.mark.slow) for n in PROGRAMS]
+)
 def test_rows_whose_own_solution_fails_are_found_where_that_is_asked_for(tmp_path, name) -> None:
     rows = [row for row in sample(name) if PROGRAMS[name](row)][:2]
     path = write(tmp_path / "rows.jsonl", [rows[0], unsolved(name, rows[1]), rows[1]])

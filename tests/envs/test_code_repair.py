@@ -5,7 +5,7 @@ import json
 import pytest
 
 from assay.envs import Completion, DataError, FunctionPolicy, play
-from assay.envs.code_repair import CodeRepair, Submission, sample, submission
+from assay.envs.tools.code_repair import CodeRepair, Submission, sample, submission
 from assay.sandbox import Limits, Sandbox, SandboxUnavailable
 from assay.sandbox.backends.bwrap import bwrap_fault
 

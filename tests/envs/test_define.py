@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import DataError, Task, audit, check, environment, make, register_rows
-from assay.envs.template import fill
-from assay.verifiers import Math, Rubric
+from assay.envs.datasets.template import fill
+from assay.verifiers import Exact, Math, Rubric
 
 SUMS = [{"a": a, "b": b, "sum": str(a + b)} for a in range(10, 30) for b in range(31, 36)]
 SUM = {"prompt": "What is {a} + {b}? Box it.", "reference": "sum", "rubric": Math()}
@@ -35,8 +35,9 @@ def difference(row):
     return Task(f"{row['b']} - {row['a']} =", reference=str(row["b"] - row["a"]))
 
 
-@pytest.mark.parametrize("name", ["Sums", "Products", "ByFunction"])
-@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize(
+    ("name", "split"), [("Sums", "train"), ("Products", "test"), ("ByFunction", "train")]
+)
 def test_one_call_makes_an_environment_that_holds_to_contract_and_audit(name, split) -> None:
     env = make(f"rowtests/{name}-v0", split=split)
     check(env)
@@ -211,3 +212,26 @@ def test_the_columns_of_a_reference_may_have_other_names() -> None:
     assert env.task(3).reference == {"answer": "3", "tolerance": 0.5}
     env.reset(options={"task": 3})
     assert env.step(r"\boxed{3.4}")[1] == 1.0
+
+
+@pytest.mark.parametrize("rubric", ["Exact", Exact, Exact()])
+def test_a_rubric_may_be_named_or_a_class(rubric) -> None:
+    """They were taken for functions, and every reward was NaN."""
+    name = f"doctest/Rubric{len(str(rubric))}-v0"
+    rows = [{"q": str(i), "a": str(i)} for i in range(4)]
+    register_rows(name, rows, prompt="{q}", reference="a", rubric=rubric)
+    env = make(name)
+    env.reset(options={"task": 0})
+    assert env.step(env.task(0).reference)[1] == 1.0
+
+
+def test_what_makes_no_environment_is_refused() -> None:
+    columns = {"prompt": "{q}", "reference": "a"}
+    for rows, rubric, words in (
+        ([], Exact(), "rows is empty: give at least one row"),
+        ([{"q": "1", "a": "1"}], 3, "rubric must be a Verifier, .* got 3"),
+        ([{"q": "1", "a": "1"}], dict, "rubric must be a Verifier"),
+        ([{"q": "1", "a": "1"}], "Exakt", "Did you mean Exact"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            register_rows("doctest/Refused-v0", rows, **columns, rubric=rubric)

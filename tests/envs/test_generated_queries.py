@@ -72,18 +72,18 @@ def test_near_misses_lose() -> None:
     """Of the changes that matter at all, all but a few are told from the answer."""
     verifier, killed, survived = SQL(), 0, 0
     for level in LEVELS:
-        for puzzle in puzzles(SQLPuzzles, level, 6):
+        for puzzle in puzzles(SQLPuzzles, level, 3):
             for mutant in mutants(puzzle.answer):
                 score = verifier.verify(f"```sql\n{mutant}\n```", puzzle.reference).score
                 killed += score == 0.0
                 survived += score == 1.0 and not equivalent(mutant, puzzle)
-    assert killed > 150
+    assert killed > 70
     assert killed / (killed + survived) > 0.97, (killed, survived)
 
 
 def test_answers_to_other_questions_lose() -> None:
     verifier = SQL()
-    made = [p for level in LEVELS for p in puzzles(SQLPuzzles, level, 8)]
+    made = [p for level in LEVELS for p in puzzles(SQLPuzzles, level, 5)]
     won = 0
     for one in made:
         for other in made:
@@ -111,9 +111,9 @@ def test_splits_are_disjoint_seeds_differ_and_levels_are_checked(name: str) -> N
     train, test, other = (
         make(f"assay/{name}-v1", **kwargs) for kwargs in ({}, {"split": "test"}, {"seed": 1})
     )
-    texts = {train.task(i).text for i in range(40)}
-    assert len(texts) > 35
-    assert not texts & {test.task(i).text for i in range(6)}
+    texts = {train.task(i).text for i in range(20)}
+    assert len(texts) > 17
+    assert not texts & {test.task(i).text for i in range(3)}
     assert sum(other.task(i).text in texts for i in range(20)) < 3
     with pytest.raises(ValueError, match="level must be from 1 to 5, got 6"):
         make(f"assay/{name}-v1", level=6)

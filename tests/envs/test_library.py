@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from assay.envs import DataError, Rows, make, make_group
-from assay.envs.library import LIBRARY
-from assay.envs.library.choices import options_of, right_letter
-from assay.envs.library.data_env import sample_of
+from assay.envs.datasets.library import LIBRARY
+from assay.envs.datasets.library.choices import options_of, right_letter
+from assay.envs.datasets.library.data_env import sample_of
 
 IDS = [f"assay/{name}-v1" for name in LIBRARY]
 GSM8K = [

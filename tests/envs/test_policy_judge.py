@@ -61,6 +61,42 @@ def test_a_policy_that_fails_spoils_only_what_it_was_asked() -> None:
     assert "KeyError" in found[0].reason
 
 
+def test_a_reply_on_which_the_policy_fails_spoils_no_neighbour() -> None:
+    calls = []
+
+    def policy(conversations):
+        calls.append(len(conversations))
+        for (message,) in conversations:
+            message["content"].encode()  # raises on half of a surrogate pair
+        return [
+            Completion(f"<answer>{'A' if ': 2 or' in message['content'] else 'B'}</answer>")
+            for (message,) in conversations
+        ]
+
+    replies = ["2", "2\ud800"] + [f"2{i}" for i in range(60)]
+    found = PolicyJudge(policy, TEMPLATE).verify_many(replies, [KNOWN] * len(replies))
+    assert [v.score for v in found] == [1.0, 0.0] + [0.5] * 60
+    assert found[1].status is Status.UNPARSEABLE
+    assert "UnicodeEncodeError" in found[1].reason
+    assert len(calls) < 40
+    spoilt = PolicyJudge(policy, TEMPLATE).verify_many(
+        ["2", "2"], [KNOWN, {"question": "\ud800", "answer": "3"}]
+    )
+    assert [v.score for v in spoilt] == [1.0, None]  # the row is at fault, and no reply
+
+
+def test_a_policy_that_is_down_is_not_asked_about_each_reply() -> None:
+    calls = []
+
+    def policy(conversations):
+        calls.append(len(conversations))
+        raise ConnectionError("refused")
+
+    found = PolicyJudge(policy, TEMPLATE).verify_many([str(i) for i in range(60)], [KNOWN] * 60)
+    assert {v.score for v in found if v.reason != "the same as the known reply"} == {None}
+    assert len(calls) <= 4
+
+
 def test_each_question_is_asked_once_and_all_in_one_call() -> None:
     calls = []
 

@@ -83,7 +83,7 @@ def test_the_same_session_gives_the_same_numbers(box) -> None:
 def test_a_cell_that_raises_shows_where_and_keeps_what_it_did(box) -> None:
     session = Session(box)
     said = session.python("a = 1\ndef f():\n    return 1 / 0\nf()")
-    assert said == (
+    assert said.replace("    ~^^\n", "") == (  # Python 3.13 marks the call as well
         'Traceback (most recent call last):\n  File "<cell 1>", line 4, in <module>\n    f()\n'
         '  File "<cell 1>", line 3, in f\n    return 1 / 0\n           ~~^~~\n'
         "ZeroDivisionError: division by zero\n"
@@ -145,7 +145,9 @@ def test_files_of_a_program_are_bounded_and_never_lead_out(box) -> None:
 
 
 FORGED = [
-    json.dumps({"raised": False, "files": {"../x": "eA==", "y": "eA==", "z": 3, "/w": "eA=="}}),
+    json.dumps(
+        {"raised": False, "files": {"../forged-file": "eA==", "y": "eA==", "z": 3, "/w": "eA=="}}
+    ),
     '{"files": {' + ", ".join(f'"f{i}": "eA=="' for i in range(20_000)) + "}}",
     '{"files": {"a": ' + "[" * 9000 + "]" * 9000 + "}}",
     '{"files": {"a": ' + "9" * 5000 + "}}",
@@ -164,7 +166,7 @@ def test_a_forged_report_deceives_nobody_else(box, report) -> None:
         "    except OSError: continue\n"
         f"    if fd != 3: os.write(fd, {report!r}.encode())\nos._exit(0)"
     )
-    assert not os.path.exists("../x")
+    assert not os.path.exists("../forged-file")
     assert len(said) < 9000
     files = session("list_files")
     assert files in ("y  1", "[no files]") or files.count("\n") == 99

@@ -18,11 +18,11 @@ from assay.envs import (
     rollout,
 )
 from assay.envs.contract import check
+from assay.envs.datasets.source import Rows
 from assay.envs.filters import flat
 from assay.envs.scoring import Scored
-from assay.envs.source import Rows
-from assay.envs.trl_env import Portable
-from assay.envs.trl_reward import EnvironmentReward
+from assay.envs.trl.portable import Portable
+from assay.envs.trl.reward import EnvironmentReward
 from assay.verifiers import Rubric, Status, Verdict
 
 

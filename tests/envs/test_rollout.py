@@ -22,7 +22,7 @@ from assay.envs import (
     scheduled,
     stream,
 )
-from assay.envs.source import _shuffled
+from assay.envs.datasets.source import _shuffled
 from assay.verifiers import FunctionVerifier, Verdict
 
 

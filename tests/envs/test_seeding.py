@@ -1,12 +1,8 @@
 """Addresses decide randomness."""
 
-import copy
-import pickle
-
 import numpy as np
-import pytest
 
-from assay.envs.seeding import Addresses, edge, rng_at, share
+from assay.envs.seeding import rng_at, share
 
 
 def test_the_same_address_gives_the_same_numbers() -> None:
@@ -34,16 +30,3 @@ def test_shares_are_spread_over_the_unit_interval() -> None:
     assert 0 <= min(shares) < 0.01
     assert 0.99 < max(shares) < 1
     assert abs(sum(shares) / 2000 - 0.5) < 0.03
-
-
-@pytest.mark.parametrize(
-    "kept", [lambda a: a, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))]
-)
-def test_a_beginning_that_is_kept_gives_the_same_draws_and_shares(kept) -> None:
-    draws = kept(Addresses("Sums", 3))
-    for at, attempt in ((0, 0), (7, 0), (7, 1), (10**12, 9)):
-        whole = rng_at("Sums", 3, at, attempt).integers(1 << 62)
-        assert draws.rng(at, attempt).integers(1 << 62) == whole
-    for text in ("", "2+2=", 'é "quoted"\n', "x" * 500):
-        for part in (0.1, 0.5, 0.9):
-            assert draws.is_below(edge(part), text) == (share("Sums", 3, text) < part)

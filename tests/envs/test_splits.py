@@ -23,8 +23,8 @@ from assay.envs import (
     register_rows,
     specs,
 )
-from assay.envs.split_files import find_split, is_for_evaluation
-from assay.envs.splits import have_same_prompts, make_for, refuse_training, shared_prompts
+from assay.envs.datasets.split_files import find_split, is_for_evaluation
+from assay.envs.datasets.splits import have_same_prompts, make_for, refuse_training, shared_prompts
 
 
 def write(path: Path, start: int, count: int = 3, end: str = "") -> Path:
@@ -148,7 +148,7 @@ def test_saved_data_sets_are_read_by_their_splits(tmp_path: Path) -> None:
 def test_benchmarks_are_for_evaluation_whatever_their_file_is_called(
     tmp_path: Path, name: str
 ) -> None:
-    from assay.envs.library.data_env import sample_of
+    from assay.envs.datasets.library.data_env import sample_of
 
     kind = type(make(f"assay/{name}-v1", data="sample"))
     for file in ("train.jsonl", "rows.jsonl"):
@@ -163,6 +163,8 @@ def test_benchmarks_are_for_evaluation_whatever_their_file_is_called(
 
 def test_every_environment_over_data_refuses_to_train_on_its_sample() -> None:
     for spec in specs():
+        if spec.id == "assay/Harbor-v0":  # it has no sample
+            continue
         if spec.id.startswith("assay/") and "data" in arguments(spec.id):
             data = {} if "CodeRepair" in spec.id else {"data": "sample"}
             env, _ = make_for("train", spec.id, data)

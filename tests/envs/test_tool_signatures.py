@@ -126,7 +126,7 @@ HINTS = [
 WORDS = st.sampled_from(["a value", "x: y", "see: that", "(int): z", "Returns it", "Args and", "."])
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(st.data())
 def test_any_docstring_gives_the_same_schema(data) -> None:
     from transformers.utils import get_json_schema
@@ -259,7 +259,7 @@ def null_allowed(schema):
     return {"anyOf": [inner, {"type": "null"}]} if schema.get("nullable") else inner
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@settings(deadline=None, derandomize=True, max_examples=120)
 @given(hint=st.sampled_from(HINTS), value=SOME_JSON)
 def test_arguments_fit_just_where_the_schema_is_valid(hint, value) -> None:
     def tool(a):

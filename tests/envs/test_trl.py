@@ -8,7 +8,8 @@ from multiprocessing import get_context
 import pytest
 
 from assay.envs import Generated, Task, TextEnv, TRLSpec, make, register
-from assay.envs.trl_messages import reply_of
+from assay.envs.trl import CombinedReward
+from assay.envs.trl.messages import reply_of
 from assay.verifiers import FunctionVerifier, Rubric
 
 trl = pytest.importorskip("trl")
@@ -38,7 +39,8 @@ def test_completions_are_judged_standard_and_conversational() -> None:
     answers = [env.task(i).reference for i in (0, 1)]
     metrics, extra = {}, {}
     given = {"assay_task": [0, 1], "prompts": [None] * 2, "trainer_state": None}
-    scores = reward(completions=[answers[0], "nothing"], log_metric=metrics.__setitem__, **given)
+    replies = [answers[0], "I cannot say what it is"]
+    scores = reward(completions=replies, log_metric=metrics.__setitem__, **given)
     assert scores == [1.0, 0.0]
     assert metrics == {"parts/accuracy": 0.5, "status/correct": 0.5, "status/unparseable": 0.5}
     conversational = [[{"role": "assistant", "content": a}] for a in answers]
@@ -68,6 +70,35 @@ def test_a_fault_of_ours_is_none_to_trl() -> None:
     assert reward(completions=["1"], assay_task=[0]) == [None]
 
 
+def brief(completions, **kwargs):
+    """Pay short completions."""
+    return [1.0 if len(c) < 3 else 0.0 for c in completions]
+
+
+def test_a_reply_without_a_score_keeps_none_beside_a_second_function() -> None:
+    """TRL's own sum would give 0 + 0.5 for a fault of ours."""
+    (reward,) = TRLSpec(ENV, size=2).reward_funcs
+    judge = FunctionVerifier(lambda reply, gold: 1 / 0 if reply == "5" else reply == gold)
+    reward.env.rubric = Rubric({"accuracy": judge})
+    answer = reward.env.task(0).reference
+    both = CombinedReward(reward, brief, weights=(1.0, 0.5))
+    metrics = {}
+    found = both(
+        completions=["5", answer, "none"], assay_task=[0] * 3, log_metric=metrics.__setitem__
+    )
+    assert found == [None, 1.0 + 0.5 * (len(answer) < 3), 0.0]
+    assert both.__name__ == "assay_Arithmetic_v1+brief"
+    assert metrics["rewards/assay_Arithmetic_v1"] == 0.5
+    with pytest.raises(ValueError, match="2 functions and 1 weights"):
+        CombinedReward(reward, brief, weights=(1.0,))
+
+    async def later(completions, **kwargs):
+        return [0.0]
+
+    with pytest.raises(TypeError, match="later is a coroutine function"):
+        CombinedReward(reward, later)
+
+
 def test_a_spec_travels_between_processes() -> None:
     spec = TRLSpec(ENV, size=3, env_kwargs={"digits": 1})
     (before,), (after,) = spec.reward_funcs, pickle.loads(pickle.dumps(spec)).reward_funcs
@@ -95,6 +126,7 @@ register("test-trl/Digit-v0", Digit)
 register("test-trl/Whole-v0", lambda: Digit())
 
 
+@pytest.mark.slow  # training with tools, in test_trl_tools.py, is quick
 @pytest.mark.parametrize("trainer", ["GRPO", "RLOO"])
 def test_training_raises_the_reward(pocket, train, rewards, trainer: str) -> None:
     spec = TRLSpec("test-trl/Digit-v0", size=64)

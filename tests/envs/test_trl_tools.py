@@ -9,7 +9,7 @@ import pytest
 
 from assay.envs import Generated, Rows, State, Task, TextEnv, TRLSpec, Turn, make, register
 from assay.envs.tools import ToolEnv, ToolError, Toolset
-from assay.envs.trl_tools import _method
+from assay.envs.trl.tools import _method
 from assay.verifiers import Exact, Rubric
 
 trl = pytest.importorskip("trl")

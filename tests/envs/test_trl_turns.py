@@ -22,7 +22,7 @@ class Alternate(TextEnv):
         rubric = Rubric({"first": says(0, "a"), "second": says(1, "b")})
         # All prompts are alike: the words do not tell which task it is.
         source = Generated(lambda rng: Task("?", str(rng.integers(9))), name="Alternate")
-        source._split_of = lambda task: source.split  # one prompt cannot be split
+        source.in_split = lambda prompt: True  # one prompt cannot be split
         source.split = split
         super().__init__(source, rubric, max_turns=max_turns)
         self.breaks = breaks

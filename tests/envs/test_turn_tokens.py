@@ -42,7 +42,7 @@ def assistant(text: str) -> dict[str, str]:
 @pytest.fixture
 def tokenizer():
     """Characters, and ``ab`` as one token: one text, two ways to write it."""
-    from assay.grpo.model.loading import character_tokenizer
+    from assay.grpo.loading import character_tokenizer
 
     made = character_tokenizer()
     made.add_tokens(["<|im_start|>", "ab"])

@@ -32,13 +32,11 @@ from assay.grpo import (
     ModelPolicy,
     Row,
     evaluate,
-    full_forward,
     load_model,
-    outcome_advantages,
-    padded_forward,
     read_metrics,
-    shared_forward,
 )
+from assay.grpo.advantage import outcome_advantages
+from assay.grpo.logprobs import full_forward, padded_forward, shared_forward
 from assay.verifiers import Status, Verdict
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,10 @@ import torch
 
 from assay.envs import Completion, EpisodeGroup, Span, play
 from assay.family import code_world_model as cwm
-from assay.grpo import Batch, GRPOConfig, Objective, load_model, policy_loss, row_of, tiny_model
+from assay.grpo import Batch, GRPOConfig, Objective, load_model, policy_loss, tiny_model
+from assay.grpo.batch import by_prompt, row_of
 from assay.grpo.credit import credit, rows_of
-from assay.grpo.model.batch import by_prompt
-from assay.grpo.model.forward import choose_forward
+from assay.grpo.logprobs import choose_forward
 from assay.sandbox import Sandbox
 from assay.study import Trial
 from assay.verifiers import Status

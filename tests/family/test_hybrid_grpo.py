@@ -21,7 +21,8 @@ from assay.family.units import (
     hybrid_estimate,
     state_credit,
 )
-from assay.grpo import Objective, group_advantages, policy_loss, whiten
+from assay.grpo import Objective, policy_loss
+from assay.grpo.advantage import group_advantages, whiten
 
 torch.set_num_threads(1)
 LENGTH = 4

@@ -45,7 +45,7 @@ def test_no_name_is_in_both_splits() -> None:
     assert not seen[0] & seen[1]
 
 
-@pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")
+@pytest.mark.filterwarnings("ignore::assay.grpo.guards.TrainingAlarm")
 def test_only_the_iterative_arms_change_their_reward_model(begun, tmp_path) -> None:
     def played(arm: str) -> tuple[Path, list[int]]:
         folder = tmp_path / arm

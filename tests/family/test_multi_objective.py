@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from assay.family import multi_objective
-from assay.grpo import Objective, group_advantages, mo_grpo, outcome_advantages
+from assay.grpo import Objective
+from assay.grpo.advantage import group_advantages, mo_grpo, outcome_advantages
 from assay.study import Trial
 
 pytestmark = pytest.mark.slow

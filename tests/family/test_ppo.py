@@ -21,8 +21,8 @@ from assay.grpo import (
     TooManyUnscored,
     load_model,
     read_metrics,
-    row_of,
 )
+from assay.grpo.batch import row_of
 from assay.verifiers import Status, Verdict
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import torch
 from assay.envs import Completion, play
 from assay.family import r1_zero
 from assay.family._worked import mean_rewards, tagged, working
-from assay.grpo import character_tokenizer
+from assay.grpo.loading import character_tokenizer
 from assay.study import Trial
 
 pytestmark = pytest.mark.slow

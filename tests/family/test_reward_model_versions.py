@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from assay.envs import Episode, EpisodeGroup, Task, TextEnv
-from assay.envs.source import Rows
+from assay.envs.datasets.source import Rows
 from assay.family.trainers import (
     FitConfig,
     Label,
@@ -174,7 +174,7 @@ def rounds(model_dir: Path, out: Path, **kwargs: Any) -> tuple[Any, list[Round]]
     return model, iterative_grpo(model, tokenizer, letters(), begun, config, out, **settings)
 
 
-@pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")
+@pytest.mark.filterwarnings("ignore::assay.grpo.guards.TrainingAlarm")
 def test_rounds_are_whole_refresh_the_reference_and_stamp_rewards(model_dir, tmp_path) -> None:
     model, found = rounds(model_dir, tmp_path / "out", replay=0.4)
     assert [(r.number, r.judged_by, r.labels) for r in found] == [(1, 0, 10), (2, 1, 10)]
@@ -200,7 +200,7 @@ def test_rounds_are_whole_refresh_the_reference_and_stamp_rewards(model_dir, tmp
         assert {version_of(Verdict.correct(reason)) for reason in reasons} == {version}
 
 
-@pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")
+@pytest.mark.filterwarnings("ignore::assay.grpo.guards.TrainingAlarm")
 def test_an_interrupted_run_ends_as_the_unbroken_one(model_dir, tmp_path) -> None:
     unbroken, found = rounds(model_dir, tmp_path / "a")
 
@@ -219,7 +219,7 @@ def test_an_interrupted_run_ends_as_the_unbroken_one(model_dir, tmp_path) -> Non
         rounds(model_dir, tmp_path / "b", labels=11)
 
 
-@pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")
+@pytest.mark.filterwarnings("ignore::assay.grpo.guards.TrainingAlarm")
 def test_without_labels_the_reward_model_stays(model_dir, tmp_path) -> None:
     _, found = rounds(model_dir, tmp_path / "out", labels=0)
     assert [(r.judged_by, r.labels, r.true, r.proxy) for r in found] == [(0, 0, None, None)] * 2

@@ -9,7 +9,8 @@ import torch
 
 from assay.envs import Completion, play
 from assay.family import dapo, grpo_outcome, grpo_process, length_bias, off_policy, ppo, preferences
-from assay.grpo import Objective, count, load_model, policy_loss, read_metrics, tiny_model
+from assay.grpo import Objective, load_model, policy_loss, read_metrics, tiny_model
+from assay.grpo.loss import count
 from assay.study import Outcome, Study, Trial
 
 pytestmark = pytest.mark.slow

@@ -96,7 +96,7 @@ def test_a_start_is_decided_by_its_seed(tmp_path) -> None:
     assert not torch.equal(taught("other", 1), one)
 
 
-@pytest.mark.filterwarnings("ignore::assay.grpo.TrainingAlarm")
+@pytest.mark.filterwarnings("ignore::assay.grpo.guards.TrainingAlarm")
 def test_each_arm_goes_through_its_stages(begun, tmp_path) -> None:
     def played(arm: str) -> tuple[Path, list[float]]:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from assay.family.units import UnitConfig, UnitLearner, Units, outcome_credit
-from assay.grpo import Objective, group_advantages, policy_loss
+from assay.grpo import Objective, policy_loss
+from assay.grpo.advantage import group_advantages
 
 torch.set_num_threads(1)
 NAN = float("nan")

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grpo import group_advantages
+from assay.grpo.advantage import group_advantages
 
 NAN = float("nan")
 

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grpo import (
-    Objective,
+from assay.grpo import Objective
+from assay.grpo.advantage import (
     gdpo,
     group_advantages,
     leave_one_out,

@@ -24,13 +24,13 @@ from assay.grpo import (
     ModelError,
     ModelPolicy,
     Row,
-    character_tokenizer,
     choose_forward,
-    full_forward,
     load_model,
     read_metrics,
     sample,
 )
+from assay.grpo.loading import character_tokenizer
+from assay.grpo.logprobs import full_forward
 from assay.verifiers import Verdict
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.envs import Episode, Span
-from assay.grpo import Row, micro_batches, row_of
-from assay.grpo.model.batch import by_prompt
+from assay.grpo import Row
+from assay.grpo.batch import by_prompt, micro_batches, row_of
 from assay.verifiers import Verdict
 
 

@@ -6,15 +6,23 @@ import threading
 import time
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from assay.envs import Completion, Generated, Refill, State, Task, TextEnv, Turn, play
+from assay.envs import Completion, Generated, Refill, Rows, State, Task, TextEnv, Turn, play
 from assay.envs.rollout import play_in_chunks
-from assay.grpo import GRPOConfig, ModelPolicy, training_tasks
-from assay.grpo.run.chunks import chunk_sizes
+from assay.grpo import (
+    GRPOConfig,
+    Learner,
+    ModelPolicy,
+    load_model,
+    read_metrics,
+    training_tasks,
+)
+from assay.grpo.tasks import chunk_sizes
 from assay.verifiers import FunctionVerifier
 
 torch.set_num_threads(1)
@@ -156,3 +164,20 @@ def test_refills_are_a_setting(model: Any, tokenizer: Any, tmp_path: Any) -> Non
     assert [row["zero_variance"] for row in rows] == [0.0, 0.0]
     with pytest.raises(ValueError, match="max_refills is set, and the rollout does not refill"):
         Learner(model, tokenizer, rollout.rollout, config, tmp_path / "other")
+
+
+def test_tasks_with_a_long_prompt_are_left_out_and_counted(model_dir: Path, tmp_path: Path) -> None:
+    """Prompts of 2 to 5 characters, a token each, and room for 3."""
+    tasks = [Task("?" * (2 + i), "", id=str(i)) for i in range(4)]
+    env = TextEnv(Rows(tasks), FunctionVerifier(lambda reply, gold: reply[:1].isdigit()))
+    settings = {"steps": 1, "prompts_per_step": 4, "group_size": 4, "max_new_tokens": 2}
+    config = GRPOConfig(**settings, max_prompt_tokens=3)
+    model, tokenizer = load_model(model_dir)
+    rollout = training_tasks(env, config)
+    Learner(model, tokenizer, rollout, config, tmp_path).train()
+    row = read_metrics(tmp_path / "metrics.jsonl")[-1]
+    assert row["prompts/too_long"] == 2
+    assert row["tokens/sampled"] <= 2 * 4 * 2
+    none = GRPOConfig(**settings, max_prompt_tokens=1)
+    with pytest.raises(ValueError, match="gave no episodes"):
+        Learner(model, tokenizer, training_tasks(env, none), none, tmp_path / "none").train()

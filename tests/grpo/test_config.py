@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assay.grpo import GRPOConfig
@@ -57,3 +58,23 @@ def test_the_learning_rate_follows_its_schedule() -> None:
     assert rates["linear"] == pytest.approx([0.4, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
     turned = [0.4 * (1 + math.cos(math.pi * k / 8)) for k in range(9)]
     assert rates["cosine"] == pytest.approx([0.4, *turned])
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"group_size": "8"}, "group_size must be of type int, got '8'"),
+        ({"group_size": True}, "group_size must be of type int, got True"),
+        ({"steps": 2.5}, "steps must be of type int, got 2.5"),
+        ({"learning_rate": "1e-6"}, "learning_rate must be of type float, got '1e-6'"),
+        ({"keep_best": 1}, "keep_best must be of type bool, got 1"),
+    ],
+)
+def test_a_setting_of_another_type_is_named(setting: Any, reason: str) -> None:
+    with pytest.raises(TypeError, match=reason):
+        GRPOConfig(**setting)
+
+
+def test_whole_numbers_of_any_kind_are_taken() -> None:
+    config = GRPOConfig(group_size=np.int64(4), temperature=1, beta=np.float32(0.5))
+    assert (config.group_size, config.temperature) == (4, 1)

@@ -9,9 +9,9 @@ import pytest
 
 from assay.envs import Episode, EpisodeGroup, Span, Task
 from assay.grpo import Row
+from assay.grpo.config import Objective
 from assay.grpo.credit import credit, flat_share, reads_policy, rows_of
-from assay.grpo.model.passes import Reading
-from assay.grpo.objective import Objective
+from assay.grpo.logprobs import Reading
 from assay.verifiers import Status, Verdict
 
 

@@ -16,14 +16,12 @@ from transformers import (
     Qwen3Config,
 )
 
-from assay.grpo import choose_decoder, sample
-from assay.grpo.model.lora import LoRA, add_lora
-from assay.grpo.model.precision import set_autocast
-from assay.grpo.model.wrapped import causal_lm
-from assay.grpo.sampling.decoder import DECODERS, CopyDecoder, _chosen, _probe
-from assay.grpo.sampling.llama import LlamaDecoder
-from assay.grpo.sampling.sample import _STEPS_A_LOOK, _closed_up
-from assay.grpo.sampling.shared import SharedDecoder
+from assay.grpo import sample
+from assay.grpo.cpu import LlamaDecoder
+from assay.grpo.decoder import CopyDecoder, SharedDecoder
+from assay.grpo.loading import LoRA, add_lora
+from assay.grpo.model import causal_lm, set_autocast
+from assay.grpo.sampler import _STEPS_A_LOOK, DECODERS, _chosen, _closed_up, _probe, choose_decoder
 
 pytestmark = pytest.mark.slow
 

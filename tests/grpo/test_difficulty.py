@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from assay.envs import Episode, EpisodeGroup, LeadLength, Span, Task
-from assay.grpo import Objective, difficulty_weights, group_advantages, outcome_advantages
+from assay.grpo import Objective
+from assay.grpo.advantage import difficulty_weights, group_advantages, outcome_advantages
 from assay.grpo.credit import credit, rows_of
 from assay.verifiers import Status, Verdict
 

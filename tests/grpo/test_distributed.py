@@ -25,8 +25,7 @@ from assay.grpo import (
     load_model,
     read_metrics,
 )
-from assay.grpo.distributed.worker import Worker
-from assay.grpo.update import denominator_of
+from assay.grpo.update import Updater
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +54,13 @@ def pair(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for form in ("copies", "shards"):
         _stop_within_a_rollout(model_dir, out / f"resumed-{form}")
     ports = {"MASTER_PORT": str(free_port()), "SECOND_PORT": str(free_port())}
-    shared = {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2", "ASSAY_TIMEOUT_S": "100", **ports}
+    shared = {
+        "MASTER_ADDR": "127.0.0.1",
+        "WORLD_SIZE": "2",
+        "ASSAY_TIMEOUT_S": "100",
+        "OMP_NUM_THREADS": "1",
+        **ports,
+    }
     script = str(SCRIPTS / "two_processes.py")
     both = []
     for rank in range(2):
@@ -86,7 +91,7 @@ def single(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Learner
 def run(model_dir: Path, out: Path, *, resume: bool = False, **more: Any) -> Learner:
     model, tokenizer = load_model(model_dir)
     config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, **more})
-    rollout, held_out = cases.Digits(7), cases.Digits(3, 1)
+    rollout, held_out = cases.rollouts(config)
     learner = Learner(model, tokenizer, rollout, config, out, held_out=held_out, resume=resume)
     learner.train()
     return learner
@@ -97,10 +102,11 @@ def _errors(out: Path) -> str:
 
 
 def _stop_within_a_rollout(model_dir: Path, out: Path) -> None:
-    """Leave a run with three of the eight optimizer steps done."""
+    """Leave a run that was asked to stop in the third of its first step's four updates."""
     model, tokenizer = load_model(model_dir)
     config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
-    learner = Learner(model, tokenizer, cases.Digits(7), config, out, held_out=cases.Digits(3, 1))
+    rollout, held_out = cases.rollouts(config)
+    learner = Learner(model, tokenizer, rollout, config, out, held_out=held_out)
     take, taken = learner.optimizer.step, count(1)
 
     def step_and_stop() -> None:
@@ -111,7 +117,7 @@ def _stop_within_a_rollout(model_dir: Path, out: Path) -> None:
     learner.optimizer.step = step_and_stop  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         learner.train()
-    assert [p.name for p in list_checkpoints(out / "checkpoints")] == ["step-000000-update-3"]
+    assert [p.name for p in list_checkpoints(out / "checkpoints")] == ["step-000001"]
 
 
 def weights(model: Any) -> torch.Tensor:
@@ -130,14 +136,14 @@ def test_the_gradient_is_that_of_one_process(
 ) -> None:
     rows, settings = cases.GRADIENTS[case]
     config = GRPOConfig(**{**cases.SETTINGS, **settings})
-    model, tokenizer = load_model(model_dir)
-    worker = Worker(model, tokenizer, choose_forward(model)[1], config, World.single())
-    worker.accumulate(rows, denominator_of(rows, config), 0)
-    norm = worker.reduce()
+    model = cases.model_of(case, model_dir)
+    updater = Updater(model, choose_forward(model)[1], config, World.single())
+    _, norm = updater.gradient(rows)
     found = torch.load(pair / "gradients.pt", weights_only=True)
     wanted = torch.cat([p.grad.flatten() for p in model.parameters()])
-    assert apart(found[f"{case}/{form}"], wanted) < 1e-6
-    assert float(found[f"{case}/{form}/norm"]) == pytest.approx(norm, rel=1e-6)
+    near = 1e-2 if case == "autocast" else 1e-6  # other micro-batches round otherwise
+    assert apart(found[f"{case}/{form}"], wanted) < near
+    assert float(found[f"{case}/{form}/norm"]) == pytest.approx(norm, rel=near)
 
 
 @pytest.mark.parametrize("form", ["copies", "shards"])
@@ -169,7 +175,6 @@ def test_two_save_and_one_goes_on(pair: Path, model_dir: Path, tmp_path: Path, f
 
 @pytest.mark.parametrize("form", ["copies", "shards"])
 def test_one_saves_and_two_go_on(pair: Path, model_dir: Path, tmp_path: Path, form: str) -> None:
-    """From a checkpoint within a rollout."""
     last = list_checkpoints(pair / f"resumed-{form}" / "checkpoints")[-1]
     whole = run(model_dir, tmp_path, steps=2)
     assert last.name == "step-000002"
@@ -180,8 +185,8 @@ def test_one_saves_and_two_go_on(pair: Path, model_dir: Path, tmp_path: Path, fo
 def test_a_failure_in_one_stops_all_with_a_checkpoint(pair: Path, form: str) -> None:
     said = [json.loads((pair / f"said-{rank}.json").read_text()) for rank in range(2)]
     empty = "ValueError: a prompt must come to at least one token, got none"
-    assert said[0][form].startswith(f"ProcessFailed: process 1 of 2 failed to sample: {empty}")
-    assert said[1][form].startswith("ProcessFailed: process 0 stopped: ProcessFailed: process 1")
+    assert said[0][form].startswith(f"ProcessFailed: process 1 of 2 failed: {empty}")
+    assert said[1][form].startswith(empty)
     assert [p.name for p in list_checkpoints(pair / f"fails-{form}" / "checkpoints")] == [
         "step-000001"
     ]
@@ -192,7 +197,7 @@ def test_sigterm_to_all_leaves_a_checkpoint_of_the_update_in_hand(pair: Path) ->
         said = json.loads((pair / f"said-{rank}.json").read_text())
         assert said["stopped"] == "terminated by SIGTERM"
     kept = [p.name for p in list_checkpoints(pair / "stopped" / "checkpoints")]
-    assert kept == ["step-000000-update-1"]
+    assert kept == ["step-000001"]
 
 
 def test_the_command_line_trains_in_both_and_speaks_once(pair: Path) -> None:

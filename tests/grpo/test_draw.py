@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grpo.sampling.draw import Distribution
+from assay.grpo.draw import Distribution
 
 torch.set_num_threads(1)
 P = torch.tensor([0.2, 0.5, 0.3])

@@ -16,6 +16,7 @@ from assay.grpo import (
     Learner,
     ModelPolicy,
     NothingToLearn,
+    Objective,
     RatioExploded,
     Row,
     SamplerMismatch,
@@ -23,9 +24,10 @@ from assay.grpo import (
     load_model,
     read_metrics,
 )
+from assay.grpo.checkpoint import EarlyStop
 from assay.grpo.credit import credit, rows_of
-from assay.grpo.run.best import EarlyStop
-from assay.grpo.run.guards import Patience, drift, drift_sums, silent
+from assay.grpo.guards import Patience, drift, silent
+from assay.grpo.loss import policy_sums
 from assay.grpo.update import minibatches
 
 torch.set_num_threads(1)
@@ -65,10 +67,10 @@ def test_drift_is_the_estimate_of_kl() -> None:
     old = torch.tensor([[-1.0, -2.0, -9.0]])
     new = old + torch.tensor([[math.log(2), -math.log(2), 5.0]])
     mask = torch.tensor([[True, True, False]])
-    sums = drift_sums(new, old, mask)
+    sums = policy_sums(new, old, torch.zeros_like(new), mask, Objective())
     assert sums["log_ratio"] == pytest.approx(0.0, abs=1e-6)
     assert sums["max_log_ratio"] == pytest.approx(math.log(2), abs=1e-6)
-    assert drift({**sums, "tokens": 2.0, "ratio": 2.5}) == pytest.approx(0.25, abs=1e-6)
+    assert drift(sums) == pytest.approx(0.25, abs=1e-6)
     assert math.isnan(drift({}))
 
 
@@ -117,7 +119,7 @@ def test_a_policy_that_runs_away_stops_the_run(
     with pytest.raises(RatioExploded, match=r"step 1: .*max_drift is 1\.0.*lower learning_rate"):
         learner.train()
     kept = list_checkpoints(tmp_path / "checkpoints")[-1]
-    assert kept.name == "step-000000"
+    assert kept.name == "step-000001"
     calm = config(num_iterations=4, learning_rate=1e-9, warmup_steps=0, alarm_patience=0)
     model, tokenizer = load_model(kept)
     Learner(model, tokenizer, digits(16, 8), calm, tmp_path, resume=True).train()
@@ -179,7 +181,7 @@ def test_a_run_without_anything_to_learn_stops(
         learner.train()
 
     with (
-        pytest.warns(UserWarning, match="step 3: every group"),
+        pytest.warns(UserWarning, match="step 3: for 3 rollouts in a row every reply"),
         pytest.raises(NothingToLearn, match=r"step 3: for 3 rollouts in a row every reply was cut"),
     ):
         run(alarm_patience=3)
@@ -333,7 +335,6 @@ def test_the_reference_is_refreshed_and_kept(model_dir: Path, digits: Any, tmp_p
         ({"keep_best": True}, "keep_best goes by evaluations, and eval_every is 0"),
         ({"early_stop": 3}, "early_stop goes by evaluations"),
         ({"reference_every": 3}, "reference_every refreshes .* beta is 0"),
-        ({"save_every_updates": 1}, "a rollout is 1 update"),
         ({"rollout_chunks": 65}, r"at most prompts_per_step \(64\), got 65"),
         ({"eval_temperature": 0.0, "eval_samples": 4}, "the same one each time"),
         ({"eval_temperature": -1.0}, r"eval_temperature must be None or at least 0, got -1\.0"),

@@ -19,11 +19,11 @@ from assay.grpo import (
     ModelPolicy,
     NotFinite,
     TooManyUnscored,
-    TrainingAlarm,
     list_checkpoints,
     load_model,
     read_metrics,
 )
+from assay.grpo.guards import TrainingAlarm
 
 torch.set_num_threads(1)
 TIMES = ("seconds/rollout", "seconds/update", "seconds/evaluation", "tokens/s")
@@ -174,7 +174,7 @@ def test_nothing_to_learn_changes_nothing_and_alarms(
 
     before = weights(model)
     learner = Learner(model, tokenizer, Never(), config(steps=4), tmp_path)
-    with pytest.warns(TrainingAlarm, match="step 3: every group earned the same, and nearly no"):
+    with pytest.warns(TrainingAlarm, match="step 3: for 3 rollouts in a row every reply was cut"):
         learner.train()
     rows = read_metrics(tmp_path / "metrics.jsonl")
     assert [("alarm" in row) for row in rows] == [False, False, False, True, False]
@@ -201,7 +201,7 @@ def test_an_alarm_comes_when_it_would_have_come_without_a_stop(
         if steps == 2:
             learner.train()
         else:
-            with pytest.warns(TrainingAlarm, match="step 3: every group"):
+            with pytest.warns(TrainingAlarm, match="step 3: for 3 rollouts in a row"):
                 learner.train()
     rows = read_metrics(tmp_path / "metrics.jsonl")
     assert [("alarm" in row) for row in rows] == [False, False, False, True, False]
@@ -258,8 +258,9 @@ def test_ctrl_c_leaves_a_whole_checkpoint(
     with pytest.raises(KeyboardInterrupt):
         learner.train()
     kept = list_checkpoints(tmp_path / "run" / "checkpoints")
-    assert [p.name for p in kept] == ["step-000001" + ("-update-1" if when == "update" else "")]
-    assert [row["step"] for row in numbers(tmp_path / "run")] == [0, 1]
+    done = 2 if when == "update" else 1
+    assert [p.name for p in kept] == [f"step-00000{done}"]
+    assert [row["step"] for row in numbers(tmp_path / "run")] == list(range(done + 1))
 
     def finish(out: Path, *, resume: bool) -> torch.Tensor:
         again, tokenizer = load_model(model_dir)

@@ -19,9 +19,9 @@ from transformers import (
     Qwen3Config,
 )
 
-from assay.grpo import Batch, Row, choose_forward, chosen_logprobs, full_forward
-from assay.grpo.model.forward import FORWARDS
-from assay.grpo.model.prefix import Layout, attend_by_blocks, attend_by_copies
+from assay.grpo import Batch, Row, choose_forward, chosen_logprobs
+from assay.grpo.logprobs import FORWARDS, full_forward
+from assay.grpo.prefix import Layout, attend_by_blocks, attend_by_copies
 
 torch.set_num_threads(1)
 

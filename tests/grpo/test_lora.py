@@ -20,13 +20,12 @@ from assay.grpo import (
     ModelError,
     Row,
     choose_forward,
-    full_forward,
     load_model,
-    make_reference,
     merge_lora,
     sample,
 )
-from assay.grpo.model.forward import FORWARDS
+from assay.grpo.logprobs import FORWARDS, full_forward
+from assay.grpo.reference import Reference
 
 torch.set_num_threads(1)
 SMALL = LoRA(rank=2, alpha=4.0)
@@ -174,7 +173,7 @@ def test_adapters_are_their_own_reference(model_dir: Path, tmp_path: Path) -> No
     plain = logprobs(load_model(model_dir)[0])
     model = moved(load_model(model_dir, lora=SMALL)[0])
     changed = logprobs(model)
-    reference = make_reference(model)
+    reference = Reference(model)
     with reference.reading() as read:
         assert torch.equal(logprobs(read), plain)
     assert torch.equal(logprobs(model), changed)
@@ -184,35 +183,31 @@ def test_adapters_are_their_own_reference(model_dir: Path, tmp_path: Path) -> No
         for p in model.parameters():
             p.add_(0.1 if p.requires_grad else 0.0)
     later = logprobs(model)
-    other = make_reference(model)
+    other = Reference(model)
     other.load(tmp_path)
     for kept in (reference, other):
         with kept.reading() as read:
             assert torch.equal(logprobs(read), changed)
         assert torch.equal(logprobs(model), later)
-    with pytest.raises(ValueError, match="mix must be 1 for a model with adapters"):
-        reference.refresh(model, mix=0.5)
 
 
 def test_a_copied_reference(model_dir: Path, tmp_path: Path) -> None:
-    """Weights w, then 2 w: a quarter of the way is 1.25 w."""
+    """Weights w, then 2 w."""
     model, _ = load_model(model_dir)
     first = [p.clone() for p in model.parameters()]
-    reference = make_reference(model)
+    reference = Reference(model)
     reference.save(tmp_path)
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(2)
-    reference.refresh(model, mix=0.25)
+    reference.refresh(model)
     with reference.reading() as read:
         assert not any(p.requires_grad for p in read.parameters())
         for p, q in zip(read.parameters(), first, strict=True):
-            assert torch.allclose(p, 1.25 * q)
+            assert torch.equal(p, 2 * q)
     reference.load(tmp_path)
     with reference.reading() as read:
         assert all(torch.equal(p, q) for p, q in zip(read.parameters(), first, strict=True))
-    with pytest.raises(ValueError, match=r"mix must be in \(0, 1\], got 0"):
-        reference.refresh(model, mix=0.0)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from assay.grpo import Objective, average_tokens, count, policy_loss
-from assay.grpo.loss import clipped, k3
+from assay.grpo import Objective, policy_loss
+from assay.grpo.loss import average_tokens, clipped, count, k3
 
 MASK = torch.tensor([[True, True], [True, False]])
 

@@ -118,7 +118,8 @@ def test_without_torch_the_remedy_is_named() -> None:
     program = (
         "import sys; sys.modules['torch'] = None\n"
         "import assay.envs\n"
-        "try:\n    import assay.grpo\n"
+        "from assay.grpo import GRPOConfig\n"
+        "try:\n    from assay.grpo import Learner\n"
         "except ImportError as error:\n    print(error)\n"
     )
     done = subprocess.run(

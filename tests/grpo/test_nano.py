@@ -11,18 +11,10 @@ import torch
 
 from assay import make
 from assay.envs import Episode, EpisodeGroup, Span
-from assay.grpo import (
-    Batch,
-    GRPOConfig,
-    Learner,
-    Row,
-    count,
-    full_forward,
-    group_advantages,
-    load_model,
-    policy_loss,
-    read_metrics,
-)
+from assay.grpo import Batch, GRPOConfig, Learner, Row, load_model, policy_loss, read_metrics
+from assay.grpo.advantage import group_advantages
+from assay.grpo.logprobs import full_forward
+from assay.grpo.loss import count
 from assay.verifiers import Status, Verdict
 
 torch.set_num_threads(1)

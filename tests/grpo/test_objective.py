@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.grpo.objective import Objective
+from assay.grpo.config import Objective
 
 
 @pytest.mark.parametrize(

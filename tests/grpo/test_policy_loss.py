@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grpo import Objective, count, merge_sums, policy_loss, policy_sums
+from assay.grpo import Objective, policy_loss
+from assay.grpo.loss import count, merge_sums, policy_sums
 
 torch.set_num_threads(1)
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from assay.grpo import Batch, LoRA, Row, choose_forward, load_model, make_reference, sample
-from assay.grpo.model.forward import FORWARDS
-from assay.grpo.model.precision import set_autocast
+from assay.grpo import Batch, LoRA, Row, choose_forward, load_model, sample
+from assay.grpo.logprobs import FORWARDS
+from assay.grpo.model import set_autocast
+from assay.grpo.reference import Reference
 
 torch.set_num_threads(1)
 
@@ -99,7 +100,7 @@ def test_autocast_keeps_float32_weights_and_gradients(model_dir: Path, name: str
 
 def test_a_reference_rounds_as_the_policy_does(model_dir: Path) -> None:
     model, _ = load_model(model_dir, autocast=True)
-    with make_reference(model).reading() as reference, torch.no_grad():
+    with Reference(model).reading() as reference, torch.no_grad():
         for name in FORWARDS:
             mine, theirs = (FORWARDS[name](m, batch(), 1.0)[0] for m in (model, reference))
             assert torch.equal(mine, theirs)

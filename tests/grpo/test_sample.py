@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig
 
-from assay.grpo import Batch, ModelPolicy, Row, full_forward, sample
-from assay.grpo.sampling.draw import Distribution
-from assay.grpo.sampling.random_numbers import derive_seed, uniforms
+from assay.grpo import Batch, ModelPolicy, Row, sample
+from assay.grpo.draw import Distribution, derive_seed, uniforms
+from assay.grpo.logprobs import full_forward
 
 torch.set_num_threads(1)
 PROMPTS = [[5, 6, 7], [5, 6, 7], [8], [9, 10, 11, 12, 13], [9, 10, 11, 12, 13], [5, 6, 7]]
@@ -79,7 +79,7 @@ def test_a_split_batch_draws_the_same(model: Any) -> None:
             max_new_tokens=8,
             eos_ids=EOS,
             seed=7,
-            first_row=first,
+            rows=[first],
         )
     ]
     assert [s.ids for s in parts] == [s.ids for s in whole]

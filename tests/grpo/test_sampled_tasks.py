@@ -10,14 +10,8 @@ import pytest
 import torch
 
 from assay.envs import FunctionPolicy, Prioritised, Refill, Rows, TargetRate, Task, TextEnv
-from assay.grpo import (
-    CheckpointError,
-    GRPOConfig,
-    Learner,
-    SampledTasks,
-    list_checkpoints,
-    load_model,
-)
+from assay.grpo import CheckpointError, GRPOConfig, Learner, list_checkpoints, load_model
+from assay.grpo.tasks import SampledTasks
 from assay.verifiers import FunctionVerifier
 
 torch.set_num_threads(1)

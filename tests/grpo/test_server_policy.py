@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 
-from assay.grpo.vllm import ServerError, VLLMPolicy, VLLMServer
+from assay.grpo import ServerError, VLLMPolicy, VLLMServer
 
 torch.set_num_threads(1)
 ASK = [[{"role": "user", "content": text}] for text in ("1+1=", "1+1=", "2+13=")]
@@ -243,7 +243,7 @@ def test_a_server_ends_with_its_context_and_with_this_process(
         child = int((tmp_path / "child").read_text())
     assert gone(child)
     script = (
-        "import sys, time\nfrom assay.grpo.vllm import VLLMServer\n"
+        "import sys, time\nfrom assay.grpo import VLLMServer\n"
         f"VLLMServer('m', {str(log)!r}, executable={str(stand_in)!r}).ensure()\n"
         "print('up', flush=True)\ntime.sleep(600)\n"
     )

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.grpo import Row, World
-from assay.grpo.distributed.share import cuts, deal
-from assay.grpo.distributed.team import Team
+from assay.grpo.batch import cuts, deal
 
 
 def row(prompt: int, place: int, length: int) -> Row:
@@ -56,9 +55,9 @@ def test_one_process_alone_needs_no_others(monkeypatch: pytest.MonkeyPatch) -> N
     world = World.join()
     assert (world.rank, world.size, world.is_main) == (0, 1, True)
     assert world.decide(lambda: 3) == 3
-    team = Team(world, {"double": lambda x: 2 * x})
-    with team.leading():
-        assert team.call_all("double", 4) == [8]
+    assert world.gather(4) == [4]
+    with pytest.raises(KeyError):
+        world.together(lambda: {}["no such key"])
 
 
 def test_the_time_to_wait_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:

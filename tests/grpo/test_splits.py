@@ -10,7 +10,7 @@ import pytest
 from assay import Exact, make
 from assay.envs import Rows, Task, TextEnv, Uniform
 from assay.grpo import GRPOConfig, Learner, held_out_tasks, training_tasks
-from assay.grpo.run.tasks import splits_of
+from assay.grpo.tasks import splits_of
 
 SETTINGS: dict[str, Any] = {"prompts_per_step": 2, "group_size": 2}
 

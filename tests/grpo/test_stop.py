@@ -9,7 +9,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from assay.grpo import ModelPolicy, StopStrings
+from assay.grpo import ModelPolicy
+from assay.grpo.draw import StopStrings
 
 torch.set_num_threads(1)
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.grpo import kl_estimate, mismatch_weights, penalised_rewards, top_entropy_mask
+from assay.grpo.loss import kl_estimate, mismatch_weights, penalised_rewards, top_entropy_mask
 
 torch.set_num_threads(1)
 

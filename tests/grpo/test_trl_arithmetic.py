@@ -8,18 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from assay.grpo import (
-    Objective,
-    chosen_logprobs,
-    count,
-    gdpo,
-    group_advantages,
-    leave_one_out,
-    load_model,
-    mismatch_weights,
-    policy_loss,
-    top_entropy_mask,
-)
+from assay.grpo import Objective, chosen_logprobs, load_model, policy_loss
+from assay.grpo.advantage import gdpo, group_advantages, leave_one_out
+from assay.grpo.loss import count, mismatch_weights, top_entropy_mask
 
 trl = pytest.importorskip("trl")
 datasets = pytest.importorskip("datasets")

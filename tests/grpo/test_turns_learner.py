@@ -10,17 +10,10 @@ import pytest
 import torch
 
 from assay.envs import EpisodeGroup, Generated, State, Task, TextEnv, Turn, play
-from assay.grpo import (
-    Batch,
-    GRPOConfig,
-    Learner,
-    ModelPolicy,
-    group_advantages,
-    read_metrics,
-    row_of,
-    training_tasks,
-)
-from assay.grpo.model.forward import FORWARDS
+from assay.grpo import Batch, GRPOConfig, Learner, ModelPolicy, read_metrics, training_tasks
+from assay.grpo.advantage import group_advantages
+from assay.grpo.batch import row_of
+from assay.grpo.logprobs import FORWARDS
 from assay.grpo.update import accumulate_gradient
 from assay.verifiers import Rubric
 
@@ -52,7 +45,7 @@ def _says(turn: int, letter: str) -> Callable[[str, Any], float]:
 @pytest.fixture
 def played(pocket: Any, monkeypatch: Any) -> tuple[Any, list[EpisodeGroup], list[Any]]:
     """A model, episodes that it played, and each prompt with what was sampled after it."""
-    from assay.grpo.sampling import policy
+    from assay.grpo import sampler as policy
 
     sampled: list[Any] = []
     real = policy.sample

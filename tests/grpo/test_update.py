@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from assay.grpo import GRPOConfig, Row, full_forward, load_model, shared_forward
-from assay.grpo.model.passes import with_reference
+from assay.grpo import GRPOConfig, Row, load_model
+from assay.grpo.logprobs import full_forward, read_rows, shared_forward
 from assay.grpo.update import accumulate_gradient
 
 torch.set_num_threads(1)
@@ -33,7 +33,8 @@ def gradient(
     model.zero_grad()
     config = GRPOConfig(max_new_tokens=8, **settings)
     if reference is not None:
-        rows = with_reference(rows, reference, full_forward, temperature=1.0, budget=1000)
+        read = read_rows(reference, full_forward, rows, temperature=1.0, budget=1000)
+        rows = [replace(r, reference=x.logprobs) for r, x in zip(rows, read, strict=True)]
     accumulate_gradient(model, forward, rows, config)
     return torch.cat([p.grad.flatten() for p in model.parameters()])
 

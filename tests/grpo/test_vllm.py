@@ -20,9 +20,20 @@ import torch
 from transformers import LlamaForCausalLM
 
 from assay.envs import Completion
-from assay.grpo import Engine, GRPOConfig, Learner, LoRA, load_model, read_metrics, tiny_model
+from assay.grpo import (
+    Engine,
+    GRPOConfig,
+    Learner,
+    LoRA,
+    ServerError,
+    VLLMPolicy,
+    VLLMServer,
+    load_model,
+    read_metrics,
+    tiny_model,
+)
 from assay.grpo import vllm as engine
-from assay.grpo.vllm import ServedCompletion, ServerError, VLLMPolicy, VLLMServer
+from assay.grpo.vllm import ServedCompletion
 
 PYTHON = os.environ.get("ASSAY_VLLM_PYTHON", "")
 pytestmark = [

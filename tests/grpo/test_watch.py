@@ -24,22 +24,20 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from assay.envs import Episode, EpisodeGroup, Span, Task
-from assay.grpo import (
-    GRPOConfig,
-    Learner,
+from assay.grpo import GRPOConfig, Learner, read_metrics
+from assay.grpo.log import (
     MetricsLog,
-    WatchWarning,
-    read_metrics,
+    Progress,
+    due,
+    progress_text,
+    rollout_metrics,
     sample_groups,
-    visible,
+    speed,
 )
-from assay.grpo.watch.about import read_about
-from assay.grpo.watch.lines import read_rows
-from assay.grpo.watch.metrics import rollout_metrics, speed
-from assay.grpo.watch.progress import Progress, progress_text
-from assay.grpo.watch.samples import due
-from assay.grpo.watch.trackers import Background, require_trackers
+from assay.grpo.records import WatchWarning, read_about
+from assay.grpo.trackers import Background, require_trackers
 from assay.verifiers import Status, Verdict
+from assay.verifiers.visible import visible
 
 torch.set_num_threads(1)
 
@@ -224,7 +222,7 @@ def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path: Path) -> None
 def test_trackers_of_others_work_without_a_network(tmp_path: Path, name: str) -> None:
     pytest.importorskip(name)
     code = f"""
-from assay.grpo import MetricsLog
+from assay.grpo.log import MetricsLog
 group = {{"kept_as": "best", "prompt": "\\ud800", "replies": [
     {{"text": "<b>", "reward": None, "status": "correct", "advantage": None}}]}}
 for steps, resume in ((range(6), None), (range(3, 8), 2)):
@@ -276,7 +274,7 @@ def test_a_resumed_run_keeps_its_rows_samples_and_beginning(
     with (tmp_path / "samples.jsonl").open("a") as file:  # as if it had been killed in step 4
         file.write(json.dumps({"step": 3, "groups": ["lost"]}) + "\n" + '{"step": 4, "gro')
     learner(4, resume=True).train()
-    kept = read_rows(tmp_path / "samples.jsonl")
+    kept = read_metrics(tmp_path / "samples.jsonl")
     assert [row["step"] for row in kept] == [1, 2, 3, 4]
     assert all(len(row["groups"]) == 2 for row in kept)
     # Above, a group's rewards and advantages are in the same order.
@@ -317,7 +315,7 @@ def test_broken_rows_name_the_line(tmp_path: Path) -> None:
     for line in ("[]", '{"loss": 1}', '{"step": "1"}', '{"step": true}'):
         path.write_text('{"step": 1}\n' + line + "\n")
         with pytest.raises(ValueError, match=r"rows\.jsonl, line 2: expected an object with a num"):
-            read_rows(path)
+            read_metrics(path)
 
 
 @given(st.text(st.characters(), max_size=200))

@@ -305,13 +305,6 @@ def naive_step(
                 p.sub_(RATE * p.grad)
 
 
-class Plain(Learner):
-    """Descends along the gradient itself, where Adam would hide its length."""
-
-    def _make_optimizer(self, trained: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(trained, lr=RATE)
-
-
 def difference(
     model_dir: Path, tokenizer: Any, wide: Any, out: Path, order: Sequence[int], settings: Any
 ) -> tuple[float, float]:
@@ -324,7 +317,9 @@ def difference(
     groups = made(wide, c.temperature)
     groups = [groups[i] for i in order]
     reference = load_model(model_dir)[0].double()
-    learner = Plain(wide, tokenizer, lambda *_: groups, c, out, progress=False)
+    learner = Learner(wide, tokenizer, lambda *_: groups, c, out, progress=False)
+    # Along the gradient itself, where Adam would hide its length.
+    learner.optimizer = learner._updater.optimizer = torch.optim.SGD(wide.parameters(), lr=RATE)
     if learner.reference is not None:  # another model than the policy, or the penalty is zero
         learner.reference.refresh(reference)
     buffer = learner._collect(1)

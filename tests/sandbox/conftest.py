@@ -26,6 +26,7 @@ from assay.sandbox import (
 )
 from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import connect, daemon_fault
+from assay.sandbox.sessions.groups import groups_fault
 
 IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
 
@@ -59,6 +60,38 @@ def toolchains(image: str) -> Iterator[str]:
     client = connect()
     client.remove_image(tag, force=True)
     client.close()
+
+
+@pytest.fixture(scope="session")
+def session_image(image: str) -> Iterator[str]:
+    """An image of this machine's shell, git, C and Python, for sessions."""
+    tag = f"assay-tests-shell:{os.getpid()}"
+    try:
+        build_image(tag, describe("shell"))
+    except ImageUnavailable as error:
+        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    yield tag
+    client = connect()
+    client.remove_image(tag, force=True)
+    client.close()
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("docker", "bwrap")],
+)
+def session_box(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A box that opens sessions of these files, under each backend."""
+    if request.param == "docker":
+        image = request.getfixturevalue("session_image")
+    elif fault := bwrap_fault() or groups_fault() or (os.geteuid() and "it needs root"):
+        pytest.skip(str(fault))
+    else:
+        image = None
+    with Sandbox(image, backend=request.param) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent / "attacks"
 ENDLESS = Limits(cpu_s=0.3, wall_s=1.0, memory_mib=128)
-OTHERS = Limits(cpu_s=2.0, wall_s=20.0, memory_mib=128)
+# On a busy machine the same work takes five times the CPU time: no reason for a timeout.
+OTHERS = Limits(cpu_s=10.0, wall_s=60.0, memory_mib=128)
 PRELUDE = (FOLDER / "prelude.txt").read_text("utf-8")
 
 
@@ -125,18 +126,14 @@ def test_the_process_of_the_tests_is_out_of_reach(box: Sandbox) -> None:
     assert look(box) == before
 
 
-@pytest.mark.parametrize("mode", ["calls", "tests"])
-def test_attacks_by_candidates_are_their_failures(box: Sandbox, mode: str) -> None:
+def test_attacks_by_candidates_are_their_failures(box: Sandbox) -> None:
     """Every attack that ends by itself, as a program whose function is wanted."""
     before = look(box)
     for attack in ATTACKS:
         if {"timeout", "memory"} & attack.ends or attack.name.startswith("files"):
             continue
         code = PRELUDE + attack.code
-        if mode == "calls":
-            check = box.check_calls(code, "f", [((1,), "the answer")], limits=ENDLESS)
-        else:
-            check = box.check_tests(code, "assert f(1) == 'the answer'", limits=ENDLESS)
+        check = box.check_tests(code, "assert f(1) == 'the answer'", limits=ENDLESS)
         assert (check.passed, check.solved) == (0, False), attack.name
         assert check.status not in (RunStatus.SANDBOX_ERROR, RunStatus.BROKE_SANDBOX), attack.name
         assert "GOT" not in check.stdout, (attack.name, check.stdout)

@@ -20,7 +20,7 @@ import docker
 import pytest
 
 from assay.sandbox import ImageUnavailable, Limits, Result, RunStatus, Sandbox, SandboxUnavailable
-from assay.sandbox.backends.docker import DockerBackend, _check_bounds, connect
+from assay.sandbox.backends.docker import DockerBackend, check_bounds, connect
 from assay.sandbox.backends.slot import SlotBroken
 from assay.sandbox.backends.tunnel import end_tunnels
 
@@ -294,10 +294,10 @@ def test_a_daemon_that_refuses_is_quoted(image: str) -> None:
 
 
 def test_a_limit_that_the_daemon_drops_is_refused() -> None:
-    _check_bounds(["Your kernel does not support swap limit. Memory limited without swap."])
+    check_bounds(["Your kernel does not support swap limit. Memory limited without swap."])
     dropped = "Your kernel does not support memory limit capabilities. Limitation discarded."
     with pytest.raises(SlotBroken, match="Limitation discarded"):
-        _check_bounds([dropped])
+        check_bounds([dropped])
 
 
 # -- TLS ---------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def test_links_on_the_way_to_a_file_are_kept(tmp_path) -> None:
 
 
 def test_every_shipped_description_can_be_read() -> None:
-    assert shipped_images() == ["python", "science", "toolchains"]
+    assert shipped_images() == ["python", "science", "shell", "toolchains"]
     for name in shipped_images():
         assert describe(name).name == name
         assert "@sha256:" in describe(name).base

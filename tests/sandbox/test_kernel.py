@@ -123,8 +123,22 @@ ALLOWED, DONE, REFUSED, MISSING = 0x7FFF0000, 0x50000, 0x50001, 0x50000 | 38
         (208, (3, 1, 26), REFUSED),  # SO_ATTACH_FILTER
         (208, (3, (1 << 32) + 1, 8), DONE),
         (208, (3, 6, 1), ALLOWED),  # TCP_NODELAY
+        (208, (3, 6, 31), REFUSED),  # TCP_ULP
+        (208, (3, 6, 13), ALLOWED),  # TCP_CONGESTION
+        (208, (3, 41, 26), ALLOWED),  # IPV6_V6ONLY
+        (208, (3, 41, 32), REFUSED),  # IPV6_FLOWLABEL_MGR
+        (199, (1, 1, 0), ALLOWED),  # a pair of unix sockets
+        (199, (40, 1, 0), REFUSED),
+        (261, (0, 3, 1 << 40), ALLOWED),  # RLIMIT_STACK
+        (261, (7, 4, 0), ALLOWED),  # reads RLIMIT_CORE
+        (261, (0, 4, 1 << 40), DONE),  # writes it
+        (164, (4, 1 << 40), DONE),
+        (164, (7, 1 << 40), ALLOWED),
+        (81, (), DONE),  # sync
+        (267, (3,), DONE),
         (167, (15,), ALLOWED),  # PR_SET_NAME
         (167, (22,), REFUSED),  # PR_SET_SECCOMP
+        (167, (62,), REFUSED),  # PR_SCHED_CORE
         (167, (21,), ALLOWED),
         (167, (23,), ALLOWED),
         (167, (0x59616D61,), ALLOWED),

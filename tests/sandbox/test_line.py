@@ -334,10 +334,10 @@ def test_idle_slots_are_closed_and_come_back(make_box, backend_name: str) -> Non
 
 
 def test_slots_in_use_are_not_idle(make_box) -> None:
-    with make_box(slots=2, idle_s=0.3) as own:
+    with make_box(slots=2, idle_s=1.0) as own:
         own.run_many(["", ""])
         slots = set(own._pool._idle) | set(own._pool._lent)
-        end = time.monotonic() + 1.5
+        end = time.monotonic() + 2.5
         while time.monotonic() < end:
             assert own.run("print(1)").status is RunStatus.OK
         assert len(own._pool._idle) == 1

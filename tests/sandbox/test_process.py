@@ -169,8 +169,10 @@ def test_what_a_program_started_ends_and_nothing_else(
 def test_a_fork_bomb_ends(unsafe: Sandbox, bystander: subprocess.Popen[bytes]) -> None:
     found = unsafe.run(BOMB, limits=Limits(cpu_s=1.0, wall_s=20.0, memory_mib=128, pids=24))
     assert found.status is RunStatus.TIMEOUT
-    assert 1 <= found.strays <= 48  # the limit counts what has ended but not been waited for too
-    assert unsafe.run("print(1)").stdout == "1\n"
+    # Its processes wake those that were stopped, so it may take several rounds to kill them all.
+    assert found.strays >= 1
+    after = unsafe.run("print(1)")
+    assert (after.stdout, after.strays, after.attempts) == ("1\n", 0, 1)
 
 
 def test_closing_leaves_no_folder() -> None:

@@ -120,6 +120,14 @@ def test_wall_time_is_a_backstop(box: Sandbox) -> None:
     assert result.cpu_s < 0.5
 
 
+def test_the_first_stdout_is_flushed_at_the_end_if_a_program_replaces_it(box: Sandbox) -> None:
+    code = (
+        "import atexit, io, sys\nsys.stdout = io.StringIO()\n"
+        "atexit.register(lambda: sys.__stdout__.write(sys.stdout.getvalue()))\nprint(12)"
+    )
+    assert box.run(code).stdout == "12\n"
+
+
 def test_output_before_a_timeout_is_kept(box: Sandbox) -> None:
     result = box.run("print('so far', flush=True)\nwhile True: pass", limits=QUICK)
     assert (result.status, result.stdout) == (RunStatus.TIMEOUT, "so far\n")

@@ -23,9 +23,10 @@ def test_a_box_of_ours_holds(make_box) -> None:
         findings = by_name(box.check())
         backend = box.backend
     assert [f for f in findings.values() if not f.ok] == []
-    assert len(findings) == 14
+    assert len(findings) == 16
     assert findings["processes"].detail == "at most 24"
     assert findings["no network"].detail.startswith("interfaces: lo")
+    assert findings["crashes"].detail == "a crash starts nothing"
     if backend == "docker" or os.geteuid() == 0:
         assert findings["users"].level == "ok"
     if backend == "docker":
@@ -80,6 +81,15 @@ def test_memory_of_each_process_only_is_a_warning() -> None:
     finding = by_name(self_check(LeakyBox("8\n")))["memory, whole program"]
     assert (finding.level, finding.ok) == ("warning", True)
     assert finding.detail == "each process may have 256 MiB, up to 64 processes"
+
+
+def test_settings_of_the_machine_that_help_programs_are_warnings() -> None:
+    findings = by_name(self_check(LeakyBox("a crash starts |/usr/share/apport/apport %p")))
+    assert (findings["crashes"].level, findings["crashes"].ok) == ("warning", True)
+    assert "core_pattern" in findings["crashes"].remedy
+    findings = by_name(self_check(LeakyBox("32768")))
+    assert findings["socket buffers"].level == "warning"
+    assert findings["socket buffers"].detail == "32768 KiB for each of 256 sockets"
 
 
 @pytest.fixture

@@ -4,61 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.verifiers import Boxed, Status
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        r"\boxed{42}",
-        r"So $x = \boxed{\frac{1}{2}}$.",
-        r"\boxed{\pi}",
-        r"\boxed{\emptyset}",
-        r"\boxed{∞}",
-        r"\boxed {42}",
-        r"\fbox{42}",
-        r"\boxed{\text{east}}",
-        r"\boxed{x = 1 \text{ or } x = 2}",
-        r"\boxed{\{1, 2\}}",
-        "\\boxed{\n\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}\n}",
-        r"<think>\boxed{1}, \boxed{2}, \boxed{</think>\boxed{42}",
-        r"no thought was opened: \boxed{1}</think><answer>\boxed{42}</answer>",
-        r"\boxed{for}",
-        "\\boxed{42}<|im_end|>",
-    ],
-)
-def test_one_box_wins(reply: str) -> None:
-    assert Boxed().verify(reply, None).score == 1.0
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("42", "there are 0 boxes"),
-        (r"\boxed 42", "there are 0 boxes"),
-        (r"\boxed{41} \boxed{42}", "there are 2 boxes"),
-        (r"I put it in \boxed{}: \boxed{42}", "there are 2 boxes"),
-        (r"\boxed{\boxed{42}}", "a box in the box"),
-        (r"\boxed{\text{so }\fbox{42}}", "a box in the box"),
-        (r"\boxed{42", "never closed"),
-        (r"\boxed{42} \boxed{", "never closed"),
-        (r"\boxed{}", "the box is empty"),
-        (r"\boxed{ \quad }", "the box is empty"),
-        (r"\boxed{\text{}}", "the box is empty"),
-        (r"\boxed{\ldots}", "the box is empty"),
-        (r"\boxed{\square}", "the box is empty"),
-        (r"\boxed{?}", "the box is empty"),
-        ("\\boxed{\u200b}", "the box is empty"),
-        ("\\boxed{4\ud8002}", "the box is empty"),
-        (r"\boxed{41 or 42}", "names candidates"),
-        (r"<think>\boxed{42}</think> It is 42.", "there are 0 boxes"),
-        (r"<think>\boxed{42}", "<think> is never closed"),
-    ],
-)
-def test_anything_else_loses(reply: str, reason: str) -> None:
-    verdict = Boxed().verify(reply, None)
-    assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
-    assert reason in verdict.reason
+from assay.verifiers import Boxed
 
 
 @pytest.mark.parametrize(

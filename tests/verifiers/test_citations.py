@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.verifiers import Citations, Status
+from assay.verifiers import Citations
 from assay.verifiers.form.quotes import holds, plain, quotations, shielded
 
 SOURCES = {
@@ -14,65 +14,6 @@ SOURCES = {
         "Steam burns.",
     ]
 }
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "Water boils at the sea at 100 degrees [1].",
-        "Water boils at the sea at 100 degrees. [1]",
-        "Water boils at the sea at 100 degrees.[1] Ice floats on water [2]",
-        "Water boils and ice floats and steam burns [1][2][3].",
-        "Water boils and ice floats and steam burns [1, 2; 3].",
-        "Water boils and ice floats and steam burns [1-3].",
-        "Water boils and ice floats and steam burns [1–3].",
-        "水在一百度沸腾[1]。冰浮在水上。[2]",
-        "- Water boils there [1]\n- Ice floats there [2]",
-        "<think>No source for this thought at all.</think>Water boils at the sea [1].",
-        "Yes! Water boils at the sea at 100 degrees [1].",  # one word claims nothing
-        'It says "ice floats on water, because it’s lighter." [2]',
-        "It says “Ice floats ... it's lighter” [2].",
-        "It says «Water boils at 100 °C at sea level. It is heated» [1].",
-        'The so-called "triple point" is not told of [1].',  # two words are no quotation
-        'A 5" pipe and a 3" pipe both leak water [1].',
-        "`a[7]` Water boils at the sea [1].",
-    ],
-)
-def test_replies_that_cite(reply: str) -> None:
-    verdict = Citations().verify(reply, SOURCES)
-    assert (verdict.score, verdict.status) == (1.0, Status.CORRECT), verdict
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("", "nothing is cited"),
-        ("[]", "nothing is cited"),
-        ("[1]", "0 of 0 sentences"),
-        ("[1][2][3]" * 50, "0 of 0 sentences"),
-        ("Yes [1].", "0 of 0 sentences"),
-        ("Water boils at the sea [0].", "there is no source 0"),
-        ("Water boils at the sea [4].", "there is no source 4"),
-        ("Water boils at the sea [1, 9999].", "there is no source 9999"),
-        ("Water boils at the sea [3-1].", "there is no source 0"),
-        ("Water boils at the sea [1-900].", "there is no source 0"),
-        ("Water boils at the sea [12345].", "nothing is cited"),
-        ("Water boils at the sea [one].", "nothing is cited"),
-        ("Water boils at the sea [1]. Ice floats on the water.", "1 of 2 sentences"),
-        ("Ice floats on the water. Water boils at the sea [1].", "1 of 2 sentences"),
-        ('It says "water boils at 90 °C" [1].', "no cited source says 'water boils at 90 °C'"),
-        ('It says "ice floats on water" [1].', "no cited source says"),
-        ('"Ice floats on water", it says, in one of them [1].', "no cited source says"),
-        ("It says “water ... floats” and “on ice ... water” [1, 2].", "no cited source says"),
-        ("<think>Water boils at the sea [1].</think>Water boils at the sea.", "nothing is cited"),
-        ("<think>Water boils at the sea [1].", "<think> is never closed"),
-        ("```\nWater boils at the sea [1].\n```", "nothing is cited"),
-    ],
-)  # fmt: skip
-def test_replies_that_do_not(reply: str, reason: str) -> None:
-    verdict = Citations().verify(reply, SOURCES)
-    assert verdict.score == 0.0
-    assert reason in verdict.reason
 
 
 def test_options() -> None:

@@ -83,58 +83,38 @@ def test_every_verifier_is_in_the_catalogue() -> None:
     assert kinds - {"Verifier"} - made_of_others <= told
 
 
-def test_winners_win(case: Example) -> None:
+def test_the_catalogues_scores_and_the_floor_for_degenerate_replies(case: Example) -> None:
+    """One by one, in a batch and backward; of these DEGENERATE answers nothing."""
     assert case.wins
     assert case.verifier.check_reference(case.reference) is None
-    for reply in case.wins:
-        verdict = case.verifier.verify(reply, case.reference)
-        assert (verdict.status, verdict.score) == (Status.CORRECT, 1.0), (reply, verdict)
-        assert verdict.seconds >= 0
-
-
-def test_losers_get_what_the_catalogue_says(case: Example) -> None:
-    for loser in case.loses:
-        verdict = case.verifier.verify(loser.reply, case.reference)
-        assert verdict.score == pytest.approx(loser.score), (loser, verdict)
-        assert verdict.score is not None
-        assert verdict.score < 1.0
-
-
-def test_degenerate_replies_get_the_floor(case: Example) -> None:
-    for name, reply in DEGENERATE.items():
-        verdict = case.verifier.verify(reply, case.reference)
-        assert verdict.score == 0.0, (name, verdict)
-        assert not verdict.status.ours
-
-
-def test_verdicts_are_deterministic_and_no_batch_changes_them(case: Example) -> None:
     replies = [*case.wins, *(loser.reply for loser in case.loses), *DEGENERATE.values()]
     references = [case.reference] * len(replies)
     batch = case.verifier.verify_many(replies, references)
     alone = [case.verifier.verify(r, g) for r, g in zip(replies, references, strict=True)]
     backward = case.verifier.verify_many(replies[::-1], references)[::-1]
     assert batch == alone == backward
+    told = dict(zip(replies, batch, strict=True))
+    for reply in case.wins:
+        assert (told[reply].status, told[reply].score) == (Status.CORRECT, 1.0), (reply, told)
+        assert told[reply].seconds >= 0
+    for loser in case.loses:
+        score = told[loser.reply].score
+        assert score is not None, loser
+        assert score < 1.0, loser
+        assert score == pytest.approx(loser.score), loser
+    for name, reply in DEGENERATE.items():
+        assert told[reply].score == 0.0, (name, told[reply])
 
 
-def test_bad_references_score_nothing(case: Example) -> None:
-    for reference in case.bad_references:
-        assert case.verifier.check_reference(reference)
-        verdict = case.verifier.verify(case.wins[0], reference)
-        assert (verdict.status, verdict.score) == (Status.BAD_GOLD, None)
-
-
-def test_a_bad_reference_spoils_no_neighbour(case: Example) -> None:
-    bad = list(case.bad_references)
-    verdicts = case.verifier.verify_many([case.wins[0]] * (len(bad) + 1), [*bad, case.reference])
-    assert verdicts[-1].score == 1.0
-
-
-def test_a_bad_reference_between_good_ones_is_told_for_each_reply(case: Example) -> None:
+def test_a_bad_reference_scores_nothing_and_spoils_no_neighbour(case: Example) -> None:
     """Copies of a group share the reference, which need not be checked for each."""
     for bad in case.bad_references:
+        assert case.verifier.check_reference(bad)
         references = [case.reference, case.reference, bad, bad, case.reference, bad]
         verdicts = case.verifier.verify_many([case.wins[0]] * 6, references)
         assert [verdict.score for verdict in verdicts] == [1.0, 1.0, None, None, 1.0, None]
+        assert case.verifier.verify(case.wins[0], bad).status is Status.BAD_GOLD
+        assert verdicts[2].status is Status.BAD_GOLD
 
 
 def test_a_batch_must_pair_up(case: Example) -> None:

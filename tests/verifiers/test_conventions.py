@@ -69,6 +69,8 @@ def test_the_reason_names_it(gold: str, answer: str, reason: str) -> None:
 def test_unknown_conventions_are_refused() -> None:
     with pytest.raises(ValueError, match="members must be one of exact, some, more"):
         Math(members="all")
+    with pytest.raises(TypeError, match=r"no option 'percnt'\. Did you mean percent\?"):
+        Math(percnt="value")
     with pytest.raises(TypeError, match="colour"):
         Math(colour="red")
 

@@ -6,76 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.verifiers import Format, Status
+from assay.verifiers import Format
 
 GOOD = "<think>6 by 7</think><answer>42</answer>"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        GOOD,
-        f"\n {GOOD}\n\n",
-        "<think>\na < b\n</think>\n\n<answer>\n4 > 2\n</answer>",
-        "<think>\r\na\r\n</think>\r\n<answer>\r\n42\r\n</answer>\r\n",
-        f"\ufeff{GOOD}",
-        f"{GOOD}<|im_end|>\n<|endoftext|>",
-        f"{GOOD}</s>",
-        f"{GOOD}<end_of_turn>",
-        f"{GOOD}<｜end▁of▁sentence｜>",
-        "<think>I write &lt;answer&gt;, <answers> and < answer</think><answer>∞</answer>",
-        "<think>思う</think><answer>四十二</answer>",
-        "<think>a\x00</think><answer>4\u200b2</answer>",
-    ],
-)
-def test_the_form_is_paid(reply: str) -> None:
-    assert Format().verify(reply, None).score == 1.0
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("", "<think> is missing"),
-        ("42", "<think> is missing"),
-        ("<think>a</think>", "<answer> is missing"),
-        ("<think>a</think><answer>42", "</answer> is missing"),
-        ("<answer>42</answer>", "<answer> comes before <think>"),
-        ("<answer>42</answer><think>a</think>", "<answer> comes before <think>"),
-        ("<think></think><answer>42</answer>", "the thought is empty"),
-        ("<think> . </think><answer>42</answer>", "the thought is empty"),
-        ("<think>a</think><answer> \n</answer>", "the answer is empty"),
-        (f"hi {GOOD}", "text before"),
-        (f"{GOOD} bye", "text after"),
-        ("<think>a</think> so <answer>42</answer>", "text between"),
-        (GOOD + GOOD, "<think> occurs twice"),
-        ("<think><think>a</think><answer>42</answer>", "<think> occurs twice"),
-        ("<think>a<answer>1</answer></think><answer>42</answer>", "<answer> comes before </think>"),
-        ("<think>a</think><answer>1</answer><answer>2</answer>", "<answer> occurs twice"),
-        ("<think>a</think><answer>4<think>2</answer>", "<think> occurs twice"),
-        ("<think>_</think><answer>__</answer>", "the thought is empty"),
-        ("<think >a</think><answer>42</answer>", "'<think >' is written unlike"),
-        ("<think>a</think><answer id='1'>42</answer>", "is written unlike"),
-        ("<think>I close </ think></think><answer>42</answer>", "'</ think>' is written unlike"),
-        (
-            "<think>I shall write <answer></think><answer>42</answer>",
-            "<answer> comes before </think>",
-        ),
-        ("<think>`</think>` ends it</think><answer>42</answer>", "</think> occurs twice"),
-        ("<think>a" + "</think>" * 5 + "<answer>42</answer>", "</think> occurs twice"),
-        ("<th\u200bink>a</think><answer>42</answer>", "</think> comes before <think>"),
-        ("&lt;think&gt;a</think><answer>42</answer>", "</think> comes before <think>"),
-        ("<think>a</think><answer>\u200b\ufeff\u0301\u3164</answer>", "the answer is empty"),
-        ("<think>a</think><answer>4\ud800</answer>", "the answer is empty"),
-        ("<think>\x00</think><answer>42</answer>", "the thought is empty"),
-        ("\u200b<think>a</think><answer>42</answer>", "text before"),
-        (f"{GOOD}<|im_end|> bye", "text after"),
-        ("<THINK>a</THINK><ANSWER>42</ANSWER>", "'<THINK>' is written unlike <think>"),
-    ],
-)
-def test_any_other_form_is_not(reply: str, reason: str) -> None:
-    verdict = Format().verify(reply, None)
-    assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
-    assert reason in verdict.reason
 
 
 def test_a_prompt_may_have_opened_the_thought() -> None:

@@ -87,7 +87,7 @@ def test_what_cannot_be_told_is_no_pass_in_any_language(reply: str) -> None:
         assert Language(language, part="answer").verify(reply, None).score == 0.0
 
 
-def test_a_thousand_times_the_same_here_in_threads_and_elsewhere() -> None:
+def test_a_hundred_times_the_same_here_in_threads_and_elsewhere() -> None:
     """The detector that IFEval uses answers one sentence in several ways."""
     replies = ["THE TRAIN LEAVES AT NOON", "Hola", "OK", "기차는 정오에", *SENTENCES.values()]
     verifier = Language("en", graded=True)
@@ -97,7 +97,7 @@ def test_a_thousand_times_the_same_here_in_threads_and_elsewhere() -> None:
         assert all(verifier.verify(reply, None) == verdict for _ in range(10))
     one = SENTENCES["en"]
     answers = set()
-    for _ in range(1000):
+    for _ in range(100):
         likeliest.cache_clear()
         answers.add(likeliest(one))
     assert len(answers) == 1

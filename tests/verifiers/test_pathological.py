@@ -184,7 +184,7 @@ def test_no_payload_runs(tmp_path: Path) -> None:
 
 EVALUATE = {"eval", "exec", "compile", "__import__", "sympify", "parse_expr", "alarm"}
 UNPICKLE = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
-IN_THE_SANDBOX = ("sandbox/guest/", "envs/tools/python_runner.py")
+IN_THE_SANDBOX = ("sandbox/guest/", "envs/tools/python_runner.py", "envs/harbor/guard.py")
 OUR_OWN = ("envs/audit/worker.py", "envs/contract.py")  # what another process of ours has pickled
 
 
@@ -194,7 +194,8 @@ def evaluations(source: str) -> list[str]:
     for node in ast.walk(ast.parse(source)):
         name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         owner, _, last = name.rpartition(".")
-        bare = last in EVALUATE and (not owner or last not in ("eval", "compile"))
+        builtin = owner in ("", "builtins") or last not in ("eval", "exec", "compile")
+        bare = last in EVALUATE and builtin
         if bare or (owner in UNPICKLE and last.startswith(("load", "Unpickler"))):
             found.append(name)
     return found
@@ -206,7 +207,8 @@ def evaluations(source: str) -> list[str]:
         ("eval('1')", ["eval"]),
         ("sympy.sympify(x); signal.alarm(1)", ["sympy.sympify", "signal.alarm"]),
         ("pickle.loads(b)", ["pickle.loads"]),
-        ("re.compile('eval('); model.eval(); pickle.dumps(1)", []),
+        ("builtins.exec('1')", ["builtins.exec"]),
+        ("re.compile('eval('); model.eval(); session.exec('ls'); pickle.dumps(1)", []),
     ],
 )
 def test_what_evaluates_is_seen(source: str, found: list[str]) -> None:

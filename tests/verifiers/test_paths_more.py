@@ -187,32 +187,6 @@ def test_what_can_be_measured_is_what_bezout_says() -> None:
             assert (fault is None) == can, (a, b, target)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "fill B, pour B into A", "Fill B.\nPour B into A.", "1. Fill jug B\n2. Pour B -> A",
-        "fill(B), pour(B, A)", '["fill B", "pour B A"]', "fill B, B->A", "Fill up the jug B; then "
-        "transfer the water from jug B to jug A.", "Steps: fill b, pour from b into a",
-        r"\boxed{\text{fill B}, \text{pour B} \to \text{A}}",
-    ],
-)  # fmt: skip
-def test_steps_win_in_every_spelling(reply) -> None:
-    assert score(WaterJugs(), reply, {"capacities": [3, 5], "target": 2}) == 1.0
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "fill B", "pour B into A", "fill B, pour B into A, empty B", "fill C, pour C into A",
-        "fill B or pour B into A", "fill B, pour B into", "fill, pour", "fill B, pour B into B",
-        "do not fill B, pour B into A", "fill B, pour 3 from B into A", "fill fill B, B->A", "B",
-        "fill B, pour B into A?",
-    ],
-)  # fmt: skip
-def test_other_replies_measure_nothing(reply) -> None:
-    assert score(WaterJugs(), reply, {"capacities": [3, 5], "target": 2}) == 0.0
-
-
 # -- ladders -----------------------------------------------------------------------------------
 
 

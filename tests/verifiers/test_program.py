@@ -52,6 +52,9 @@ def code() -> Iterator[Code]:
             '```python\nx = "\'\'\'"  # """\n```\n```py\ny = 1\n```',
             "y = 1\n",
         ),
+        ("<think>x</think>\n<answer>\ny = 1\n</answer>", "y = 1\n"),
+        ("<answer>\n```python\ny = 1\n```\n</answer>", "y = 1\n"),
+        ("<answer>```python\ny = 1\n```</answer>\n", "y = 1\n"),
     ],
 )
 def test_the_program_is_found(reply: str, program: str) -> None:
@@ -368,3 +371,30 @@ def test_an_input_too_large_for_the_memory_is_a_fault_of_the_reference(code: Cod
     found = limited.verify_many([right, "print(1)", "?"], [task(20 << 20)] * 3)
     assert [(v.status, v.score) for v in found] == [(Status.BAD_GOLD, None)] * 3
     assert limited.check_reference(task(15 << 20)) is None
+
+
+def test_an_output_that_no_program_may_write_is_a_fault_of_the_reference() -> None:
+    def task(lines: int, **more: float) -> dict[str, object]:
+        return {"stdio": [[f"{lines}\n", "123\n" * lines]], **more}
+
+    limited = Code(limits=Limits(output_bytes=3000))
+    assert "output_bytes=3000" in str(limited.check_reference(task(1001)))
+    assert limited.verify("print(1)", task(1001)).status is Status.BAD_GOLD
+    assert limited.check_reference(task(1000)) is None  # the ends of lines may be left out
+    assert limited.check_reference(task(1001, tolerance=0.1)) is None  # so may digits
+
+
+@pytest.mark.parametrize(
+    "prompt", ["Add two numbers.", "Write it.\n\ndef add(a, b):\n", "    return 1"]
+)
+def test_a_prompt_that_no_program_begins_with_is_a_fault_of_the_reference(prompt: str) -> None:
+    reference = {"tests": "assert add(1, 2) == 3", "entry_point": "add", "prompt": prompt}
+    assert "'prompt' is not the beginning" in str(Code().check_reference(reference))
+
+
+@pytest.mark.parametrize(
+    "prompt", ["", "import math\n", "def add(a,\n", "def add(a, b):\n    if a:\n", "try:\n"]
+)
+def test_a_prompt_may_break_off_anywhere(prompt: str) -> None:
+    reference = {"tests": "assert add(1, 2) == 3", "entry_point": "add", "prompt": prompt}
+    assert Code().check_reference(reference) is None

@@ -21,7 +21,8 @@ CAPITALS = {"answer": "B", "options": ["Rome", "Paris", "Bern", "Oslo"]}
     "form",
     ["{0}", "({0})", "{0}.", "[{0}]", "**{0}**", r"\boxed{{{0}}}", r"\boxed{{\text{{({0})}}}}",
      "<answer>{0}) {1}</answer>", "The answer is {0}.", "Answer: {0}", "I reason.\n\nOption {0}",
-     "The correct answer is ({0}) {1}.", "{0}: {1}", "{0} - {1}", "{1}", "**{0}. {1}**",
+     "The correct answer is ({0}) {1}.", "{0}: {1}", "{0} - {1}", "{0}, {1}", "({0}), {1}",
+     "{1}", "**{0}. {1}**",
      "The best choice is {0}", "<think>A or D?</think>{0}", "$\\boxed{{{0}}}$"],
 )  # fmt: skip
 def test_one_option_in_every_spelling(letter: str, form: str) -> None:
@@ -33,7 +34,7 @@ def test_one_option_in_every_spelling(letter: str, form: str) -> None:
     "reply",
     ["A, B", "B and C", "B or not", "AB", "B) Rome", "B) Paris or Bern", "B?", "not B", "E",
      "(A) (B)", "A cat", "Paris, Rome", "A: B", "B B", "B is wrong", "all of the above", "A B C D",
-     "B) Paris C) Bern", "The answer is A or B", "Parisian"],
+     "B) Paris C) Bern", "B, Rome", "B, C", "The answer is A or B", "Parisian"],
 )  # fmt: skip
 def test_anything_but_one_option_loses(reply: str) -> None:
     assert MultipleChoice().verify(reply, CAPITALS).score == 0.0
@@ -90,7 +91,8 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(given_, gold) -> None:
     [
         ("The The", "The The", True), ("the", "The The", False), ("a", "A", True),
         ("state-of-the-art", "state of the art", True), ("1,000", "1000", True),
-        ("3.5", "35", False), ("-5", "5", False), ("1990–1995", "1990-1995", True),
+        ("3.5", "35", False), ("-5", "5", False), ("--5", "-5", False),
+        ("1990–1995", "1990-1995", True),
         ("café", "cafe\u0301", True), ("cafe", "café", False), ("$5", "5", True), ("", "x", False),
         ("...", "x", False), ("not Paris", "Paris", False), ("Paris? No", "Paris", False),
         ("Paris " * 50, "Paris", False),

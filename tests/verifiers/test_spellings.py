@@ -11,14 +11,11 @@ from assay.verifiers import (
     Countdown,
     GraphPath,
     Integral,
-    Knapsack,
     MultipleChoice,
     Queens,
     RegexSynthesis,
     ShortAnswer,
-    Sorting,
     Status,
-    SubsetSum,
     Sudoku,
     Verifier,
 )
@@ -68,39 +65,6 @@ def test_words_before_an_answer_do_not_count(
     assert verifier.verify(frame.format(wrong), reference).score == 0.0
     assert verifier.verify(frame.format(f"not {right}"), reference).score == 0.0
     assert verifier.verify(frame.format(f"{right} or {wrong}"), reference).score == 0.0
-
-
-@pytest.mark.parametrize(
-    ("verifier", "reference", "reply"),
-    [
-        (Knapsack(), {"items": {"A": [3, 4], "B": [4, 5], "C": [2, 3]}, "capacity": 5}, "A and C"),
-        (SubsetSum(), {"numbers": [3, 5, 8], "target": 11}, "3 and 8"),
-        (
-            Sorting(),
-            {"items": ["fig", "pear", "apple"], "order": "ascending"},
-            "apple, fig, and pear",
-        ),
-        (Sorting(), {"items": ["bee", "and", "ant"], "order": "ascending"}, "and, ant, bee"),
-        (Sorting(), {"items": ["bee", "and", "ant"], "order": "ascending"}, "and ant bee"),
-        (Sudoku(), {"grid": "1034341221434321"}, GRID + "."),
-        (MultipleChoice(), {"answer": "B", "options": ["Rome", "Paris"]}, "Paris (B)"),
-        (MultipleChoice(), {"answer": "B", "options": ["Rome", "Paris"]}, '"B"'),
-        (
-            MultipleChoice(),
-            {"answer": "B", "options": ["Rome", "Paris"]},
-            r"$\boxed{\textbf{(B)}\ Paris}$",
-        ),
-        (ShortAnswer(), "Eiffel Tower", r"\boxed{\text{Eiffel Tower}}"),
-        (
-            RegexSynthesis(),
-            {"positive": ["answer: 12", "answer: 345"], "negative": ["1"]},
-            r"answer: \d+",
-        ),
-    ],
-)
-def test_spellings_that_win(verifier: Verifier, reference: Any, reply: str) -> None:
-    verdict = verifier.verify(reply, reference)
-    assert verdict.score == 1.0, verdict
 
 
 def test_an_option_with_the_letter_of_another_loses() -> None:

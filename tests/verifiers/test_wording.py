@@ -14,93 +14,6 @@ from assay.verifiers.maths.number_words import read_number_words
 
 math = Math()
 
-# reference: what equals it, and what does not
-CASES: dict[str, tuple[list[str], list[str]]] = {
-    # several numbers, each with its word
-    r"3\text{ hours }45\text{ minutes}": (
-        [r"3\text{ h }45\text{ min}", "3 hr 45 min", r"\text{3 hours and 45 minutes}", r"225\text{ minutes}", r"3.75\text{ hours}"],
-        [r"45\text{ hours }3\text{ minutes}", r"5\text{ hours }27\text{ minutes}", "225", "3.75", "3", r"3\text{ minutes }45\text{ seconds}"],
-    ),
-    r"4\text{ feet }9\text{ inches}": (["4'9''", r"57\text{ inches}", "4 ft 9 in", "4 ft. 9 in."], [r"9\text{ feet }4\text{ inches}", "57", "4'"]),
-    r"40.5^\circ": ([r"40^\circ 30'"], [r"40^\circ 50'", r"40^\circ"]),
-    "17 R 2": ([r"17\text{ R }2", r"17\text{ remainder }2", "17R2"], ["2 R 17", "34", "17", "34 R 1"]),
-    r"\text{quotient }7\text{, remainder }3": ([r"\text{remainder }3\text{, quotient }7"], [r"\text{quotient }3\text{, remainder }7"]),
-    r"\text{row }4\text{ column }9": ([r"\text{Row }4,\text{ Column }9", r"\text{column }9\text{ row }4"], [r"\text{row }9\text{ column }4", r"\text{row }6\text{ column }6"]),
-    r"7\text{ cats, }9\text{ dogs}": ([r"9\text{ dogs, }7\text{ cats}", r"\text{7 cats and 9 dogs}", "7, 9"], [r"9\text{ cats, }7\text{ dogs}", "9, 7", "63"]),
-    # named members
-    "PQ=7, QR=9": (["QR=9, PQ=7", r"QP=7 \text{ and } QR=9", "7, 9"], ["PQ=9, QR=7", "9, 7", "PQ=7"]),
-    r"\gamma=2, \mu=5": ([r"\mu=5,\gamma=2"], [r"\gamma=5,\mu=2"]),
-    r"\min=1, \max=6": ([r"\text{max}=6,\text{min}=1"], [r"\max=1,\min=6", r"\text{max}=1,\text{min}=6"]),
-    r"\text{Sue}=8, \text{Lee}=3": (["Lee = 3, Sue = 8"], [r"\text{Lee}=8,\text{Sue}=3"]),
-    "Bill: 2, Carl: 9": (["Carl: 9, Bill: 2"], ["Bill: 9, Carl: 2"]),
-    "p=4,q=9": (["(p,q)=(4,9)", "(4,9)", "4,9"], ["(p,q)=(9,4)", "(q,p)=(4,9)", "(9,4)", "9,4"]),
-    "(21,6)": (["h=21, t=6", "y=6,x=21", "(x,y)=(21,6)"], ["h=6,t=21", "y=21,x=6", "(y,x)=(21,6)"]),
-    "u_1=3,u_2=8": (["(3,8)"], ["(8,3)", "u_1=8,u_2=3"]),
-    r"\text{length}=6": (["6", r"\text{Length}=6"], [r"\text{height}=6"]),
-    r"\text{Area}=6": (["A=6", "6"], [r"\text{Volume}=6"]),
-    r"m\angle PQR=35^\circ": ([r"\angle RQP=35^\circ", "35"], [r"\angle QPR=35^\circ"]),
-    # words
-    "yes": (["Yes", "YES", r"\textbf{Yes}", r"\textrm{yes}", "yes."], ["no", "sye", r"\text{not yes}"]),
-    "up": (["Up", r"\text{up}"], ["pu"]),
-    "TTH": ([r"\text{TTH}"], ["HTT", "T^2H", "tth"]),
-    "XIV": ([r"\text{XIV}"], ["XVI"]),
-    "saw": (["Saw"], ["was"]),
-    "BDA": (["B, D, A"], ["A, B, D"]),
-    "Rome": ([r"\mbox{Rome}", r"\textnormal{rome}"], ["More", r"\text{Rome or Paris}", r"\text{not Rome}"]),
-    r"\text{circle}": ([r"\text{a circle}"], [r"\text{semicircle}", r"\text{circle or ellipse}"]),
-    "D": ([r"\text{Option D}", r"\text{Choice (D)}", r"\textrm{D}", r"\text{D: 9}"], [r"\text{Option B}", r"\text{Options B and D}", r"\text{B: D}"]),
-    r"\angle PQR": ([r"\angle RQP"], [r"\angle QPR", "PQR"]),
-    r"P \to Q": ([r"P \rightarrow Q"], [r"Q \to P", "PQ"]),
-    r"20^\circ S, 70^\circ W": ([r"20^\circ\text{ S}, 70^\circ\text{ W}"], [r"70^\circ S, 20^\circ W"]),
-    r"\text{Ann}>\text{Bo}": ([r"\text{Bo}<\text{Ann}"], [r"\text{Bo}>\text{Ann}"]),
-    # products stay products
-    r"P(A)=\frac17": (["1/7"], [r"P(B)=\frac17"]),
-    "xz": (["zx", r"x\cdot z"], ["XZ"]),
-    "nRT": (["nTR"], []),
-    "ad-bc": (["da-cb"], ["bc-ad"]),
-    # numbers in words
-    "84": (["eighty-four", r"\text{eighty-four cats}"], ["forty-eight", "eighty", "eighty four hundred"]),
-    "-3": ([r"\text{minus three}", "negative three"], ["three"]),
-    r"\frac58": ([r"\text{five eighths}"], [r"\text{eight fifths}"]),
-    "9^{th}": (["9", "9th", r"9^{\text{th}}"], [r"9\text{ths}", r"\frac{1}{9}"]),
-    "600": ([r"50\text{ dozen}", "six hundred"], ["50"]),
-    r"\text{nine}": (["9"], ["ninety"]),
-    # units
-    r"75^\circ": (["75", r"75\text{ degrees}", r"\frac{5\pi}{12}"], [r"75\text{ radians}", r"\frac{7\pi}{12}", "1.309"]),
-    r"\$7.25": (["USD 7.25", "7.25 USD", r"725\text{ cents}", "US$7.25"], ["EUR 7.25", "£7.25", r"7.25\text{ cents}", "725"]),
-    r"12\text{ m/s}": ([r"12\ \mathrm{m/s}", r"12\,\mathrm{m\,s^{-1}}", r"12\frac{\text{m}}{\text{s}}", r"12\ \mathrm{m}\cdot\mathrm{s}^{-1}", r"43.2\text{ km/h}"], [r"12\text{ m/s}^2", r"12\text{ km/h}", "43.2"]),
-    r"3\ \mathrm{k\Omega}": ([r"3000\ \Omega"], [r"3\ \Omega", "3000"]),
-    r"3\text{ MJ}": ([r"3\text{ megajoules}"], [r"3\text{ mJ}"]),
-    r"6\text{ inches}": (["6''"], ["6'"]),
-    "6": ([], ["6'", "6''"]),
-    r"x\text{ cm}": (["x"], [r"x\text{ kg}"]),
-    r"15\text{ pairs}": (["15"], [r"15\text{ couples}"]),
-    "7 PM": (["19:00", "7:00 p.m.", "7:00"], ["7 AM", "20:00"]),
-    "19:20": (["7:20 PM"], ["7:20"]),
-    # for all x
-    "g(x)=3": ([r"g(x)=3\text{ for all }x", "g(x)=3 for all x", r"g(x)=3,\ \forall x\in\mathbb{R}"], [r"g(x)=4\text{ for all }x"]),
-    r"g(x)=5x\text{ for all }x": (["g(x)=5x", r"g(x)=5x\text{ for any }x"], ["g(x)=x"]),
-    r"g(x)=4\text{ for some }x": ([r"g(x)=4\text{ for some }x"], ["g(x)=4", "4"]),
-    r"h(x)=0\text{ for all }x": (["0", "h(x)=0"], ["1"]),
-    "h(x)=3x-2": (["h(z)=3z-2"], ["h'(x)=3x-2"]),
-    r"\frac{\pi}{8}+\pi k": ([r"\frac{\pi}{8}+\pi n,\ n\in\mathbb{Z}"], [r"\frac{\pi}{8}+\pi k,\ k\in\mathbb{R}", r"\frac{\pi}{8}+\pi n,\ n\in\mathbb{N}"]),
-    # lists against named values: in the order of the list
-    "21,8": (["h=21, t=8", "8, 21", "x_1=8, x_2=21", r"x=8\text{ or }x=21"], ["h=8, t=21", "x=8, y=21"]),
-    # "and" joins conditions, "or" offers alternatives
-    r"x>4\text{ and }x<6": (["(4,6)"], [r"x>4\text{ or }x<6"]),
-    r"x<4\text{ or }x>6": ([r"x>6\text{ or }x<4"], [r"x<4\text{ and }x>6"]),
-    "g'(x)=5x": ([r"g'(x)=5x"], ["g''(x)=5x", "g(x)=5x"]),
-    "[3,9)": ([r"x\ge3\text{ and }x<9"], [r"x\ge3\text{ or }x<9"]),
-    r"(-\infty,-6)\cup\{4\}": ([r"x<-6\text{ or }x=4"], [r"x<-6\text{ and }x=4"]),
-    r"(-\infty,-1)\cup(7,\infty)": ([r"\{x: x<-1\text{ or }x>7\}"], [r"\{x: -1<x<7\}"]),
-    r"\mathbb{R}": ([r"x\in\mathbb{R}"], [r"x\in\mathbb{Q}"]),
-    # spellings
-    "250": ([r"\text{two hundred and fifty}", r"250\hspace{2mm}\text{cm}", "２５０"], [r"\phantom{250}", r"\text{two hundred and five}", r"250\text{ basis points}"]),
-    "-9": (["－9", "minus 9", "negative 9"], ["9"]),
-    r"\sqrt{11}": (["√(11)"], ["√11+1"]),
-    r"\text{minimum}=2,\text{maximum}=5": ([r"\max=5,\min=2"], [r"\max=2,\min=5"]),
-    r"\infty": ([r"\text{The limit is }\infty"], [r"\text{The limit is not }\infty"]),
-}  # fmt: skip
 PLAIN = (
     "apples", "students", "people", "blue marbles", "tennis balls", "square units", "hours", "kg",
     "miles per hour", "games in total", "cups of flour", "different ways", "children", "books left",
@@ -116,15 +29,6 @@ CHANGING = (
 
 def score(answer: str, gold: object) -> float | None:
     return math.verify(rf"So $\boxed{{{answer}}}$.", gold).score
-
-
-@pytest.mark.parametrize("gold", CASES)
-def test_words_units_and_names_decide(gold: str) -> None:
-    right, wrong = CASES[gold]
-    assert {answer: score(answer, gold) for answer in [gold, *right]} == dict.fromkeys(
-        [gold, *right], 1.0
-    )
-    assert {answer: score(answer, gold) for answer in wrong} == dict.fromkeys(wrong, 0.0)
 
 
 @pytest.mark.parametrize("form", [r"8\text{ %s}", "8 %s"])

@@ -7,67 +7,7 @@ import pytest
 
 from assay.verifiers import Status, XmlStructure
 
-STEPS = ["plan", {"steps": ["step+"]}, "note?", "answer"]
 GOOD = "<plan>a</plan><steps><step>b</step><step>c</step></steps><answer>d</answer>"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        GOOD,
-        f"\n {GOOD}\n",
-        f"```xml\n{GOOD}\n```",
-        f"<?xml version='1.0' encoding='UTF-8'?>\n{GOOD}",
-        f"<think><plan>x</plan></think>{GOOD}</s>",
-        GOOD.replace("<answer>", "<note>e</note><answer>"),
-        GOOD.replace("<step>b", """<step n="1" title='a > "b"' data-x = "/">b"""),
-        GOOD.replace("<plan>a", "<plan >a").replace("</plan>", "</plan\n>"),
-        GOOD.replace("<plan>a", "<plan>1 < 2 && <b>x</b> <planet> &lol; ]]>"),
-        GOOD.replace("<answer>d", '<answer xmlns:x="urn:y">d'),
-    ],
-)
-def test_the_elements_win(reply: str) -> None:
-    assert XmlStructure().verify(reply, STEPS).score == 1.0
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("", "<plan> is missing"),
-        (GOOD.replace("<answer>d</answer>", ""), "<answer> is missing"),
-        (GOOD.replace("</answer>", ""), "<answer> is never closed"),
-        (GOOD.replace("</steps>", ""), "no place in <steps>"),
-        (GOOD.replace("<answer>d", "<answer/>d"), "<answer> is empty"),
-        (GOOD.replace(">d<", "> . <"), "<answer> is empty"),
-        (GOOD.replace(">b<", "><"), "<step> is empty"),
-        (GOOD.replace("<step>b</step><step>c</step>", " "), "<step> is missing in <steps>"),
-        (GOOD.replace("<step>b", "so <step>b"), "text outside the elements in <steps>"),
-        (f"Here: {GOOD}", "text outside the elements"),
-        (f"{GOOD} Done.", "text outside the elements"),
-        (GOOD + GOOD, "<plan> comes after <answer>"),
-        (GOOD.replace("<plan>a</plan>", "<plan>a</plan>" * 2), "<plan> occurs twice"),
-        (f"{GOOD}<note>e</note>", "<note> comes after <answer>"),
-        (GOOD.replace("<plan>a</plan>", ""), "<steps> comes before <plan>"),
-        (GOOD.replace("<plan>a", "<plan>a<answer>x</answer>"), "which holds text"),
-        (GOOD.replace("c</step></steps>", "c</steps></step>"), "</steps> closes <step>"),
-        (f"</plan>{GOOD}", "</plan> closes nothing"),
-        (GOOD.replace("<plan>", "<Plan>"), "'<Plan>' is no tag"),
-        (GOOD.replace("</plan>", "</plan x='1'>"), "is no tag that was asked for"),
-        (GOOD.replace("<plan>", "<plan n=1>"), "text outside the elements"),
-        (
-            GOOD.replace("<step>b</step>", "<title>b</title>"),
-            "text outside the elements in <steps>",
-        ),
-        (f"<step>a</step>{GOOD}", "<step> has no place"),
-        (f"<think>{GOOD}", "<think> is never closed"),
-        (f"<!DOCTYPE a [<!ENTITY lol 'lol'>]>{GOOD}", "text outside the elements"),
-        (f"{GOOD}\n```", "text outside the elements"),
-    ],
-)
-def test_anything_else_loses(reply: str, reason: str) -> None:
-    verdict = XmlStructure().verify(reply, STEPS)
-    assert (verdict.status, verdict.score) == (Status.UNPARSEABLE, 0.0)
-    assert reason in verdict.reason
 
 
 def test_prose_may_stand_around_the_outermost_elements_only() -> None:

@@ -14,7 +14,7 @@ from ..verifier import Verifier
 
 PLACES = ("anywhere", "last_line", "end")
 _LAYOUT = re.compile(  # commands whose names are letters that say nothing, and placeholders
-    rf"{TEXT_COMMAND}|\\(?:text[a-z]*|math[a-z]+|q?quad|[hv]space|[hv]?phantom|left|right|"
+    rf"\\[hv]?phantom\s{{0,3}}\{{[^{{}}]*\}}|{TEXT_COMMAND}|\\(?:text[a-z]*|math[a-z]+|q?quad|[hv]space|[hv]?phantom|left|right|"
     r"displaystyle|boxed|fbox|[lcvd]?dots|square|Box|underline|label)(?![A-Za-z])"
 )
 _CLOSING = re.compile(r"</?answer>|\\end\s?\{[a-z]{1,20}\*?\}")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
-from ..text.words import check_content, distinct_words, visible
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
-from .prose import Part, check_part, missing, part_of
+from ..text.words import visible
+from ..verdict import Verdict
+from .prose import Part, StyleVerifier
 
 _OVERHEAD = 8  # bytes that zlib takes for nothing at all
 _SHORT = 300  # bytes of text that a compressor needs to find its feet
 
 
-class Compression(Verifier):
+class Compression(StyleVerifier):
     r"""Full marks for a reply that does not compress like a loop.
 
     The ratio is that of zlib's bytes (level 6, minus its constant 8) to the bytes of the text in
@@ -40,22 +38,14 @@ class Compression(Verifier):
         0.0
     """
 
-    judges_form = True
-
     def __init__(self, *, least: float = 0.2, part: Part = "all", content: int = 20) -> None:
         if not 0 < least <= 0.5:
             raise ValueError(f"least must be above 0 and at most 0.5, got {least!r}")
-        check_part(part)
-        check_content(content)
-        self.least, self.part, self.content = least, part, content
+        super().__init__(part, content)
+        self.least = least
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Judge one reply."""
-        text = part_of(reply, self.part)
-        if text is None:
-            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
-        if distinct_words(text, enough=self.content) < self.content:
-            return Verdict.wrong(f"says too little: fewer than {self.content} different words")
+    def judge_text(self, text: str) -> Verdict:
+        """Judge a text."""
         data = " ".join(visible(text).split()).encode("utf-8", "surrogatepass")
         ratio = max(0, len(zlib.compress(data, 6)) - _OVERHEAD) / len(data)
         least = self.least * (1 + _SHORT / (_SHORT + len(data)))

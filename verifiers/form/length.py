@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
 
 from ..text.sentences import sentences
-from ..text.words import check_content, distinct_words
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
+from ..verdict import Verdict
 from .measure import Unit, check_unit, length
-from .prose import Part, check_part, missing, part_of
+from .prose import Part, StyleVerifier
 
 _WORDS = {"words": 1.0, "characters": 1 / 6, "sentences": 8.0}
 
 
-class Length(Verifier):
+class Length(StyleVerifier):
     """Full marks for a reply whose length is within a window.
 
     Padding does not count: runs of white space and invisible characters count once or not at all, a
@@ -40,8 +37,6 @@ class Length(Verifier):
         '6 words, at least 12 are required'
     """
 
-    judges_form = True
-
     def __init__(
         self,
         *,
@@ -56,19 +51,16 @@ class Length(Verifier):
         if not least and most is None:
             raise ValueError("every reply is long enough for Length(): give least, most or both")
         check_unit(unit)
-        check_part(part)
-        check_content(content)
-        self.least, self.most, self.unit, self.part = least, most, unit, part
-        self.content = content
+        super().__init__(part, content)
+        self.least, self.most, self.unit = least, most, unit
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Measure one reply."""
-        text = part_of(reply, self.part)
-        if text is None:
-            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
-        needed = max(self.content, isqrt(int(self.least * _WORDS[self.unit])))
-        if distinct_words(text, enough=needed) < needed:
-            return Verdict.wrong(f"says too little: fewer than {needed} different words")
+    @property
+    def least_words(self) -> int:
+        """At least the square root of the words that ``least`` takes."""
+        return max(self.content, isqrt(int(self.least * _WORDS[self.unit])))
+
+    def judge_text(self, text: str) -> Verdict:
+        """Measure a text."""
         found = length(text, self.unit)
         if self.most is not None and found > self.most:
             return Verdict.wrong(f"{found} {self.unit}, at most {self.most} are allowed")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..text.words import check_content, distinct_words
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
+from ..verdict import Verdict
 from .measure import Unit, check_unit, length
-from .prose import Part, check_part, missing, part_of
+from .prose import Part, StyleVerifier
 
 
-class SoftOverlong(Verifier):
+class SoftOverlong(StyleVerifier):
     """Full marks up to a length, then linearly less, and none from ``most`` on.
 
     DAPO (arXiv:2503.14476, equation 13) adds R to the reward of a reply of length L: 0 up to
@@ -37,8 +33,6 @@ class SoftOverlong(Verifier):
         [1.0, 0.5, 0.0]
     """
 
-    judges_form = True
-
     def __init__(
         self,
         most: int,
@@ -51,18 +45,11 @@ class SoftOverlong(Verifier):
         if not 0 < cache <= most:
             raise ValueError(f"cache must be above 0 and at most {most!r} (most), got {cache!r}")
         check_unit(unit)
-        check_part(part)
-        check_content(content)
-        self.most, self.cache, self.unit, self.part = most, cache, unit, part
-        self.content = content
+        super().__init__(part, content)
+        self.most, self.cache, self.unit = most, cache, unit
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Measure one reply."""
-        text = part_of(reply, self.part)
-        if text is None:
-            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
-        if distinct_words(text, enough=self.content) < self.content:
-            return Verdict.wrong(f"says too little: fewer than {self.content} different words")
+    def judge_text(self, text: str) -> Verdict:
+        """Measure a text."""
         found = length(text, self.unit)
         free = self.most - self.cache
         if found <= free:

@@ -3,10 +3,13 @@ r"""The part of a reply that a verifier of style reads, and what of it is prose.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from ..text.fences import map_fenced
 from ..text.thought import after_thinking
+from ..text.words import check_content, distinct_words
+from ..verdict import Status, Verdict
+from ..verifier import Verifier
 
 Part = Literal["all", "answer", "thought"]
 PARTS = ("all", "answer", "thought")
@@ -67,3 +70,41 @@ def prose(text: str) -> str:
     """
     text = map_fenced(text, lambda line: line.translate(_BLANKED))
     return _NOT_PROSE.sub(lambda found: found.group().translate(_BLANKED), text)
+
+
+class StyleVerifier(Verifier):
+    """Judge the style of a part of a reply that says something. Derive from it; write `judge_text`.
+
+    Args:
+        part: what is read: ``all``, the ``thought``, or the ``answer`` that follows it.
+        content: different words that it must hold, or it says nothing and earns 0.
+
+    Raises:
+        ValueError: ``content`` is below 1, or the part is not known.
+    """
+
+    judges_form = True
+
+    def __init__(self, part: Part, content: int) -> None:
+        check_part(part)
+        check_content(content)
+        self.part, self.content = part, content
+
+    @property
+    def least_words(self) -> int:
+        """How many different words the part must hold."""
+        return self.content
+
+    def judge_text(self, text: str) -> Verdict:
+        """Judge a part that says something."""
+        raise TypeError(f"{type(self).__name__} must define judge_text")
+
+    def judge(self, reply: str, reference: Any) -> Verdict:
+        """Judge the part of one reply, if it is there and says something."""
+        text = part_of(reply, self.part)
+        if text is None:
+            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+        least = self.least_words
+        if distinct_words(text, enough=least) < least:
+            return Verdict.wrong(f"says too little: fewer than {least} different words")
+        return self.judge_text(text)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import Any
 
-from ..text.words import check_content, distinct_words, folded, visible
-from ..verdict import Status, Verdict
-from ..verifier import Verifier
-from .prose import Part, check_part, missing, part_of
+from ..text.words import folded, visible
+from ..verdict import Verdict
+from .prose import Part, StyleVerifier
 
 _RUN = re.compile(r"(\S)\1{15}(?>\1*)")
 
 
-class Repetition(Verifier):
+class Repetition(StyleVerifier):
     """Full marks for a reply that repeats few of its runs of words, none for a loop.
 
     A run of ``n`` words is repeated if it occurred before. A share of up to ``free`` repeated runs
@@ -47,8 +45,6 @@ class Repetition(Verifier):
         0.0
     """
 
-    judges_form = True
-
     def __init__(
         self,
         *,
@@ -63,18 +59,11 @@ class Repetition(Verifier):
             raise ValueError(f"n and run must be at least 1, got {n!r} and {run!r}")
         if not 0 <= free < most <= 1:
             raise ValueError(f"need 0 <= free < most <= 1, got {free!r} and {most!r}")
-        check_part(part)
-        check_content(content)
+        super().__init__(part, content)
         self.n, self.free, self.most, self.run = n, free, most, run
-        self.part, self.content = part, content
 
-    def judge(self, reply: str, reference: Any) -> Verdict:
-        """Judge one reply in a fixed number of passes."""
-        text = part_of(reply, self.part)
-        if text is None:
-            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
-        if distinct_words(text, enough=self.content) < self.content:
-            return Verdict.wrong(f"says too little: fewer than {self.content} different words")
+    def judge_text(self, text: str) -> Verdict:
+        """Judge a text in a fixed number of passes."""
         for found in _RUN.finditer("".join(visible(text).split())):
             if len(found.group()) > 10 * self.run:
                 return Verdict.wrong(f"{found[1]!r} occurs {len(found.group())} times in a row")

@@ -246,9 +246,12 @@ def same_congruences(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | N
             return on.note("as a family of values")
         if other.number is None or congruence.parts[0] or not on.how.units:
             return False
+        value, modulus = _whole(other.text), int(congruence.mark)
+        if rest is not None and value is not None and 0 <= value < modulus:
+            return (rest - value) % modulus == 0 and on.note("the modulus is left out")
         if on.same(congruence.parts[1], other.text, depth + 1) is not True:
             return False
-        if rest is not None and abs(rest) >= int(congruence.mark):
+        if rest is not None and abs(rest) >= modulus:
             return False  # 9 mod 5 may be 4
         return on.note("the modulus is left out")
     if a.mark.lstrip("0") != b.mark.lstrip("0"):

@@ -39,6 +39,7 @@ _CONDITION = re.compile(
 _SET_OF = re.compile(rf"\\\{{(?P<core>[^|:]+)[|:](?P<of>{_LETTERS} ?{_SET})\\\}}")
 _RANGED = re.compile(rf"\\text\{{ ?(?:all|every|any) ?({_KIND}?)\}}")
 _HEAD = re.compile(rf"(?:{_LETTER}|\({_LETTERS}\))=")
+_ASSIGNED = re.compile(rf"(?:\A|,) ?(?:({_LETTER})|\(({_LETTERS})\))=")
 _INDEX = re.compile(r"\\(?:sum|prod)_\{([a-z])=")
 _FUNCTION = re.compile(
     rf"(?P<name>[A-Za-z](?:\^\{{-1\}})?)"
@@ -147,6 +148,8 @@ def renamings(gold: Stated, answer: Stated) -> Iterator[Stated]:
 
 def _may_be_named(gold: Stated, core: str, answer: Stated, old: str, new: str) -> bool:
     """Return whether a letter of the reference is one that each answer may choose."""
+    if any(old in re.findall(_LETTER, "".join(names)) for names in _ASSIGNED.findall(gold.core)):
+        return False  # n=5 names what the question asks for
     if old in gold.bound or new in answer.bound or old in letters(gold.rule) & letters(gold.core):
         return True
     if {old, new} <= set("CcK") and f"+{old}" in gold.core and f"+{new}" in core:

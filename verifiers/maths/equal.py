@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 from ..text.markup import unwrap_text
 from .amount import (
@@ -29,15 +30,17 @@ from .collection import BAGS, RANGES, named_members, same_bags, same_ranges, sam
 from .comparison import MAX_DEPTH, Comparison, any_of
 from .conventions import Conventions
 from .equations import assignment, same_equations
+from .evaluate import real_value
 from .expression import read_expression
 from .formula import UNDEFINED
-from .latex import PLAIN, balanced, spelled
+from .identity import constant_value
+from .latex import PLAIN, balanced, spelled, split_top
 from .number import read_foreign
 from .piecewise import read_cases, same_cases
 from .progression import same_progressions
 from .region import impossible, overlapping, read_region
 from .shape import MEMBER, Kind, Shape, as_list, read_shape, words_of
-from .wording import labelled_value, same_wording, words_and_values
+from .wording import in_short, labelled_value, same_wording, words_and_values
 
 _NEGATIONS = re.compile(
     r"(?<![A-Za-z])(?:(?<!does )not(?! defined)|isn't|wrong|incorrect|neither|nor|either|except|"
@@ -48,8 +51,12 @@ _NEGATIONS = re.compile(
 _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")  # of no command
 _BRACED = re.compile(r"([\^_])\{([A-Za-z]|\d(?=\}\W|\}$))\}")
 _CAPITAL = re.compile("[A-Z]")
+_CAPITALS = re.compile("[A-Z]{2,}")
 _POINT = re.compile(r"[A-Z]\(.*\)\Z", re.DOTALL)
 _AND, _OR = (re.compile(rf"(?<![A-Za-z]){word}(?![A-Za-z])") for word in ("and", "or"))
+_NAMES_JOINED = re.compile(r"(?<!\\)\b[A-Za-z]{2,} (and|or) [A-Za-z]{2,}")
+_SIZE = re.compile(r"\|([a-z])\|=([^=,|]{1,60})")
+_EXCEPT = re.compile(r"([a-z])\\ne ?([^,]{1,20})")
 _APPROX = "\\approx"
 _UNSURE = ("\\phantom", "\\not", "\\neg", "\\sim", "?", "..", "\\dots")
 
@@ -88,7 +95,12 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
         return False  # candidates by the dozen; comparing each with each would take its time
     if _APPROX in left or _APPROX in right:
         return _approximate(left, right, on)
+    if _OR.search(answer) and "," not in left and _says_twice(left, right, on):
+        return True
     right = right.removeprefix("=")
+    size = _SIZE.fullmatch(right)
+    if size and "|" not in left and _positive(size[2]):  # |x| = 2
+        right = f"{size[1]}=\\pm {size[2]}"
     if _takes_back(left, right):
         return False
     found = on.same(left, right, 0)
@@ -97,8 +109,24 @@ def compared(gold: str, answer: str, on: Comparison) -> bool | None:
     return _as_stated(left, right, found, on)
 
 
+def _positive(text: str) -> bool:
+    value = real_value(constant_value(read_expression(text) or UNDEFINED))
+    return value is not None and value > 0
+
+
+def _says_twice(gold: str, answer: str, on: Comparison) -> bool:
+    r"""Return whether all alternatives are one value, the reference's: ``\frac12`` or ``0.5``."""
+    parts = [part.strip() for part in split_top(answer, ",")]
+    return 1 < len(parts) < 4 and all(
+        on.same(parts[0], part, 0) is True and on.same(gold, part, 0) is True for part in parts
+    )
+
+
 def _joined_otherwise(gold: str, answer: str, left: str, right: str) -> bool:
     """Return whether the answer has ``and`` or ``or`` and the reference the other."""
+    words = [_NAMES_JOINED.search(unwrap_text(text)) for text in (gold, answer)]
+    if words[0] and words[1] and words[0][1] != words[1][1]:
+        return True  # Ann or Bo for Ann and Bo
     for mine, other, wrong in ((_AND, _OR, impossible), (_OR, _AND, overlapping)):
         if not mine.search(answer) or mine.search(gold) or not wrong(read_shape(right)):
             continue
@@ -111,7 +139,9 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
     """Compare formulas without what is said of their letters after them."""
     left, right = stated(gold), stated(answer)
     if right.rule and not left.rule:
-        return found  # 5 if x > 0 is less than 5
+        if not _excludes_pole(left.core, right.rule):
+            return found  # 5 if x > 0 is less than 5
+        right = replace(right, rule="")
     said, ranges = (left.core, right.core) != (gold, answer), False
     for given in itertools.chain([right] if said else [], renamings(left, right)):
         if not same_sets(left.bound, given.bound, left.core):
@@ -126,6 +156,17 @@ def _as_stated(gold: str, answer: str, found: bool | None, on: Comparison) -> bo
     if not found and same_progressions(left, right):
         return on.note("as a family of values")
     return found if ranges or not said else False
+
+
+def _excludes_pole(formula: str, rule: str) -> bool:
+    r"""Return whether a rule excludes only what a formula does: ``\frac{1}{x-3}, x \ne 3``."""
+    found = _EXCEPT.fullmatch(rule)
+    point = real_value(constant_value(read_expression(found[2]) or UNDEFINED)) if found else None
+    if found is None or point is None:
+        return False
+    tree = read_expression(formula.rpartition("=")[2]) or UNDEFINED
+    beside = real_value(constant_value(tree, {found[1]: point + 1}))
+    return beside is not None and real_value(constant_value(tree, {found[1]: point})) is None
 
 
 def _unbraced(text: str) -> str:
@@ -163,6 +204,8 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
     if "{cases}" in gold:
         return same_cases(gold, answer, on, depth)
     a, b = read_shape(gold), read_shape(answer)
+    if a.number is not None and b.number is None and (short := in_short(b.text)) is not None:
+        b = replace(b, kind=Kind.NUMBER, number=short)
     if a.number is not None and b.number is not None:
         if to_be_worked_out(gold, answer, on) or to_be_reduced(answer, on):
             return False
@@ -194,6 +237,12 @@ def _same(gold: str, answer: str, on: Comparison, depth: int) -> bool | None:
         return same_times(a.moment, b.moment, gold, answer, on)
     if a.kind is Kind.WORDS and b.kind is Kind.LIST and all(map(_CAPITAL.fullmatch, b.parts)):
         return words_of(a.text) == "".join(b.parts)  # B, C, A for BCA
+    if (
+        a.kind is Kind.LIST
+        and _CAPITALS.fullmatch(b.text)
+        and all(map(_CAPITAL.fullmatch, a.parts))
+    ):
+        return sorted(a.parts) == list(b.text)  # AC for A, C
     if a.kind in BAGS or b.kind in BAGS:
         return same_bags(a, b, on, depth)
     if Kind.WORDS in kinds and not (a.kind is Kind.EXPRESSION and b.text.isalpha()):
@@ -248,8 +297,8 @@ def _prose(a: Shape, b: Shape, on: Comparison, depth: int) -> bool:
             s.parts if s.kind is Kind.PROSE else words_and_values(s.text) for s in (a, b)
         )
         return same_wording(left, right, on, depth)
-    if a.kind is Kind.RATIO and b.parts[1::2] == ("\\text{to}",) and len(b.parts) == 3:
-        return on.same(a.text, f"{b.parts[0]}:{b.parts[2]}", depth + 1) is True
+    if a.kind is Kind.RATIO and set(b.parts[1::2]) == {"\\text{to}"} and len(b.parts) % 2:
+        return on.same(a.text, ":".join(b.parts[::2]), depth + 1) is True
     value = labelled_value(b.parts) if b.kind is Kind.PROSE else None
     return value is not None and on.same(a.text, value, depth + 1) is True
 

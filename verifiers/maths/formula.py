@@ -181,7 +181,18 @@ def power(base: Node, exponent: Node) -> Node:
             bits = max(base.value.numerator.bit_length(), base.value.denominator.bit_length())
             if abs(exponent.value.numerator) * bits <= MAX_BITS:
                 return number(base.value**exponent.value.numerator)
+            base, exponent = _lowest_base(base.value, exponent.value)
     return Node("power", (base, exponent))
+
+
+def _lowest_base(base: Fraction, exponent: Fraction) -> tuple[Node, Node]:
+    """Return ``9^n`` as ``3^{2n}``, so that equal powers too large to compute look the same."""
+    if base.denominator == 1 and 3 < base <= 10**9:
+        for degree in range(base.numerator.bit_length() - 1, 1, -1):
+            lower = round(float(base) ** (1 / degree))
+            if lower**degree == base:
+                return number(lower), number(exponent * degree)
+    return number(base), number(exponent)
 
 
 def root(inside: Node, degree: Fraction) -> Node:

@@ -57,6 +57,8 @@ def _same_constants(left: Node, right: Node) -> bool | None:
         except TooLargeError:
             found.append("too large")
     a, b = found
+    if a == b == "too large" and repr(left) == repr(right):
+        return True
     if "too large" in (a, b):  # the other is within reach, unless it has no value at all
         return None if a == b or a is None or b is None else False
     if right.kind == "undefined" and a is not None:

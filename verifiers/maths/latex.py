@@ -18,13 +18,16 @@ _CHARACTERS = str.maketrans(
     {
         "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/",
         "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
-        "√": r"\sqrt ", "∪": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
+        "√": r"\sqrt ", "∪": r"\cup ", "⋃": r"\cup ", "∈": r"\in ", "≈": r"\approx ",
         "∅": r"\emptyset ", "±": r"\pm ", "\u00a0": " ", "\u202f": " ", "\u2009": " ",
-        "’": "'", "¬": r"\neg ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0", "\u200b": "",
+        "’": "'", "¬": r"\neg ", "⁄": "/", "₁": "_1", "₂": "_2", "₀": "_0",
+        **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff\u00ad", ""),
+        **{chr(0x1D7CE + n): str(n % 10) for n in range(50)},
         **{char: rf"\frac{{{top}}}{{{bottom}}}" for char, top, bottom in zip(
             "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "112131234151357", "233445555668888", strict=True)},
         **{chr(0x2460 + n): f"{n + 1}" for n in range(20)},
         **{chr(0xFEE0 + ord(char)): char for char in "0123456789-+=(),./%<>"},
+        **{char: rf"\mathbb{{{name}}}" for char, name in zip("ℝℤℕℚℂ", "RZNQC", strict=True)},
         **{char: rf"\{name} " for char, name in zip("αβγδθλμρσφω", (
             "alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "rho", "sigma", "phi",
             "omega"), strict=True)},
@@ -32,6 +35,8 @@ _CHARACTERS = str.maketrans(
 )  # fmt: skip
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+")
+_RAISED_SIGN = re.compile("^[⁻⁺](?=[0-9])")
+_ROOT_OF = re.compile(r"([√∛])\s?(\d(?:[\d.]*\d)?)")  # √12 is no √1 times 2
 _COUNTED = re.compile(r"(?<=\d)\s?[个個只種种人次本条張张元]\s?\Z")
 _CIRCLED_RUN = re.compile("[①-⑳](?=[①-⑳])")
 
@@ -44,8 +49,9 @@ _SPELLING = {
     "langle": "(", "rangle": ")", "left": "", "right": "", "big": "", "Big": "", "bigl": "",
     "bigr": "", "Bigl": "", "Bigr": "", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|",
     "plusmn": r"\pm", "pmod": r"\mod", "bmod": r"\mod",
+    "pounds": "£", "euro": "€", "yen": "¥",
     "dbinom": r"\binom", "tbinom": r"\binom", "surd": r"\sqrt", "rightarrow": r"\to",
-    "longrightarrow": r"\to", "backslash": r"\setminus", "thickapprox": r"\approx",
+    "longrightarrow": r"\to", "backslash": r"\setminus", "colon": ":", "thickapprox": r"\approx",
     "displaystyle": "", "textstyle": "", "quad": " ", "qquad": " ", "$": "$", "%": "%", "#": "#",
     "&": "&", "_": "_", "!": "", ",": " ", ";": " ", ":": " ", " ": " ", ">": " ",
 }  # fmt: skip
@@ -85,19 +91,33 @@ _COMBINED = re.compile(
     r"|(?:\{\})?[_^]\{?(\d{1,9}|[a-z])\}?C_\{?(\d{1,9}|[a-z])\}?"
     r"|C_\{?([3-9]|\d\d{1,8}|[nmN])\}?\^\{?(\d{1,9}|[a-z])\}?)"
 )
+_PERMUTED = re.compile(r"(?:\{\})?[_^]\{?(\d{1,3})\}?P_\{?(\d{1,3})\}?")
 _OF_SET = re.compile(r"(\\(?:max|min|gcd|lcm))\\\{([^{}]*)\\\}")
 _HAT = re.compile(r"\\(?:hat|mathbf|vec|boldsymbol)\{\\?([ijk])(?:math)?\}")  # the unit vectors
+_ROW_SPACE = re.compile(r"(?<=\\\\) ?\[-?[\d.]{1,5} ?(?:pt|em|ex|mm|cm)\]")
 _REPEATED = re.compile(r"\\(?:bar|dot|overline)\s*(?:\{(\d+)\}|(\d))")
 _SYSTEM = re.compile(r"\\begin\{cases\}([^&<>]*)\\end\{cases\}")
+_LETTERS_LISTED = re.compile(  # \text{A, C} and \text{II and III only}
+    r"^\\text\{ ?((?:[A-Z]|[IVX]{2,4})(?:(?:, ?(?:and )?| and )(?:[A-Z]|[IVX]{2,4}))+)"
+    r"(?: only)? ?\}$"
+)
 _BASES = (
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen",
 )  # fmt: skip
 _PREFIXED = re.compile(r"^(?:\\text\{)?0(?:(?=x[\dA-Fa-f]+|b[01]+)([xb])(\w+))\}?$")
+_OPEN_INTERVAL = re.compile(
+    r"(?:(?<=\\in )|(?<=\\in)|(?<=\\cup )|(?<=\\cup)|^)([\[\]])([^][(),;]+[,;][^][(),;]+)([\[\]])"
+)
 _ROUGHLY = re.compile(
     r"(?<=[\d)}\]%])(?:\\text\{|[,\s])*\b(?:or\s+)?(?:about|approximately|roughly)[\s}]+(?=\\?\$?[\d.])"
 )
 """``\\sqrt{2}, or about 1.41``."""
+_ROUGHLY_ASIDE = re.compile(
+    r"(?<=[\w)}\]%])(?:\\text\{)?[\s,]*\((?:\\text\{)?(?:or |which is )?"
+    r"(?:about|approximately|roughly|approx\.?|\\approx)[\s}]*(\\?\$?\d[\d.,]*%?)[\s}]*\)\}?$"
+)
+"""``\\sqrt{2} (about 1.41)``."""
 _ENDLESS = re.compile(r"(-?\d*\.)(\d{3,60})(?:\\dots|\.{3}|…)")
 _BASE_WORDS = re.compile(
     r"(?<=[0-9A-Z})])(?:_\{?\\text\{ *(?P<word>[a-z]+) *\}\}?"
@@ -139,6 +159,16 @@ def _prefixed(found: re.Match[str]) -> str:
     return f"{found[2].upper()}_{{{base}}}"
 
 
+def _primes(found: re.Match[str]) -> str:
+    return "'" * found[1].count("prime")
+
+
+def _interval(found: re.Match[str]) -> str:
+    """Return ``]2,5]`` as ``(2,5]``."""
+    left, inside, right = found.groups()
+    return f"{'(' if left == ']' else '['}{inside}{')' if right == '[' else ']'}"
+
+
 def _joined(found: re.Match[str]) -> str:
     return "".join(char for char in found.group() if char.isdigit())
 
@@ -148,6 +178,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\over", re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     ("\\", _FIRST, r"\1{\2}"),
     ("\\", _SECOND, r"\1{\2}"),
+    ("{}^", re.compile(r"\{\}(?=\^\s*\{?\s*\\circ)"), ""),
     ("\\circ", re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
     ("°", re.compile(r"\s*\^\s*(?:\{\s*°\s*\}|°)|\s*°"), "°"),
     (
@@ -159,8 +190,10 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\dot", _REPEATED, r"\\overline{\1\2}"),
     ("\\overline", _REPEATED, r"\\overline{\1\2}"),
     ("\\mathbb", re.compile(r"\\mathbb\s+([A-Z])"), r"\\mathbb{\1}"),
+    ("mathbb", re.compile(r"(\\mathbb\{[A-Z]\}) ?- ?(?=\\\{)"), r"\1\\setminus"),
+    ("mod", re.compile(r"\\text\{ ?mod ?\}"), r"\\mod "),
     ("pi", re.compile(r"(?:(?<=[\d\s*/(+=-])|^)pi(?![A-Za-z])"), r"\\pi "),
-    ("matrix}", re.compile(r"(?<=\{)[bB]?matrix\}"), "pmatrix}"),
+    ("matrix}", re.compile(r"(?<=\{)(?:[bB]?|[bp]?small)matrix\}"), "pmatrix}"),
     (
         "\\begin",
         re.compile(
@@ -170,10 +203,17 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         ),
         r"\\begin{pmatrix}\1\\end{pmatrix}",
     ),
+    ("\\bigcup", re.compile(r"\\bigcup(?!\s*[_A-Za-z])"), r"\\cup"),
+    ("]", _OPEN_INTERVAL, _interval),
+    ("[", _OPEN_INTERVAL, _interval),
+    (",", re.compile(r",\s*\)$"), ")"),  # (5,)
+    ("#", re.compile(r"^\\?#\s?(?=\d)"), ""),
+    ("_", re.compile(r"(?<=\w)_\{?\((\d{1,2})\)\}?$"), r"_{\1}"),
     ("\\infty", re.compile(r"(^|[(,\[]\s*)\+\s*(?=\\infty)"), r"\1"),
-    ("\\prime", re.compile(r"\^\s*(?:\{\s*\\prime\s*\}|\\prime)"), "'"),
+    ("\\prime", re.compile(r"\^\s*\{?((?:\s*\\prime(?![A-Za-z]))+)\s*\}?"), _primes),
     ("sqrt", re.compile(r"(?<![A-Za-z\\])\\?sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     ("C", _COMBINED, _binomial),
+    ("P", _PERMUTED, r"(\\frac{\1!}{(\1-\2)!})"),
     ("0x", _PREFIXED, _prefixed),
     ("0b", _PREFIXED, _prefixed),
     ("..", _ENDLESS, _endless),
@@ -182,6 +222,7 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("hat", _HAT, r"\1"),
     ("mathbf", _HAT, r"\1"),
     ("vec", _HAT, r"\1"),
+    ("vec", re.compile(r"\\vec(?=\{[A-Z]{2}\})"), r"\\overrightarrow"),
     ("symbol", _HAT, r"\1"),
     ("_", _BASE_WORDS, _in_base),
     ("base", _BASE_WORDS, _in_base),
@@ -191,8 +232,11 @@ _FIXES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("minus", re.compile(r"^minus (?=[\d.])"), "-"),
     ("negative", re.compile(r"^negative (?=[\d.])"), "-"),
     ("'", re.compile(r"(?<![\d.'])\d{1,3}(?:'\d{3})+(?![\d'])"), _joined),
+    ("(", _ROUGHLY_ASIDE, r"\\approx \1"),
     ("out", _ROUGHLY, r"\\approx "),
     ("ro", _ROUGHLY, r"\\approx "),
+    ("\\text", _LETTERS_LISTED, r"\1"),
+    ("y(", re.compile(r"^y\([xt]\)(?=\s*=)"), "y"),
     ("and", _JOINER, " , "),
     ("or", _JOINER, " , "),
     (" ", re.compile(r"\s+"), " "),
@@ -224,9 +268,13 @@ def respell(text: str) -> str:
     if "{cases}" in text:
         text = _SYSTEM.sub(lambda found: re.sub(r"\\\\", ",", found[1]), text)
     if not text.isascii():
+        text = _RAISED_SIGN.sub(lambda sign: "-" if sign[0] == "⁻" else "", text)
+        text = _ROOT_OF.sub(lambda found: f"\\sqrt{'[3]' * (found[1] == '∛')}{{{found[2]}}}", text)
         text = _RAISED_RUN.sub(lambda run: f"^{{{run.group().translate(_RAISED)}}}", text)
         text = _COUNTED.sub("", text)
         text = _CIRCLED_RUN.sub(r"\g<0>,", text)  # what follows one another is a list
+    if "\\\\[" in text or "\\\\ [" in text:
+        text = _ROW_SPACE.sub("", text)
     if "\\begin" not in text:  # where "\\\\" is no row end it is a backslash escaped twice
         text = _DOUBLED.sub(r"\\", text)
     text = _unstyled(undelimited(text.translate(_CHARACTERS).strip()))
@@ -277,6 +325,8 @@ def _unwrapped_letter(found: re.Match[str]) -> str:
     content = found.group(1).strip()
     if content in _UNIT_LETTERS and _VALUE_BEFORE.search(found.string, 0, found.start()):
         return "\\text{" + content + "}"  # 5\text{ m} is a length, 5m a product
+    if content == "\\$":
+        return content
     if len(content) == 1 or content.isdigit():  # \mathrm{i}, \text{B}, _{\text{5}}
         joined = content.isalpha() and found.string[: found.start()][-1:].isalpha()
         return f" {content}" if joined else content  # \cdot\text{s} is not \cdots

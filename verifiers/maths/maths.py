@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from ..memo import Memo
-from ..text.answer import MAX_ANSWER
+from ..nearest import did_you_mean
+from ..text.answer import MAX_ANSWER, Answer
 from ..text.extract import DEFAULT_RULES, check_rules, final_answer
 from ..verdict import Status, Verdict
 from ..verifier import Verifier, same_length
 from ..winning import given_as
+from .choice import read_choice
 from .conventions import Conventions
 from .equal import compared, comparison, readable
 from .latex import balanced, respell
@@ -72,6 +74,9 @@ class Math(Verifier):
         **conventions: Any,
     ) -> None:
         check_rules(extract)
+        for name in conventions.keys() - {each.name for each in fields(Conventions)}:
+            near = did_you_mean(name, [each.name for each in fields(Conventions)])
+            raise TypeError(f"Math has no option {name!r}. {near}".rstrip())
         self.extract = DEFAULT_RULES if extract is DEFAULT_RULES else tuple(extract)
         self.conventions = Conventions(**conventions)
         self.limits = limits or WorkerLimits()
@@ -87,8 +92,8 @@ class Math(Verifier):
             return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
         known = read_reference(reference)
         if isinstance(known, str):
-            return self._pairs([(known, found.text)])[0]
-        verdicts = self._under(known)._pairs([(text, found.text) for text in known.texts])
+            return self._pairs([_paired(known, found)])[0]
+        verdicts = self._under(known)._pairs([_paired(text, found) for text in known.texts])
         faults = (v for v in verdicts if v.score is None)
         return next((v for v in verdicts if v.score == 1.0), next(faults, verdicts[0]))
 
@@ -176,7 +181,7 @@ class Math(Verifier):
             return _bug(error)
         if found.text is None:
             return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
-        return gold, found.text
+        return _paired(gold, found)
 
     def check_reference(self, reference: Any) -> str | None:
         """Say why a reference cannot be used.
@@ -280,6 +285,12 @@ class Math(Verifier):
 
 def _bug(error: Exception) -> Verdict:
     return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+
+
+def _paired(gold: str, found: Answer) -> tuple[str, str]:
+    """Return a reference and the answer to it, with the option's letter if it is an option."""
+    label = found.label if found.label and read_choice(gold) else ""
+    return gold, f"{label}{found.text}{found.unit}"
 
 
 def _plain(text: str) -> str:

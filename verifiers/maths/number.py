@@ -198,7 +198,10 @@ def _equal(gold: Number, answer: Number, conventions: Conventions) -> bool:
     enough = conventions.rounded_digits
     if enough is None:
         return False
-    if rounded(gold) and not answer.digits and not terminates(answer.value):
+    tail = gold.value * 10 ** max(gold.digits - 1, 0)  # 5.00 is exact, as prices are
+    printed = answer.double and tail.denominator != 1
+    exact = printed or not (answer.digits or terminates(answer.value))
+    if rounded(gold) and exact:
         return bool(gap * 2 * 10**gold.digits <= 1)  # the reference is what was rounded
     if answer.digits < enough or terminates(gold.value):
         return False

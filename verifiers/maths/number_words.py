@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 _ONES = (
@@ -57,6 +58,54 @@ def read_number_words(text: str) -> Fraction | None:
     if found is None and len(words) == 2:
         found = _fraction(*words)
     return None if found is None else sign * found
+
+
+_CHINESE_DIGITS = {
+    char: k // 2 for k, char in enumerate("零〇一壹二两三叁四肆五伍六陆七柒八捌九玖")
+}
+_CHINESE_UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000}
+_CHINESE_GROUPS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_SHORTENED = re.compile("[百佰千仟万萬亿億][^零〇十拾百佰千仟万萬亿億]$")  # 一百二 is 102 or 120
+
+
+def read_chinese(text: str) -> Fraction | None:
+    """Read a Chinese numeral: ``四十二``, ``负三``, ``四分之三``; ``None`` for anything else."""
+    below, part, above = text.partition("分之")
+    if part:
+        top, bottom = read_chinese(above), read_chinese(below)
+        return top / bottom if top is not None and bottom else None
+    if text[:1] in {"负", "負"}:
+        value = read_chinese(text[1:])
+        return -value if value and value > 0 else None
+    total, section, digit, unit = 0, 0, -1, 10**4
+    for char in text:
+        if char in _CHINESE_DIGITS and digit <= 0:
+            digit = _CHINESE_DIGITS[char]
+        elif _CHINESE_UNITS.get(char, unit) < unit and digit:
+            unit = _CHINESE_UNITS[char]
+            section, digit = section + abs(digit) * unit, -1
+        elif char in _CHINESE_GROUPS and section + max(digit, 0):
+            section += max(digit, 0)
+            group = _CHINESE_GROUPS[char]
+            total = total + section * group if group == 10**4 else (total + section) * group
+            section, digit, unit = 0, -1, 10**4
+        else:
+            return None
+    return (
+        None if not text or _SHORTENED.search(text) else Fraction(total + section + max(digit, 0))
+    )
+
+
+_ROMAN = re.compile("M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+
+
+def read_roman(text: str) -> Fraction | None:
+    """Read a Roman numeral of two letters or more: one letter may be a variable or a choice."""
+    if len(text) < 2 or not _ROMAN.fullmatch(text):
+        return None
+    values = [_ROMAN_VALUES[char] for char in text]
+    return Fraction(sum(-n if n < m else n for n, m in zip(values, [*values[1:], 0], strict=True)))
 
 
 def _cardinal(words: list[str]) -> Fraction | None:

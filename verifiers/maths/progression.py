@@ -51,8 +51,8 @@ def same_progressions(gold: Stated, answer: Stated) -> bool:
     r"""Return whether two formulas with an integer variable have the same values.
 
     A formula such as ``(n-2)\pi`` may be a function of ``n``. So it is read as a family only if
-    the gold says that the letter is whole, or calls it ``k`` or names what is solved for, and no
-    value of the letter gives 0.
+    the gold says that the letter is whole, calls it ``k``, names what is solved for or adds full
+    turns, and no value of the letter gives 0.
     """
     if gold.rule or answer.rule or not (gold.bound or "\\pi" in gold.core):
         return False
@@ -62,7 +62,7 @@ def same_progressions(gold: Stated, answer: Stated) -> bool:
     whole = gold.bound.get(left.letter, "")
     if whole not in {"", "Z"} or answer.bound.get(right.letter, "") not in {"", "Z"}:
         return False
-    plainly = left.letter == "k" or bool(left.name)
+    plainly = left.letter == "k" or bool(left.name) or _is_turns(left.step)
     if not whole and not (plainly and not _is_whole(left.offset / left.step)):
         return False
     if left.name and right.name and left.name != right.name:
@@ -79,6 +79,13 @@ def is_class(text: str, rest: int, modulus: int) -> bool:
         and abs(found.step) == modulus > 0
         and _is_whole((found.offset - rest) / modulus)
     )
+
+
+def _is_turns(value: Any) -> bool:
+    """Return whether a value is a multiple of a full turn, as of an angle solved for."""
+    tree = read_expression("2\\pi")
+    turn = real_value(constant_value(tree)) if tree is not None else None
+    return turn is not None and _is_whole(value / turn)
 
 
 def _is_whole(value: Any) -> bool:

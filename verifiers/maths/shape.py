@@ -195,6 +195,8 @@ def _matrix(found: re.Match[str]) -> Shape | None:
 
 def _signs(text: str) -> list[str]:
     r"""Expand ``1 \pm x`` to both values, ``(\pm 1,\pm 2)`` to four; ``\mp`` follows ``\pm``."""
+    if "\\pm" not in text:
+        text = text.replace("\\mp", "\\pm")
     upper, lower = text.count("\\pm"), text.count("\\mp")
     if not 1 <= upper <= _MOST_SIGNS or lower > 1 or upper + lower > max(2, upper):
         return [text]
@@ -227,9 +229,20 @@ def _bracketed(text: str) -> Shape | None:
     parts = _split(text[1:-1])
     if text[0] == "{":
         return read_shape(text[1:-1]) if text[-1] == "}" else None
+    if text.startswith("[[") and (rows := _rows(parts)):
+        return Shape(Kind.MATRIX, text, rows, f"pmatrix {len(parts)}")
     if len(parts) > 1 or text[0] == "[":
         return Shape(Kind.TUPLE, text, parts, text[0] + text[-1])
     return read_shape(text[1:-1]) if text[0] == "(" and text[-1] == ")" else None
+
+
+def _rows(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the cells of ``[[1,2],[3,4]]``, as programs print a matrix; none if it is none."""
+    rows = [_bracketed(part) for part in parts]
+    alike = {(row.kind, row.mark, len(row.parts)) if row else None for row in rows}
+    if len(alike) != 1 or None in alike or (rows[0] and rows[0].mark != "[]"):
+        return ()
+    return tuple(cell for row in rows if row for cell in row.parts)
 
 
 def as_list(shape: Shape) -> Shape:
@@ -298,7 +311,7 @@ def words_of(text: str) -> str:
         runs = _RUN.findall(text)
         if not (is_word(runs[0]) if len(runs) == 1 else max(map(len, runs)) > 3):
             return ""
-    if len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
+    while len(words) > 1 and words[0].lower() in {"a", "an", "the", "on"}:
         words = words[1:]
     if len(words) == 1 and words[0].isupper() and len(words[0]) < 4:
         return _SAID.get(words[0], words[0])

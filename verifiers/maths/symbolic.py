@@ -1,59 +1,26 @@
 r"""The worker's side of the symbolic comparison: runs in a process of its own, never imported.
 
-:mod:`~assay.verifiers.worker` hands this file's text to a fresh interpreter. It speaks frames
-over its stdin and stdout: four bytes of length, big-endian, then JSON. The first frame sets it
-up; each later one is one question:
+:mod:`~assay.verifiers.maths.worker_guest` hands it the questions:
 
     {"op": "check", "gold": str}                                 can the gold be read?
     {"op": "same", "gold": str, "answer": str, "digits": int | null}
 
-and is answered by ``{"finding": ..., "reason": ...}``, where finding is ``same``,
-``different``, ``bad_gold``, ``unparseable`` or ``memory``.
+A finding is ``same``, ``different``, ``bad_gold``, ``unparseable`` or ``memory``.
 
 It must not import the rest of the package: it is to start quickly and know nothing else.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import resource
-import struct
 import sys
-import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
 _MOST_DIGITS = 3000
 _CLOSE = 10**-50
 """Constants nearer to each other than this, relative to their size, are the same number."""
-
-
-def read_frame(stream: BinaryIO) -> Any:
-    """Read the next frame, or ``None`` at the end of the stream."""
-    head = stream.read(4)
-    if len(head) < 4:
-        return None
-    return json.loads(stream.read(struct.unpack(">I", head)[0]))
-
-
-def write_frame(stream: BinaryIO, value: Any) -> None:
-    """Write one frame."""
-    body = json.dumps(value).encode()
-    stream.write(struct.pack(">I", len(body)) + body)
-    stream.flush()
-
-
-def limit_cpu(seconds: float) -> None:
-    """Let the kernel end this process if it uses that much more CPU time.
-
-    The parent watches more closely; this stops a worker whose parent is gone.
-    """
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    soft = int(time.process_time() + 2 * seconds) + 2
-    resource.setrlimit(
-        resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
-    )
 
 
 class Symbolic:
@@ -160,45 +127,19 @@ class Symbolic:
         return found + sum(abs(int(sympy.log(p, 10))) for p in small if p.is_positive)
 
 
-def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
-    """Answer questions until the stream ends."""
-    setup = read_frame(stdin)
+def start(setup: dict[str, Any]) -> Callable[[dict[str, Any]], tuple[str, str]]:
+    """Import what the parent could, and return what answers."""
     sys.path[:] = setup["path"]
-    try:
-        symbolic = Symbolic()
-        memory = setup["memory_mib"] << 20
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    except Exception as error:
-        write_frame(stdout, {"ready": False, "reason": f"{type(error).__name__}: {error}"})
-        return
-    write_frame(stdout, {"ready": True})
-    while (question := read_frame(stdin)) is not None:
-        limit_cpu(setup["cpu_s"])
-        write_frame(stdout, answer_to(symbolic, question))
+    return partial(answer_to, Symbolic())
 
 
-def answer_to(symbolic: Symbolic, question: dict[str, Any]) -> dict[str, str]:
+def answer_to(symbolic: Symbolic, question: dict[str, Any]) -> tuple[str, str]:
     """Answer one question, whatever goes wrong."""
     try:
         if question["op"] == "check":
-            finding, reason = symbolic.check(question["gold"])
-        else:
-            finding, reason = symbolic.same(
-                question["gold"], question["answer"], question["digits"]
-            )
+            return symbolic.check(question["gold"])
+        return symbolic.same(question["gold"], question["answer"], question["digits"])
     except MemoryError:
-        return {"finding": "memory", "reason": "out of memory"}
+        return "memory", "out of memory"
     except Exception as error:  # sympy may raise anything at all on hostile input
-        return {"finding": "unparseable", "reason": f"{type(error).__name__} while comparing"}
-    return {"finding": finding, "reason": reason}
-
-
-def main() -> None:
-    """Keep stdout for frames alone, whatever a library prints."""
-    frames = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    serve(sys.stdin.buffer, frames)
-
-
-if __name__ == "__main__":
-    main()
+        return "unparseable", f"{type(error).__name__} while comparing"

@@ -64,12 +64,16 @@ CODES = ("USD", "EUR", "GBP", "JPY", "CNY", "RMB", "INR", "Rs")
 """Currency codes, which may stand before the amount."""
 
 Dimension = tuple[tuple[str, int], ...]
-_WRITTEN = re.compile(r"\\(?:text|mathrm)\{((?:[^{}]|\{[^{}]*\}){0,80})\}(?=([A-Za-z])?)")
+_WRITTEN = re.compile(
+    r"\\(?:text|mathrm)\{((?:[^{}]|\{[^{}]*\}){0,80})\}(?=([A-Za-z]|\\(?:text|mathrm))?)"
+)
 _FRACTION = re.compile(r"\\frac\{([^{}]{1,40})\}\{([^{}]{1,40})\}")
 _SPELLINGS = (
     (re.compile(r"\^\{?(-?\d)\}?"), r"^\1"), (re.compile(r"\\Omega(?![A-Za-z])"), "Ω"),
     (re.compile(r"\\mu(?![A-Za-z]) ?|µ"), "μ"), (re.compile(r"\.(?=[A-Za-z])"), " "),
     (re.compile(r"\\(?:cdot|times) ?|·|\*"), " "), (re.compile(r"^\((.*)\)$"), r"\1"),
+    (re.compile(r"(?<=[a-z]) squared(?![a-z])"), "^2"),
+    (re.compile(r"(?<=[a-z]) cubed(?![a-z])"), "^3"),
     (re.compile(r"(?<=[a-z]) ?/ ?(?=[a-z])"), "/"), (re.compile(r"\\[,; ]|~"), " "),
 )  # fmt: skip
 _NAME = re.compile(r"([A-Za-zμΩ°¢]+)\.?(?:\^?(-?[1-9]))?")
@@ -163,6 +167,12 @@ def read_unit(text: str) -> str | None:
     allowed = all(word.replace("/", "").isalpha() for word in words)
     stated = [word for word in words if word not in _GROUPS]
     return " ".join(words) if allowed and len(words) <= 6 and not _operates(stated) else None
+
+
+def is_known_unit(name: str) -> bool:
+    """Return whether a name is that of a unit with a size or a kind of its own."""
+    unit = read_unit(f"\\text{{{name}}}")
+    return bool(unit) and _known(unit or "") is not None
 
 
 def _written(text: str) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
 from ..text.markup import unwrap_text
 from .comparison import Comparison
-from .number import Number
-from .number_words import is_number_word, read_number_words
+from .number import Number, read_respelled
+from .number_words import is_number_word, read_chinese, read_number_words, read_roman
 from .tokens import FUNCTIONS
 from .unit import may_be_added, read_unit, unit_ratio
 
@@ -172,6 +173,9 @@ def counted(text: str) -> Number | None:
     plain = unwrap_text(text, " ")
     if not plain.replace("-", "").replace(" ", "").isalpha() or len(plain) > 120:
         return None
+    if not plain.isascii():
+        value = read_chinese(plain)
+        return None if value is None else Number(value)
     words = plain.split()
     count = next((k for k, w in enumerate(words) if not _counts(w, k)), len(words))
     value = read_number_words(" ".join(words[:count])) if count else None
@@ -179,6 +183,20 @@ def counted(text: str) -> Number | None:
     if value is None or unit is None or (unit and not may_be_added(unit, value)):
         return None
     return Number(value, unit=unit)
+
+
+_THOUSANDS = re.compile(r"([-+]?\$?)(\d[\d,]{0,20}(?:\.\d{1,9})?) ?[kK]")
+
+
+def in_short(text: str) -> Number | None:
+    """Read ``7K`` and ``XLII``, which are numbers only if the reference is one."""
+    text = unwrap_text(text)
+    thousands = _THOUSANDS.fullmatch(text)
+    if thousands:
+        amount = read_respelled(thousands[1] + thousands[2])
+        return None if amount is None else replace(amount, value=1000 * amount.value, digits=0)
+    value = read_roman(text)
+    return None if value is None else Number(value)
 
 
 def _counts(word: str, place: int) -> bool:

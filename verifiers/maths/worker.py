@@ -26,6 +26,8 @@ from typing import Any
 
 SYMBOLIC = "maths/symbolic.py"
 """The program of a worker for algebra, as a file of the package ``assay.verifiers``."""
+_GUEST = "maths/worker_guest.py"
+"""Follows every program, and serves it."""
 
 _READY_S = 120.0
 """Wall-clock seconds that a worker may take to start; the usual figure is half a second."""
@@ -69,7 +71,7 @@ class Worker:
 
     Args:
         limits: for every question.
-        program: what it runs, a file of the package ``assay.verifiers``.
+        program: what it runs, a file of the package ``assay.verifiers`` that defines ``start``.
 
     It restarts by itself after it was killed. Threads may share it; they take turns.
     """
@@ -130,9 +132,12 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._kill()
-        source = pkgutil.get_data(__package__.rpartition(".")[0], self.program)
-        if source is None:
-            raise WorkerError(f"cannot read {self.program} of the package; reinstall it")
+        source = b""
+        for name in (self.program, _GUEST):
+            text = pkgutil.get_data(__package__.rpartition(".")[0], name)
+            if text is None:
+                raise WorkerError(f"cannot read {name} of the package; reinstall it")
+            source += text + b"\n"
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", source.decode()],

@@ -83,6 +83,8 @@ class KnightsAndKnaves(GridVerifier):
 
 def _read(text: str, people: Sequence[str]) -> list[bool]:
     """Return for each person whether it is called a knight."""
+    if "?" in text:
+        raise Unreadable("a question is no answer")
     marks = _marks(text, people)
     role_first = bool(marks) and isinstance(marks[0], bool)  # Knights: Ann. Knaves: Bob
     found: dict[int, bool] = {}

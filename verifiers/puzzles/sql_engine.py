@@ -1,8 +1,6 @@
 """The worker's side of the SQL verifier: runs queries on SQLite in a process of its own.
 
-:mod:`~assay.verifiers.maths.worker` hands this file's text to a fresh interpreter. It speaks
-frames over its stdin and stdout: four bytes of length, big-endian, then JSON. The first frame
-sets it up; each later one is one question:
+:mod:`~assay.verifiers.maths.worker_guest` hands it the questions:
 
     {"key": str, "reference": {...}, "query": str | null, "steps": int, ...}
 
@@ -16,19 +14,13 @@ It must not import the rest of the package: it is to start quickly and know noth
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import re
-import resource
 import sqlite3
-import struct
-import sys
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, BinaryIO
+from typing import Any
 
 Row = tuple[Any, ...]
 Result = tuple[list[str], list[Row]]
@@ -498,48 +490,7 @@ class Engine:
             self.kept.popitem()[1].close()
 
 
-def read_frame(stream: BinaryIO) -> Any:
-    """Read the next frame; ``None`` at the end of the stream."""
-    head = stream.read(4)
-    if len(head) < 4:
-        return None
-    return json.loads(stream.read(struct.unpack(">I", head)[0]))
-
-
-def write_frame(stream: BinaryIO, value: Any) -> None:
-    """Write one frame."""
-    body = json.dumps(value).encode()
-    stream.write(struct.pack(">I", len(body)) + body)
-    stream.flush()
-
-
-def limit_cpu(seconds: float) -> None:
-    """Let the kernel end this process if it uses that much more CPU time.
-
-    The parent watches more closely; this stops a worker whose parent is gone.
-    """
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    soft = int(time.process_time() + 2 * seconds) + 2
-    soft = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
-
-
-def main() -> None:
-    """Answer questions until the stream ends. Stdout is kept for frames alone."""
-    stdin, stdout = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    setup = read_frame(stdin)
-    memory = setup["memory_mib"] << 20
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    # for all connections of this process, parse trees and sorters included
+def start(setup: dict[str, Any]) -> Callable[[dict[str, Any]], tuple[str, str]]:
+    """Bound the heap of all connections, parse trees and sorters included."""
     sqlite3.connect(":memory:").execute(f"PRAGMA hard_heap_limit = {_HEAP}")
-    engine = Engine()
-    write_frame(stdout, {"ready": True})
-    while (question := read_frame(stdin)) is not None:
-        limit_cpu(setup["cpu_s"])
-        finding, reason = engine.answer(question)
-        write_frame(stdout, {"finding": finding, "reason": reason})
-
-
-if __name__ == "__main__":
-    main()
+    return Engine().answer

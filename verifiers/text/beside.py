@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..maths.unit import is_known_unit
 from .markup import TEXT_COMMANDS, blank_text, unwrap_text
 
 _REACH = 60
@@ -39,6 +40,8 @@ checkmark square blacksquare qed Box tag label hfill newline nonumber notag par 
 centering hspace vspace medskip bigskip smallskip dots ldots cdots noindent Large large LARGE huge
 Huge bf rm normalsize small boxed fbox
 """
+_OPENING = frozenset(("in", "ge", "geq", "geqslant", "le", "leq", "leqslant"))
+"""``x \\in \\boxed{[1,2]}`` and ``n \\ge \\boxed{5}`` box the answer; ``<`` may exclude it."""
 LINKS = frozenset(_LINK_NAMES.split()).union(TEXT_COMMANDS)
 _OPERATORS = frozenset("+/^_|<>≤≥≠×·⋅÷√±!²³\\")
 _DEGREES = re.compile(
@@ -47,7 +50,15 @@ _DEGREES = re.compile(
 _CLOSED = re.compile(r"(?:\\right\s?)?[)\]]\s?(?:[\^!/\d]|\\(?:cdot|times)(?![A-Za-z]))")
 _SHARE = re.compile(r"\\?%|\s?percent(?![A-Za-z])")
 _MULTIPLIER = re.compile(
-    r"\s{0,3}(hundred|thousand|[bmtr]illion|quadrillion|dozen|lakh|crore)s?(?![A-Za-z])"
+    r"\s{0,3}(?:(hundred|thousand|[bmtr]illion|quadrillion|lakh|crore)s?|(dozen))(?![A-Za-z])"
+)
+
+
+_UNIT = re.compile(
+    r"[\s$}~]{0,4}(?:\\[)\],; ]\s?)?"
+    r"((?:(?:square|cubic|sq)\.?\s)?(?!(?:in|units?)\b)(?:[A-Za-z]{2,12}|[mgsL](?=[/^²³]|[\s.$)]*(?:\Z|\n)))(?:\^\{?[23]\}?|[²³])?"
+    r"(?:\s?/\s?[A-Za-z]{1,12}(?:\^\{?[23]\}?|[²³])?|\sper\s[a-z]{1,12})?)"
+    r"(?![\w^/{²³·*'-]|\s(?:per|an?|each|every|by|times|squared|cubed|and\s\d|\$?\d))"
 )
 
 
@@ -70,6 +81,16 @@ def beside(text: str, start: int, end: int) -> tuple[str, str] | None:
     sign = _before(before, formula)
     unit = None if sign is None else _after(text, end, formula)
     return None if sign is None or unit is None else (sign, unit)
+
+
+def unit_after(text: str, end: int) -> str:
+    r"""Return the known unit that follows a value, as ``\text{ km}``; empty if there is none.
+
+    A unit that goes on (``miles an hour``, ``feet 6 inches``) is not read.
+    """
+    found = _UNIT.match(unwrap_text(text[end : end + _REACH], " "))
+    name = found[1] if found else ""
+    return f"\\text{{ {name}}}" if name and is_known_unit(name) else ""
 
 
 def _in_formula(text: str, start: int) -> bool:
@@ -118,7 +139,10 @@ def _before(before: str, formula: bool) -> str | None:
     last = bare[-1]
     command = _COMMAND_BEFORE.search(bare)
     if command:
-        return "" if command[1] in LINKS or not (formula or command[1] in _MATHS) else None
+        linked = command[1] in LINKS or command[1] in _OPENING
+        return "" if linked or not (formula or command[1] in _MATHS) else None
+    if last in "∈≥≤":
+        return ""
     if last == "}":
         return "" if not formula or _ARGUMENT.search(bare) else None
     if last in "([":
@@ -162,12 +186,14 @@ def _after(text: str, end: int, formula: bool) -> str | None:
         return "\\%"
     multiplier = _MULTIPLIER.match(worded)
     if multiplier:
-        return f"\\text{{ {multiplier[1]}}}"
+        return f"\\text{{ {multiplier[1] or multiplier[2]}}}"
     if not rest or rest.startswith("\\\\"):
         return ""
     if _DEGREES.match(rest):
         return ""
     command = re.match(r"\\([A-Za-z]+)", rest)
+    if command and command[1] in {"mod", "bmod"} and "\\equiv" in text[max(0, end - _LINE) : end]:
+        return ""
     if command:
         return "" if command[1] in LINKS or not (formula or command[1] in _MATHS) else None
     first, second = rest[0], rest[1:2]

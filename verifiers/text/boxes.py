@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .answer import Answer
-from .beside import beside
+from .beside import beside, unit_after
 from .hedging import denied
 from .markup import undelimited, unwrap_text
 
@@ -17,6 +17,10 @@ _BETWEEN_BOXES = re.compile(
     r"|or(?:\s(?:else|maybe|perhaps|possibly|even)|(?:\s(?:it|that))?\s(?:is|be|may\sbe|could\sbe)){0,3})*"
 )
 _WIDEST_GAP = 60
+_AMOUNT = re.compile(  # of the box beside which a unit is read: it has none of its own
+    r"(?:[\d.+*/^_{}() −-]|(?<=\d),(?=\d{3})|\\[,! ]"
+    r"|\\(?:[dt]?frac|sqrt|pi|times|cdot|left|right)(?![A-Za-z]))+"
+)
 _OR_NUMBER = re.compile(
     r"[\s$.,)(]{0,4}\bor\s{1,3}(?:(?:maybe|perhaps|possibly|even)\s{1,3})?\$?(-?\d[\d,./]*)(?![A-Za-z\d^_(])"
 )
@@ -91,12 +95,14 @@ def last_box(text: str) -> tuple[Answer, int] | None:
     contents = list(dict.fromkeys(unboxed(content) for _, _, content in reversed(run)))
     if len(contents) == 1 or len(run) == 1:
         contents = [_joined(around[0], contents[0], around[1])]
-        other = _OR_NUMBER.match(text, end, end + _WIDEST_GAP)
+        other = _OR_NUMBER.match(unwrap_text(text[end : end + _WIDEST_GAP]))
         contents += [other.group(1)] if other and len(run) == 1 else []
     elif around != ("", ""):
         contents[0] = _joined(around[0], contents[0], "")
         contents[-1] = _joined("", contents[-1], around[1])
-    return Answer(" , ".join(contents)), end
+    amount = len(contents) == 1 and len(contents[0]) < 200 and _AMOUNT.fullmatch(contents[0])
+    unit = unit_after(text, end) if amount else ""
+    return Answer(" , ".join(contents), unit=unit), end
 
 
 def _joined(before: str, content: str, after: str) -> str:

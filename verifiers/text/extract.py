@@ -61,7 +61,7 @@ def final_answer(
         found = find(text)
         if found is None:
             continue
-        given, named, reason = found
+        given, named, reason, *_ = found
         if given is None:
             return Answer(None, rule, reason)
         if named and len(given) <= longest:  # the rule has made sure of the rest
@@ -69,7 +69,11 @@ def final_answer(
         answer = given.strip()
         if answer and len(given) > longest:
             return Answer(None, rule, f"the answer is longer than {longest} characters")
-        return Answer(answer, rule) if answer else Answer(None, rule, "the answer is empty")
+        return (
+            found._replace(text=answer, rule=rule)
+            if answer
+            else Answer(None, rule, "the answer is empty")
+        )
     return Answer(None, reason=f"no answer found by {', '.join(rules)}")
 
 

@@ -62,12 +62,16 @@ class Block:
                 self.quote = "" if self.quote else token[0]
 
 
+_ANSWER = re.compile(r"\s*<answer>[ \t]*\n?(.*)</answer>\s*", re.DOTALL)
+
+
 def find_program(
     reply: str, language: ProgrammingLanguage = LANGUAGES["python"]
 ) -> tuple[str | None, str]:
     """Return the program in a reply, or ``None`` and why there is none.
 
-    Blocks that name no language often show output, so they count only if none names this one. What
+    Blocks that name no language often show output, so they count only if none names this one.
+    Without a block, an ``<answer>`` around the whole reply is removed. What
     indents a fence in a list is removed from its lines; otherwise a program is kept as it stands
     except for blank lines around it: the indentation of its first line may say that it continues
     something.
@@ -75,6 +79,8 @@ def find_program(
     text = after_thinking(reply)
     if text is None:
         return None, UNCLOSED
+    around = _ANSWER.fullmatch(text)
+    text = around[1] if around else text
     blocks, unclosed = fenced_blocks(text)
     names = (language.name, *language.fences)
     tagged = [block for block in blocks if block.language in names]

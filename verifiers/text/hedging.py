@@ -13,6 +13,7 @@ import unicodedata
 
 from ..maths.unit import read_unit
 from .beside import LINKS
+from .markup import unwrap_text
 
 _REACH = 60  # characters that are read on either side
 _OPEN = r"[ \t$*(\\]{0,6}\Z"
@@ -35,8 +36,10 @@ _DENIED = (
     r"(?:\b(?:not|never|neither|nor|cannot)\b|n['’]t\b|≠|!=|\\neq?)\s{0,4}"
     r"(?:(?:be|equal|to|the|number|answer|is)\s{1,4}){0,4}[-+$*\\({]{0,4}\Z"
     rf"|\b(?:wrong|incorrect):?\s{{0,2}}{_OPEN}"
+    rf"|\bwhether\s+(?:it|this|that|the\s+answer)(?:['’]s|\s+is){_OPEN}"
+    rf"|\b(?:impossible|unable|hard|difficult)\s+to\s+\w{{2,10}}{_OPEN}"
     rf"|(?:不(?:是|为|等于)|并非|第){_OPEN}"
-    r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|near(?:ly)?|almost|far\s+from|instead\s+of|"
+    r"|\b(?:excluding|except|without|unlike|longer|hardly|barely|not\s+(?:quite|even)|near(?:ly)?|almost|far\s+from|instead\s+of|"
     r"close\s+to|(?:other|rather)\s+than|alternatively|(?:any|anything|all|nothing)\s+but|"
     r"(?:starting|beginning|begins|starts)\s+(?:with|at|from)|such\s+as|e\.g\.,?|for\s+(?:example|"
     r"instance),?|including|tried|trying)(?!\w)" + _OPEN
@@ -81,6 +84,7 @@ _AFTER = re.compile(
     rf"|[\s)$-]{{0,4}}(?:(?:{_PARTS}|(?:th|st|nd|rd)\s+(?:powers?|roots?)|squared|cubed|factorial|pi|choose|plus|minus|over|divided|modulo|"
     r"mod|(?:in\s+)?base|k|[bmt]n|tn|dozens?|gross|lakhs?|crores?|doubled|tripled|halved|fold|percentage|"
     r"permille|ppm|basis\s+points?|point\s+(?:zero|one|two|three|four|five|six|seven|eight|nine)|"
+    r"ish|at\s+(?:most|least)|and\s+(?:above|below|over|under|up|more)|if|unless|"
     r"raised|quadrillion|[a-z]{1,8}illion(?:th)?s|hundreds|thousands|tens|out\s+of|times\s+[b-z]|"
     r"(?:to|and)\s+(?:the|an?|one|two|three)\b(?=\s\w{0,12}(?:power|half|th|th?s|third|quarter)\b)|"
     r"(?:less|more|fewer|greater|smaller|larger)\s+than\s+(?:zero|[b-z]|one|two|three|ten)|(?:\w{1,12}\s+)?below\s+zero)(?![A-Za-z])"
@@ -117,8 +121,7 @@ def stands_alone(before: str, after: str) -> bool:
     for mark in ("_", "*"):  # Markdown's italics
         if before.endswith(mark) and after.startswith(mark):
             before, after = before[:-1], after[1:]
-    small = before.lower()
-    if _SEVERAL.search(small) or _BEFORE.search(small, max(0, len(small) - _WORDS_REACH)):
+    if not _committed(before):
         return False
     if _AFTER.match(after) or _DENIED_QUANTITY.match(after) or _in_parts(before, after):
         return False
@@ -126,6 +129,13 @@ def stands_alone(before: str, after: str) -> bool:
     if named is not None and _DENIED_NAME.search(before[: named.start()]):
         return False
     return _opens_value(before) and _ends_value(after.partition("\n")[0], before)
+
+
+def _committed(before: str) -> bool:
+    """Return whether the words before a value neither hedge nor deny it, nor make it a part."""
+    small = before.lower()
+    reach = max(0, len(small) - _WORDS_REACH)
+    return not (_SEVERAL.search(small) or _BEFORE.search(small, reach))
 
 
 def _in_parts(before: str, after: str) -> bool:
@@ -259,7 +269,7 @@ _DENIED_BEFORE = re.compile(
 )
 _DENYING = ("not", "never", "n't", "n’t", "wrong", "correct")  # one is in what that matches
 _DENIED_AFTER = re.compile(
-    r"[\s$*)]{0,4}(?:\?[\s*]{0,3}not?\b|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
+    r"[\s$*)]{0,4}(?:\?(?!\s{0,3}(?:yes|correct|indeed)\b)|is\s+(?:wrong|incorrect|false|not\s+(?:right|correct|it|the))\b"
     r"|\.?\s{0,3}(?:(?:but|no|wait|actually|hmm|oops|sorry),?\s{1,3}){0,2}"
     r"(?:that|this|it|which)(?:\s+is|\s+was|['’]s)\s+(?:wrong|incorrect|false|mistaken|"
     r"not\s+(?:right|correct))\b)",
@@ -267,10 +277,15 @@ _DENIED_AFTER = re.compile(
 )
 
 
+_STATED = re.compile(
+    r"\b(?:so|thus|hence|therefore|is|are|equals|get|have|obtain|gives?|becomes)(?:\sthat)?[,:]?\s+\Z",
+    re.IGNORECASE,
+)
 _CORRECTED = re.compile(
     r"[\s.,!$*)\]\\]{0,8}(?:(?:but|no|wait|actually|hmm+|oops|sorry|correction|i\s(?:now\s)?(?:think|believe)"
-    r"|on\s(?:second\sthoughts?|reflection))[\s,.:]{1,3}){1,4}"
-    r"(?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat"
+    r"|on\s(?:second\sthoughts?|reflection)|(?:i|there)(?:\s(?:have|had|did|made|is|was)){1,2}\sa(?:n\serror|\smistake)"
+    r"|(?:that|this|it)(?:['’]s|\s(?:is|was))\s(?:wrong|incorrect|not\sright))[\s,.:!]{1,3}){1,4}"
+    r"(?:it(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|make\sthat|(?<=correction:)"
     r"|the\s(?:(?:correct|final|right)\s)?answer\s(?:is|should\sbe))\s\$?(-?\d+)",
     re.IGNORECASE,
 )
@@ -278,13 +293,20 @@ _CORRECTED = re.compile(
 
 def denied(text: str, start: int, end: int) -> bool:
     """Return whether the words beside a box, ``text[start:end]``, say that it is not the answer."""
-    before = text[max(0, start - _REACH) : start]
+    before = unwrap_text(text[max(0, start - _REACH) : start])
+    after = unwrap_text(text[end : end + 2 * _REACH])
     low = before.lower()
     denying = any(word in low for word in _DENYING) and _DENIED_BEFORE.search(before)
-    if denying or _DENIED_AFTER.match(text, end, end + _REACH):
+    if denying or _DENIED_AFTER.match(after[:_REACH]):
         return True
-    other = _CORRECTED.match(text, end, end + 2 * _REACH)
+    other = _CORRECTED.match(after)
     return other is not None and other[1] not in re.findall(r"-?\d+", text[start:end])
+
+
+def stated(before: str) -> bool:
+    """Return whether the words before a formula state it: ``so``, ``is``, ``we get``; or none."""
+    before = before[-_REACH:]
+    return not before.strip() or bool(_STATED.search(before) and _committed(before))
 
 
 def left_open(text: str, start: int, end: int) -> bool:

@@ -17,16 +17,20 @@ _LEAD = (
 _MARKS = r"[ \t*_]{0,4}"
 _IS = rf"(?:{_MARKS}[:=：]|\s{{1,4}}(?:is|are)\b\s{{0,4}}[:：]?)"
 _CHINESE = r"答案(?:应该|应)?(?:[是为為：:=]{1,2}|[选選][:：]?)"
+_CHOSEN = (
+    r"[^不没][选選][择擇项項]?[是为為：:]?(?=\s?[*$({\\]{0,4}(?-i:[A-H])(?![A-Za-z]))"  # 故选C
+)
 _NO_VALUE = (  # "The solution is to add them" introduces no answer
     r"(?![\s*_]{0,6}(?:a|an|as|below|by|correct|found|given|in|obtained|of|set|shown|simple|"
     r"that|the|this|to|unique|valid)\b)"
 )
 _LABEL = re.compile(  # read from its noun on
-    rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|option|choice)\b:?)?"
+    rf"\banswers?{_IS}(?:\s{{0,4}}(?:therefore|thus|hence|then|simply|just|exactly|option|choice"
+    r"|equal\s+to|given\s+by|found\s+to\s+be)\b:?)?"
     rf"|\bsolutions?{_IS}{_NO_VALUE}"
     rf"|(?:(?<=correct )|(?<=right )|(?<=best ))(?:option|choice){_IS}"
     r"(?=[ $*_({\\]{0,9}(?-i:[A-Z])\b)"
-    rf"|{_CHINESE}",
+    rf"|{_CHINESE}|{_CHOSEN}",
     re.IGNORECASE,
 )
 _HEADING = re.compile(rf"answer{_MARKS}:?{_MARKS}$", re.IGNORECASE | re.MULTILINE)
@@ -51,6 +55,8 @@ _NOUNS = (
     "olution",
     "OLUTION",
     "案",
+    "选",
+    "選",
     "ption",
     "hoice",
 )  # without the letter of either case
@@ -59,7 +65,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|[。！？]")
 _CLAUSE = re.compile(r",?\s\(?(?:since|because|as|which)\s|,\swhere\s")
 _STATEMENT = re.compile(  # "The largest $n$ is 34": the value stands after the verb
     r"(?:(?:the|its|their|his|her)\s[^=\n]{1,120}\s(?:is|are|was|equals)|(?:there\s(?:are|is|were))"
-    r"|(?:it|this|that)\s(?:is|equals))\s{1,3}(?=[-−$\\\d])",
+    r"|(?:it|this|that)\s(?:is|equals))\s{1,3}\*{0,2}(?=[-−$\\\d]|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
 _DOLLAR = re.compile(r"(?<!\\)\$")
@@ -228,12 +234,13 @@ some such the then this these therefore thus to valid value with
 """
 _LIST_WORDS = frozenset(_LIST_WORDS_NAMES.split())
 _LIST_LABEL_END = re.compile(r"[:=]")
+_LIST_VERB = re.compile(r"\s(?:is|are)\s")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+")
 
 
 def after_list_label(text: str) -> str | None:
-    """Return the text after a label such as ``Sorted list:``; ``None`` if there is none."""
-    end = _LIST_LABEL_END.search(text, 0, 120)
+    """Return the text after ``Sorted list:`` or "The path is"; ``None`` if neither begins it."""
+    end = _LIST_LABEL_END.search(text, 0, 120) or _LIST_VERB.search(text, 0, 120)
     if end is None:
         return None
     words = _PLAIN_WORD.findall(text[: end.start()].casefold())

@@ -194,7 +194,7 @@ def _classified(passage: str, main: str) -> tuple[str, float]:
             found[first] = sum(found.pop(code) for code in together)
     total = sum(found.values())
     best = max(found, key=lambda code: found[code])
-    return (best, found[best] / total) if total > 0 else ("", 0.0)
+    return (best, round(found[best] / total, 9)) if total > 0 else ("", 0.0)
 
 
 _loaded: list[Any] = []
@@ -206,7 +206,10 @@ def _classifier() -> Any:
         if not _loaded:
             from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-            _loaded.append(LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True))
+            found = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+            # Sums of the model's own floats of 32 bits differ from processor to processor.
+            found.nb_ptc, found.nb_pc = (t.astype("float64") for t in (found.nb_ptc, found.nb_pc))
+            _loaded.append(found)
     return _loaded[0]
 
 

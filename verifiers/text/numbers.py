@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from .answer import Answer
-from .hedging import left_open, stands_alone
+from .beside import unit_after
+from .hedging import left_open, stands_alone, stated
 from .markup import DELIMITERS, unbold, unwrap_text
 
 _REACH = 160  # characters on either side of the number that are read
@@ -32,9 +33,61 @@ def last_number(text: str) -> Answer | None:
     r"""Return the last number with its sign, fraction, exponent and percent sign.
 
     The whole of what the reply writes is read, or nothing: a number that is only a part of a
-    formula, of a list or of a name ("Step 5"), and one that the words beside it hedge or deny, is
-    no answer.
+    list or of a name ("Step 5"), and one that the words beside it hedge or deny, is no answer. If
+    the number is a part of a formula that ends the reply ("So $f(x)=x^2+1$."), or there is none,
+    that formula is read, or a reply that is nothing but a formula or a few words. A
+    reply that is nothing but a set or a list with dots is read whole; if an option's letter and a
+    number are the whole reply ("C. 12"), the letter is its label.
     """
+    whole = text.strip().rstrip(".").strip("$") if len(text) < 200 else ""
+    if _SET_OR_DOTS.fullmatch(whole):
+        return Answer(whole)
+    found = _number(text)
+    if found is not None and found.text is not None:
+        label = text.strip().removesuffix(".").removesuffix(found.text)
+        return found._replace(label=label) if _OPTION_LABEL.fullmatch(label) else found
+    return _closing_formula(text) or _bare(text) or found
+
+
+_FUNCTION = re.compile(r"\\[A-Za-z]+|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt|pi)(?![A-Za-z])")
+_OPTION_LABEL = re.compile(r"(?:\([A-Z]\)|[A-Z][.)])\s{1,3}")
+_SET_OR_DOTS = re.compile(r"\\\{[^{}?]+\\\}|[-\d ,]+\\[lc]?dots[-\d ,]*")
+_FEW_WORDS = re.compile(r"[(*_\s]{0,4}[A-Za-z]+(?:[ '-][A-Za-z]+){0,2}[.)*_\s]{0,4}")
+
+
+def _closing_formula(text: str) -> Answer | None:
+    """Return the formula with a variable that ends the reply, if its words state it."""
+    body = text.rstrip(" \t\r\n.*")
+    for left, right in DELIMITERS:
+        begin = _last_mark(body, left, len(body) - len(right)) if body.endswith(right) else -1
+        if begin < 0 or begin + len(left) > len(body) - len(right):
+            continue
+        content = body[begin + len(left) : len(body) - len(right)]
+        before = body[:begin].replace("*", "")
+        if _LETTER.search(_FUNCTION.sub("", content)) and stated(before):
+            return None if left_open(body, begin, len(body)) else Answer(content)
+    return None
+
+
+def _bare(text: str) -> Answer | None:
+    """Return a reply of one line that is nothing but a formula with a variable, or a few words."""
+    line = text.strip()
+    if "\n" in line or len(line) > 120:
+        return None
+    if _FEW_WORDS.fullmatch(line):
+        return Answer(line.strip("*_ ."))
+    letters = _FUNCTION.sub(" ", line)
+    formula = _LETTER.search(letters) and not _TWO_LETTERS.search(letters)
+    amount = any(sign in line for sign in "^+-*/\\(") and not _RELATION.search(line)
+    return Answer(line.rstrip(".")) if formula and amount else None
+
+
+_RELATION = re.compile(r"[$%=<>?]|\\(?:neq?|leq?|geq?|approx|sim|in)(?![A-Za-z])")
+_LETTER, _TWO_LETTERS = re.compile("[A-Za-z]"), re.compile("[A-Za-z]{2}|[^\x00-\x7f]")
+
+
+def _number(text: str) -> Answer | None:
+    """Return the last number, a refusal of it, or ``None`` if there is none."""
     end = len(text)
     while end and not ("0" <= text[end - 1] <= "9"):
         end -= 1
@@ -71,7 +124,7 @@ def last_number(text: str) -> Answer | None:
     if percent and not stands_alone(before, after[percent.end() :]):  # 5% x
         return _refused()
     unit = magnitude.group() if magnitude else "%" if percent else ""
-    return Answer(sign + number + unit)
+    return Answer(sign + number + unit, unit="" if unit else unit_after(after, 0))
 
 
 def _without_repeats(before: str, number: str) -> str:

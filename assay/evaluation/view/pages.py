@@ -51,13 +51,21 @@ def open_pages(run: Path, other: Path | None = None) -> Pages:
     Raises:
         DataError: there is nothing to browse.
     """
-    if is_run(run):
+    for path in (run, *([] if other is None else [other])):
+        if not path.is_dir():
+            raise DataError(f"there is no directory {path}: give that of a run")
+    if is_run(run) and (other is None or is_run(other)):
         return EvaluationPages(run, other)
     if (run / SAMPLES).is_file() and other is None:
         return SamplePages(run)
+    if other is not None:
+        raise DataError(
+            f"{other if is_run(run) else run} is no evaluation, and only two evaluations are shown "
+            f"side by side: give the directories of `assay eval` or `assay rescore`, or {run} alone"
+        )
     raise DataError(
-        f"{run} holds nothing to look at: give the directory of `assay eval`, of `assay rescore`, "
-        f"or of a training run with its {SAMPLES}"
+        f"{run} holds no replies: give the directory of `assay eval`, of `assay rescore`, or of a "
+        f"training run with its {SAMPLES}"
     )
 
 
@@ -146,9 +154,31 @@ class SamplePages:
                 ) from error
 
     def run(self) -> dict[str, Any]:
-        """Return the run's name; a training run's curves are in its report."""
-        name = self.directory.resolve().name
-        return {"name": name, "kind": "training", "other": None, "done": len(self._groups)}
+        """Return the run's name and which of its replies these are."""
+        return {
+            "name": self.directory.resolve().name,
+            "kind": "training",
+            "other": None,
+            "done": len(self._groups),
+            "about": self._about(),
+        }
+
+    def _about(self) -> str:
+        """Return which replies were kept; those of other steps and groups are on no disk."""
+        data = [group["metadata"] for group in self._groups]
+        steps = sorted({group["step"] for group in data})
+        if not steps:
+            return "Samples of a training run: none so far."
+        replies = sum(len(group["replies"]) for group in self._groups)
+        kinds = ", ".join(dict.fromkeys(str(group["kept as"]) for group in data))
+        many = f"{len(steps):,} steps from {steps[0]} to {steps[-1]}"
+        span = many if len(steps) > 1 else f"step {steps[0]}"
+        return (
+            f"Samples of a training run, not all of its groups: {len(data):,} groups, with "
+            f"{replies:,} of their {sum(group['replies in all'] for group in data):,} replies, of "
+            f"{span}. Kept of each step: {kinds}. Counts and scores are of "
+            "these alone; the curves of the whole run are in its report (assay report)."
+        )
 
     def index(self) -> dict[str, Any]:
         """Return a summary of every group."""

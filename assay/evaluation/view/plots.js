@@ -96,7 +96,8 @@ export function overview(run, groups) {
   const hint = el("span", { class: "keys" }, el("kbd", {}, "j"), " opens the first group   ", el("kbd", {}, "/"), " searches");
   if (groups.length === 0) return [el("p", { class: "empty" }, "No group is on disk yet. Reload the page when some are."),
     el("div", { class: "plots" }, ...parts.slice(-1))];
-  return [el("div", { class: "top" }, el("h2", {}, "Overview"), hint), el("div", { class: "plots" }, ...parts)];
+  const note = run.about ? [el("p", { class: "about" }, run.about)] : [];
+  return [el("div", { class: "top" }, el("h2", {}, "Overview"), hint), ...note, el("div", { class: "plots" }, ...parts)];
 }
 
 function dot(colour) {

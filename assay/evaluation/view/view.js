@@ -129,7 +129,7 @@ async function start() {
   const against = run.other ? ` against ${run.other}` : "";
   document.title = `${run.name} · Assay`;
   document.getElementById("name").textContent = run.plan
-    ? `${run.name} · ${run.plan.environment.id}${against}` : run.name;
+    ? `${run.name} · ${run.plan.environment.id}${against}` : `${run.name} · training samples`;
   tiles();
   list.load(groups, Boolean(run.other));
   addEventListener("hashchange", go);

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.grpo import Row, average_tokens, micro_batches
+from assay.grpo import Row
+from assay.grpo.batch import micro_batches
+from assay.grpo.loss import average_tokens
 
 from .rows import cut, table
 

@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import torch
 
-from assay.grpo import CheckpointError, MetricsLog, NotFinite, begun
+from assay.grpo import CheckpointError, NotFinite, begun
+from assay.grpo.log import MetricsLog
 from assay.verifiers.atomic_io import replacing, write_json
 
 Metrics = dict[str, Any]

@@ -18,20 +18,17 @@ from assay.envs import EpisodeGroup
 from assay.grpo import (
     GRPOConfig,
     ModelPolicy,
-    Rollout,
     Row,
-    SampledTasks,
-    Score,
     TooManyUnscored,
     accumulate_gradient,
     choose_forward,
     derive_seed,
     evaluate,
-    kl_estimate,
-    merge_sums,
-    row_of,
-    whiten,
 )
+from assay.grpo.advantage import whiten
+from assay.grpo.batch import row_of
+from assay.grpo.loss import kl_estimate, merge_sums
+from assay.grpo.tasks import Rollout, SampledTasks, Score
 
 from .critic import Critic, gae, read_values, value_gradient
 from .fit import Metrics, Run, descend

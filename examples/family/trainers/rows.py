@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.grpo import Batch, Row, choose_forward, micro_batches
+from assay.grpo import Batch, Row, choose_forward
+from assay.grpo.batch import micro_batches
 
 Forward = Callable[[Any, Batch, float], tuple[Tensor, Tensor]]
 """``(model, batch, temperature)`` to log-probabilities and entropies, see ``choose_forward``."""

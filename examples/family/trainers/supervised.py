@@ -8,7 +8,9 @@ from typing import Any
 
 from assay.envs import Conversation, Episode, EpisodeGroup, Task
 from assay.envs.turn_tokens import encode_prompt
-from assay.grpo import ModelPolicy, Rollout, Row, evaluate, row_of
+from assay.grpo import ModelPolicy, Row, evaluate
+from assay.grpo.batch import row_of
+from assay.grpo.tasks import Rollout
 from assay.verifiers import Status
 
 from .fit import FitConfig, Metrics, fit

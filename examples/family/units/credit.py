@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from assay.family.trainers.critic import gae, value_loss
-from assay.grpo import Objective, group_advantages, whiten
+from assay.grpo import Objective
+from assay.grpo.advantage import group_advantages, whiten
 
 from .units import Units
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from assay.family.trainers.fit import descend
-from assay.grpo import Objective, count, derive_seed, merge_sums, policy_loss, policy_sums
+from assay.grpo import Objective, derive_seed, policy_loss
+from assay.grpo.loss import count, merge_sums, policy_sums
 
 from .units import Credit, Scorer, UnitPolicy, Units, outcome_credit
 

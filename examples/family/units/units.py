@@ -16,7 +16,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from assay.grpo import Objective, outcome_advantages
+from assay.grpo import Objective
+from assay.grpo.advantage import outcome_advantages
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def test_the_reward_file_judges_the_written_rows(tmp_path):
     tasks = [env.task(env.source.schedule(i, 3)) for i in range(6)]
     assert [row["prompt"] for row in rows] == [[dict(m) for m in t.messages] for t in tasks]
     prompts = [f"<|user|>{row['prompt'][-1]['content']}<|assistant|>" for row in rows]
-    replies = [task.solution if i < 4 else "no idea" for i, task in enumerate(tasks)]
+    replies = [task.solution if i < 4 else "I have no idea of it" for i, task in enumerate(tasks)]
     queries = [p + r + "<|im_end|>" for p, r in zip(prompts, replies, strict=True)]
     found = reward_func(queries, prompts, [row["label"] for row in rows])
     assert found["rewards"].tolist() == [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]

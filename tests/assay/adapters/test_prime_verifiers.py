@@ -91,3 +91,9 @@ def test_our_parts_are_their_metrics(found):
 def test_a_fault_of_ours_is_an_error_of_their_trace(found):
     assert "no container" in found["exported"]["error"]
     assert found["exported"]["error"].startswith("TaskError")
+
+
+def test_a_poisoned_reply_spoils_no_neighbour(found):
+    told = found["poisoned"]
+    assert told["errors"] == []
+    assert told["here"] == told["there"] == [1.0, 0.0, 0.0] * 7

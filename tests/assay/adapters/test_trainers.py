@@ -51,3 +51,18 @@ def test_openrlhf_pays_what_the_environment_pays(found):
 
 def test_openrlhf_logs_what_could_not_be_read(found):
     assert found["openrlhf"]["unparseable"] == [0.0, 0.0, 1.0] * 2
+
+
+def test_verls_agent_loop_masks_a_reply_without_a_score(found):
+    """Two of the six replies find no sandbox: the third, and one of the last group's two."""
+    agent = found["agent"]
+    assert [place for place, status in enumerate(agent["status"]) if "error" in status] == [2, 5]
+    for rows in agent["gradients"].values():
+        assert rows[2] == rows[5] == rows[4] == 0.0
+        assert all(rows[place] > 0 for place in (0, 1, 3))
+
+
+def test_the_group_of_a_masked_reply_has_the_advantages_of_the_others(found):
+    agent = found["agent"]
+    assert [agent["ours"][place] for place in (0, 1, 3)] == agent["theirs without it"]
+    assert [agent["ours"][place] for place in (2, 4, 5)] == [0.0, 0.0, 0.0]

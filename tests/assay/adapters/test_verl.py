@@ -53,7 +53,7 @@ def test_written_rows_are_judged_as_the_environment_judges(tmp_path):
     assert rows[0]["data_source"] == "assay/Arithmetic-v1"
     tasks = [env.task(row["extra_info"]["index"]) for row in rows]
     assert [row["prompt"] for row in rows] == [[dict(m) for m in t.messages] for t in tasks]
-    replies = [t.solution if i % 2 else "no idea" for i, t in enumerate(tasks)]
+    replies = [t.solution if i % 2 else "I have no idea of it" for i, t in enumerate(tasks)]
     told = managed(verl_reward(env), rows, replies)
     assert told["score"] == [float(i % 2) for i in range(20)]
     assert told["acc"] == told["score"]

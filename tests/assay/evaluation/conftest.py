@@ -2,12 +2,9 @@
 
 import importlib.util
 import os
-import sys
 from pathlib import Path
 
 import pytest
-
-from assay.cli import main
 
 MINE = '''
 import functools
@@ -112,18 +109,5 @@ def page():
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """Run a command line in a folder with a module of one's own."""
-    (tmp_path / "mine_for_eval.py").write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-
-    def run_one(*args):
-        monkeypatch.setattr(sys, "argv", ["assay", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return ended.value.code, shown.out, shown.err
-
-    return run_one
+def mine():
+    return "mine_for_eval", MINE

@@ -1,10 +1,8 @@
 """`assay eval`, `assay rescore` and `assay diff` of runs, as a person meets them."""
 
-import http.server
 import json
 import shlex
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -103,7 +101,7 @@ def test_saved_completions_are_evaluated_rescored_and_compared(run, tmp_path) ->
         [e.turns for e in g.episodes] for g in second
     ]
     assert summary(tmp_path / "second")["statuses"] != before
-    code, shown, _ = run("diff", "first", "second", "--json", "diff.json")
+    code, shown, _ = run("diff", "first", "second", "--out", "diff.json")
     assert code == 1
     assert "differs: verifier.sha256" in shown
     told = json.loads((tmp_path / "diff.json").read_text())
@@ -131,51 +129,26 @@ def test_what_is_no_policy_is_refused(run, policy, told) -> None:
     assert told in err
 
 
-class Server(http.server.BaseHTTPRequestHandler):
-    """Answers sums; refuses a prompt that it finds too long, and counts what it was asked."""
+def test_a_server_is_asked_with_seeds_and_its_tokens_are_paid_for(run, tmp_path, serving) -> None:
+    pytest.importorskip("openai")
+    asked = []
 
-    asked: list = []  # noqa: RUF012  # reset by each test
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.asked.append(body)
+    def answer(_, body):
+        """Answer sums; refuse a prompt that begins with 1 as too long."""
+        asked.append(body)
         prompt = body["messages"][-1]["content"]
         if prompt.startswith("1"):
-            self._send(400, {"error": {"message": "this prompt is too long"}})
-            return
+            return 400, {"error": {"message": "this prompt is too long"}}
         a, b = prompt.removesuffix("=").split("+")
         message = {"role": "assistant", "content": f"\\boxed{{{int(a) + int(b)}}}"}
-        self._send(200, {"choices": [{"message": message, "finish_reason": "stop", "index": 0}],
-                         "usage": {"prompt_tokens": 10, "completion_tokens": 5}})  # fmt: skip
+        return 200, {"choices": [{"message": message, "finish_reason": "stop", "index": 0}],
+                     "usage": {"prompt_tokens": 10, "completion_tokens": 5}}  # fmt: skip
 
-    def _send(self, status, row):
-        raw = json.dumps(row).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_):
-        pass
-
-
-def test_a_server_is_asked_with_seeds_and_its_tokens_are_paid_for(run, tmp_path) -> None:
-    pytest.importorskip("openai")
-    Server.asked = []
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
+    with serving(answer) as url:
         code, shown, err = run(
-            "eval", *SUMS, "-p", url, "--model", "m", "-n", 2, "--limit", 12, "-o", "s",
+            "eval", *SUMS, "-p", f"{url}/v1", "--model", "m", "-n", 2, "--limit", 12, "-o", "s",
             "--max-tokens", 9, "--price-in", 1e6, "--price-out", 2e6, "--field", "top_k=5",
         )  # fmt: skip
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
     groups = list(read_groups(tmp_path / "s"))
     refused = [g for g in groups if g.task.text.startswith("1")]
     assert refused
@@ -187,14 +160,13 @@ def test_a_server_is_asked_with_seeds_and_its_tokens_are_paid_for(run, tmp_path)
     assert "too long" in refused[0].episodes[0].verdict.reason
     answered = 2 * (12 - len(refused))
     assert f"{answered * (10 + 2 * 5):,.4f}" in shown
-    assert len({body["seed"] for body in Server.asked}) == 24
-    assert all(b["max_tokens"] == 9 and b["top_k"] == 5 for b in Server.asked)
+    assert len({body["seed"] for body in asked}) == 24
+    assert all(b["max_tokens"] == 9 and b["top_k"] == 5 for b in asked)
     plan = json.loads((tmp_path / "s" / "run.json").read_text())
     assert plan["policy"]["sampling"] == {"max_tokens": 9}
     # a server that is gone stops the run, and scores nothing
-    code, _, err = run(
-        "eval", *SUMS, "-p", url, "--model", "m", "--limit", 2, "-o", "g", "--retries", 0
-    )
+    gone = ["-p", f"{url}/v1", "--model", "m", "--limit", 2, "-o", "g", "--retries", 0]
+    code, _, err = run("eval", *SUMS, *gone)
     assert code == 2
     assert "no answer from" in err
     assert "--resume goes on" in err

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from assay.evaluation import Plan
-from assay.evaluation.code import code_digest
+from assay.evaluation.digest import code_digest
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,5 @@
 """A server that fails, refuses, hangs or echoes is told apart from a policy that is wrong."""
 
-import http.server
 import json
 import threading
 import time
@@ -13,33 +12,22 @@ from assay.evaluation import Asked, ServerFailed, ServerPlayer
 pytest.importorskip("openai")
 
 
-@contextmanager
-def serving(answer):
-    """An endpoint; ``answer(body)`` gives a status and a row, or text."""
-    asked = []
+@pytest.fixture
+def endpoint(serving):
+    """Return a context manager of an endpoint that answers bodies, with its address."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    @contextmanager
+    def serve(answer):
+        asked = []
+
+        def answered(_, body):
             asked.append(body)
-            status, row = answer(body)
-            raw = row if isinstance(row, bytes) else json.dumps(row).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
+            return answer(body)
 
-        def log_message(self, *_):
-            pass
+        with serving(answered) as url:
+            yield f"{url}/v1", asked
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    return serve
 
 
 def said(text, **more):
@@ -55,57 +43,57 @@ def player(url, **settings):
 
 
 @pytest.mark.parametrize("status", [302, 401, 402, 403, 404, 429, 500, 503, 529])
-def test_what_is_not_about_the_question_stops_the_run(status) -> None:
+def test_what_is_not_about_the_question_stops_the_run(endpoint, status) -> None:
     refusal = {"error": {"message": "no"}}
     with (
-        serving(lambda body: (status, refusal)) as (url, _),
+        endpoint(lambda body: (status, refusal)) as (url, _),
         pytest.raises(ServerFailed, match=str(status)),
     ):
         player(url).answer([question()])
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"choices": []}', b'{"error": "x"}', b"\xff"])
-def test_an_answer_that_holds_no_message_stops_the_run(raw) -> None:
+def test_an_answer_that_holds_no_message_stops_the_run(endpoint, raw) -> None:
     with (
-        serving(lambda body: (200, raw)) as (url, _),
+        endpoint(lambda body: (200, raw)) as (url, _),
         pytest.raises(ServerFailed, match="holds no message"),
     ):
         player(url).answer([question()])
 
 
-def test_a_refused_question_has_no_completion_and_others_are_answered() -> None:
+def test_a_refused_question_has_no_completion_and_others_are_answered(endpoint) -> None:
     def answer(body):
         long = body["messages"][0]["content"] == "long"
         return (400, {"error": {"message": "too long"}}) if long else said("4")
 
-    with serving(answer) as (url, _):
+    with endpoint(answer) as (url, _):
         found = player(url).answer([question("a", "long"), question("b", "2+2")])
     assert [a.completion and a.completion.text for a in found] == [None, "4"]
     assert "too long" in found[0].fault
 
 
-def test_a_server_that_refuses_everything_stops_the_run() -> None:
+def test_a_server_that_refuses_everything_stops_the_run(endpoint) -> None:
     """Such as for a field that it does not know: thousands of replies had no score."""
-    with serving(lambda body: (400, {"error": {"message": "unknown field"}})) as (url, _):
+    with endpoint(lambda body: (400, {"error": {"message": "unknown field"}})) as (url, _):
         with pytest.raises(ServerFailed, match=r"all 2 requests were refused.*unknown field"):
             player(url).answer([question("a"), question("b")])
         (alone,) = player(url).answer([question("a")])  # one task may be too long, however often
         assert alone.completion is None
 
 
-def test_the_key_is_in_no_message(monkeypatch) -> None:
+def test_the_key_is_in_no_message(endpoint, monkeypatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-very-secret")
     echo = {"error": {"message": "bad request by Bearer sk-very-secret"}}
-    with serving(lambda body: (400, echo)) as (url, _):
+    with endpoint(lambda body: (400, echo)) as (url, _):
         mine = player(url, api_key_env="MY_KEY")
         (found,) = mine.answer([question()])
     assert "bad request by Bearer ..." in found.fault
     assert "secret" not in json.dumps(mine.describe())
 
 
-def test_half_a_surrogate_pair_in_a_conversation_can_be_sent() -> None:
+def test_half_a_surrogate_pair_in_a_conversation_can_be_sent(endpoint) -> None:
     """A reply may hold one, and is sent back in the next turn; it ended the run."""
-    with serving(lambda body: said("\ud800 and \U0001f600")) as (url, asked):
+    with endpoint(lambda body: said("\ud800 and \U0001f600")) as (url, asked):
         mine = player(url)
         (first,) = mine.answer([question()])
         mine.answer([question(text=first.completion.text)])
@@ -113,7 +101,7 @@ def test_half_a_surrogate_pair_in_a_conversation_can_be_sent() -> None:
     assert asked[1]["messages"][0]["content"] == "\ufffd and \U0001f600"
 
 
-def test_a_failure_does_not_wait_for_the_requests_under_way() -> None:
+def test_a_failure_does_not_wait_for_the_requests_under_way(endpoint) -> None:
     release = threading.Event()
 
     def answer(body):
@@ -122,7 +110,7 @@ def test_a_failure_does_not_wait_for_the_requests_under_way() -> None:
             return said("late")
         return 500, {}
 
-    with serving(answer) as (url, _):
+    with endpoint(answer) as (url, _):
         started = time.monotonic()
         with pytest.raises(ServerFailed, match="500"):
             player(url, timeout_s=60.0).answer([question("a", "slow"), question("b", "now")])
@@ -131,8 +119,8 @@ def test_a_failure_does_not_wait_for_the_requests_under_way() -> None:
         release.set()
 
 
-def test_many_questions_are_asked_side_by_side_and_answered_in_order() -> None:
-    with serving(lambda body: said(body["messages"][0]["content"])) as (url, asked):
+def test_many_questions_are_asked_side_by_side_and_answered_in_order(endpoint) -> None:
+    with endpoint(lambda body: said(body["messages"][0]["content"])) as (url, asked):
         texts = [f"q{i}" for i in range(40)]
         found = player(url, concurrency=5).answer([question(t, t) for t in texts])
         assert player(url).answer([]) == []
@@ -140,13 +128,13 @@ def test_many_questions_are_asked_side_by_side_and_answered_in_order() -> None:
     assert len(asked) == 40
 
 
-def test_cut_off_filtered_and_empty_replies() -> None:
+def test_cut_off_filtered_and_empty_replies(endpoint) -> None:
     row = {"choices": [{"message": {"content": None}, "finish_reason": "length"}], "usage": {
         "prompt_tokens": 3, "completion_tokens": True}}  # fmt: skip
-    with serving(lambda body: (200, row)) as (url, _):
+    with endpoint(lambda body: (200, row)) as (url, _):
         (found,) = player(url).answer([question()])
     assert (found.completion.text, found.completion.finish) == ("", "length")
     assert (found.prompt_tokens, found.reply_tokens) == (3, None)
-    with serving(lambda body: said("x", finish_reason="content_filter")) as (url, _):
+    with endpoint(lambda body: said("x", finish_reason="content_filter")) as (url, _):
         (found,) = player(url).answer([question()])
     assert found.completion is None

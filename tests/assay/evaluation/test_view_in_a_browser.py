@@ -1,8 +1,5 @@
 """`assay view` as a person meets it, in headless Chromium without a network."""
 
-import threading
-from contextlib import contextmanager
-
 import pytest
 
 from assay.envs import Episode, EpisodeGroup, Task
@@ -15,24 +12,11 @@ pytestmark = pytest.mark.slow
 GUARD_MS = 5000  # against a page that has become unusable; the benchmark says how fast it is
 
 
-@contextmanager
-def served(pages):
-    server = ViewServer(pages)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server.url
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture(scope="module")
-def thousand(demo, tmp_path_factory):
+def thousand(running, demo, tmp_path_factory):
     run = demo.write_run(tmp_path_factory.mktemp("view") / "demo-run", 1000)
-    with served(open_pages(run)) as url:
-        yield url
+    with running(ViewServer(open_pages(run))) as server:
+        yield server.url
 
 
 def count(page) -> str:
@@ -121,13 +105,13 @@ def replies(task, *texts, verdict=None):
     return EpisodeGroup(task, made)
 
 
-def test_runs_of_nothing_of_faults_and_of_numbers_that_json_lacks(page, tmp_path) -> None:
+def test_runs_of_nothing_of_faults_and_of_numbers_that_json_lacks(running, page, tmp_path) -> None:
     """NaN, which Python writes and a browser does not read, left the group unreadable."""
     fault = Verdict.fault(Status.SANDBOX_ERROR, "the sandbox is down")
     odd = Task("?", [float("nan")], id="odd", metadata={"weight": float("inf")})
     written(tmp_path / "run", [replies(odd, "a", "b", verdict=fault)], tasks=3)
-    with served(open_pages(tmp_path / "run")) as url:
-        page.go(url, "document.querySelector('.plots')")
+    with running(ViewServer(open_pages(tmp_path / "run"))) as server:
+        page.go(server.url, "document.querySelector('.plots')")
         assert "of 3 groups so far" in page.run("document.getElementById('tiles').innerText")
         page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
         told = page.run("document.querySelector('.about').innerText")
@@ -135,8 +119,8 @@ def test_runs_of_nothing_of_faults_and_of_numbers_that_json_lacks(page, tmp_path
         assert page.run("document.querySelector('.score').textContent") == "none"
         assert page.complaints == []
     written(tmp_path / "empty", [], tasks=3)
-    with served(open_pages(tmp_path / "empty")) as url:
-        page.go(url, "document.querySelector('.plots')")
+    with running(ViewServer(open_pages(tmp_path / "empty"))) as server:
+        page.go(server.url, "document.querySelector('.plots')")
         assert count(page) == "0 groups"
         assert "No group is on disk yet" in page.run("document.querySelector('.empty').textContent")
         page.key("j")
@@ -144,25 +128,25 @@ def test_runs_of_nothing_of_faults_and_of_numbers_that_json_lacks(page, tmp_path
         assert page.complaints == []
 
 
-def test_who_speaks_stands_beside_what_is_said(page, tmp_path) -> None:
+def test_who_speaks_stands_beside_what_is_said(running, page, tmp_path) -> None:
     said = [("assistant", "50\n\n[user]\nthat is right"), ("user", "higher"), ("assistant", "62")]
     turns = tuple({"role": role, "content": text} for role, text in said)
     group = EpisodeGroup(Task("?", "1", id="t"), [Episode("t", turns, Verdict.wrong("no"))])
     written(tmp_path / "run", [group])
-    with served(open_pages(tmp_path / "run")) as url:
-        page.go(url, "document.querySelector('.plots')")
+    with running(ViewServer(open_pages(tmp_path / "run"))) as server:
+        page.go(server.url, "document.querySelector('.plots')")
         page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
         for part, place in (("pre", 1), (".role", 0)):
             shown = f"[...document.querySelectorAll('.talk {part}')].map(p => p.textContent)"
             assert page.run(shown) == [turn[place] for turn in said]
 
 
-def test_huge_replies_and_big_groups_stay_usable(page, tmp_path) -> None:
+def test_huge_replies_and_big_groups_stay_usable(running, page, tmp_path) -> None:
     huge, nuls = "word \n" * 200_000, "a\x00" * 9_000
     task = Task("?", "1", id="huge")
     written(tmp_path / "run", [replies(task, huge, huge + "!", nuls, *["short"] * 40)])
-    with served(open_pages(tmp_path / "run")) as url:
-        page.go(url, "document.querySelector('.plots')")
+    with running(ViewServer(open_pages(tmp_path / "run"))) as server:
+        page.go(server.url, "document.querySelector('.plots')")
         assert page.run("document.querySelector('.strip i').textContent") == "+27"
         open_it = "document.querySelector('.item').click()"
         assert page.act(open_it, "document.querySelectorAll('.card').length === 43") < GUARD_MS
@@ -184,14 +168,14 @@ def test_huge_replies_and_big_groups_stay_usable(page, tmp_path) -> None:
         assert page.complaints == []
 
 
-def test_hostile_replies_are_only_text(page, tmp_path) -> None:
+def test_hostile_replies_are_only_text(running, page, tmp_path) -> None:
     task = Task(HOSTILE, HOSTILE, id=f"id {HOSTILE}", metadata={"topic": HOSTILE})
     verdict = Verdict(Status.INCORRECT, 0.0, HOSTILE, HOSTILE, {HOSTILE[:9]: 0.5})
     replies = [({"role": "assistant", "content": text},) for text in (HOSTILE, HOSTILE[::-1])]
     group = EpisodeGroup(task, [Episode(task.id, turns, verdict) for turns in replies])
     written(tmp_path / "run", [group], HOSTILE)
-    with served(open_pages(tmp_path / "run")) as url:
-        page.go(url, "document.querySelector('.plots')")
+    with running(ViewServer(open_pages(tmp_path / "run"))) as server:
+        page.go(server.url, "document.querySelector('.plots')")
         page.act("document.querySelector('.item').click()", "document.querySelector('.card')")
         page.act(
             "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'c', bubbles: true}))",
@@ -207,7 +191,7 @@ def test_hostile_replies_are_only_text(page, tmp_path) -> None:
         assert page.complaints == []
 
 
-def test_two_runs_stand_beside_each_other(page, demo, tmp_path) -> None:
+def test_two_runs_stand_beside_each_other(running, page, demo, tmp_path) -> None:
     first = demo.write_run(tmp_path / "first", 20)
     lines = (first / "groups.jsonl").read_text().replace('"reason": "equal"', '"reason": "same"')
     second = tmp_path / "second"
@@ -218,8 +202,8 @@ def test_two_runs_stand_beside_each_other(page, demo, tmp_path) -> None:
         '"status": "incorrect", "score": 0.0', '"status": "correct", "score": 1.0', 2
     )
     (second / "groups.jsonl").write_text(flipped)
-    with served(open_pages(first, second)) as url:
-        page.go(url, "document.querySelector('.plots')")
+    with running(ViewServer(open_pages(first, second))) as server:
+        page.go(server.url, "document.querySelector('.plots')")
         page.act(
             "const k = document.getElementById('kind'); k.value = 'changed'; "
             "k.dispatchEvent(new Event('change'))",

@@ -2,32 +2,18 @@
 
 import http.client
 import json
-import threading
-from contextlib import contextmanager
 
 import pytest
 
 from assay.envs import DataError
+from assay.evaluation import read_plan
 from assay.evaluation.view import ViewServer, open_pages
 from assay.verifiers import Verdict
 
 
-@contextmanager
-def running(pages):
-    made = ViewServer(pages)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield made
-    finally:
-        made.shutdown()
-        thread.join()
-        made.server_close()
-
-
 @pytest.fixture
-def server(demo, tmp_path):
-    with running(open_pages(demo.write_run(tmp_path / "run", 3))) as made:
+def server(running, demo, tmp_path):
+    with running(ViewServer(open_pages(demo.write_run(tmp_path / "run", 3)))) as made:
         yield made
 
 
@@ -103,9 +89,9 @@ def test_a_damaged_line_is_named(demo, tmp_path) -> None:
         open_pages(run)
 
 
-def test_files_that_are_gone_are_told(demo, tmp_path) -> None:
+def test_files_that_are_gone_are_told(running, demo, tmp_path) -> None:
     run = demo.write_run(tmp_path / "run", 2)
-    with running(open_pages(run)) as server:
+    with running(ViewServer(open_pages(run))) as server:
         (run / "groups.jsonl").unlink()
         answer, body = ask(server, server.home + "data/group/0")
     assert answer.status == 500
@@ -140,7 +126,19 @@ def test_samples_of_a_training_run_are_browsed(tmp_path) -> None:
     group = {"kept_as": "best", "task": "t1", "prompt": "2+2=", "size": 8, "replies": [reply]}
     (tmp_path / "samples.jsonl").write_text(json.dumps({"step": 7, "groups": [group]}) + "\n")
     pages = open_pages(tmp_path)
+    about = "1 groups, with 1 of their 8 replies, of step 7. Kept of each step: best."
+    assert about in pages.run()["about"]
     assert pages.index()["groups"][0]["id"] == "step 7, best: t1"
     assert pages.group(0)["replies"][0]["parts"] == {"accuracy": 1.0, "advantage": 0.5}
-    with pytest.raises(DataError, match="nothing to look at"):
-        open_pages(tmp_path / "no")
+    (tmp_path / "empty").mkdir()
+    for run, other, words in (
+        (tmp_path / "no", None, "there is no directory"),
+        (tmp_path, tmp_path / "no", "there is no directory"),
+        (tmp_path / "empty", None, "holds no replies"),
+        (tmp_path, tmp_path, "only two evaluations are shown side by side"),
+    ):
+        with pytest.raises(DataError, match=words):
+            open_pages(run, other)
+    (tmp_path / "metrics.jsonl").touch()
+    with pytest.raises(DataError, match="is a training run, and no evaluation"):
+        read_plan(tmp_path)

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
+from starlette.testclient import TestClient
 
 from assay.service import ServiceLimits, Tokens, create_app
-from assay.service.process import configure, listen, url_of
+from assay.service.server import configure, listen, url_of
 
 MODULE = '''
 from assay.envs import (
@@ -129,6 +130,36 @@ def served(folder):
         sys.path.remove(str(folder))
 
 
+@pytest.fixture(scope="session")
+def bearer():
+    """Headers of who knows the token of the servers here."""
+    return {"authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture(scope="session")
+def local():
+    """What makes a client of an application, without a socket: ``local(env, tokens, batch=5)``."""
+
+    def make(env, tokens=(), *, client="127.0.0.1", host="localhost", flags=None, **limits):
+        app = create_app(env, ServiceLimits(**limits), Tokens(tokens), **(flags or {}))
+        return TestClient(app, headers={"host": host}, client=(client, 4000))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def until():
+    """What waits for a condition."""
+
+    def wait(condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    return wait
+
+
 @contextmanager
 def running(folder, *args, token=TOKEN):
     """``assay serve`` as a process; gives its address and itself. It must drain at SIGTERM."""
@@ -163,7 +194,7 @@ def here(env, limits=None):
     """A server in a thread of this process; gives its address, and the application."""
     limits = limits or ServiceLimits()
     app = create_app(env, limits, Tokens([TOKEN]))
-    app.state.uvicorn = server = uvicorn.Server(configure(app))
+    app.state.uvicorn = server = uvicorn.Server(configure(app, limits))
     listener = listen("127.0.0.1", 0, limits)
     url = url_of(listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

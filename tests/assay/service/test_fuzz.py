@@ -1,18 +1,10 @@
 """Whatever a client sends, the server neither breaks nor answers 500, nor tells a reference."""
 
 import json
-from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from starlette import testclient
-
-from assay.service import ServiceLimits, create_app
-
-TestClient = partial(
-    testclient.TestClient, headers={"host": "localhost"}, client=("127.0.0.1", 4000)
-)
 
 SETTINGS = settings(
     deadline=None,
@@ -41,28 +33,8 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=8,
 )
-fields = st.sampled_from(
-    [
-        "replies",
-        "tasks",
-        "references",
-        "count",
-        "seed",
-        "group_size",
-        "steps",
-        "episodes",
-        "episode",
-        "reply",
-        "turn",
-        "truncated",
-        "op",
-        "id",
-        "type",
-        "data",
-        "task",
-        "metadata",
-    ]
-)
+NAMES = "replies tasks references count seed group_size steps episodes episode reply turn truncated"
+fields = st.sampled_from([*NAMES.split(), "op", "id", "type", "data", "task", "metadata"])
 ops = st.sampled_from(["score", "reset", "step", "close", "tasks", "state", "mcp"])
 bodies = st.dictionaries(
     fields, values | st.lists(values, max_size=3), max_size=5
@@ -72,15 +44,14 @@ bodies = st.dictionaries(
 
 
 @pytest.fixture(scope="module")
-def client(served):
-    limits = ServiceLimits(body_bytes=20_000, episodes=50, batch=20)
-    with TestClient(create_app(served.Guess(), limits)) as client:
+def client(served, local):
+    with local(served.Guess(), body_bytes=20_000, episodes=50, batch=20) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def sums(served):
-    with TestClient(create_app(served.Sums(), ServiceLimits(batch=20))) as client:
+def sums(served, local):
+    with local(served.Sums(), batch=20) as client:
         yield client
 
 
@@ -142,6 +113,3 @@ def test_nothing_is_held_when_they_have_left(client) -> None:
     service = client.app.state.service
     assert service.metrics.registry.get_sample_value("assay_sockets") == 0
     assert service.queue.waiting == service.in_flight.held == 0
-    # those of the WebSockets went with them
-    assert service.budget.stores == {service.store_of("")}
-    assert service.budget.episodes.total() == len(service.store_of(""))

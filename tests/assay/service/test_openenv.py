@@ -6,17 +6,9 @@
 import json
 import os
 import subprocess
-from functools import partial
 from pathlib import Path
 
 import pytest
-from starlette import testclient
-
-from assay.service import create_app
-
-TestClient = partial(
-    testclient.TestClient, headers={"host": "localhost"}, client=("127.0.0.1", 4000)
-)
 
 PEER = os.environ.get("ASSAY_OPENENV_PYTHON")
 TOKEN = "a-token-of-the-tests-0123456789"
@@ -41,9 +33,9 @@ def test_the_real_client_plays(sums_server, served) -> None:
     assert "VALIDATION_ERROR" in told["refused"]
 
 
-def test_a_game_by_its_messages(served) -> None:
+def test_a_game_by_its_messages(served, local) -> None:
     with (
-        TestClient(create_app(served.Guess())) as client,
+        local(served.Guess()) as client,
         client.websocket_connect("/openenv/ws") as socket,
     ):
 
@@ -65,9 +57,9 @@ def test_a_game_by_its_messages(served) -> None:
         assert client.get("/openenv/health").json() == {"status": "healthy"}
 
 
-def test_a_fault_of_ours_has_no_reward(served) -> None:
+def test_a_fault_of_ours_has_no_reward(served, local) -> None:
     with (
-        TestClient(create_app(served.Guess())) as client,
+        local(served.Guess()) as client,
         client.websocket_connect("/openenv/ws") as socket,
     ):
         socket.send_json({"type": "reset", "data": {"task": 4}})

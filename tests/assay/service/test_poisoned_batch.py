@@ -1,11 +1,9 @@
 """One poisoned reply in a batch: it alone scores 0.0, on every way on which batches are judged."""
 
+import asyncio
 import json
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -13,11 +11,11 @@ from websockets.sync.client import connect
 
 from assay import rewards
 from assay.adapters import openrlhf_reward, verl_reward
-from assay.envs import Completion, TRLSpec, rollout
+from assay.envs import Completion, PolicyJudge, TRLSpec, rollout
 from assay.envs.scoring import read_completions, score
 from assay.sandbox import Limits, RaySandbox, Sandbox
 from assay.service import RemoteEnv, ServiceLimits
-from assay.verifiers import Code, Judge, RayVerifier, Rubric
+from assay.verifiers import Code, Judge, PairwiseJudge, RayVerifier, Rubric
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
@@ -137,6 +135,11 @@ def at_home(env, replies, _):
     return scores(env.rubric.verify_many(replies, [env.task(0).reference] * len(replies)))
 
 
+def awaited(env, replies, _):
+    references = [env.task(0).reference] * len(replies)
+    return scores(asyncio.run(env.rubric.averify_many(replies, references)))
+
+
 def in_a_rubric(env, replies, _):
     rubric = Rubric({"one": env.rubric, "other": env.rubric}, weights={"other": 0.5})
     return scores(rubric.verify_many(replies, [env.task(0).reference] * len(replies)))
@@ -205,6 +208,7 @@ def over_ray(env, replies, _):
 
 HERE = [
     at_home,
+    awaited,
     in_a_rubric,
     with_trl,
     with_verl,
@@ -246,24 +250,27 @@ def remote_rollout(url, replies):
     return list(group.rewards)
 
 
+PATHS = {"score": "/v1/score", "reset": "/v1/episodes", "step": "/v1/episodes/step"}
+
+
+def asked(ask, replies):
+    """Score replies, and play them, by one message each."""
+    found = ask("score", replies=replies, tasks=[0] * len(replies))["verdicts"]
+    begun = ask("reset", tasks=[0], group_size=len(replies))["episodes"]
+    steps = [
+        {"episode": row["episode"], "reply": reply, "turn": 0}
+        for row, reply in zip(begun, replies, strict=True)
+    ]
+    outcomes = ask("step", steps=steps, reset={"tasks": [0]})["outcomes"]
+    assert [o["verdict"]["score"] for o in outcomes] == [v["score"] for v in found]
+    return [verdict["score"] for verdict in found]
+
+
 def over_http(url, replies):
-    body = {"replies": replies, "tasks": [0] * len(replies)}
     with httpx.Client(base_url=url, headers=HEADERS, timeout=60) as client:
-        answer = client.post("/v1/score", content=json.dumps(body))
-        begun = client.post("/v1/episodes", json={"tasks": [0], "group_size": len(replies)})
-        steps = steps_of(begun.json(), replies)
-        taken = client.post("/v1/episodes/step", content=json.dumps({"steps": steps}))
-        again = client.post("/v1/episodes/step", content=json.dumps({"steps": steps}))
-    assert taken.json() == again.json()
-    found = [verdict["score"] for verdict in answer.json()["verdicts"]]
-    assert [outcome["verdict"]["score"] for outcome in taken.json()["outcomes"]] == found
-    return found
-
-
-def steps_of(begun, replies):
-    ids = [row["episode"] for row in begun["episodes"]]
-    pairs = zip(ids, replies, strict=True)
-    return [{"episode": id_, "reply": reply, "turn": 0} for id_, reply in pairs]
+        return asked(
+            lambda op, **body: client.post(PATHS[op], content=json.dumps(body)).json(), replies
+        )
 
 
 def over_websocket(url, replies):
@@ -273,11 +280,7 @@ def over_websocket(url, replies):
             socket.send(json.dumps({"op": op, "id": 1, **fields}))
             return json.loads(socket.recv())
 
-        found = ask("score", replies=replies, tasks=[0] * len(replies))["verdicts"]
-        begun = ask("reset", tasks=[0], group_size=len(replies))
-        outcomes = ask("step", steps=steps_of(begun, replies), reset={"tasks": [0]})["outcomes"]
-    assert [o["verdict"]["score"] for o in outcomes] == [v["score"] for v in found]
-    return [verdict["score"] for verdict in found]
+        return asked(ask, replies)
 
 
 def over_openenv(url, replies):
@@ -306,7 +309,7 @@ def size(reply):
 @pytest.mark.parametrize("name", ["Words", "Roots", "Turns", "Groups"])
 def test_a_poisoned_reply_spoils_no_neighbour_far_away(module, host, name) -> None:
     replies = ROOTS if name == "Roots" else WORDS
-    with host(getattr(module[0], name)(), ServiceLimits(body_bytes=BODY, rate=0)) as (url, _):
+    with host(getattr(module[0], name)(), ServiceLimits(body_bytes=BODY)) as (url, _):
         ways = [remote_rollout] if name == "Turns" else [remote, remote_rollout]
         for way in ways:
             assert way(url, replies) == [1.0, 0.0, 0.0] * (len(replies) // 3), way
@@ -315,46 +318,53 @@ def test_a_poisoned_reply_spoils_no_neighbour_far_away(module, host, name) -> No
                 assert way(url, part) == [1.0, 0.0, 0.0], (way, part[1][:20])
 
 
-class Examiner(BaseHTTPRequestHandler):
-    """Finds the reply ``20`` right, and cannot read NUL or halves of surrogate pairs."""
+def test_a_poisoned_reply_spoils_no_neighbour_before_several_processes(start) -> None:
+    replies = batch_of("17", "18", TEXTS.values())
+    with start("served/Sums-v0", "--workers=2", "--no-access-log") as (url, _):
+        assert remote(url, replies) == [1.0, 0.0, 0.0] * len(TEXTS)
+        for way in (over_http, over_websocket):
+            for part in small(replies):
+                assert way(url, part) == [1.0, 0.0, 0.0], (way, part[1][:20])
 
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        shown = body["messages"][-1]["content"]
+
+def examine(_, body):
+    """Find ``20`` right and best, then ``22``; fail on NUL and halves of surrogate pairs."""
+    shown = body["messages"][-1]["content"]
+    if "Reply A:" in shown:
+        first, second = (shown.split(f"Reply {x}:\n")[1].split("\n")[1] for x in "AB")
+        said = f"Verdict: {'A' if first == '20' or (first == '22' and second != '20') else 'B'}"
+    else:
         right = shown.split("Reply to judge:")[-1].split("]\n")[1].startswith("20\n")
         said = f"Verdict: {'CORRECT' if right else 'INCORRECT'}"
-        status = 500 if any(c in shown for c in "\0\ud800\udc00") else 200
-        choice = {"index": 0, "message": {"role": "assistant", "content": said}}
-        answer = json.dumps({"choices": [{**choice, "finish_reason": "stop"}]}).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_):
-        pass
+    status = 500 if any(c in shown for c in "\0\ud800\udc00") else 200
+    choice = {"index": 0, "message": {"role": "assistant", "content": said}}
+    return status, {"choices": [{**choice, "finish_reason": "stop"}]}
 
 
-@contextmanager
-def examiner():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Examiner)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def test_a_poisoned_reply_spoils_no_neighbour_before_a_judge() -> None:
+def test_a_poisoned_reply_spoils_no_neighbour_before_a_judge(serving) -> None:
     pytest.importorskip("openai")
-    with examiner() as url:
+    with serving(examine) as address:
+        url = f"{address}/v1"
         judge = Judge("m", base_url=url)
         found = judge.verify_many(WORDS, [{"question": "?", "answer": "20"}] * len(WORDS))
+        pairwise = PairwiseJudge("m", base_url=url)
+        better = pairwise.verify_many(WORDS, [{"question": "?", "answer": "22"}] * len(WORDS))
     assert scores(found) == [1.0, 0.0, 0.0] * len(TEXTS)
+    assert scores(better) == [1.0, 0.0, 0.0] * len(TEXTS)
+
+
+def test_a_poisoned_reply_spoils_no_neighbour_before_a_policy() -> None:
+    def policy(conversations):
+        pairs = []
+        for (message,) in conversations:
+            message["content"].encode()  # as tokenizers do
+            pairs.append([message["content"].split(f"Reply {x}: ")[1].split("\n")[0] for x in "AB"])
+        right = [a == "20" or (a == "22" and b != "20") for a, b in pairs]
+        return [Completion(f"<answer>{'A' if first else 'B'}</answer>") for first in right]
+
+    replies = [*WORDS, *batch_of("20", "21", [f"7{text}" for text in TEXTS.values()])]
+    found = PolicyJudge(policy).verify_many(replies, ["22"] * len(replies))
+    assert scores(found) == [1.0, 0.0, 0.0] * (2 * len(TEXTS))
 
 
 BOXES = [

@@ -1,27 +1,34 @@
-"""The process itself: who does not read, who does not speak, who sends crumbs, and its end."""
+"""The process itself: clients that do not read, do not speak or send crumbs, and its end."""
 
-import asyncio
+import base64
 import contextlib
 import http.client
 import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
-from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
 from assay.cli import main
+from assay.service import ServiceLimits
 
 pytestmark = pytest.mark.slow
 
 TOKEN = "a-token-of-the-tests-0123456789"
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
+POST = f"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+POST += "Content-Type: application/json\r\n"
+ASK = {"replies": ["20"], "tasks": [3]}
+PADDED = {"replies": ["17" + " " * 150_000] * 2, "tasks": [0, 0]}
 
 
 @pytest.fixture(scope="module")
@@ -32,123 +39,156 @@ def url(start):
         yield url
 
 
-def address(url):
+def opened(url):
     parts = urlsplit(url)
-    return parts.hostname, parts.port
+    return socket.create_connection((parts.hostname, parts.port), timeout=20)
 
 
-def ask(url, method="GET", path="/healthz", **kwargs):
-    connection = http.client.HTTPConnection(*address(url), timeout=20)
-    try:
-        connection.request(method, path, **{"headers": HEADERS, **kwargs})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
+def socket_of(url, **more):
+    headers = {"additional_headers": HEADERS, "compression": None, **more}
+    return connect(url.replace("http", "ws") + "/v1/ws", **headers)
 
 
-@pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "])
-def test_who_does_not_finish_a_request_is_cut_off(url, said) -> None:
-    with socket.create_connection(address(url), timeout=20) as silent:
-        silent.sendall(said)
+def metrics(url):
+    return httpx.get(f"{url}/metrics", headers=HEADERS, timeout=20).text
+
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (HEALTH + b"\r\n", b'{"status":"ok"}'),  # then silence
+        (POST.encode() + b"Content-Length: 100\r\n\r\n{", b" 408 "),
+        (b"\x16\x03\x01 hello\r\n\r\n", b" 400 "),
+        (POST.encode() + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", b" 400 "),
+        (POST.encode() + b"Host: other\r\n\r\n", b" 400 "),
+    ],
+)
+def test_a_request_that_is_not_finished_is_cut_off(url, sent, answer) -> None:
+    with opened(url) as client:
+        client.sendall(sent)
+        received = b""
         with contextlib.suppress(ConnectionResetError):
-            assert silent.recv(100) == b""
-    assert ask(url)[0] == 200
+            while part := client.recv(1000):
+                received += part
+    assert answer in received
+    assert httpx.get(f"{url}/healthz").status_code == 200
 
 
-def test_who_does_not_finish_a_body_is_told(url) -> None:
-    head = f"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    with socket.create_connection(address(url), timeout=20) as slow:
-        slow.sendall(head.encode() + b"Content-Length: 100\r\n\r\n{")
-        assert b" 408 " in slow.recv(100)
-
-
-def test_who_does_not_read_is_cut_off(url) -> None:
+def test_a_client_that_does_not_read_is_cut_off(url) -> None:
     body = json.dumps({"tasks": list(range(100)) * 10}).encode()
-    head = f"POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    request = f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = POST.replace("score", "tasks") + f"Content-Length: {len(body)}\r\n\r\n"
     ended = time.monotonic() + 60
     with socket.socket() as lazy:
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         lazy.settimeout(20)
-        lazy.connect(address(url))
-
-        def ask_on() -> None:
+        lazy.connect((urlsplit(url).hostname, urlsplit(url).port))
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):  # noqa: PT012  # at any of them
             while time.monotonic() < ended:
-                lazy.sendall(request.encode() + body)
-
-        with pytest.raises(OSError, match=r"reset|Broken pipe"):
-            ask_on()
-    assert ask(url)[0] == 200
+                lazy.sendall(head.encode() + body)
+    assert httpx.get(f"{url}/healthz").status_code == 200
 
 
-def test_sockets_are_bounded_and_given_back(url) -> None:
-    async def go():
-        where = url.replace("http", "ws") + "/v1/ws"
-        one = await connect(where, additional_headers=HEADERS)
-        two = await connect(where, additional_headers=HEADERS)
-        with pytest.raises(InvalidStatus) as refused:
-            await connect(where, additional_headers=HEADERS)
-        assert refused.value.response.status_code == 503
-        for socket_ in (one, two):
-            await socket_.send(json.dumps({"op": "reset", "id": 1, "count": 100}))
-            await socket_.recv()
-        one.transport.abort()  # no goodbye
-        await two.close()
-        for _ in range(100):
-            page = (await asyncio.to_thread(ask, url, path="/metrics"))[1].decode()
-            if "assay_sockets 0.0" in page:
-                break
-            await asyncio.sleep(0.1)
-        assert "assay_sockets 0.0" in page
-        assert "assay_episodes 0.0" in page
-
-    asyncio.run(go())
+def test_sockets_are_bounded_and_given_back(url, until) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            ws = stack.enter_context(socket_of(url))
+            ws.send(json.dumps({"op": "reset", "id": 1, "count": 100}))
+            ws.recv()
+        for more, code in (({}, 503), ({"additional_headers": {}}, 401)):
+            with pytest.raises(InvalidStatus) as refused, socket_of(url, **more):
+                pass
+            assert refused.value.response.status_code == code
+        ws.socket.shutdown(socket.SHUT_RDWR)  # no goodbye
+    until(lambda: {"assay_sockets 0.0", "assay_episodes 0.0"} <= {*metrics(url).splitlines()})
 
 
-def test_a_message_that_is_too_large_or_in_crumbs_ends_the_socket(url) -> None:
-    async def send(message):
-        where = url.replace("http", "ws") + "/v1/ws"
-        async with connect(where, additional_headers=HEADERS, compression=None) as ws:
-            await ws.send(message)
-            await ws.recv()
-
-    for message in ("x" * 100_001, ["x"] * 10_000):
-        with pytest.raises((ConnectionClosed, OSError)):
-            asyncio.run(send(message))
-    assert ask(url)[0] == 200
+@pytest.mark.parametrize("message", ["x" * 100_001, ["x"] * 10_000], ids=["large", "crumbs"])
+def test_a_message_that_is_too_large_or_in_crumbs_ends_the_socket(url, message) -> None:
+    with pytest.raises((ConnectionClosed, OSError)), socket_of(url) as ws:  # noqa: PT012  # either
+        ws.send(message)
+        ws.recv()
+    assert httpx.get(f"{url}/healthz").status_code == 200
 
 
-def test_a_wrong_token_is_told_over_websocket_too(url) -> None:
-    async def go():
-        with pytest.raises(InvalidStatus) as refused:
-            await connect(url.replace("http", "ws") + "/v1/ws")
-        assert refused.value.response.status_code == 401
-
-    asyncio.run(go())
-
-
-def test_what_is_no_http_is_refused(url) -> None:
-    with socket.create_connection(address(url), timeout=20) as odd:
-        odd.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        assert b" 400 " in odd.recv(100)
-    doubled = [("Content-Length", "2"), ("Content-Length", "3")]
-    head = "".join(f"{n}: {v}\r\n" for n, v in [("Host", "localhost"), *doubled])
-    with socket.create_connection(address(url), timeout=20) as odd:
-        odd.sendall(f"POST /v1/score HTTP/1.1\r\n{head}\r\n{{}}x".encode())
-        assert b" 400 " in odd.recv(100)
+def test_answers_to_pings_that_nobody_reads_do_not_pile_up(host, served) -> None:
+    key = base64.b64encode(b"0" * 16).decode()
+    head = f"GET /v1/ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+    head += f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
+    ping = b"\x89\xfd\0\0\0\0" + b"x" * 125
+    with host(served.Sums(), ServiceLimits(read_s=60.0)) as (url, app), opened(url) as client:
+        client.sendall(f"{head}Sec-WebSocket-Version: 13\r\n\r\n".encode())
+        assert b"101" in client.recv(1000)
+        client.settimeout(2)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 60_000_000:
+                sent += client.send(ping * 1000)
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        (ws,) = (c for c in app.state.uvicorn.server_state.connections if hasattr(c, "frames"))
+        assert ws.transport.get_write_buffer_size() < 2**20
 
 
-def test_at_sigterm_what_was_begun_is_finished(start) -> None:
+def test_silent_connections_shut_nobody_out(start) -> None:
+    """Neither with nothing, nor with half a request, nor with half a body and no token."""
+    sent = [b"", b"POST /v1/score HT", HEALTH + b"Content-Length: 9\r\n\r\n"]
+    with start("served/Sums-v0", "--limit=read_s=60") as (url, _), contextlib.ExitStack() as all_:
+        for i in range(700):
+            all_.enter_context(opened(url)).sendall(sent[i % 3])
+        for _ in range(20):
+            answer = httpx.post(f"{url}/v1/score", json=ASK, headers=HEADERS)
+            assert answer.json()["verdicts"][0]["score"] == 1.0
+
+
+@pytest.mark.parametrize("way", ["body", "message"])
+def test_requests_are_refused_while_others_hold_the_room(host, served, until, way) -> None:
+    """Only those that are large; a socket is closed for it, alone."""
+    rest = b" " * 800_000  # of 900,000
+    with host(served.Sums(), ServiceLimits(under_way_mib=1)) as (url, app):
+        held = app.state.service.in_flight
+        with contextlib.ExitStack() as slow:
+            if way == "body":
+                head = f"{POST}Content-Length: 900000\r\n\r\n"
+                slow.enter_context(opened(url)).sendall(head.encode() + rest)
+            else:
+                ws = slow.enter_context(socket_of(url))
+                ws.socket.sendall(b"\x81\xff" + struct.pack("!Q", 900_000) + bytes(4) + rest)
+            until(lambda: 800_000 <= held.held <= 900_000)
+            answer = httpx.post(f"{url}/v1/score", json=PADDED, headers=HEADERS)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            assert answer.json()["error"]["code"] == "bytes"
+            with socket_of(url) as other:
+                with contextlib.suppress(ConnectionClosed):
+                    other.send(json.dumps({"op": "score", "id": 1, **PADDED}))
+                with pytest.raises(ConnectionClosed) as closed:
+                    other.recv(timeout=30)
+                assert closed.value.rcvd is None or closed.value.rcvd.code == 1013
+            small = httpx.post(f"{url}/v1/score", json=ASK, headers=HEADERS)
+            assert small.status_code == 200
+            if way == "message":
+                ws.socket.sendall(b" " * 100_000)
+                assert json.loads(ws.recv(timeout=30))["error"]["code"] == "json"
+        until(lambda: held.held == 0)
+        found = httpx.post(f"{url}/v1/score", json=PADDED, headers=HEADERS).json()["verdicts"]
+        assert [v["score"] for v in found] == [1.0, 1.0]
+        until(lambda: held.held == 0)
+        assert 'assay_refused_total{code="bytes"} 2.0' in metrics(url)
+
+
+def test_at_sigterm_what_was_begun_is_finished(start, until) -> None:
     with start("served/Guess-v0", "--no-access-log") as (url, process):
-        connection = http.client.HTTPConnection(*address(url), timeout=20)
-        headers = {**HEADERS, "content-type": "application/json", "content-length": "17"}
+        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
         connection.putrequest("POST", "/v1/episodes")
-        for name, value in headers.items():
+        for name, value in {
+            **HEADERS,
+            "content-type": "application/json",
+            "content-length": "17",
+        }.items():
             connection.putheader(name, value)
         connection.endheaders(b'{"tasks":')
-        while b"assay_under_way_bytes 0.0" in ask(url, path="/metrics")[1]:  # of the body
-            time.sleep(0.05)
+        until(lambda: "assay_under_way_bytes 0.0" not in metrics(url))
         process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         connection.send(b"[1, 2] }")
@@ -159,7 +199,7 @@ def test_at_sigterm_what_was_begun_is_finished(start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "error"),
     [
         (["--host", "0.0.0.0"], "there is no token"),  # noqa: S104  # what must not be bound
         (["--limit", "btach=3"], "there is no limit 'btach'"),
@@ -169,13 +209,13 @@ def test_at_sigterm_what_was_begun_is_finished(start) -> None:
         (["--token-file", "nowhere"], "nowhere"),
     ],
 )
-def test_what_cannot_be_served_is_told_with_a_remedy(capsys, monkeypatch, args, told) -> None:
+def test_what_cannot_be_served_is_told_with_a_remedy(capsys, monkeypatch, args, error) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(sys, "argv", ["assay", "serve", "assay/Arithmetic-v1", *args])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert told in capsys.readouterr().err
+    assert error in capsys.readouterr().err
 
 
 def test_sigterm_right_after_the_address_is_told_ends_it_all_the_same(folder) -> None:

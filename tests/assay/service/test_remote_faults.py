@@ -1,21 +1,18 @@
 """Servers that lie, change, or are something else: no score of theirs is anybody's."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from assay.envs import FunctionPolicy, rollout
 from assay.service import RemoteEnv, RemoteError
-from assay.service.identity import PROTOCOL
 from assay.verifiers import Status
 
 RIGHT = {"status": "correct", "score": 1.0, "reason": "", "extracted": None, "parts": {}}
 DESCRIBED = {
     "name": "odd/Server-v0",
     "sha256": "0" * 16,
-    "protocol": PROTOCOL,
+    "protocol": 1,
     "size": 5,
     "max_turns": 1,
     "lone_replies": True,
@@ -26,34 +23,17 @@ DESCRIBED = {
 
 
 @pytest.fixture
-def odd():
+def odd(serving):
     """A server that answers each path with whatever the test puts there; and its address."""
     answers = {"/v1/environment": DESCRIBED}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            answer = answers[self.path]
-            answer = answer(body) if callable(answer) else answer
-            status, text = answer if isinstance(answer, tuple) else (200, json.dumps(answer))
-            self.send_response(status)
-            self.send_header("content-length", str(len(text)))
-            self.send_header("location", "http://127.0.0.1:9/")
-            self.end_headers()
-            self.wfile.write(text.encode())
+    def answer(path, body):
+        found = answers[path]
+        found = found(body) if callable(found) else found
+        return found if isinstance(found, tuple) else (200, found)
 
-        do_POST = do_GET  # noqa: N815  # the names that http.server looks for
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield answers, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(answer) as url:
+        yield answers, url
 
 
 @pytest.mark.parametrize(
@@ -69,9 +49,9 @@ def odd():
         {"verdicts": [{**RIGHT, "status": "perfect"}] * 2},
         {"verdicts": [{**RIGHT, "status": "sandbox_error", "score": 0.0}] * 2},
         {"verdicts": [{"score": 1.0}] * 2},
-        (200, "<html>Sign in to this network</html>"),
-        (200, json.dumps({"verdicts": [{**RIGHT, "score": float("nan")}] * 2})),
-        (302, ""),
+        (200, b"<html>Sign in to this network</html>"),
+        {"verdicts": [{**RIGHT, "score": float("nan")}] * 2},
+        (302, b""),
     ],
 )
 def test_an_answer_that_is_not_one_verdict_for_each_reply_is_no_score(odd, answer) -> None:
@@ -92,10 +72,10 @@ def judged_by(odd, refuses, replies):
     sizes = []
 
     def answer(body):
-        asked = json.loads(body)["replies"]
+        asked = body["replies"]
         sizes.append(len(asked))
         status = refuses(body, asked)
-        return (status, "<html>") if status else {"verdicts": [RIGHT] * len(asked)}
+        return (status, b"<html>") if status else {"verdicts": [RIGHT] * len(asked)}
 
     answers["/v1/score"] = answer
     env = RemoteEnv(url, retries=0)
@@ -104,25 +84,31 @@ def judged_by(odd, refuses, replies):
     return [(v.status.value, v.score) for v in found], sizes
 
 
-def test_a_reply_that_takes_too_long_costs_no_neighbour_its_score(odd) -> None:
-    replies = [*REPLIES[:11], "slow", *REPLIES[11:]]
-    found, sizes = judged_by(odd, lambda _, asked: 504 if "slow" in asked else 0, replies)
-    assert found.pop(11) == ("verifier_error", None)
+@pytest.mark.parametrize(
+    ("odd_one", "refuses", "verdict", "most"),
+    [
+        ("slow", lambda _, asked: 504 if "slow" in asked else 0, ("verifier_error", None), 12),
+        (
+            "x" * 5000,
+            lambda body, _: 413 if len(json.dumps(body)) > 4000 else 0,
+            ("unparseable", 0.0),
+            30,
+        ),
+    ],
+)
+def test_a_reply_that_is_slow_or_too_long_costs_no_neighbour_its_score(
+    odd, odd_one, refuses, verdict, most
+) -> None:
+    found, sizes = judged_by(odd, refuses, [*REPLIES[:11], odd_one, *REPLIES[11:]])
+    assert found.pop(11) == verdict
     assert found == [("correct", 1.0)] * 20
-    assert len(sizes) < 12
+    assert len(sizes) < most
 
 
 def test_a_server_that_is_always_late_is_not_asked_for_each_reply(odd) -> None:
     found, sizes = judged_by(odd, lambda *_: 504, REPLIES)
     assert found == [("verifier_error", None)] * 20
     assert len(sizes) < 12
-
-
-def test_a_reply_that_is_too_long_for_a_proxy_is_wrong_alone(odd) -> None:
-    replies = [*REPLIES[:11], "x" * 5000, *REPLIES[11:]]
-    found, _ = judged_by(odd, lambda body, _: 413 if len(body) > 4000 else 0, replies)
-    assert found.pop(11) == ("unparseable", 0.0)
-    assert found == [("correct", 1.0)] * 20
 
 
 def test_what_is_no_text_is_not_sent(odd) -> None:
@@ -150,7 +136,7 @@ def test_an_outcome_that_is_none_ends_the_episode_without_a_score(odd, answer) -
     assert group.rewards == (None,)
 
 
-@pytest.mark.parametrize("told", [{}, [], {**DESCRIBED, "protocol": PROTOCOL + 1}])
+@pytest.mark.parametrize("told", [{}, [], {**DESCRIBED, "protocol": 2}])
 def test_another_version_of_the_messages_is_refused_at_once(odd, told) -> None:
     answers, url = odd
     answers["/v1/environment"] = told

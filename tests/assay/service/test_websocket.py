@@ -11,10 +11,8 @@ from websockets.sync.client import connect
 
 from assay.envs import Rows, Task, TextEnv, Turn
 from assay.service import ServiceLimits
-from assay.service.runner import EpisodeRunner
 from assay.verifiers import Exact, Format, FunctionVerifier, Math, Rubric, Verdict
 
-BEARER = {"authorization": "Bearer a-token-of-the-tests-0123456789"}
 SHORT = 4096  # characters of what is judged without a thread
 ROWS = [Task(f"{n}?", str(n)) for n in range(100)]
 
@@ -33,22 +31,31 @@ class Waiting(Exact):
         return super().judge(reply, reference)
 
 
-class Stopping(TextEnv):
-    """Says itself when it is over."""
-
-    def respond(self, state, reply):
-        return Turn.end()
-
-
-def socket_of(url):
-    return connect(
-        url.replace("http", "ws") + "/v1/ws", additional_headers=BEARER, compression=None
+@pytest.fixture
+def socket_of(bearer):
+    return lambda url: connect(
+        url.replace("http", "ws") + "/v1/ws", additional_headers=bearer, compression=None
     )
 
 
 def ask(ws, op, **fields):
     ws.send(json.dumps({"op": op, "id": 1, **fields}))
     return json.loads(ws.recv(timeout=60))
+
+
+class Noting(TextEnv):
+    """Notes in which thread it judges."""
+
+    def __init__(self, rubric: object) -> None:
+        super().__init__(Rows(ROWS), rubric)
+        self.threads: set[str] = set()
+        judge = rubric.verify_many
+
+        def noted(replies, references):
+            self.threads.add(threading.current_thread().name.split("_")[0])
+            return judge(replies, references)
+
+        rubric.verify_many = noted
 
 
 @pytest.mark.parametrize(
@@ -62,19 +69,18 @@ def ask(ws, op, **fields):
         (Math(), False),
     ],
 )
-def test_a_class_says_of_its_own_code_alone_that_it_is_quick(rubric, quick) -> None:
-    runner = EpisodeRunner(TextEnv(Rows(ROWS[:1]), rubric), 1000, dict)
-    assert runner.is_quick(["0"]) is quick
-    assert not runner.is_quick(["0"] * 65)
-    assert not runner.is_quick(["0" * (SHORT + 1)])
-    rubric.close()
+def test_only_short_replies_of_a_quick_class_have_no_thread(local, rubric, quick) -> None:
+    """A class says so of its own code alone, not of what is derived from it."""
+    env = Noting(rubric)
+    with local(env) as client:
+        for replies, inline in ((["0"], quick), (["0"] * 65, False), (["0" * 4097], False)):
+            env.threads.clear()
+            body = {"replies": replies, "tasks": [0] * len(replies)}
+            assert client.post("/v1/score", json=body).status_code == 200
+            assert ("assay-serve" not in env.threads) is inline
 
 
-def test_an_environment_that_does_something_itself_has_a_thread() -> None:
-    assert not EpisodeRunner(Stopping(Rows(ROWS), Exact()), 1000, dict).is_quick(["0"])
-
-
-def test_a_slow_verifier_keeps_nobody_waiting(host) -> None:
+def test_a_slow_verifier_keeps_nobody_waiting(host, socket_of) -> None:
     slow = Waiting()
     with host(TextEnv(Rows(ROWS), slow)) as (url, _), socket_of(url) as one, socket_of(url) as two:
         id_ = ask(one, "reset", tasks=[3])["episodes"][0]["episode"]
@@ -88,47 +94,37 @@ def test_a_slow_verifier_keeps_nobody_waiting(host) -> None:
         assert json.loads(one.recv(timeout=60))["outcomes"][0]["verdict"]["score"] == 0.0
 
 
-def test_long_and_short_messages_have_the_same_answers(host) -> None:
-    with host(TextEnv(Rows(ROWS), Exact())) as (url, _), socket_of(url) as ws:
+def test_long_and_short_messages_have_the_same_answers(host, socket_of) -> None:
+    with host(TextEnv(Rows(ROWS), Exact())) as (url, app), socket_of(url) as ws:
         for count, padding in ((1, 0), (64, 0), (65, 0), (100, 0), (1, SHORT), (3, SHORT)):
-            told = ask(ws, "reset", tasks=[*range(count)])["episodes"]
+            begun = ask(ws, "reset", tasks=[*range(count)])["episodes"]
             steps = [
-                {"episode": e["episode"], "reply": f"{i // 2 * 2}{' ' * padding}"}
-                for i, e in enumerate(told)
+                {"episode": e["episode"], "reply": f"{i // 2 * 2}{' ' * padding}", "turn": 0}
+                for i, e in enumerate(begun)
             ]
-            outcomes = ask(ws, "step", steps=steps, reset={"count": 70, "seed": 1})
+            outcomes = ask(ws, "step", steps=[*steps, steps[0]], reset={"count": 70, "seed": 1})
             scores = [o["verdict"]["score"] for o in outcomes["outcomes"]]
-            assert scores == [float(i % 2 == 0) for i in range(count)]
-            assert len(outcomes["episodes"]) == 70
+            assert scores == [*(float(i % 2 == 0) for i in range(count)), 1.0]
             held = [e["episode"] for e in outcomes["episodes"]]
             assert ask(ws, "close", episodes=held) == {"id": 1, "closed": 70}
+        assert app.state.service.sessions.episodes.total() == 0
 
 
-def test_a_step_is_taken_once_however_often_it_is_in_a_message(host) -> None:
-    with host(TextEnv(Rows(ROWS), Exact())) as (url, app), socket_of(url) as ws:
-        id_ = ask(ws, "reset", tasks=[7])["episodes"][0]["episode"]
-        step = {"episode": id_, "reply": "7", "turn": 0}
-        one, two = ask(ws, "step", steps=[step, step])["outcomes"]
-        assert one == two
-        assert one["verdict"]["score"] == 1.0
-        assert app.state.service.budget.episodes.total() == 0
-
-
-def test_messages_sent_without_waiting_have_their_own_answers(host) -> None:
+def test_messages_sent_without_waiting_have_their_own_answers(host, socket_of) -> None:
     with host(TextEnv(Rows(ROWS), Exact())) as (url, _), socket_of(url) as ws:
-        ask(ws, "reset", tasks=[*range(100)])
-        for i in range(100):
+        ids = [e["episode"] for e in ask(ws, "reset", tasks=[*range(100)])["episodes"]]
+        for i, id_ in enumerate(ids):
             reply = str(i) + " " * (SHORT if i % 10 == 0 else 0)
-            ws.send(json.dumps(step(i + 1, reply, id_=i)))
-        found = {f["id"]: f for f in (json.loads(ws.recv(timeout=60)) for _ in range(100))}
-    assert {f["outcomes"][0]["verdict"]["score"] for f in found.values()} == {1.0}
+            step = {"episode": id_, "reply": reply}
+            ws.send(json.dumps({"op": "step", "id": i, "steps": [step]}))
+        for i in range(2000):
+            ws.send(json.dumps({"op": "score", "id": f"s{i}", "replies": ["0"], "tasks": [0]}))
+        found = {f["id"]: f for f in (json.loads(ws.recv(timeout=60)) for _ in range(2100))}
+    assert {found[i]["outcomes"][0]["verdict"]["score"] for i in range(100)} == {1.0}
+    assert {found[f"s{i}"]["verdicts"][0]["score"] for i in range(2000)} == {1.0}
 
 
-def step(episode, reply, id_):
-    return {"op": "step", "id": id_, "steps": [{"episode": str(episode), "reply": reply}]}
-
-
-def test_messages_are_counted_and_their_answers_logged(host, caplog) -> None:
+def test_messages_are_counted_and_their_answers_logged(host, socket_of, caplog) -> None:
     caplog.set_level(logging.INFO, "assay.service.access")
     with host(TextEnv(Rows(ROWS), Exact())) as (url, app), socket_of(url) as ws:
         told = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
@@ -140,19 +136,49 @@ def test_messages_are_counted_and_their_answers_logged(host, caplog) -> None:
     assert [row["bytes"] for row in rows if row["path"] == "/v1/ws"] == [size]
 
 
-def test_a_message_of_more_than_a_batch_is_refused(host) -> None:
-    six = {"steps": [{"episode": "1", "reply": "x"}] * 6}
+def test_a_message_of_more_than_a_batch_is_refused(host, socket_of) -> None:
     limits = ServiceLimits(batch=5)
     with host(TextEnv(Rows(ROWS), Exact()), limits) as (url, _), socket_of(url) as ws:
-        assert ask(ws, "step", **six)["error"]["code"] == "batch"
-        assert ask(ws, "close", episodes=["1"] * 6)["error"]["code"] == "batch"
+        for op, fields in (
+            ("step", {"steps": [{"episode": "1", "reply": "x"}] * 6}),
+            ("close", {"episodes": ["1"] * 6}),
+        ):
+            assert ask(ws, op, **fields)["error"]["code"] == "batch"
         assert ask(ws, "close", episodes=["1"] * 5) == {"id": 1, "closed": 0}
 
 
-def test_a_socket_on_which_nothing_comes_is_closed(host) -> None:
-    limits = ServiceLimits(idle_s=0.5)
-    with host(TextEnv(Rows(ROWS), Exact()), limits) as (url, app), socket_of(url) as ws:
-        ask(ws, "reset", tasks=[1])
-        with pytest.raises(ConnectionClosed):
-            ws.recv(timeout=30)
-        assert app.state.service.budget.episodes.total() == 0
+def test_episodes_go_with_their_socket(host, socket_of, until) -> None:
+    """Also one that begins after its client has left, and if nothing comes for too long."""
+
+    class Slow(TextEnv):
+        begun, free = threading.Event(), threading.Event()
+
+        def begin(self, task):
+            self.begun.set()
+            assert self.free.wait(30)
+            return super().begin(task)
+
+    env = Slow(Rows(ROWS), Exact())
+    with host(env, ServiceLimits(idle_s=1.0)) as (url, app):
+        with socket_of(url) as ws:
+            ws.send(json.dumps({"op": "reset", "id": 1, "tasks": [1]}))
+            assert env.begun.wait(30)
+        env.free.set()
+        until(lambda: not app.state.service.queue.waiting)
+        with socket_of(url) as ws:
+            assert ask(ws, "reset", tasks=[1])["episodes"]
+            with pytest.raises(ConnectionClosed):
+                ws.recv(timeout=30)
+        until(lambda: app.state.service.sessions.episodes.total() == 0)
+
+
+def test_a_turn_of_its_own_is_played(host, socket_of) -> None:
+    class Stopping(TextEnv):
+        def respond(self, state, reply):
+            return Turn.end()
+
+    with host(Stopping(Rows(ROWS), Exact())) as (url, _), socket_of(url) as ws:
+        assert ask(ws, "score", replies=["1"], tasks=[1])["error"]["code"] == "turns"
+        id_ = ask(ws, "reset", tasks=[1])["episodes"][0]["episode"]
+        (outcome,) = ask(ws, "step", steps=[{"episode": id_, "reply": "1"}])["outcomes"]
+        assert (outcome["done"], outcome["verdict"]["score"]) == (True, 1.0)

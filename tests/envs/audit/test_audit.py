@@ -17,14 +17,12 @@ from assay.envs import (
     Task,
     TextEnv,
     audit,
-    make,
     shortened,
     write_json,
 )
-from assay.envs.audit.replies import bare, hedges, mutated, spam
+from assay.envs.audit.replies import spam
 from assay.verifiers import (
     Code,
-    Countdown,
     Exact,
     Format,
     Math,
@@ -245,51 +243,12 @@ def test_spam_never_ends_in_the_answer_but_where_it_says_so() -> None:
         assert what.endswith("ends in the answer") or not reply.rstrip(".}</answer>").endswith("42")
 
 
-def test_hedges_keep_the_winners_own_form() -> None:
-    tried = [reply for _, reply in hedges("42", "43", "So: #### 42")]
-    assert "So: #### 42 or 43" in tried
-    assert r"\boxed{42 or 43}" in tried
-    assert r"#### between 41 and 43" in tried
-
-
-def test_damage_is_the_same_for_a_seed() -> None:
-    rngs = [[random.Random(s) for s in range(50)] for _ in range(2)]  # noqa: S311
-    one, two = ([mutated("abc 42", rng) for rng in row] for row in rngs)
-    assert one == two
-    assert len(set(one)) > 40
-
-
-@pytest.mark.parametrize(
-    ("reply", "inside"),
-    [
-        ("<think>a</think><answer>42</answer>", "42"),
-        (r"so $\boxed{\frac{1}{2}}$", r"\frac{1}{2}"),
-        ("```python\nx = 1\n```", "x = 1"),
-        ("7*6", "7*6"),
-    ],
-)
-def test_the_inside_of_a_reply(reply, inside) -> None:
-    assert bare(reply) == inside
-
-
 def test_long_replies_are_shortened_for_people() -> None:
     assert shortened("abc") == "'abc'"
     assert shortened("a" * 50 + "b" * 50) == f"'{'a' * 28}'..'{'b' * 28}' (100 characters)"
 
 
 # -- the built-in ones -------------------------------------------------------------------------
-
-QUICK = [
-    Exact(), Format(), Countdown(),
-    Rubric({"answer": Countdown(), "form": Format()}, gate="answer"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("verifier", QUICK, ids=lambda v: json.dumps(v.to_json())[:60])
-def test_built_in_verifiers_pass(verifier) -> None:
-    report = audit(verifier)
-    report.raise_for_failures()
-    assert "gold" not in report.unchecked
 
 
 @pytest.mark.parametrize("verifier", [Math(), Rubric({"a": Math(), "f": Format()}, gate="a")])
@@ -300,16 +259,6 @@ def test_mathematics_passes(verifier) -> None:
     report = audit(verifier, samples=samples, skip=["time", "memory"])
     report.raise_for_failures()
     assert "gold" not in report.unchecked
-
-
-@pytest.mark.parametrize(
-    ("id_", "think"), [("assay/Arithmetic-v1", False), ("assay/Countdown-v1", True)]
-)
-def test_procedural_environments_pass(id_, think) -> None:
-    report = audit(make(id_, think=think), tasks=4, skip=["time", "memory"])
-    report.raise_for_failures()
-    whole = ["repeated", "near"] if think else []  # an expression is no single value
-    assert report.unchecked == [*whole, "canary"]
 
 
 def test_programs_pass(monkeypatch) -> None:

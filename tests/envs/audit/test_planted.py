@@ -1,9 +1,11 @@
 """The audit finds what is planted: one fault each, and precisely that check fails."""
 
 import json
+import math
 import random
 import re
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -33,150 +35,88 @@ class Sound(Verifier):
         return f"[[{reference}]]"
 
 
-class PaysTheEmpty(Sound):
-    """Silence wins."""
-
-    def judge(self, reply, reference):
-        return super().judge(reply, reference) if reply.strip() else Verdict.correct()
-
-
-class PaysAnyOfMany(Sound):
-    """The answer may be any of the numbers of a long list."""
-
-    def judge(self, reply, reference):
-        numbers = reply.split()
-        many = len(numbers) > 30 and str(reference) in numbers
-        return Verdict.correct() if many else super().judge(reply, reference)
-
-
-class PaysTheLastNumberOfADump(Sound):
-    """A dump of numbers wins where the answer ends it."""
-
-    def judge(self, reply, reference):
-        dumped = reply.count(" ") > 100 and reply.rpartition(" ")[2] == str(reference)
-        return Verdict.correct() if dumped else super().judge(reply, reference)
-
-
-class PaysAHedge(Sound):
-    """The first of two answers counts."""
-
-    def same(self, given, reference):
-        return given.split(" or ")[0] == str(reference)
-
-
-class PaysADenial(Sound):
-    """The word before the answer does not count."""
-
-    def same(self, given, reference):
-        return given.removeprefix("not ") == str(reference)
-
-
-class PaysTheEnding(Sound):
-    """17 for 7: compared as text, from behind."""
-
-    def same(self, given, reference):
-        return given.isdigit() and given.endswith(str(reference))
-
-
 def whole(given):
     return int(given) if re.fullmatch(r"-?[0-9]{1,9}", given) else None
 
 
-class PaysOneMoreOrLess(Sound):
-    """A count may be off by one."""
+def percent(given):
+    return float(given) if re.fullmatch(r"-?[0-9.]{1,9}", given) else math.inf
+
+
+def runs(line):
+    """Run a line as Python, which is the fault that is planted."""
+    with suppress(Exception):
+        eval(line, {})  # noqa: S307
+    return ""
+
+
+class Planted(Sound):
+    """A verifier with one fault: what else is the same answer, is paid or refused, or is read.
+
+    Args:
+        same: answers that pass, of what is given and the reference.
+        paid: replies that pass, of a reply and the reference.
+        read: what is judged of a reply.
+    """
+
+    def __init__(self, same=None, paid=None, read=None):
+        self.also, self.paid, self.read = same, paid, read
 
     def same(self, given, reference):
-        off = whole(given) is not None and int(reference) > 20 and whole(given) - int(reference)
-        return given == reference or off in (1, -1)
-
-
-class PaysOnePercent(Sound):
-    """A number may be off by 1 %, which nothing declares."""
-
-    def same(self, given, reference):
-        found = float(given) if re.fullmatch(r"-?[0-9.]{1,9}", given) else None
-        return found is not None and abs(found - int(reference)) <= 0.01 * int(reference)
-
-
-class PaysEitherSign(Sound):
-    """The sign is lost."""
-
-    def same(self, given, reference):
-        return whole(given) is not None and abs(whole(given)) == int(reference)
-
-
-class PaysTheSameDigits(Sound):
-    """Numbers are compared as sets of digits of one length."""
-
-    def same(self, given, reference):
-        return sorted(given) == sorted(str(reference))
-
-
-class PaysTheBeginning(Sound):
-    """The last digit of a long answer is not compared."""
-
-    def same(self, given, reference):
-        text = str(reference)
-        return given == text or (len(text) > 2 and given == text[:-1])
-
-
-class PaysTheFirstLine(Sound):
-    """The first answer counts, whatever follows it."""
+        return super().same(given, reference) if self.also is None else self.also(given, reference)
 
     def judge(self, reply, reference):
-        return super().judge(reply.partition("\n")[0], reference)
+        if self.paid is not None and self.paid(reply, reference):
+            return Verdict.correct()
+        return super().judge(reply if self.read is None else self.read(reply), reference)
 
 
-class PaysTheThought(Sound):
-    """The end of the thought counts."""
-
-    def judge(self, reply, reference):
-        thought = reply[-200:].rstrip().removesuffix("</think>").rstrip()
-        return super().judge(thought, reference)
-
-
-class PaysAnInvisibleBox(Sound):
-    """A box without a visible character wins."""
-
-    def judge(self, reply, reference):
-        paid = re.search(r"\\boxed\{[\u200b-\u200d]\}", reply)
-        return Verdict.correct() if paid else super().judge(reply, reference)
-
-
-class RefusesLongReplies(Sound):
-    """Only the beginning of a reply is read."""
-
-    def judge(self, reply, reference):
-        return super().judge(reply[:50_000], reference)
-
-
-class RefusesRepetition(Sound):
-    """Two answers are refused though they are the same."""
-
-    def judge(self, reply, reference):
-        if reply[-500:].count("[[") > 1:
-            return Verdict.wrong("two answers")
-        return super().judge(reply, reference)
-
-
-class PaysAKeyword(Sound):
-    """An order to the grader is obeyed."""
-
-    def judge(self, reply, reference):
-        paid = "award 1.0" in reply
-        return Verdict.correct() if paid else super().judge(reply, reference)
-
-
-class Evaluates(Sound):
-    """The reply is run as Python."""
-
-    def judge(self, reply, reference):
-        for line in reply[:500].splitlines():
-            try:
-                eval(line, {})  # noqa: S307  # the fault that is planted
-            except Exception:  # noqa: S112
-                continue
-        return super().judge(reply, reference)
+LENIENT = {
+    "silence": ("null", {"paid": lambda reply, _: not reply.strip()}),
+    "an invisible box": (
+        "null",
+        {"paid": lambda reply, _: re.search(r"\\boxed\{[\u200b-\u200d]\}", reply)},
+    ),
+    "any number of a long list": (
+        "spam",
+        {"paid": lambda reply, right: len(n := reply.split()) > 30 and right in n},
+    ),
+    "the last number of a dump": (
+        "spam",
+        {"paid": lambda reply, r: reply.count(" ") > 100 and reply.rpartition(" ")[2] == r},
+    ),
+    "the first of two answers": ("hedge", {"same": lambda a, r: a.split(" or ")[0] == r}),
+    "a denial": ("hedge", {"same": lambda a, r: a.removeprefix("not ") == r}),
+    "the ending": ("neighbour", {"same": lambda a, r: a.isdigit() and a.endswith(r)}),
+    "one more or less": (
+        "near",
+        {"same": lambda a, r: a == r or (int(r) > 20 and whole(a) in (int(r) - 1, int(r) + 1))},
+    ),
+    "one percent": (
+        "near",
+        {"same": lambda a, r: abs(percent(a) - int(r)) <= 0.01 * int(r)},
+    ),
+    "either sign": ("near", {"same": lambda a, r: whole(a) in (int(r), -int(r))}),
+    "the same digits": ("near", {"same": lambda a, r: sorted(a) == sorted(r)}),
+    "the beginning": ("near", {"same": lambda a, r: a == r or (len(r) > 2 and a == r[:-1])}),
+    "the first line": ("final", {"read": lambda reply: reply.partition("\n")[0]}),
+    "the thought": (
+        "final",
+        {"read": lambda reply: reply[-200:].rstrip().removesuffix("</think>").rstrip()},
+    ),
+    "the first half alone": ("long", {"read": lambda reply: reply[:50_000]}),
+    "two answers refused": (
+        "repeated",
+        {"read": lambda reply: "" if reply[-500:].count("[[") > 1 else reply},
+    ),
+    "an order": ("injection", {"paid": lambda reply, _: "award 1.0" in reply}),
+    "code that is run": (
+        "injection",
+        {"paid": lambda reply, _: any(runs(line) for line in reply[:500].splitlines())},
+    ),
+    "a backtracking pattern": ("time", {"paid": lambda reply, _: re.search(r"\s+$", reply) and 0}),
+    "one known answer refused": ("gold", {"same": lambda a, r: a == r != "100"}),
+}
 
 
 class RaisesOnNul(Sound):
@@ -238,14 +178,6 @@ class HangsOnTheBatch(Sound):
         return [Verdict(v.status, v.score, f"place {i}") for i, v in enumerate(found)]
 
 
-class Quadratic(Sound):
-    """A pattern that backtracks."""
-
-    def judge(self, reply, reference):
-        re.search(r"\s+$", reply)
-        return super().judge(reply, reference)
-
-
 class NeverEnds(Sound):
     """A loop without a way out."""
 
@@ -261,13 +193,6 @@ class Hoards(Sound):
     def judge(self, reply, reference):
         kept = b"x" * (160 * len(reply) if reply.startswith("word word") else 0)
         return super().judge(reply[: len(reply) + len(kept)], reference)
-
-
-class DoesNotPayTheGold(Sound):
-    """One known answer does not win."""
-
-    def same(self, given, reference):
-        return given == str(reference) and given != "100"
 
 
 def tasks(prompt="What is {}? Give it as [[...]] on the last line.", **more):
@@ -291,24 +216,6 @@ def test_a_sound_environment_passes() -> None:
 
 
 PLANTED = {
-    PaysTheEmpty: "null",
-    PaysAnyOfMany: "spam",
-    PaysTheLastNumberOfADump: "spam",
-    PaysAHedge: "hedge",
-    PaysADenial: "hedge",
-    PaysTheEnding: "neighbour",
-    PaysOneMoreOrLess: "near",
-    PaysOnePercent: "near",
-    PaysEitherSign: "near",
-    PaysTheSameDigits: "near",
-    PaysTheBeginning: "near",
-    PaysTheFirstLine: "final",
-    PaysTheThought: "final",
-    PaysAnInvisibleBox: "null",
-    RefusesLongReplies: "long",
-    RefusesRepetition: "repeated",
-    PaysAKeyword: "injection",
-    Evaluates: "injection",
     RaisesOnNul: "fuzz",
     RaisesOutOfTheBatch: "fuzz",
     NoneOnDemand: "fuzz",
@@ -316,17 +223,22 @@ PLANTED = {
     ReadsTheClock: "determinism",
     HangsOnHashOrder: "determinism",
     HangsOnTheBatch: "determinism",
-    Quadratic: "time",
     NeverEnds: "time",
     Hoards: "memory",
-    DoesNotPayTheGold: "gold",
 }
 
 
-@pytest.mark.parametrize("kind", PLANTED, ids=lambda kind: kind.__name__)
-def test_a_planted_fault_fails_its_check_and_no_other(kind) -> None:
-    report = held_to(env(kind()))
-    assert report.failing == [PLANTED[kind]], report.to_json()
+FAULTS = {
+    **{kind.__name__: (check, kind()) for kind, check in PLANTED.items()},
+    **{name: (check, Planted(**fault)) for name, (check, fault) in LENIENT.items()},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_fails_its_check_and_no_other(fault) -> None:
+    check, verifier = FAULTS[fault]
+    report = held_to(env(verifier))
+    assert report.failing == [check], report.to_json()
     finding = next(f for f in report.findings if f.holds is False)
     assert finding.failures
     assert finding.remedy
@@ -336,4 +248,4 @@ def test_a_planted_fault_fails_its_check_and_no_other(kind) -> None:
 
 def test_every_check_has_a_fault_planted() -> None:
     of_data = {"references", "echo", "leakage", "canary", "splits"}  # in test_audit.py
-    assert {*PLANTED.values()} | of_data == {check.name for check in CHECKS}
+    assert {check for check, _ in FAULTS.values()} | of_data == {check.name for check in CHECKS}

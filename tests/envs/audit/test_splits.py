@@ -3,7 +3,7 @@
 import pytest
 
 from assay.envs import Generated, Source, Task, TextEnv, audit
-from assay.envs.same_prompt import plain_prompt
+from assay.envs.datasets.same_prompt import plain_prompt
 from assay.verifiers import Exact
 
 pytestmark = pytest.mark.slow

@@ -1,15 +1,13 @@
 """Workers of an audit: forks of a server that has imported everything."""
 
 import os
-import signal
 import subprocess
 import sys
 
 import pytest
 
-from assay.envs import Sample, audit
 from assay.envs.audit.harness import Harness, Trial
-from assay.envs.audit.worker import HASH_SEEDS, Bounds, Worker, _servers, freeze
+from assay.envs.audit.worker import Bounds
 from assay.envs.task import Task
 from assay.verifiers import FunctionVerifier
 
@@ -34,10 +32,6 @@ def found(function) -> str:
     return (harness.faults or harness.overruns)[0].found
 
 
-def kill_server() -> None:
-    os.kill(_servers()[HASH_SEEDS[0]]._forkserver_pid, signal.SIGKILL)
-
-
 def test_a_worker_has_the_folder_and_the_environment_of_now(tmp_path, monkeypatch) -> None:
     found(where)  # the server was started elsewhere
     monkeypatch.chdir(tmp_path)
@@ -53,32 +47,6 @@ def test_each_worker_is_a_process_of_its_own() -> None:
 
 def test_the_exit_code_of_a_worker_is_reported() -> None:
     assert "exit code 7" in found(leaves)
-
-
-@pytest.mark.parametrize("at", ["between audits", "under one"])
-def test_a_server_that_is_lost_is_started_again(at) -> None:
-    if at == "under one":
-        harness = Harness(FunctionVerifier(leaves), Bounds())
-        harness.reference_faults([None])
-        kill_server()
-        harness.judge([Trial(TASK, "a reply", "x")])
-        harness.close()
-        assert len(harness.overruns) == 1
-    else:
-        kill_server()
-    yes = FunctionVerifier(lambda reply, reference: float(reply == reference))
-    audit(yes, samples=[Sample("yes", "yes")], checks=["gold"]).raise_for_failures()
-
-
-def test_a_server_that_is_lost_leaves_no_file_open() -> None:
-    large = FunctionVerifier(lambda reply, reference, more="x" * 3_000_000: 0.0)
-    audited = freeze(large)  # more than a pipe holds, so that it is lost on the way
-    Worker(audited, HASH_SEEDS[0]).close()
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(3):
-        kill_server()
-        Worker(audited, HASH_SEEDS[0]).close()
-    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 SCRIPT = """

@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from test_architectures import ARCHITECTURES, build
 
-from assay.grpo import choose_decoder, choose_forward
+from assay.grpo import choose_forward
+from assay.grpo.sampler import choose_decoder
 
 for name in ARCHITECTURES:
     model = build(name)

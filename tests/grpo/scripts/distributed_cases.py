@@ -6,7 +6,14 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from assay.grpo import Row
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from assay.envs import Rows, Task, TextEnv
+from assay.grpo import GRPOConfig, Row, held_out_tasks, load_model, training_tasks
+from assay.grpo.model import set_autocast
+from assay.grpo.tasks import Rollout
+from assay.verifiers import FunctionVerifier
 
 
 def load(path: Path) -> Any:
@@ -20,6 +27,18 @@ def load(path: Path) -> Any:
 
 
 Digits = load(Path(__file__).parent.parent / "conftest.py").Digits
+
+
+def rollouts(config: GRPOConfig) -> tuple[Rollout, Rollout]:
+    """Training and held-out tasks whose replies are right if they begin with a digit."""
+
+    def environment(name: str, count: int) -> TextEnv:
+        judge = FunctionVerifier(lambda reply, gold: reply[:1].isdigit())
+        return TextEnv(Rows([Task(f"{name}{i}?", "", id=f"{i}") for i in range(count)]), judge)
+
+    held_out = held_out_tasks(environment("held out ", 3), 3)
+    return training_tasks(environment("", 20), config), held_out
+
 
 SETTINGS: dict[str, Any] = {
     "steps": 2,
@@ -38,6 +57,19 @@ RUN: dict[str, Any] = {
     "eval_every": 1,
     "save_every": 1,
 }
+
+
+def model_of(kind: str, model_dir: Path) -> Any:
+    """A model by name: ``llama``, ``autocast`` (a Llama that computes in bfloat16) or ``gpt2``."""
+    if kind == "gpt2":
+        torch.manual_seed(0)
+        ends = {"bos_token_id": 1, "eos_token_id": 1}
+        config = GPT2Config(vocab_size=100, n_positions=64, n_embd=32, n_layer=2, n_head=2, **ends)
+        return GPT2LMHeadModel(config).eval()
+    model, _ = load_model(model_dir)
+    if kind == "autocast":
+        set_autocast(model, torch.bfloat16)
+    return model
 
 
 def row(prompt: int, place: int, length: int, advantage: float) -> Row:
@@ -63,6 +95,8 @@ def _groups(sizes: list[int]) -> list[Row]:
 
 
 GRADIENTS: dict[str, tuple[list[Row], dict[str, Any]]] = {
+    "gpt2": (_groups([4, 1, 3, 4]), {"max_grad_norm": 1e9}),
+    "autocast": (_groups([4, 1, 3, 4]), {"max_grad_norm": 1e9}),
     "uneven groups": (_groups([4, 1, 3, 4, 2, 4, 4]), {"max_grad_norm": 1e9}),
     "one row": ([row(0, 0, 5, 1.0), row(0, 1, 5, 0.0)], {"max_grad_norm": 1e9}),
     "penalty": (_groups([4, 4, 4]), {"beta": 0.1, "loss": "grpo", "max_grad_norm": 1e9}),

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -21,7 +22,9 @@ from typing import Any
 import torch
 
 from assay.envs import Prioritised, Rows, Task, TextEnv
-from assay.grpo import GRPOConfig, Learner, SampledTasks, load_model
+from assay.grpo import GRPOConfig, Learner, load_model
+from assay.grpo.checkpoint import list_checkpoints
+from assay.grpo.tasks import SampledTasks
 from assay.verifiers import FunctionVerifier
 
 torch.set_num_threads(1)
@@ -45,7 +48,6 @@ def learner(out: Path, *, resume: bool = False, **settings: Any) -> Learner:
         "beta": 0.02,
         "reference_every": 2,
         "save_every": 1,
-        "save_every_updates": 1,
     }
     config = GRPOConfig(**{**defaults, **settings})
     rollout = SampledTasks(env, config, Prioritised(env.source))
@@ -78,13 +80,13 @@ def kill_and_resume() -> dict[str, Any]:
     life(lambda: learner(OUT / "unbroken").train())
     seconds = time.monotonic() - started
     chance = random.Random(0)  # noqa: S311  # nothing secret
-    kills = within = 0
+    kills = 0
     ended = [OUT / "run-0"]
     while True:
         out = ended[-1]
-        resume = (out / "config.json").exists()
-        newest = sorted(p.name for p in out.glob("checkpoints/step-*"))[-1:]
-        within += "update" in "".join(newest)
+        resume = bool(list_checkpoints(out / "checkpoints"))
+        if not resume:  # killed before its first checkpoint: resuming is refused once it has a row
+            shutil.rmtree(out, ignore_errors=True)
         limit = chance.uniform(0.05, 0.7) * seconds if kills < KILLS else None
         over = life(
             lambda out=out, resume=resume: learner(out, resume=resume).train(), limit_s=limit
@@ -96,13 +98,13 @@ def kill_and_resume() -> dict[str, Any]:
             ended.append(OUT / f"run-{len(ended)}")
     left = [p.name for p in out.glob("checkpoints/.*")]
     names = [p.name for p in ended]
-    return {"kills": kills, "within_a_rollout": within, "ended": names, "left": left}
+    return {"kills": kills, "ended": names, "left": left}
 
 
 def full_disk(size: int) -> None:
     """No file may grow past this many bytes from step 2 on, as by a quota."""
     out = OUT / f"full-{size}"
-    run = learner(out, num_iterations=1, minibatches=1, save_every_updates=0)
+    run = learner(out, num_iterations=1, minibatches=1)
 
     def shrink(row: dict[str, Any]) -> None:
         if row["step"] == 2:

@@ -18,16 +18,22 @@ from typing import Any
 import torch
 
 from assay.cli import main as assay_main
-from assay.grpo import GRPOConfig, Learner, Terminated, World, choose_forward, load_model
-from assay.grpo.distributed.share import deal
-from assay.grpo.distributed.worker import Worker
-from assay.grpo.distributed.world import ProcessFailed, ProcessLost
-from assay.grpo.update import denominator_of, teaching
+from assay.envs import Task
+from assay.grpo import (
+    GRPOConfig,
+    Learner,
+    ProcessFailed,
+    ProcessLost,
+    Terminated,
+    World,
+    choose_forward,
+    load_model,
+)
+from assay.grpo.tasks import ScheduledTasks
+from assay.grpo.update import Updater
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests are no package
 import distributed_cases as cases
-
-Digits = cases.Digits
 
 
 def gradients(model_dir: Path, world: World) -> dict[str, torch.Tensor]:
@@ -36,15 +42,11 @@ def gradients(model_dir: Path, world: World) -> dict[str, torch.Tensor]:
     for name, (rows, settings) in cases.GRADIENTS.items():
         config = GRPOConfig(**{**cases.SETTINGS, **settings})
         for shard in (False, True):
-            model, tokenizer = load_model(model_dir)
+            model = cases.model_of(name, model_dir)
             _, forward = choose_forward(model)
-            worker = Worker(model, tokenizer, forward, config, world, shard=shard)
-            worker.agree()
-            shares = deal(teaching(rows, config), world.size)
-            passes = max(worker.passes(share) for share in shares)
-            worker.accumulate(shares[world.rank], denominator_of(rows, config), passes)
-            norm = worker.reduce()
-            parameters = [p for group in worker.optimizer.param_groups for p in group["params"]]
+            updater = Updater(model, forward, config, world, shard=shard)
+            _, norm = updater.gradient(rows)
+            parameters = [p for group in updater.optimizer.param_groups for p in group["params"]]
             grads = [p.grad.full_tensor() if shard else p.grad for p in parameters]
             key = f"{name}/{'shards' if shard else 'copies'}"
             found[key] = torch.cat([g.flatten() for g in grads])
@@ -55,15 +57,18 @@ def gradients(model_dir: Path, world: World) -> dict[str, torch.Tensor]:
 def run(model_dir: Path, out: Path, world: World, **more: Any) -> Learner:
     model, tokenizer = load_model(model_dir)
     shard, resume = more.pop("shard", False), more.pop("resume", False)
-    rollout = more.pop("rollout", None) or Digits(7)
+    fails = more.pop("fails", False)
     config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, **more})
+    rollout, held_out = cases.rollouts(config)
+    if fails:
+        rollout = Failing(rollout.env, config)
     learner = Learner(
         model,
         tokenizer,
         rollout,
         config,
         out,
-        held_out=Digits(3, 1),
+        held_out=held_out,
         resume=resume,
         progress=False,
         world=world,
@@ -73,13 +78,14 @@ def run(model_dir: Path, out: Path, world: World, **more: Any) -> Learner:
     return learner
 
 
-class Failing(Digits):  # type: ignore[misc]
+class Failing(ScheduledTasks):
     """Its second step asks process 1 for what it cannot give."""
 
     def __call__(self, policy: Any, step: int) -> Any:
         """Roll out."""
         if step == 2:
-            policy([[{"role": "user", "content": text}] for text in ("fine", "")])
+            tasks = [Task(text, "", id=text) for text in ("fine", "")]
+            return self._play(policy, tasks, 2, None)
         return super().__call__(policy, step)
 
 
@@ -87,11 +93,13 @@ def stopped_in_an_update(model_dir: Path, out: Path, world: World) -> str:
     """SIGTERM to every process, as a launcher sends it, while the optimizer takes a step."""
     model, tokenizer = load_model(model_dir)
     config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN})
-    learner = Learner(model, tokenizer, Digits(7), config, out, world=world, shard=True)
-    take = learner.optimizer.step
+    rollout, _ = cases.rollouts(config)
+    learner = Learner(model, tokenizer, rollout, config, out, world=world, shard=True)
+    take, taken = learner.optimizer.step, count()
 
     def step_and_stop() -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
+        if next(taken) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
         take()
 
     learner.optimizer.step = step_and_stop  # type: ignore[method-assign]
@@ -134,8 +142,8 @@ def main() -> None:
         run(model_dir, out / form, world, shard=shard)
         run(model_dir, out / f"resumed-{form}", world, shard=shard, resume=True)
         try:
-            run(model_dir, out / f"fails-{form}", world, rollout=Failing(7), shard=shard)
-        except ProcessFailed as error:
+            run(model_dir, out / f"fails-{form}", world, fails=True, shard=shard)
+        except (ProcessFailed, ValueError) as error:
             said[form] = f"{type(error).__name__}: {error}"
     said["stopped"] = stopped_in_an_update(model_dir, out / "stopped", world)
     command_line(model_dir, out / "command")  # it closes the connections
@@ -145,10 +153,12 @@ def main() -> None:
         (out / "said-1.json").write_text(json.dumps(said))
         model, tokenizer = load_model(model_dir)
         config = GRPOConfig(**{**cases.SETTINGS, **cases.RUN, "save_every": 0})
-        learner = Learner(model, tokenizer, Digits(7), config, out / "dies", world=world)
-        tasks = learner._crew._team._tasks
-        read, calls = tasks["read"], count(1)
-        tasks["read"] = lambda *parts: os._exit(3) if next(calls) == 2 else read(*parts)
+        rollout, held_out = cases.rollouts(config)
+        learner = Learner(
+            model, tokenizer, rollout, config, out / "dies", held_out=held_out, world=world
+        )
+        read, calls = learner._updater.read, count(1)
+        learner._updater.read = lambda *parts: os._exit(3) if next(calls) == 2 else read(*parts)
         learner.train()
     try:
         run(model_dir, out / "dies", world, save_every=0)

@@ -221,4 +221,26 @@ def exported():
     }
 
 
-sys.stdout.write(json.dumps({"imported": imported(), "exported": exported()}) + "\n")
+def poisoned():
+    """Batches of right, poisoned and wrong replies: theirs scored here, and ours scored there."""
+    poisons = ["2" * 200_001, "\0" * 100_000, "\ud800", "[" * 100_000, "9" * 100_000, "NaN", ""]
+    here = [reply for poison in poisons for reply in ("2", poison, "none")]
+    env = from_verifiers(Doubles(vf.TasksetConfig()))
+    verdicts = env.rubric.verify_many(here, [{"row": 1}] * len(here))
+    kind = to_verifiers(TextEnv(Rows([Task("q", reference="2")]), Exact(), name="my/Two-v0"))
+    task = next(iter(kind(vf.TasksetConfig())))
+    traces = [_trace(task, reply) for reply in here]
+
+    async def score():
+        return await asyncio.gather(*map(task.score, traces), return_exceptions=True)
+
+    errors = [repr(e) for e in asyncio.run(score()) if e is not None]
+    return {
+        "here": [v.parts["exact"] for v in verdicts],
+        "there": [trace.reward for trace in traces],
+        "errors": errors,
+    }
+
+
+found = {"imported": imported(), "exported": exported(), "poisoned": poisoned()}
+sys.stdout.write(json.dumps(found) + "\n")

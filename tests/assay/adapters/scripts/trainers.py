@@ -19,8 +19,9 @@ if len(sys.argv) > 1:
 import torch
 
 from assay import make
-from assay.adapters import to_openrlhf, to_verl
-from assay.grpo.model.loading import character_tokenizer
+from assay.adapters import to_openrlhf, to_verl, verl_agent_loop
+from assay.grpo.loading import character_tokenizer
+from assay.verifiers import Exact, Status, Verdict
 
 ENV = make("assay/Arithmetic-v1")
 TOKENS = character_tokenizer(["<|im_end|>"])
@@ -38,7 +39,7 @@ def replies(indices):
     made = []
     for place, index in enumerate(indices):
         known = ENV.task(index).solution
-        made.append([known, r"\boxed{-1}", "no idea"][place % 3])
+        made.append([known, r"\boxed{-1}", "I have no idea what this asks."][place % 3])
     return made
 
 
@@ -97,6 +98,74 @@ def by_verl(folder):
     found["last token"] = (older["reward_tensor"] != 0).nonzero()[:, 1].tolist()
     found["lengths"] = given_mask.sum(1).tolist()
     return found
+
+
+class Flaky(Exact):
+    """Right or wrong by the text; "down" finds no sandbox."""
+
+    def judge(self, reply, reference):
+        if reply == "down":
+            return Verdict.fault(Status.SANDBOX_ERROR, "no sandbox")
+        return super().judge(reply, reference)
+
+
+def by_verl_agent():
+    """Two groups through its agent loop, its advantages and its losses."""
+    from omegaconf import OmegaConf
+    from verl.experimental.agent_loop.agent_loop import DictConfigWrap
+    from verl.trainer.ppo.core_algos import agg_loss, get_adv_estimator_fn
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+    from verl.workers.rollout.replica import TokenOutput
+
+    class Server:
+        async def generate(self, **_):
+            ids = TOKENS(f"{self.reply}<eos>", add_special_tokens=False)["input_ids"]
+            return TokenOutput(token_ids=ids)
+
+    rollout = {"prompt_length": 64, "response_length": 16}
+    config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}, "data": {}})
+    server = Server()
+    loop = verl_agent_loop({"words": Flaky()})(
+        DictConfigWrap(config), server, TOKENS, None, RLHFDataset, DictConfigWrap(config.data)
+    )
+    row = {"raw_prompt": [{"role": "user", "content": "?"}], "data_source": "words"}
+    row["reward_model"] = {"ground_truth": '"yes"'}
+    written = ["yes", "no", "down", "yes", "yes", "down"]
+    groups = _objects(["a", "a", "a", "a", "b", "b"])
+
+    async def played():
+        found = []
+        for server.reply in written:
+            found.append((await loop.run({}, **row)).as_dict())
+        return found
+
+    answers = loop.loop.run_until_complete(played())
+    width = max(len(answer["responses"]) for answer in answers)
+
+    def stacked(name):
+        rows = [torch.nn.functional.pad(a[name], (0, width - len(a[name]))) for a in answers]
+        return torch.stack(rows)
+
+    def advantages(estimator, places):
+        return get_adv_estimator_fn(estimator)(
+            token_level_rewards=stacked("rm_scores")[places],
+            response_mask=stacked("response_mask")[places],
+            index=groups[places],
+            config=OmegaConf.create({"norm_adv_by_std_in_grpo": True}),
+        )[0]
+
+    mask, ours = stacked("response_mask"), advantages("assay_grpo", list(range(len(written))))
+    gradients = {}
+    for mode in ("token-mean", "seq-mean-token-sum", "seq-mean-token-mean"):
+        logprobs = torch.zeros(mask.shape, requires_grad=True)
+        agg_loss(-ours * logprobs.exp(), mask, mode).backward()
+        gradients[mode] = logprobs.grad.abs().sum(1).tolist()
+    return {
+        "status": [a["extra_fields"]["reward_extra_info"]["status"] for a in answers],
+        "ours": ours[:, 0].tolist(),
+        "theirs without it": advantages("grpo", [0, 1, 3])[:, 0].tolist(),
+        "gradients": gradients,
+    }
 
 
 def _padded(texts, *, left):
@@ -164,4 +233,5 @@ class Written:
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as scratch:
     result = {"verl": by_verl(Path(scratch)), "openrlhf": by_openrlhf(Path(scratch))}
+    result["agent"] = by_verl_agent()
 sys.stdout.write(json.dumps(result) + "\n")

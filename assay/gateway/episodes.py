@@ -1,0 +1,398 @@
+"""Episodes of programs: a key, a tree of turns, a clock, and what the engine failed at."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from ..envs.tools.calls import read_calls
+from ..envs.turn_tokens import TemplateDropsMessage
+from ..verifiers.form.json_text import NotJson
+from .engine import ChatEngine, Engine, EngineError, Reply, Sampled, SampleRequest
+from .turns import Prompt, Turn, TurnTree
+
+_ENDED_KEPT = 100_000
+_T = TypeVar("_T")
+
+
+class Refused(Exception):
+    """A request that gets an error, in OpenAI's form.
+
+    Args:
+        status: of HTTP.
+        code: for programs.
+        message: for people.
+        param: the request's field that it is about.
+    """
+
+    def __init__(self, status: int, code: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.param = status, code, message, param
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body."""
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        error = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
+        return {"error": error}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """A request for replies, whichever route it came by.
+
+    Attributes:
+        messages: the conversation, or a text, or token ids.
+        tools: JSON schemas.
+        n: replies.
+        max_tokens: of each; ``None`` for the gateway's own limit.
+        temperature: see :class:`~assay.gateway.engine.SampleRequest`, as for the next three.
+        top_p: likewise.
+        seed: ``None`` for one of the episode's.
+        stop: likewise.
+    """
+
+    messages: Sequence[Mapping[str, Any]] | str | tuple[int, ...]
+    tools: Sequence[Mapping[str, Any]] = ()
+    n: int = 1
+    max_tokens: int | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One reply, as a program gets it.
+
+    Attributes:
+        text: without special tokens, calls of tools, and the stop text.
+        calls: of tools, in OpenAI's form with parsed arguments.
+        finish: "stop", "length" or "tool_calls".
+        turn: its tokens.
+        pieces: the text of each token.
+    """
+
+    text: str
+    calls: tuple[Mapping[str, Any], ...]
+    finish: str
+    turn: Turn
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """Settings of a gateway.
+
+    Attributes:
+        max_tokens: most tokens of a reply; less if a request says so.
+        max_turns: replies of an episode.
+        timeout_s: for one reply of the engine, its queue included.
+        override: values of ``temperature`` and ``top_p`` that replace those of all requests, and
+            their seeds: a learner trains on its own distribution.
+        tool_calls: how the model writes calls, see :class:`~assay.envs.tools.ToolEnv`.
+        chat_template_kwargs: given to the chat template.
+    """
+
+    max_tokens: int = 1024
+    max_turns: int = 200
+    timeout_s: float = 600.0
+    override: Mapping[str, float] | None = None
+    tool_calls: tuple[str, ...] = ("tags",)
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Gateway:
+    """The open episodes, and the engine that they share."""
+
+    def __init__(self, engine: Engine | ChatEngine, config: GatewayConfig | None = None) -> None:
+        self.engine, self.config = engine, config or GatewayConfig()
+        self._open: dict[str, Session] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+
+    def open(self, seed: int = 0) -> Session:
+        """Begin an episode.
+
+        Args:
+            seed: of requests that have none.
+        """
+        session = Session(self, f"assay-{secrets.token_urlsafe(24)}", seed)
+        self._open[session.key] = session
+        return session
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The open episodes."""
+        return list(self._open.values())
+
+    def find(self, key: str) -> Session:
+        """Return the open episode of a key.
+
+        Raises:
+            Refused: there is none (401), or it has ended (410).
+        """
+        if key in self._open:
+            return self._open[key]
+        if key in self._ended:
+            raise Refused(410, "episode_ended", "this episode has ended")
+        raise Refused(401, "invalid_api_key", "no episode has this key")
+
+    def end(self, session: Session) -> None:
+        """End an episode: its key is refused from now on, and replies under way are dropped."""
+        session.ended = True
+        if self._open.pop(session.key, None):
+            self._ended[session.key] = None
+            while len(self._ended) > _ENDED_KEPT:
+                self._ended.popitem(last=False)
+
+
+class Session:
+    """One episode of a program.
+
+    Attributes:
+        key: its secret.
+        tree: its turns.
+        ended: no more requests are answered.
+        cut: it ran out of turns or of the model's context.
+        faults: requests that the engine failed at, with the reason, unless a later try succeeded.
+        responses: conversations by the id of the response that ended them.
+        clock: how long the program has run by itself.
+    """
+
+    def __init__(self, gateway: Gateway, key: str, seed: int) -> None:
+        self.gateway, self.key, self._seed = gateway, key, seed
+        self.tree = TurnTree(gateway.engine.tokenizer, gateway.config.chat_template_kwargs)
+        self.ended = self.cut = False
+        self.faults: dict[Hashable, str] = {}
+        self.responses: dict[str, list[Any]] = {}
+        self.clock = Clock()
+        self._asked: dict[bytes, int] = {}
+
+    async def answer(
+        self, chat: Chat, gone: Callable[[], Awaitable[bool]] | None = None
+    ) -> list[Choice]:
+        """Sample replies, and add them to the tree.
+
+        Args:
+            chat: the request.
+            gone: returns whether the program has hung up; then nothing is kept.
+
+        Raises:
+            Refused: the request cannot be answered.
+        """
+        if len(self.tree.turns) + chat.n > self.gateway.config.max_turns:
+            self.cut = True
+            most = self.gateway.config.max_turns
+            raise Refused(403, "turn_limit", f"an episode has at most {most} replies")
+        engine = self.gateway.engine
+        if isinstance(engine, ChatEngine):
+            if isinstance(chat.messages, tuple | str):
+                raise Refused(400, "unsupported_parameter", "only chats are passed on", "prompt")
+            key = derive_seed(chat.messages, chat.tools)
+            replies = await self._wait(key, engine.chat(self._overridden(chat)), gone)
+            return [self._passed_on(chat.messages, reply) for reply in replies]
+        prompt = self._prompt(chat)
+        sampling = asyncio.gather(*map(engine.sample, self._requests(chat, prompt)))
+        found = await self._wait(prompt.key, sampling, gone)
+        return [self._choice(chat, prompt, sampled) for sampled in found]
+
+    async def _wait(
+        self,
+        key: Hashable,
+        replies: Awaitable[Sequence[_T]],
+        gone: Callable[[], Awaitable[bool]] | None,
+    ) -> Sequence[_T]:
+        """Wait for the engine with the clock stopped; note its fault until a try succeeds."""
+        try:
+            with self.clock.paused():
+                async with asyncio.timeout(self.gateway.config.timeout_s):
+                    found = await replies
+        except EngineError as error:
+            if error.bad_request:
+                self.cut = self.cut or "context length" in str(error)
+                raise Refused(400, "invalid_value", str(error), "messages") from error
+            self.faults[key] = str(error)
+            raise Refused(503, "engine_error", f"the engine failed: {error}") from error
+        except TimeoutError as error:
+            seconds = self.gateway.config.timeout_s
+            self.faults[key] = why = f"the engine gave no reply in {seconds:g} s"
+            raise Refused(504, "engine_timeout", why) from error
+        self.faults.pop(key, None)
+        if self.ended:
+            raise Refused(410, "episode_ended", "this episode has ended")
+        if gone is not None and await gone():
+            raise Refused(499, "client_closed", "the program has hung up")
+        return found
+
+    def _prompt(self, chat: Chat) -> Prompt:
+        messages, tokenizer = chat.messages, self.tree.tokenizer
+        try:
+            if isinstance(messages, str):
+                return self.tree.prompt_text(messages)
+            if isinstance(messages, tuple):
+                if not all(0 <= i < len(tokenizer) for i in messages):
+                    raise ValueError(f"token ids are from 0 to {len(tokenizer) - 1}")
+                return self.tree.place(messages)
+            if chat.tools and not _shows(tokenizer, self.tree.options, chat.tools):
+                message = "the model's chat template does not show tools"
+                raise Refused(400, "unsupported_parameter", message, "tools")
+            return self.tree.prompt(messages, chat.tools)
+        except TemplateDropsMessage as error:
+            self.faults[b"template"] = str(error)  # the model's set-up, not its doing
+            raise Refused(400, "template_error", str(error), "messages") from error
+        except ValueError as error:
+            raise Refused(400, "invalid_value", str(error), "messages") from error
+
+    def _requests(self, chat: Chat, prompt: Prompt) -> list[SampleRequest]:
+        config, longest = self.gateway.config, self.gateway.engine.longest
+        size = min(chat.max_tokens or config.max_tokens, config.max_tokens)
+        if longest is not None:
+            room = longest - len(prompt.ids)
+            if room < (min(chat.max_tokens, size) if chat.max_tokens else 1):
+                self.cut = True
+                message = (
+                    f"the prompt has {len(prompt.ids)} tokens and its reply up to {size}, and "
+                    f"the model's context is {longest}"
+                )
+                raise Refused(400, "context_length_exceeded", message, "messages")
+            size = min(size, room)
+        chat = self._overridden(chat)
+        seed = chat.seed
+        if seed is None:
+            count = self._asked.get(prompt.key, 0)
+            self._asked[prompt.key] = count + 1
+            seed = derive_seed(self._seed, prompt.ids, count)
+        return [
+            SampleRequest(
+                prompt.ids,
+                size,
+                chat.temperature,
+                chat.top_p,
+                derive_seed(seed, i) if i else seed,
+                chat.stop,
+            )
+            for i in range(chat.n)
+        ]
+
+    def _overridden(self, chat: Chat) -> Chat:
+        override: Mapping[str, Any] | None = self.gateway.config.override
+        return chat if override is None else replace(chat, seed=None, **override)
+
+    def _passed_on(self, messages: Sequence[Mapping[str, Any]], reply: Reply) -> Choice:
+        """Keep what another server made of a chat."""
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+        if reply.calls:
+            message["tool_calls"] = reply.calls
+        prompt, sampled = self.tree.place(reply.prompt_ids, messages), reply.sampled
+        turn = self.tree.add(prompt, sampled.ids, sampled.logprobs, message, reply.text)
+        finish = "tool_calls" if reply.calls else sampled.finish
+        return Choice(reply.text, reply.calls, finish, turn, reply.pieces)
+
+    def _choice(self, chat: Chat, prompt: Prompt, sampled: Sampled) -> Choice:
+        tokenizer = self.tree.tokenizer
+        raw: str = tokenizer.decode(list(sampled.ids), skip_special_tokens=True)
+        stopped = min((i for s in chat.stop if (i := raw.find(s)) >= 0), default=len(raw))
+        finish = str(sampled.finish)
+        text, calls = _calls(raw[:stopped], chat.tools, self.gateway.config.tool_calls)
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if calls:
+            message["tool_calls"] = calls
+            finish = finish if finish == "length" else "tool_calls"
+        turn = self.tree.add(prompt, sampled.ids, sampled.logprobs, message, raw)
+        pieces = tuple(tokenizer.decode([i], skip_special_tokens=False) for i in sampled.ids)
+        return Choice(text, calls, finish, turn, pieces)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain JSON values."""
+        return {
+            "ended": self.ended,
+            "cut": self.cut,
+            "faults": list(self.faults.values()),
+            "messages": [dict(turn.message) for turn in self.tree.turns],
+            "branches": [branch.to_json() for branch in self.tree.branches()],
+        }
+
+
+class Clock:
+    """Seconds that a program has run, without those in which a request of its waits."""
+
+    def __init__(self) -> None:
+        self._lock, self._waiting = threading.Lock(), 0
+        self._began, self._left_out, self._since = time.monotonic(), 0.0, 0.0
+
+    def start(self) -> None:
+        """Begin at 0."""
+        with self._lock:
+            self._began, self._left_out = time.monotonic(), 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long the program has run."""
+        with self._lock:
+            now = time.monotonic()
+            waits = now - self._since if self._waiting else 0.0
+            return now - self._began - self._left_out - waits
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the clock; several requests may wait at once."""
+        with self._lock:
+            if not self._waiting:
+                self._since = time.monotonic()
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                if not self._waiting:
+                    self._left_out += time.monotonic() - self._since
+
+
+def derive_seed(*parts: Any) -> int:
+    """Return a seed in [0, 2^63) that depends on these alone: requests may come in any order."""
+    digest = hashlib.sha256(repr(parts).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _shows(tokenizer: Any, options: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the chat template tells the model of tools."""
+    if not tokenizer.chat_template:
+        return False
+    said = [{"role": "user", "content": "?"}]
+    without, shown = (
+        tokenizer.apply_chat_template(said, tokenize=False, **{**options, **more})
+        for more in ({}, {"tools": list(tools)})
+    )
+    return bool(without != shown)
+
+
+def _calls(
+    text: str, tools: Sequence[Mapping[str, Any]], ways: tuple[str, ...]
+) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """Split a reply into its text and its calls; calls that cannot be read stay text."""
+    names = [tool["function"]["name"] for tool in tools]
+    try:
+        found = read_calls(text, names, ways) if names else []
+    except NotJson:
+        found = []
+    if not found or any(call.name not in names for call in found):
+        return text, ()
+    start = text.find("<tool_call>", max(0, text.rfind("</think>")))
+    before = text[:start].rstrip() if start >= 0 else ""
+    return before, tuple(
+        {
+            "id": f"call_{secrets.token_hex(8)}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in found
+    )

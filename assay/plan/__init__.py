@@ -1,0 +1,1 @@
+"""``assay plan``: what a training run needs, before a GPU is rented."""

@@ -1,0 +1,9 @@
+"""Sources of tasks: rows of data sets, their splits, and generators."""
+
+from __future__ import annotations
+
+from .errors import DataError
+from .reading import read_rows
+from .source import Generated, Rows, Source, Split
+
+__all__ = ["DataError", "Generated", "Rows", "Source", "Split", "read_rows"]

@@ -1,0 +1,271 @@
+"""Rows into tasks: from a list, a file, a hub, or a function that makes one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from ...verifiers import Status, Verifier
+from ..seeding import rng_at, share
+from ..task import Conversation, Task
+from .bad_rows import BadRows, OnBadRows
+from .errors import SplitError
+from .reading import REMEDY, DataError, Row, placed_rows
+from .same_prompt import plain_prompt
+from .source import Generated, Rows, Source, Split
+from .split_files import file_split, find_split, is_for_evaluation, no_split
+from .tabular import Frame, frame_rows
+from .template import fill
+
+Place = Iterable[Row] | str | Path
+Table = Place | Frame | Mapping[Split, Place | Frame]
+"""Rows: a list; a pandas DataFrame; a file, a folder, a hub name; or these by split."""
+
+Draw = Callable[[np.random.Generator], Row]
+"""Makes one row."""
+
+
+class Parting(NamedTuple):
+    """The rule by which the hash of a prompt puts it into a split.
+
+    Attributes:
+        test_share: the share of prompts that are for ``test``.
+        salt: another one parts the prompts into other splits.
+    """
+
+    test_share: float
+    salt: str
+
+
+_FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Make a task of a row by filling slots.
+
+    Attributes:
+        prompt: a template, or chat messages whose contents are templates.
+        reference: the column that holds it; or several, for an object of these; or the column of
+            each key of an object.
+        solution: a template of a reply that earns full marks; empty if none is known.
+        metadata: columns to keep beside the task.
+        id: the column that holds the task's id; empty for the row's number.
+    """
+
+    prompt: str | Conversation
+    reference: str | Sequence[str] | Mapping[str, str]
+    solution: str = ""
+    metadata: Sequence[str] = ()
+    id: str = ""
+
+    def __call__(self, row: Row) -> Task:
+        """Make one task.
+
+        Raises:
+            ValueError: the row lacks a column.
+        """
+        prompt = self.prompt
+        return Task(
+            prompt=fill(prompt, row)
+            if isinstance(prompt, str)
+            else [{**m, "content": fill(m["content"], row)} for m in prompt],
+            reference=self._reference(row),
+            id=str(_column(row, self.id)) if self.id else "",
+            metadata={name: _column(row, name) for name in self.metadata},
+            solution=fill(self.solution, row) if self.solution else None,
+        )
+
+    def _reference(self, row: Row) -> Any:
+        names = self.reference
+        if isinstance(names, str):
+            return _column(row, names)
+        columns = names if isinstance(names, Mapping) else {name: name for name in names}
+        return {key: _column(row, name) for key, name in columns.items()}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Make a task from a drawn row. Picklable if its functions are."""
+
+    draw: Draw
+    to_task: Callable[[Row], Task]
+
+    def __call__(self, rng: np.random.Generator) -> Task:
+        """Make one task."""
+        return self.to_task(self.draw(rng))
+
+
+def generated(
+    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, rule: Parting
+) -> Source:
+    """Return tasks without end."""
+    share, salt = rule
+    return Generated(make, name=name, split=split, seed=seed, test_share=share, salt=salt)
+
+
+def read_table(
+    name: str,
+    table: Table,
+    to_task: Callable[[Row], Task],
+    split: Split,
+    seed: int,
+    rule: Parting,
+    judge: Verifier,
+    on_bad_rows: OnBadRows = "raise",
+    *,
+    check_solutions: bool = False,
+) -> Source:
+    """Return the tasks of one split.
+
+    Rows that are given by split stay so, and so do those of a folder, of a hub and of a file whose
+    name says that it is for evaluation. Of a list or another file a row belongs to the split that
+    its prompt hashes to (:func:`plain_prompt`), whatever the environment is called.
+
+    Args:
+        name: the environment, for errors and the order of the rows.
+        table: the rows.
+        to_task: a row's task.
+        split: ``train`` or ``test``.
+        seed: 0 keeps the order of the rows; another one shuffles them.
+        rule: parts the rows of a list or file.
+        judge: what judges replies, and so says which references can be used.
+        on_bad_rows: ``"raise"`` to refuse a table with rows that cannot be used, ``"skip"`` to
+            leave these out, with a warning that lists them.
+        check_solutions: judge the solution of each task; a row whose own one fails is bad.
+
+    Raises:
+        DataError: the rows cannot be read, or one makes no task.
+        ValueError: there is no such split, or no row in it.
+    """
+    if split not in get_args(Split):
+        raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+    if isinstance(table, Mapping):
+        if split not in table:
+            raise no_split(name, split, list(table))
+        place: Place = frame_rows(table[split])
+        kind, whole = str(split), True
+    else:
+        place = frame_rows(table)
+        kind, whole = _kind(place, split)
+    bad = BadRows(on_bad_rows)
+    placed = (
+        placed_rows(place, fields={}, split=kind, bad=bad)
+        if isinstance(place, str | Path)
+        else [(number, f"{name}: row {number}", row) for number, row in enumerate(place)]
+    )
+    if not placed and not bad.rows:
+        raise DataError(f"{name}: no rows: give at least one")
+    total = len(placed) + len(bad.rows)
+    tasks = bad.keep(placed, lambda number, where, row: _task(where, number, to_task, row))
+    of_split = [each for each in tasks if whole or _split_of(each[2], rule) == split]
+    of_split = bad.keep(of_split, refuse_twice())
+    of_split = bad.keep(of_split, refuse_reference(judge))
+    if check_solutions:
+        of_split = bad.keep(of_split, refuse_solution(judge, [task for *_, task in of_split]))
+    left_out = bad.close(name, total)
+    if not of_split:
+        raise SplitError(
+            f"{name}: none of {len(tasks)} rows is in the split {split!r}, since "
+            f"{rule.test_share:.0%} of them, by the hash of the prompt, are for 'test'. Give more "
+            "rows, or rows by split: {'train': ..., 'test': ...}",
+            [other for other in get_args(Split) if other != split],
+        )
+    kept = [task for _, _, task in of_split]
+    if seed:
+        kept = [kept[i] for i in rng_at(name, "order", seed).permutation(len(kept))]
+    source = Rows(kept, kind)
+    source.bad_rows = left_out
+    return source
+
+
+def _kind(place: Place, split: Split) -> tuple[str, bool]:
+    """Return the split to read, and whether it is everything that is read."""
+    if not isinstance(place, str | Path):
+        return split, False
+    if Path(place).is_file():
+        whole = is_for_evaluation(file_split(Path(place)))
+        return (find_split(place, split), True) if whole else (split, False)
+    return find_split(place, split), True
+
+
+def _split_of(task: Task, rule: Parting) -> Split:
+    prompt = plain_prompt(task.text)
+    return "test" if share("split", rule.salt, prompt) < rule.test_share else "train"
+
+
+def _task(where: str, number: int, to_task: Callable[[Row], Task], row: Row) -> Task:
+    if not isinstance(row, Mapping):
+        raise DataError(f"{where}: expected a dict of columns, got {row!r:.80}")
+    try:
+        task = to_task(row)
+    except _FAULTS as error:
+        message = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(f"{where}: {message}") from error
+    if not isinstance(task, Task):
+        raise DataError(f"{where}: expected a Task to be made of it, got {task!r:.80}")
+    return task if task.id else replace(task, id=f"row-{number}")
+
+
+def refuse_twice() -> Callable[[int, str, Task], Task]:
+    """Return a check that refuses a task whose id an earlier one has; it names both places."""
+    first: dict[str, str] = {}
+
+    def check(_: int, place: str, task: Task) -> Task:
+        if first.setdefault(task.id, place) != place:
+            raise DataError(
+                f"{place}: the id {task.id!r} must be this row's alone, and is also that of "
+                f"{first[task.id]}. {REMEDY}"
+            )
+        return task
+
+    return check
+
+
+def refuse_reference(judge: Verifier) -> Callable[[int, str, Task], Task]:
+    """Return a check that refuses a task whose reference cannot be used."""
+
+    def check(_: int, place: str, task: Task) -> Task:
+        fault = judge.check_reference(task.reference)
+        if fault is not None:
+            raise DataError(f"{place} ({task.id}): {fault}. {REMEDY}")
+        return task
+
+    return check
+
+
+def refuse_solution(judge: Verifier, tasks: Sequence[Task]) -> Callable[[int, str, Task], Task]:
+    """Return a check that refuses a task whose own solution earns less than full marks.
+
+    Raises:
+        DataError: no task has a solution, or one cannot be judged.
+    """
+    known = [task for task in tasks if task.solution is not None]
+    if tasks and not known:
+        raise DataError("no row has a solution that could be checked: leave out check_solutions")
+    replies = [task.solution or "" for task in known]
+    verdicts = judge.verify_many(replies, [task.reference for task in known])
+    failing: dict[str, str] = {}
+    for task, verdict in zip(known, verdicts, strict=True):
+        said = f"{verdict.status}: {verdict.reason}"
+        if verdict.score is None and verdict.status is not Status.BAD_GOLD:
+            raise DataError(f"the solution of {task.id} cannot be judged ({said})")
+        if verdict.score != judge.score_range[1]:
+            failing[task.id] = f"its own solution fails, and so may every reply ({said}). {REMEDY}"
+
+    def check(_: int, place: str, task: Task) -> Task:
+        if task.id in failing:
+            raise DataError(f"{place} ({task.id}): {failing[task.id]}")
+        return task
+
+    return check
+
+
+def _column(row: Row, name: str) -> Any:
+    if name not in row:
+        raise ValueError(f"no column {name!r}; the row has {', '.join(map(str, row)) or 'none'}")
+    return row[name]

@@ -1,0 +1,93 @@
+"""Rows of a table: a CSV file, or a data frame of pandas."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from .errors import DataError, UnreadRow
+
+
+class Frame(Protocol):
+    """A pandas DataFrame."""
+
+    columns: Any
+
+    def notna(self) -> Any:
+        """Tell which cells hold a value."""
+
+
+def read_csv(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each row of a CSV or TSV file, plain or gzipped, with its location.
+
+    The first line has the names of the columns. Every cell stays text, so an id such as ``007``
+    keeps its zeros.
+
+    Raises:
+        DataError: the file is not CSV in UTF-8, or its first line names no columns or one twice.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    tabs = path.name.endswith((".tsv", ".tsv.gz"))
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter="\t" if tabs else ",", strict=True)
+        try:
+            names = next(reader, [])
+            _refuse_names(path, names)
+            for cells in reader:
+                if not cells:
+                    continue
+                place = f"{path}, line {reader.line_num}"
+                if len(cells) == len(names):
+                    yield place, dict(zip(names, cells, strict=True))
+                else:
+                    reason = f"{place}: {len(cells)} cells, and the first line names {len(names)}"
+                    yield place, UnreadRow(",".join(cells).encode(), reason)
+        except csv.Error as error:
+            raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not a text file in UTF-8 ({error})") from error
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise DataError(f"{path}: not a whole gzipped file ({error})") from error
+
+
+def frame_rows(data: Any) -> Any:
+    """Return the rows of a pandas DataFrame as dicts, with None for what is missing.
+
+    Anything else is returned as it is. pandas is not imported.
+    """
+    if not is_frame(data):
+        return data
+    names = [str(name) for name in data.columns]
+    if len(set(names)) < len(names):
+        raise DataError(f"the data frame names a column twice: {', '.join(names)}")
+    known = data.astype(object).where(data.notna(), None)
+    known.columns = names
+    rows: list[dict[str, Any]] = known.to_dict("records")
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+def is_frame(data: object) -> bool:
+    """Return True if an object is a DataFrame of pandas."""
+    kind = type(data)
+    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's own number or list for one of NumPy."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _refuse_names(path: Path, names: Iterable[str]) -> None:
+    found = list(names)
+    if not found or not all(name.strip() for name in found) or len(set(found)) < len(found):
+        raise DataError(
+            f"{path}, line 1: must name every column once, got {', '.join(found) or 'nothing'}"
+        )

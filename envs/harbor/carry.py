@@ -1,0 +1,176 @@
+"""Carry what an agent wrote into a fresh container of the same image.
+
+Paths of tools are never carried: the tests' programs, libraries, profiles and settings are the
+image's. What is carried belongs to the agent's user there.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import tarfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...sandbox import Session
+
+TESTS_ONLY = ("/tests", "/solution", "/logs", "/assay")
+"""Folders that are not the agent's: nothing in them is carried, and no link may lead there."""
+
+_TOOLS = (
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/boot", "/dev"),
+    *("/proc", "/sys", "/run", "/var/lib/dpkg", "/var/lib/apt", "/var/spool/cron", "/.dockerenv"),
+)
+_STARTUP = frozenset(
+    (
+        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".bash_aliases"),
+        *(".zshrc", ".zshenv", ".inputrc", ".local", ".config", ".pydistutils.cfg", ".pythonrc.py"),
+    )
+)
+# %z has the whole time: a file may change in the second in which the image was built.
+_LIST = """find / /tmp -xdev \\( {pruned} \\) -prune -o \\
+    -exec stat -c '%z %s %f\t%n' {{}} + 2>/dev/null"""
+_PACK = "rm -rf /.assay-carry; tar -cf /.assay-carry --no-recursion -C / -T /.assay-list"
+
+
+class AgentsFault(Exception):
+    """The agent left its container in a state that cannot be graded: it earns nothing."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What the agent changed.
+
+    Attributes:
+        members: files, folders and links for a tar archive, with the bytes of files.
+        deleted: paths of the image that are gone.
+    """
+
+    members: tuple[tuple[tarfile.TarInfo, bytes], ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+def tool_paths(search_path: str, python: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the folders that are never carried: the system's, the image's PATH, its Python's."""
+    found = {*_TOOLS, *map(posixpath.normpath, python)}
+    for folder in filter(None, search_path.split(":")):
+        folder = posixpath.normpath(folder)
+        parent, name = posixpath.split(folder)
+        found.add(parent if name in ("bin", "sbin") and parent != "/" else folder)
+    return tuple(sorted(path for path in found if path.startswith("/") and path != "/"))
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a normalized path is one of the folders or below one."""
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+def listing(session: Session, tools: Iterable[str]) -> dict[str, str]:
+    """Return the times, sizes and modes of all files outside the tools' folders, by path."""
+    pruned = " -o ".join(f"-path {_quoted(p)}" for p in (*tools, *TESTS_ONLY, "/logs"))
+    done = session.exec(_LIST.format(pruned=pruned), timeout_s=120.0, user=0, cwd="/")
+    if done.timed_out or done.stdout_truncated:
+        raise AgentsFault("its files are too many to list")
+    found = {}
+    for line in done.stdout.split(b"\n"):
+        entry, separator, name = line.partition(b"\t")
+        if separator:
+            path = posixpath.normpath(name.decode("utf-8", "surrogateescape"))
+            found[path] = entry.decode("ascii", "replace")
+    return found
+
+
+def collect(
+    session: Session,
+    clean: dict[str, str],
+    tools: tuple[str, ...],
+    *,
+    also: Iterable[str] = (),
+    changes: bool = True,
+    home: str = "/root",
+    limit_mib: float = 512.0,
+) -> Carried:
+    """Return what an agent changed, whose processes are dead.
+
+    Its own ``find`` and ``tar`` are asked, which can only tell what it could have written.
+
+    Args:
+        session: the agent's.
+        clean: :func:`listing` of a fresh container of the image.
+        tools: folders to leave out.
+        also: files and folders that the task declares: they are taken from tools' folders too.
+        changes: take all changes; else only what is declared.
+        home: its start-up files are left out.
+        limit_mib: of all files together.
+
+    Raises:
+        AgentsFault: the files cannot be read, or are too large.
+    """
+    found = listing(session, tools)
+    wanted = [p for p, entry in found.items() if clean.get(p) != entry] if changes else []
+    deleted = [p for p in clean if p not in found] if changes else []
+    declared = tuple(posixpath.normpath(path) for path in also)
+    if declared:
+        words = " ".join(map(_quoted, declared))
+        below = session.exec(f"find {words} -xdev 2>/dev/null", timeout_s=60.0, user=0, cwd="/")
+        wanted += below.stdout.decode("utf-8", "surrogateescape").splitlines()
+
+    def may(path: str) -> bool:
+        artifact = is_below(path, ("/logs/artifacts",)) or is_below(path, declared)
+        parent, name = posixpath.split(path)
+        refused = is_below(path, tools) and not artifact
+        startup = name in _STARTUP or any(is_below(path, (f"{home}/{n}",)) for n in _STARTUP)
+        closed = is_below(path, TESTS_ONLY) and not is_below(path, ("/logs/artifacts",))
+        return not (refused or closed or (startup and is_below(parent, (home,))))
+
+    names = [p for p in dict.fromkeys(map(posixpath.normpath, wanted)) if p != "/" and may(p)]
+    if not names:
+        return Carried((), tuple(filter(may, deleted)))
+    listed = "\n".join(f".{path}" for path in names).encode("utf-8", "surrogateescape")
+    try:
+        session.put("/.assay-list", listed, user=0)
+        session.exec(_PACK, timeout_s=120.0, user=0, cwd="/")
+        data = session.get("/.assay-carry", limit_mib=limit_mib, user=0)
+        members = tuple(_members(data, may))
+    except (OSError, tarfile.TarError, ValueError, EOFError) as error:
+        raise AgentsFault(f"its files cannot be read: {error}") from error
+    return Carried(members, tuple(filter(may, deleted)))
+
+
+def _members(data: bytes, may: object) -> Iterable[tuple[tarfile.TarInfo, bytes]]:
+    """Read an archive that the agent may have forged: plain files, folders and harmless links."""
+    assert callable(may)  # noqa: S101  # for the type checker
+    found: dict[str, tuple[tarfile.TarInfo, bytes]] = {}
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        for member in archive:
+            path = posixpath.normpath("/" + member.name)
+            if not may(path) or path.startswith("/.assay"):
+                continue
+            made = tarfile.TarInfo(path.lstrip("/"))
+            made.mode, made.mtime = member.mode & 0o777, member.mtime
+            content = b""
+            if member.isdir():
+                made.type = tarfile.DIRTYPE
+            elif member.issym():
+                made.type, made.linkname = tarfile.SYMTYPE, member.linkname
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(path), made.linkname))
+                if target == "/" or is_below(target, (*TESTS_ONLY, "/proc", "/dev")):
+                    continue
+            elif member.isreg() or member.islnk():
+                source = archive.extractfile(member)
+                content = source.read() if source else b""
+                made.size = len(content)
+            else:
+                continue
+            found[path] = made, content
+    links = {path for path, (made, _) in found.items() if made.issym()}
+    for path in sorted(found):  # no file goes through a link, and folders come first
+        above = posixpath.dirname(path)
+        while above != "/" and above not in links:
+            above = posixpath.dirname(above)
+        if above == "/":
+            yield found[path]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,190 @@
+"""Harbor task folders: what a folder holds, and a loader of many."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from .schema import Artifact, Config, Healthcheck, TaskError, Verifier, read_config
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What an agent is asked once: a whole task, or one of its steps.
+
+    Attributes:
+        name: of the step; empty for a task without steps.
+        folder: holds ``instruction.md``, ``tests/`` and perhaps ``solution/``.
+        instruction: the prompt.
+        verifier: how the tests run.
+        agent_s: seconds the agent has.
+        user: whom the agent runs as; ``None`` is the image's own user.
+        artifacts: paths that the tests get, whatever else they get.
+        healthcheck: must succeed before the agent of this step starts.
+        min_reward: the task ends here below it: a number, or numbers by metric.
+    """
+
+    name: str
+    folder: Path
+    instruction: str
+    verifier: Verifier
+    agent_s: float
+    user: str | int | None
+    artifacts: tuple[Artifact, ...]
+    healthcheck: Healthcheck | None = None
+    min_reward: float | dict[str, float] | None = None
+
+    @property
+    def tests(self) -> Path:
+        """The folder that is copied to /tests."""
+        return self.folder / "tests"
+
+    @property
+    def solution(self) -> Path | None:
+        """The folder of the oracle, if there is one."""
+        found = self.folder / "solution"
+        return found if (found / "solve.sh").is_file() else None
+
+
+@dataclass(frozen=True)
+class HarborTask:
+    """One task folder.
+
+    Attributes:
+        folder: where it is.
+        config: its ``task.toml``.
+
+    Raises:
+        TaskError: a file is missing, or the task needs what is not supported.
+    """
+
+    folder: Path
+    config: Config
+
+    @classmethod
+    def load(cls, folder: str | Path) -> HarborTask:
+        """Read and check a task folder."""
+        root = Path(folder)
+        if not (root / "task.toml").is_file():
+            raise TaskError(f"{root}: has no task.toml. Give a Harbor task folder")
+        task = cls(root, read_config(root / "task.toml"))
+        environment = root / "environment"
+        for name in ("docker-compose.yaml", "docker-compose.yml"):
+            if (environment / name).exists():
+                raise TaskError(
+                    f"{environment / name}: side services of docker-compose are not supported. "
+                    "To mend it, start them in the image of environment/Dockerfile"
+                )
+        if not task.config.environment.docker_image and task.dockerfile is None:
+            raise TaskError(
+                f"{root}: has neither environment/Dockerfile nor [environment].docker_image. "
+                "Add one of them"
+            )
+        for stage in task.stages:
+            if not (stage.tests / "test.sh").is_file():
+                raise TaskError(f"{stage.tests}: has no test.sh. Add one that writes the reward")
+        return task
+
+    @property
+    def id(self) -> str:
+        """The name in ``[task]``, or the folder's."""
+        return self.config.task.name or self.folder.resolve().name
+
+    @property
+    def dockerfile(self) -> Path | None:
+        """The environment's Dockerfile, if there is one."""
+        found = self.folder / "environment" / "Dockerfile"
+        return found if found.is_file() else None
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The steps in order, or the whole task as the only one."""
+        config = self.config
+        if not config.steps:
+            text = _instruction(self.folder)
+            return (
+                Stage(
+                    "",
+                    self.folder,
+                    text,
+                    config.verifier,
+                    config.agent.timeout_sec,
+                    config.agent.user,
+                    config.artifacts,
+                ),
+            )
+        return tuple(
+            Stage(
+                step.name,
+                folder := self.folder / "steps" / step.name,
+                _instruction(folder),
+                step.verifier,
+                step.agent.timeout_sec,
+                step.agent.user if step.agent.user is not None else config.agent.user,
+                (*config.artifacts, *step.artifacts),
+                step.healthcheck,
+                step.min_reward,
+            )
+            for step in config.steps
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of every file of the folder: verdicts of one digest are about one task."""
+        return folder_digest(self.folder)
+
+
+def folder_digest(folder: Path) -> str:
+    """Return the hash of the paths, modes and bytes of a folder's files."""
+    hashed = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        data, mode = path.read_bytes(), path.stat().st_mode & 0o777
+        hashed.update(f"{path.relative_to(folder)} {mode:o} {len(data)}\n".encode() + data)
+    return hashed.hexdigest()[:16]
+
+
+def _instruction(folder: Path) -> str:
+    file = folder / "instruction.md"
+    try:
+        text = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"{file}: {error}. Write the prompt in it") from error
+    if not text:
+        raise TaskError(f"{file}: is empty. Write the prompt in it")
+    return text
+
+
+def task_folders(folder: str | Path) -> Iterator[Path]:
+    """Yield a task folder, or those directly below a folder, by name."""
+    root = Path(folder)
+    if (root / "task.toml").is_file():
+        yield root
+        return
+    if root.is_dir():
+        yield from sorted(path.parent for path in root.glob("*/task.toml"))
+
+
+def load_tasks(folder: str | Path) -> list[HarborTask]:
+    """Load a task folder, or all those directly below a folder.
+
+    Raises:
+        TaskError: there is none, two have one id, or some cannot be used: all are named.
+    """
+    tasks, faults = dict[str, HarborTask](), list[str]()
+    for path in task_folders(folder):
+        try:
+            task = HarborTask.load(path)
+        except TaskError as error:
+            faults.append(str(error))
+            continue
+        if task.id in tasks:
+            faults.append(f"{path}: {task.id!r} is also the id of {tasks[task.id].folder}. Rename")
+        tasks[task.id] = task
+    if faults:
+        raise TaskError("\n".join(faults))
+    if not tasks:
+        raise TaskError(f"{folder}: holds no task folder. Give one with a task.toml, or its parent")
+    return list(tasks.values())

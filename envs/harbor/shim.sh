@@ -1,0 +1,62 @@
+#!/bin/sh
+# Stands before python, pytest and uv in the tests' PATH: the tests' own Python runs as root under the
+# guard, any other as the agent's user. @PYTHON@ and @UID@ are filled in.
+real=@PYTHON@
+
+trusted() {
+    export ASSAY_GUARD=1 PYTHONPATH=/assay/guard:/tests PYTHONSAFEPATH=1 PYTHONNOUSERSITE=1
+    exec "$real" "$@"
+}
+
+run_pytest() {
+    n=$#
+    while [ "$n" -gt 0 ]; do # a report that nobody here reads, by a plug-in that may be missing
+        arg=$1; shift; n=$((n - 1))
+        case $arg in
+        --ctrf | --json-report-file) shift; n=$((n - 1)) ;;
+        --ctrf=* | --json-report*) ;;
+        *) set -- "$@" "$arg" ;;
+        esac
+    done
+    ini="-c /dev/null --rootdir=/tests"
+    for file in pytest.ini .pytest.ini pyproject.toml tox.ini setup.cfg; do
+        [ -e "/tests/$file" ] && ini="-c /tests/$file"
+    done
+    trusted -m pytest $ini --basetemp=/tmp/assay-pytest -p no:cacheprovider "$@"
+}
+
+case ${0##*/} in
+pytest | py.test) run_pytest "$@" ;;
+uv | uvx)
+    while [ $# -gt 0 ]; do
+        case $1 in
+        pytest) shift; run_pytest "$@" ;;
+        python*) shift; exec "/assay/bin/python3" "$@" ;;
+        -p | --python | -w | --with | --from) shift ;;
+        esac
+        shift
+    done
+    exit 0 # uv init, add, sync, pip: there is no network, and the image has what it has
+    ;;
+esac
+
+case ${1-} in
+-m)
+    case ${2-} in
+    pytest) shift 2; run_pytest "$@" ;;
+    unittest) trusted "$@" ;;
+    esac
+    ;;
+-c | - | '') trusted "$@" ;;
+-*) ;;
+*)
+    case $(readlink -f -- "$1") in
+    /tests/*) trusted "$@" ;;
+    esac
+    ;;
+esac
+exec "$real" -I -c "import os, sys
+os.setgroups([]); os.setresgid(*[@UID@] * 3); os.setresuid(*[@UID@] * 3)
+os.environ['PATH'] = os.environ['PATH'].replace('/assay/bin:', '')
+os.environ['HOME'] = '@HOME@'
+os.execv(sys.argv[1], sys.argv[1:])" "$real" "$@"

@@ -1,0 +1,114 @@
+"""TRL's reward function: an environment's rubric, and its parts in TRL's log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+from ...verifiers import Verdict
+from ..episode import Episode
+from ..text_env import TextEnv
+from .messages import reply_of
+from .portable import Portable
+from .tools import judged
+
+
+class EnvironmentReward:
+    """A reward function for TRL, by an environment's rubric.
+
+    It returns the rubric's total; the parts and statuses go to TRL's logs. After an infrastructure
+    failure it returns ``None``, which TRL excludes from the group's statistics.
+
+    It is pickled as the environment's id and arguments, so TRL may use it in another process.
+    """
+
+    def __init__(self, environment: Portable) -> None:
+        self.environment = environment
+        # TRL names its columns by this.
+        self.__name__ = self.environment.name
+
+    @property
+    def env(self) -> TextEnv:
+        """The environment, made on first use in each process."""
+        return self.environment.at()
+
+    def __call__(
+        self,
+        *,
+        completions: Sequence[str | Sequence[Mapping[str, Any]]],
+        assay_task: Sequence[int],
+        assay_split: Sequence[str | None] | None = None,
+        assay_episode: Sequence[Episode] | None = None,
+        environments: Sequence[Any] | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        log_extra: Callable[[str, list[Any]], None] | None = None,
+        **_: Any,
+    ) -> list[float | None]:
+        """Judge completions, standard or conversational.
+
+        Args:
+            completions: TRL's: texts, or lists of messages of which the policy's last is
+                judged. A turn without text, such as a lone tool call, is an empty reply.
+            assay_task: the data set's column of task indices.
+            assay_split: the data set's column of splits, if it has one.
+            assay_episode: what :class:`EnvironmentRollout` played and judged; nothing is
+                judged twice.
+            environments: TRL's, one for each completion, if there are tools.
+            log_metric: TRL's; gets the mean of each part, the share of each status and, of
+                episodes of several turns, how many they took and the share that was cut off.
+            log_extra: TRL's; gets each status and reason.
+
+        Returns:
+            One total for each completion, ``None`` if there is none.
+        """
+        episodes: Sequence[Episode] = ()
+        if assay_episode is not None:
+            episodes = assay_episode
+        elif environments is not None:
+            episodes = judged(environments, completions)
+        verdicts = [episode.verdict for episode in episodes] or self._judge(
+            completions, assay_task, assay_split
+        )
+        if log_extra is not None:
+            log_extra("status", [v.status.value for v in verdicts])
+            log_extra("reason", [v.reason for v in verdicts])
+        if log_metric is not None:
+            for name, value in {**verdict_metrics(verdicts), **_of_episodes(episodes)}.items():
+                log_metric(name, value)
+        return [v.score for v in verdicts]
+
+    def _judge(
+        self,
+        completions: Sequence[str | Sequence[Mapping[str, Any]]],
+        tasks: Sequence[int],
+        splits: Sequence[str | None] | None,
+    ) -> list[Verdict]:
+        places = zip(tasks, splits or repeat(None), strict=False)
+        references = [self.environment.at(split).task(int(i)).reference for i, split in places]
+        replies = [reply_of(completion) for completion in completions]
+        return self.env.rubric.verify_many(replies, references)
+
+
+def verdict_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Return the mean of each part, over those that have it, and the share of each status."""
+    found: dict[str, float] = {}
+    for name in sorted({name for v in verdicts for name in v.parts}):
+        scores = [s for v in verdicts if (s := v.parts.get(name)) is not None]
+        if scores:
+            found[f"parts/{name}"] = sum(scores) / len(scores)
+    for status, times in sorted(Counter(v.status for v in verdicts).items()):
+        found[f"status/{status.value}"] = times / len(verdicts)
+    return found
+
+
+def _of_episodes(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Return the mean number of the policy's turns and the share of truncated episodes."""
+    if not episodes:
+        return {}
+    turns = [sum(m["role"] == "assistant" for m in e.turns) for e in episodes]
+    return {
+        "episode/turns": sum(turns) / len(turns),
+        "episode/truncated": sum(e.truncated for e in episodes) / len(episodes),
+    }

@@ -1,0 +1,357 @@
+"""Decoding: the state of a batch of rows that each get one more token at a time.
+
+Shapes: B rows, Q prompts, S tokens of the longest, K key-value heads, R query heads to each, E head
+size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AttentionInterface, DynamicCache
+
+from .model import attention
+
+
+class Prefill:
+    """A batch of prompts, none empty, after the model's forward.
+
+    Attributes:
+        cache: transformers' cache of keys and values.
+        mask: [Q, S], 0 on padding, which is on the left: the next token of every row then lies
+            in the same column.
+        logits: [Q, V] of the next token.
+        takes_positions: whether the model takes ``position_ids``.
+    """
+
+    def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
+        width = max(len(prompt) for prompt in prompts)
+        ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts])  # [Q, S]
+        there = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
+        self.mask = there.to(model.device)
+        self.cache: Any = DynamicCache(config=model.config)
+        accepted = inspect.signature(model.forward).parameters
+        self.takes_positions = "position_ids" in accepted
+        options: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        if self.takes_positions:
+            options["position_ids"] = (self.mask.cumsum(1) - 1).clamp(min=0)
+        output = model(
+            input_ids=ids.to(model.device),
+            attention_mask=self.mask,
+            past_key_values=self.cache,
+            use_cache=True,
+            **options,
+        )
+        self.logits: Tensor = output.logits[:, -1]
+
+    def keys_values(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Keys and values of each layer, [Q, K, S, E], which the cache forgets.
+
+        Raises:
+            ValueError: a layer keeps something else, such as a window or a state.
+        """
+        s = self.mask.shape[1]
+        for layer in self.cache.layers:
+            keys: Any = getattr(layer, "keys", None)
+            values: Any = getattr(layer, "values", None)
+            whole = keys is not None and values is not None and keys.shape == values.shape
+            if getattr(layer, "is_sliding", False) or not whole or keys.shape[2] != s:
+                raise ValueError(f"the cache is not one of plain keys and values: {layer!r}")
+            layer.keys = layer.values = None  # held once
+            yield keys, values
+
+
+class Decoder(Protocol):
+    """The model's state after what each row has so far.
+
+    Attributes:
+        logits: [B, V] of each row's next token.
+        patience: share of the rows that may be done before it pays to drop them.
+    """
+
+    logits: Tensor
+    patience: float
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; none is named twice."""
+        ...
+
+    def feed(self, tokens: Tensor) -> None:
+        """Append one token [B] to each row."""
+        ...
+
+
+MakeDecoder = Callable[[Any, Sequence[Sequence[int]], Sequence[int], int], Decoder]
+"""``(model, prompts, copies, room)``: distinct prompts, rows of each, most tokens to be fed."""
+
+
+class CopyDecoder:
+    """By transformers' cache, copied to each row: right for every model with keys and values."""
+
+    patience = 0.0
+
+    def __init__(
+        self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
+    ) -> None:
+        self._model = model
+        start = Prefill(model, prompts)
+        self._cache, self._mask = start.cache, start.mask
+        self._takes_positions = start.takes_positions
+        self.logits = start.logits
+        self._positions = start.mask.sum(1)  # where the next token goes
+        rows = torch.arange(len(prompts)).repeat_interleave(torch.tensor(list(copies)))
+        self.keep(rows.to(model.device))
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; a row may be named more than once."""
+        self._cache.reorder_cache(rows)
+        self._mask, self._positions = self._mask[rows], self._positions[rows]
+        self.logits = self.logits[rows]
+
+    def feed(self, tokens: Tensor) -> None:
+        """Append one token [B] to each row."""
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
+        options = {"position_ids": self._positions[:, None]} if self._takes_positions else {}
+        output = self._model(
+            input_ids=tokens[:, None],
+            attention_mask=self._mask,
+            past_key_values=self._cache,
+            use_cache=True,
+            **options,
+        )
+        self._positions = self._positions + 1
+        self.logits = output.logits[:, -1]
+
+
+NAME = "assay_shared_prompts"
+_FIRST_ROOM = 64  # tokens of reply that there is room for at first, where rooms double
+_SPARE = 4  # and where they do not: how many at a time
+_FEW = 400
+
+
+class SharedDecoder:
+    """The state after what each row has so far: prompts, replies, and the next logits.
+
+    Args:
+        model: a causal LM whose attention is transformers' own, without a window or a cap.
+        prompts: each distinct prompt's tokens.
+        copies: how many rows each has.
+        room: tokens that are fed to each row at most.
+
+    Raises:
+        ValueError: the cache is not one of plain keys and values; or at the first :meth:`feed`,
+            the attention has something that this one does not, or never asks for this state.
+    """
+
+    patience = 0.0  # of rows that are done: one that leaves costs the move of one other
+    tight = 128
+    """Tokens of reply below which buffers grow by a few tokens rather than double.
+
+    Gaps between short rows defeat CPU prefetching: the products take three times as long.
+    """
+
+    def __init__(
+        self, model: Any, prompts: Sequence[Sequence[int]], copies: Sequence[int], room: int
+    ) -> None:
+        self._model, self._room = model, max(1, room)
+        start = Prefill(model, prompts)
+        self._prompts = [
+            (self._products_want(keys), values.transpose(0, 1).contiguous())
+            for keys, values in start.keys_values()
+        ]  # L of [K, Q, E, S] and [K, Q, S, E]
+        there = start.mask  # [Q, S]
+        dtype, device = self._prompts[0][0].dtype, model.device
+        self._bias: Tensor | None = None  # [Q, 1, S], -inf on padding
+        if not bool(there.all()):
+            self._bias = torch.zeros(there.shape, dtype=dtype, device=device)[:, None]
+            self._bias = self._bias.masked_fill(there[:, None] == 0, -torch.inf)
+        self._prompt_of = np.repeat(np.arange(len(prompts)), copies)  # [B]
+        every = torch.from_numpy(self._prompt_of).to(device)
+        self.logits = start.logits[every]  # [B, V]
+        self._positions = there.sum(1)[every]  # [B]
+        self._replies: list[Tensor] = []  # L of [2, at least B, K, room now, E]
+        self._length = 0
+        self._layers_asked = 0
+        self._seat()
+
+    def _products_want(self, keys: Tensor) -> Tensor:
+        """A prompt's keys [Q, K, S, E] as [K, Q, E, S]."""
+        return keys.permute(1, 0, 3, 2).contiguous()
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows, in this order; those that stay where they are cost nothing."""
+        n = len(rows)
+        self._prompt_of = self._prompt_of[rows.cpu().numpy()]
+        self.logits, self._positions = self.logits[rows], self._positions[rows]
+        moved = (rows != torch.arange(n, device=rows.device)).nonzero()[:, 0]
+        if moved.numel():
+            for layer in self._replies:
+                written = layer[:, :, :, : self._length]
+                written[:, moved] = written[:, rows[moved]]
+        self._drop_prompts()
+        self._seat()
+
+    def feed(self, tokens: Tensor) -> None:
+        """Append one token [B] to each row."""
+        self._make_room()
+        self.logits = self._step(tokens, self._positions)
+        self._positions = self._positions + 1
+        self._length += 1
+
+    def _step(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The model's logits [B, V] after one more token [B] at these positions [B]."""
+        self._layers_asked = 0
+        with attention(self._model.config.get_text_config(), NAME):
+            output = self._model(
+                input_ids=tokens[:, None],
+                position_ids=positions[:, None],
+                use_cache=False,
+                shared_prompts=self,
+            )
+        if self._layers_asked != len(self._prompts):
+            raise ValueError("the model's attention has a way of its own: it never asked for ours")
+        logits: Tensor = output.logits[:, -1]
+        return logits
+
+    def attend(self, layer: int, query: Tensor, new: Tensor) -> Tensor:
+        """What each row's newest token takes from its prompt and its reply.
+
+        Args:
+            layer: number of the layer.
+            query: [B, K, R, E], scaled.
+            new: [2, B, K, E], key and value of the newest token, which are kept.
+
+        Returns:
+            As ``query``.
+        """
+        self._layers_asked += 1
+        b, k, r, e = query.shape
+        replies = self._replies[layer][:, :b]
+        replies[:, :, :, self._length] = new
+        keys, values = replies[:, :, :, : self._length + 1].flatten(1, 2)  # [B * K, T, E]
+        prompt_keys, prompt_values = (x.flatten(0, 1) for x in self._prompts[layer])
+        s = prompt_keys.shape[2]
+        to_reply = torch.bmm(query.reshape(b * k, r, e), keys.mT)
+        to_prompt = torch.bmm(self._to_prompts(query.transpose(0, 1)), prompt_keys)
+        if self._bias is not None:
+            to_prompt.view(k, len(self._bias), -1, s).add_(self._bias)
+        own = to_reply.view(b, k, r, -1).transpose(0, 1)
+        scores = torch.cat([self._to_rows(to_prompt, k), own], dim=-1)
+        weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+        weights = weights.to(values.dtype)  # [K, B, R, S + T]
+        far = torch.bmm(self._to_prompts(weights[..., :s]), prompt_values)
+        near = weights[..., s:].transpose(0, 1).reshape(b * k, r, -1)
+        # torch multiplies small matrices one by one, in four times the time of a sum.
+        few = r == 1 and values.shape[1] * e < _FEW
+        near = (values * near.mT).sum(1, keepdim=True) if few else torch.bmm(near, values)
+        return near.view(b, k, r, e).add_(self._to_rows(far, k).transpose(0, 1))
+
+    def _to_prompts(self, x: Tensor) -> Tensor:
+        """[K, B, R, *] in the order of the rows to [K * Q, G * R, *], prompt by prompt."""
+        k, _, r, n = x.shape
+        q, g = self._seats
+        if self._row_in is not None:
+            x = x.index_select(1, self._row_in)
+        return x.reshape(k * q, g * r, n)
+
+    def _to_rows(self, x: Tensor, k: int) -> Tensor:
+        """[K * Q, G * R, *], prompt by prompt, to [K, B, R, *] in the order of the rows."""
+        q, g = self._seats
+        x = x.view(k, q * g, -1, x.shape[-1])
+        return x if self._seat_of is None else x.index_select(1, self._seat_of)
+
+    def _seat(self) -> None:
+        """Give each row a seat at its prompt; where that is the rows' own order, none is needed.
+
+        In a seat that is empty any row may sit: nobody looks at what it gets.
+        """
+        counts = np.bincount(self._prompt_of, minlength=self._prompts[0][0].shape[1])
+        order = np.argsort(self._prompt_of, kind="stable")
+        firsts = np.cumsum(counts) - counts
+        number = np.empty_like(order)
+        number[order] = np.arange(len(order)) - np.repeat(firsts, counts)
+        self._seats = (len(counts), int(counts.max()))
+        seats = self._prompt_of * self._seats[1] + number
+        self._seat_of = self._row_in = None
+        if len(seats) < counts.size * counts.max() or bool((np.diff(seats) != 1).any()):
+            row_in = np.zeros(counts.size * counts.max(), dtype=np.int64)
+            row_in[seats] = np.arange(len(seats))
+            self._seat_of = torch.from_numpy(seats).to(self.logits.device)
+            self._row_in = torch.from_numpy(row_in).to(self.logits.device)
+
+    def _drop_prompts(self) -> None:
+        """Forget prompts that no row needs, once they are a quarter of them."""
+        used, renamed = np.unique(self._prompt_of, return_inverse=True)
+        if 4 * len(used) > 3 * self._prompts[0][0].shape[1]:
+            return
+        kept = torch.from_numpy(used).to(self.logits.device)
+        for i, (keys, values) in enumerate(self._prompts):
+            self._prompts[i] = keys[:, kept], values[:, kept]
+        self._prompt_of = renamed
+        if self._bias is not None:
+            self._bias = self._bias[kept]
+
+    def _make_room(self) -> None:
+        """See to it that another token fits, for the rows there are now."""
+        if self._replies and self._length < self._replies[0].shape[3]:
+            return
+        tight = self._length < self.tight
+        room = self._length + _SPARE if tight else max(_FIRST_ROOM, 2 * self._length)
+        room = min(room, self._room)
+        b = len(self._positions)
+        for i, (keys, _) in enumerate(self._prompts):  # layer by layer: one old buffer at a time
+            k, _, e, _ = keys.shape
+            wider = keys.new_empty(2, b, k, room, e)
+            if self._length:
+                wider[:, :, :, : self._length] = self._replies[i][:, :b, :, : self._length]
+                self._replies[i] = wider
+            else:
+                self._replies.append(wider)
+
+
+def _attend(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    shared_prompts: SharedDecoder | None = None,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Attention of one new token a row, as transformers calls it.
+
+    Args:
+        module: the attention's module; its ``layer_idx`` is used.
+        query: [B, K * R, 1, E].
+        key: [B, K, 1, E].
+        value: as ``key``.
+        attention_mask: unused; the decoder knows who sees whom.
+        scaling: of the products, E ** -0.5 by default.
+        dropout: must be 0.
+        shared_prompts: passed through the model by :meth:`SharedDecoder.feed`.
+        others: anything set among them is something that this attention lacks.
+
+    Returns:
+        [B, 1, K * R, E], and no weights.
+    """
+    lacks = ("sliding_window", "softcap", "s_aux", "position_bias")
+    unknown = [k for k in lacks if others.get(k) is not None]
+    if shared_prompts is None or dropout or unknown:
+        raise ValueError(f"attention cannot share prompts: {unknown or 'dropout, or no state'}")
+    query = query * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    layer: Any = module.layer_idx
+    b, k, _, e = key.shape
+    new = torch.stack([key, value])[:, :, :, 0]
+    seen = shared_prompts.attend(layer, query.reshape(b, k, -1, e), new)
+    return seen.view(b, 1, -1, e), None
+
+
+AttentionInterface.register(NAME, _attend)

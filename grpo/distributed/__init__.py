@@ -1,1 +1,0 @@
-"""More than one process: who does what, and how it comes together."""

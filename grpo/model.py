@@ -1,0 +1,177 @@
+"""How a model computes: inside peft's wrapper, in half precision, with layers computed again.
+
+Mixed precision is torch's autocast: weights, their gradients and the optimizer's state stay
+float32, as a bfloat16 weight loses every update of less than 1/512 of it. The sampler and the
+trainer must round alike, or the ratio of the first update is not 1: both take the same context
+from the model, the head included.
+
+Gradient checkpointing (Chen et al., arXiv 1604.06174) keeps each layer's input alone. transformers
+does it in training mode only, which would also switch dropout on; here the model stays in eval
+mode, and each layer is switched for the moment of its call.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+
+def is_adapted(model: Any) -> bool:
+    """Whether a model is peft's wrapper of one; the model inside has a ``peft_config`` too."""
+    return hasattr(model, "peft_config") and hasattr(model, "get_base_model")
+
+
+def causal_lm(model: Any) -> Any:
+    """The transformers model itself; its layers hold the adapters, where there are any."""
+    return model.get_base_model() if is_adapted(model) else model
+
+
+_MARK = "_assay_autocast"
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+def set_autocast(model: Any, dtype: torch.dtype | None) -> None:
+    """Compute in ``dtype`` from now on, whoever calls the model; None ends it.
+
+    It must be bfloat16: float16 needs a loss scale, which is not here.
+    """
+    if dtype not in (None, torch.bfloat16):
+        raise ValueError(f"autocast must be torch.bfloat16 or None, got {dtype}")
+    plain = causal_lm(model)
+    plain.__dict__.pop("forward", None)
+    setattr(plain, _MARK, dtype)
+    if dtype is None:
+        return
+    forward = plain.forward
+
+    @functools.wraps(forward)
+    def with_autocast(*arguments: Any, **options: Any) -> Any:
+        with computing(plain):
+            return forward(*arguments, **options)
+
+    plain.forward = with_autocast
+
+
+def computing(model: Any) -> AbstractContextManager[Any]:
+    """The context in which a model's modules are called when not through the model itself."""
+    plain = causal_lm(model)
+    dtype = getattr(plain, _MARK, None)
+    if dtype is None:
+        return nullcontext()
+    return torch.autocast(plain.device.type, dtype)
+
+
+def computed_dtype(model: Any) -> torch.dtype:
+    """What matrix products are computed in."""
+    plain = causal_lm(model)
+    found: torch.dtype = getattr(plain, _MARK, None) or next(plain.parameters()).dtype
+    return found
+
+
+@torch.no_grad()
+def first_that_agrees(
+    model: Any,
+    candidates: Mapping[str, _T],
+    probe: Callable[[_T], Sequence[Tensor]],
+    yardstick: _T,
+    tolerance: float | None = None,
+) -> str | None:
+    """The name of the first candidate whose log-probabilities on a probe are the yardstick's.
+
+    Tokens that are impossible on both sides do not differ. ``tolerance`` is 1e-3 nats by default,
+    and 0.1 for models in half precision. None if no candidate agrees.
+    """
+    if tolerance is None:
+        tolerance = 1e-3 if computed_dtype(model).itemsize > 2 else 0.1
+    wanted = probe(yardstick)
+    for name, candidate in candidates.items():
+        try:
+            pairs = zip(probe(candidate), wanted, strict=True)
+            off = torch.stack([(a - b).masked_fill(a == b, 0.0).abs().max() for a, b in pairs])
+        except Exception as error:  # whatever a model's modules raise, the yardstick still works
+            _log.info("%r does not fit %s: %s", name, type(model).__name__, error)
+            continue
+        if float(off.max()) <= tolerance:  # not if it is NaN
+            return name
+        _log.info("%r is off by %.2g on %s", name, off.max(), type(model).__name__)
+    return None
+
+
+def copy_model(model: Any, memo: dict[int, Any] | None = None) -> Any:
+    """A copy that computes as the model does, and shares nothing with it.
+
+    ``memo``, of :func:`copy.deepcopy`, has what stands in for some of its parts, by their ``id``.
+    """
+    dtype = getattr(causal_lm(model), _MARK, None)
+    set_autocast(model, None)  # what wraps the call is bound to the one model
+    copied = copy.deepcopy(model, memo)
+    for one in (model, copied):
+        set_autocast(one, dtype)
+    return copied
+
+
+def set_checkpointing(model: Any, enabled: bool) -> None:
+    """Switch it on or off for all layers; :func:`checkpointed` then applies it."""
+    layers = _layers(model)
+    if enabled and not layers:
+        raise ValueError(
+            f"{type(causal_lm(model)).__name__} has no layers for gradient checkpointing: "
+            "load it without"
+        )
+    for layer in layers:
+        layer.gradient_checkpointing = enabled
+
+
+@contextmanager
+def checkpointed(model: Any) -> Iterator[None]:
+    """Within it, a forward pass keeps the inputs of those layers that are switched on, alone."""
+    layers = [layer for layer in _layers(model) if layer.gradient_checkpointing]
+    if not layers or not torch.is_grad_enabled():
+        yield
+        return
+    before = [layer.training for layer in layers]
+    config = causal_lm(model).config.get_text_config()
+    for layer in layers:
+        layer.training = True  # asks transformers for it; the modules inside stay in eval mode
+        layer._gradient_checkpointing_func = _checkpointer(layer, config)
+    try:
+        yield
+    finally:
+        for layer, training in zip(layers, before, strict=True):
+            layer.training = training
+
+
+@contextmanager
+def attention(config: Any, name: str) -> Iterator[None]:
+    """Have a model use another attention implementation for a while."""
+    before, config._attn_implementation = config._attn_implementation, name
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+def _checkpointer(layer: Any, config: Any) -> Callable[..., Any]:
+    def run(call: Callable[..., Any], *given: Any) -> Any:
+        layer.training = False  # a layer may ask for dropout by itself
+        return checkpoint(call, *given, use_reentrant=False, context_fn=contexts)
+
+    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+        # Backward comes when the model is back to its own attention.
+        return nullcontext(), attention(config, config._attn_implementation)
+
+    return run
+
+
+def _layers(model: Any) -> list[Any]:
+    return [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)]

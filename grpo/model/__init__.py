@@ -1,1 +1,0 @@
-"""The model: load it, and take log-probabilities of what it wrote."""

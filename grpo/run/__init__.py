@@ -1,1 +1,0 @@
-"""What a run needs beside the learner: tasks, evaluation, checkpoints."""

@@ -1,0 +1,380 @@
+"""Sampling: conversations in, replies out with their tokens and log-probabilities.
+
+Each distinct prompt is computed once, and if the model allows it, its keys and values are held once
+for all replies to it. Rows that are done leave the batch.
+
+Shapes: B rows, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from typing import Any, Literal, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..envs import Completion, Conversation, ExtendingPolicy
+from ..envs.turn_tokens import extend_prompt
+from .batch import require_positions
+from .cpu import LlamaDecoder, changes
+from .decoder import CopyDecoder, MakeDecoder, SharedDecoder
+from .distributed import World
+from .draw import Distribution, RowNumbers, StopStrings, uniforms
+from .model import causal_lm, computed_dtype, first_that_agrees
+
+_log = logging.getLogger(__name__)
+DECODERS: dict[str, MakeDecoder] = {
+    "llama": LlamaDecoder,
+    "shared": SharedDecoder,
+    "copy": CopyDecoder,
+}
+_chosen: WeakKeyDictionary[Any, tuple[tuple[Any, ...], str]] = WeakKeyDictionary()
+
+
+def choose_decoder(model: Any) -> tuple[str, MakeDecoder]:
+    """The fastest decoder that agrees with the copied cache on a small made-up batch, and its name.
+
+    The batch is tried once for a model, and again when its dtype, device, mode or attention
+    changes, hooks come or go, or a module is replaced by one of another class.
+    """
+    parameter = next(model.parameters())
+    attention = model.config.get_text_config()._attn_implementation
+    modules = list(model.modules())
+    made_of = (sum(map(changes, modules)), *map(type, modules))
+    dtypes = parameter.dtype, computed_dtype(model)
+    state = (*dtypes, parameter.device, model.training, attention, made_of)
+    known = _chosen.get(model)
+    if known is None or known[0] != state:
+        names = ["shared"] if parameter.is_cuda else ["llama", "shared"]
+        among = {name: DECODERS[name] for name in names}
+        found = first_that_agrees(model, among, lambda make: _probe(model, make), CopyDecoder)
+        known = _chosen[model] = state, found or "copy"
+        _log.info("replies are decoded by the %r decoder", known[1])
+    return known[1], DECODERS[known[1]]
+
+
+def _probe(model: Any, make: MakeDecoder) -> list[Tensor]:
+    """Log-probabilities along two prompts of different lengths, rows being dropped on the way."""
+    generator = torch.Generator().manual_seed(0)
+    vocabulary = int(model.config.get_text_config().vocab_size)
+
+    def ids(n: int) -> Tensor:
+        return torch.randint(vocabulary, (n,), generator=generator)
+
+    decoder = make(model, [ids(7).tolist(), ids(4).tolist()], [2, 3], 6)
+    found = [decoder.logits.float().log_softmax(-1)]
+    for rows in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 4, 2, 3], [0, 1, 2, 3], [2, 1], [0, 1]):
+        if len(rows) < len(decoder.logits):
+            decoder.keep(torch.tensor(rows, device=model.device))
+        decoder.feed(ids(len(rows)).to(model.device))
+        found.append(decoder.logits.float().log_softmax(-1))
+    return found
+
+
+def encode_all(
+    tokenizer: Any,
+    conversations: Sequence[Conversation],
+    prefixes: Sequence[Sequence[int]],
+    options: Mapping[str, Any] | None = None,
+) -> list[list[int]]:
+    """Token ids of each conversation, beginning with its prefix; neighbours that are equal share.
+
+    Args:
+        tokenizer: see :func:`~assay.envs.turn_tokens.extend_prompt`.
+        conversations: what was said so far.
+        prefixes: for each, all tokens up to the end of the policy's last turn.
+        options: given to the chat template, which there must be then.
+    """
+    if options and not tokenizer.chat_template:
+        raise ValueError(
+            f"chat_template_kwargs={dict(options)} has no effect, as the tokenizer has no chat "
+            "template: leave it at None, or set tokenizer.chat_template"
+        )
+    prompts: list[list[int]] = []
+    asked = zip(conversations, prefixes, strict=True)
+    for (conversation, prefix), copies in groupby(asked):
+        ids = extend_prompt(tokenizer, conversation, prefix, options)
+        prompts += [ids for _ in copies]
+    return prompts
+
+
+# Tokens drawn before the host looks which rows are done. An accelerator would wait for it.
+_STEPS_A_LOOK = {"cpu": 1, "cuda": 8}
+
+
+@dataclass(slots=True)
+class Sample:
+    """One sampled reply: its tokens, those that ended it included.
+
+    ``logprobs`` are of each token under the distribution it was drawn from, in float32; ``finish``
+    is ``stop`` if an end-of-sequence token or a stop string came, ``length`` if there was no room.
+    """
+
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: Literal["stop", "length"] = "length"
+
+
+@torch.no_grad()
+def sample(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new_tokens: int,
+    eos_ids: Sequence[int] = (),
+    stop: StopStrings | None = None,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    min_p: float = 0.0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    rows: Sequence[int] | None = None,
+) -> list[Sample]:
+    """Sample one reply to each prompt.
+
+    Token t of row i is chosen by a random number that depends on ``(seed, rows[i], t)`` alone. A
+    batch that is split into several calls therefore draws the same replies, up to the rounding of
+    matrix products of another shape: that moves a log-probability by some 1e-6, and once in a long
+    while a token that lies on the edge.
+
+    Args:
+        model: a causal LM whose cache is one of keys and values.
+        prompts: token ids of each row, none empty. Equal neighbours are computed once.
+        max_new_tokens: tokens after which a reply is cut off.
+        eos_ids: tokens that end a reply.
+        stop: texts that end a reply.
+        temperature: see :class:`~assay.grpo.draw.Distribution`; the next three are for evaluation.
+        top_k: likewise.
+        min_p: likewise.
+        top_p: likewise.
+        seed: see above.
+        rows: number of each row; by default 0, 1, ...
+
+    Raises:
+        ValueError: a prompt has no tokens, a setting is out of its range, or the model's logits
+            are not finite.
+    """
+    distribution = Distribution(temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p)
+    if not all(prompts):
+        raise ValueError("a prompt needs at least one token, got an empty one")
+    if not prompts:
+        return []
+    model = causal_lm(model)
+    require_positions(model, max(map(len, prompts)), max_new_tokens)
+    device = model.device
+    steps_a_look = _STEPS_A_LOOK.get(device.type, 8)
+    replies = _Replies(len(prompts), max_new_tokens, eos_ids, stop)
+    numbers = np.arange(len(prompts)) if rows is None else np.array(rows)
+    chances = torch.from_numpy(uniforms(seed, numbers, max_new_tokens)).to(device)  # [B, T]
+    runs = [(prompt, len(list(copies))) for prompt, copies in groupby(prompts)]
+    _, make = choose_decoder(model)
+    decoder = make(model, [p for p, _ in runs], [n for _, n in runs], max_new_tokens - 1)
+    live = np.arange(len(prompts))
+    drawn: list[tuple[Tensor, Tensor]] = []
+    for t in range(max_new_tokens):
+        tokens, logprobs = distribution.draw(decoder.logits, chances[:, t])
+        drawn.append((tokens, logprobs))
+        if len(drawn) == steps_a_look or t + 1 == max_new_tokens:
+            replies.add(live, drawn)
+            drawn = []
+            going = np.flatnonzero(~replies.done[live]).tolist()
+            if t + 1 == max_new_tokens or not going:
+                break
+            if len(live) - len(going) > decoder.patience * len(live):
+                order = _closed_up(len(live), going)
+                kept = torch.tensor(order, device=device)
+                live, chances, tokens = live[order], chances[kept], tokens[kept]
+                decoder.keep(kept)
+        decoder.feed(tokens.clamp(min=0))
+    return replies.samples()
+
+
+class _Replies:
+    """What is written so far, at most ``room`` tokens a row, and which rows are done."""
+
+    def __init__(self, rows: int, room: int, ends: Sequence[int], stop: StopStrings | None) -> None:
+        self.done = np.zeros(rows, dtype=np.bool_)
+        self._ids = np.zeros((rows, room), dtype=np.int64)
+        self._logprobs = np.zeros((rows, room), dtype=np.float32)
+        self._lengths = np.zeros(rows, dtype=np.int64)
+        self._ends, self._stop = np.array(sorted(ends), dtype=np.int64), stop
+        self._step = 0
+
+    def add(self, rows: NDArray[np.int64], drawn: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Add the tokens of some steps to these rows, up to where each ends."""
+        steps = zip(
+            torch.stack([tokens for tokens, _ in drawn]).cpu().numpy(),
+            torch.stack([logprobs for _, logprobs in drawn]).cpu().numpy(),
+            strict=True,
+        )
+        for tokens, logprobs in steps:
+            going = ~self.done[rows]
+            to, tokens, t = rows[going], tokens[going], self._step
+            if (tokens < 0).any():
+                raise ValueError(
+                    "the model's logits are not finite, so there is nothing to draw from: its "
+                    "weights are broken. Go back to an earlier checkpoint, and lower learning_rate"
+                )
+            self._ids[to, t], self._logprobs[to, t] = tokens, logprobs[going]
+            self._lengths[to] = self._step = t + 1
+            self.done[to] = (tokens[:, None] == self._ends).any(1)
+            if self._stop and len(to):
+                late = self._ids[:, max(0, t + 1 - self._stop.window) : t + 1]
+                self.done[to] |= [self._stop.complete(late[row].tolist()) for row in to]
+
+    def samples(self) -> list[Sample]:
+        """All replies, in order."""
+        return [
+            Sample(ids[:n].tolist(), logprobs[:n].tolist(), "stop" if done else "length")
+            for ids, logprobs, n, done in zip(
+                self._ids, self._logprobs, self._lengths, self.done, strict=True
+            )
+        ]
+
+
+def _closed_up(rows: int, going: Sequence[int]) -> list[int]:
+    """The rows that go on, as many as possible at their old places: the last fill the holes."""
+    n = len(going)
+    here = set(going)
+    movers = iter(i for i in reversed(going) if i >= n)
+    return [i if i in here else next(movers) for i in range(n)]
+
+
+@runtime_checkable
+class Engine(ExtendingPolicy, Protocol):
+    """A policy that follows a model in training: in this process, or on a server.
+
+    Its completions carry the tokens it was given, those it sampled, and their log-probabilities
+    under the distribution they were drawn from: the loss takes them for the old policy's.
+    """
+
+    def reseed(self, seed: int) -> None:
+        """Start a new stream of random numbers, at row 0."""
+        ...
+
+    def sync(self, model: Any, step: int) -> None:
+        """Sample with this model's weights, of this step, from now on; raise if that fails."""
+        ...
+
+
+class ModelPolicy:
+    """Samples replies from a causal LM.
+
+    Episodes are numbered from the last :meth:`reseed` on, over all calls. The same seed and the
+    same conversations give the same replies, however they are split into calls and batches
+    (to rounding, see :func:`assay.grpo.sample`).
+
+    Args:
+        model: a causal LM.
+        tokenizer: its tokenizer. If it has a chat template that is applied, with the prompt
+            for the assistant's turn; else the messages' contents are joined as they are.
+        max_new_tokens: tokens after which a reply is cut off.
+        temperature: divides the logits; 0 takes the most likely token.
+        top_k: for evaluation only, as the next two; see :class:`~assay.grpo.draw.Distribution`.
+        min_p: likewise.
+        top_p: likewise.
+        stop: texts that end a reply, found also across tokens. The reply keeps the token that
+            completes such a text, so its text ends with it, and with what else that token says.
+        seed: of the first calls.
+        rows_per_batch: replies decoded side by side; this and the length of the prompts decide how
+            much memory the cache takes.
+        chat_template_kwargs: given to the chat template, such as ``{"enable_thinking": False}``.
+        world: processes that each play a share of the tasks; see :mod:`~assay.grpo.tasks`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        min_p: float = 0.0,
+        top_p: float = 1.0,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+        rows_per_batch: int = 512,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        world: World | None = None,
+    ) -> None:
+        if max_new_tokens < 1 or rows_per_batch < 1:
+            raise ValueError(
+                "max_new_tokens and rows_per_batch must be at least 1, "
+                f"got {max_new_tokens} and {rows_per_batch}"
+            )
+        self.model, self.tokenizer, self.world = model, tokenizer, world
+        self.max_new_tokens = max_new_tokens
+        self.distribution = Distribution(
+            temperature=temperature, top_k=top_k, min_p=min_p, top_p=top_p
+        )
+        self.stop = StopStrings(tokenizer, stop)
+        self.rows_per_batch = rows_per_batch
+        self.chat_template_kwargs = chat_template_kwargs
+        self.eos_ids = eos_ids(model, tokenizer)
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Start a new stream of random numbers, at row 0."""
+        self.seed, self.rows = seed, RowNumbers()
+
+    def sync(self, model: Any, step: int) -> None:
+        """Sample from this model from now on; it is the model itself, and no copy."""
+        self.model = model
+
+    def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:
+        """Answer each conversation."""
+        return self.extend(conversations, [()] * len(conversations))
+
+    def extend(
+        self, conversations: Sequence[Conversation], prefixes: Sequence[Sequence[int]], /
+    ) -> list[Completion]:
+        """Answer each conversation, going on from the tokens of its earlier turns.
+
+        Raises:
+            TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
+                are over, so that there is no such thing as going on from them.
+        """
+        prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
+        rows, training = self.rows.of(prefixes), self.model.training
+        found: list[Completion] = []
+        self.model.eval()  # dropout would make the log-probabilities another policy's
+        try:
+            for start in range(0, len(prompts), self.rows_per_batch):
+                part = slice(start, start + self.rows_per_batch)
+                found += self._answer(prompts[part], rows[part])
+        finally:
+            self.model.train(training)
+        return found
+
+    def _answer(self, prompts: Sequence[list[int]], rows: Sequence[int]) -> list[Completion]:
+        samples = sample(
+            self.model,
+            prompts,
+            max_new_tokens=self.max_new_tokens,
+            eos_ids=self.eos_ids,
+            stop=self.stop,
+            **asdict(self.distribution),
+            seed=self.seed,
+            rows=rows,
+        )
+        texts = self.tokenizer.batch_decode([s.ids for s in samples], skip_special_tokens=True)
+        found = []
+        for number, prompt, s, text in zip(rows, prompts, samples, texts, strict=True):
+            self.rows.keep(number, [*prompt, *s.ids])
+            found.append(Completion(text, s.finish, tuple(prompt), tuple(s.ids), tuple(s.logprobs)))
+        return found
+
+
+def eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Tokens that end a reply: the tokenizer's, and those of the model's generation config."""
+    found = getattr(model.generation_config, "eos_token_id", None)
+    listed = found if isinstance(found, list) else [found]
+    return tuple(sorted({int(i) for i in (*listed, tokenizer.eos_token_id) if i is not None}))

@@ -1,1 +1,0 @@
-"""Sampling: from conversations to replies with their tokens."""

@@ -1,0 +1,306 @@
+"""Rollouts of tasks, for training and for evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ..envs import (
+    EpisodeGroup,
+    Policy,
+    Refill,
+    Sampler,
+    Task,
+    TextEnv,
+    pass_at_k,
+    play,
+    scheduled,
+)
+from ..envs.datasets.splits import refuse_overlap, refuse_training
+from ..envs.rollout import play_in_chunks
+from ..verifiers import Status
+from .config import GRPOConfig
+from .distributed import World
+from .sampler import encode_all
+
+Rollout = Callable[[Policy, int], Sequence[EpisodeGroup]]
+"""``(policy, step)`` to groups of episodes: where a learner meets an environment.
+
+It must choose its tasks by the step alone (training: other tasks at each step; held-out: the
+same ones always), or be :class:`Kept`, so that a resumed run sees what the unbroken one would have
+seen.
+"""
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """A rollout with a state, which checkpoints keep."""
+
+    def state_dict(self, step: int) -> dict[str, Any]:
+        """Plain JSON values: the state after a step."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a policy earned.
+
+    Attributes:
+        pass_at_1: share of scored episodes that are correct: the chance that one reply to a
+            task is right. NaN if nothing is scored.
+        reward: mean over scored episodes.
+        scored: how many have a reward.
+        masked: how many have none, and count for nothing.
+        truncated: share of all that were cut off.
+        pass_at: by k: the chance that one of k replies to a task is right, as the mean over tasks
+            of :func:`~assay.envs.pass_at_k`; for k = 2, 4, 8 up to the replies that a task has.
+    """
+
+    pass_at_1: float
+    reward: float
+    scored: int
+    masked: int
+    truncated: float
+    pass_at: Mapping[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, groups: Sequence[EpisodeGroup], *, samples: int = 0) -> Score:
+        """Sum up some groups, of which each must have so many episodes.
+
+        Raises:
+            ValueError: a task has fewer.
+        """
+        fewest = min((len(group.episodes) for group in groups), default=samples)
+        if fewest < samples:
+            raise ValueError(
+                f"eval_samples is {samples}, and the held-out rollout plays a task {fewest} times: "
+                f"make it with held_out_tasks(env, count, group_size={samples})"
+            )
+        episodes = [e for group in groups for e in group.episodes]
+        scored = [[e for e in group.episodes if e.reward is not None] for group in groups]
+        counts = [(len(of), sum(e.status is Status.CORRECT for e in of)) for of in scored]
+        rewards = [e.reward for of in scored for e in of if e.reward is not None]
+        pass_at: dict[int, float] = {}
+        k = 2
+        while values := [pass_at_k(n, c, k) for n, c in counts if n >= k]:
+            pass_at[k] = sum(values) / len(values)
+            k *= 2
+        return cls(
+            pass_at_1=sum(c for _, c in counts) / len(rewards) if rewards else float("nan"),
+            reward=sum(rewards) / len(rewards) if rewards else float("nan"),
+            scored=len(rewards),
+            masked=len(episodes) - len(rewards),
+            truncated=sum(e.truncated for e in episodes) / max(1, len(episodes)),
+            pass_at=pass_at,
+        )
+
+    def to_metrics(self) -> dict[str, float]:
+        """Its numbers as ``held_out/NAME``."""
+        found = {name: value for name, value in asdict(self).items() if name != "pass_at"}
+        found |= {f"pass_at_{k}": value for k, value in self.pass_at.items()}
+        return {f"held_out/{name}": value for name, value in found.items()}
+
+
+def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 1) -> Score:
+    """Roll out once and sum up.
+
+    Args:
+        policy: whatever answers.
+        rollout: gives the episodes of the held-out tasks, one or more for each.
+        step: passed on to ``rollout``.
+        samples: episodes that each task should have.
+
+    Raises:
+        ValueError: a task has fewer.
+    """
+    return Score.of(rollout(policy, step), samples=samples)
+
+
+PlayTasks = Callable[[Policy, Sequence[Task], int], Sequence[EpisodeGroup]]
+"""``(policy, tasks, group_size)`` to a group for each task."""
+
+
+def training_tasks(
+    env: TextEnv,
+    config: GRPOConfig,
+    sampler: Sampler | None = None,
+    *,
+    play_tasks: PlayTasks | None = None,
+) -> Rollout:
+    """``prompts_per_step`` tasks a step, ``group_size`` episodes each.
+
+    Which tasks a step takes depends on the step and ``config.seed`` alone, or on the sampler if
+    there is one; its state is kept in checkpoints. With ``max_refills`` a step plays more tasks in
+    place of groups that teach nothing, as :class:`~assay.envs.Refill` does. ``play_tasks`` plays
+    the tasks if the environment itself does not: programs that ask the policy.
+
+    Raises:
+        ValueError: the tasks are for evaluation, or the package's sample, and ``config`` does not
+            allow them.
+    """
+    refuse_training(env, allow_test_split=config.allow_test_split, allow_sample=config.allow_sample)
+    rollout = SampledTasks(env, config, sampler) if sampler else ScheduledTasks(env, config)
+    rollout.play_tasks = play_tasks
+    if not config.max_refills:
+        return rollout
+    return Refill(
+        rollout,
+        config.prompts_per_step,
+        attempts=1 + config.max_refills,
+        max_none_share=config.max_none_share,
+    )
+
+
+def held_out_tasks(
+    env: TextEnv, count: int, *, group_size: int = 1, play_tasks: PlayTasks | None = None
+) -> Rollout:
+    """The first ``count`` different tasks of an environment, or all, the same ones every time.
+
+    Args:
+        env: of tasks that are not trained on.
+        count: how many tasks, at least 1.
+        group_size: replies to each.
+        play_tasks: as for :func:`training_tasks`.
+    """
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}")
+    tries = range(20 * count if env.source.size is None else min(count, env.source.size))
+    different: dict[str, Task] = {}
+    for index in tries:
+        task = env.task(index)
+        different.setdefault(task.text, task)
+        if len(different) == count:
+            break
+    rollout = HeldOutTasks(env, list(different.values()), group_size)
+    rollout.play_tasks = play_tasks
+    return rollout
+
+
+class Tasks:
+    """A rollout of tasks, of which each of the policy's processes plays a share."""
+
+    env: TextEnv
+    too_long: int | None = None
+    """Tasks of the last step that ``max_prompt_tokens`` left out; ``None`` without a limit."""
+    play_tasks: PlayTasks | None = None
+
+    def _play(
+        self, policy: Any, tasks: Sequence[Task], group_size: int, config: GRPOConfig | None = None
+    ) -> list[EpisodeGroup]:
+        """Play tasks, in chunks if there is a config; all processes get all groups."""
+        if config is not None and config.max_prompt_tokens:
+            options = getattr(policy, "chat_template_kwargs", None)
+            ids = [encode_all(policy.tokenizer, [t.messages], [()], options)[0] for t in tasks]
+            short = [
+                t for t, i in zip(tasks, ids, strict=True) if len(i) <= config.max_prompt_tokens
+            ]
+            self.too_long, tasks = len(tasks) - len(short), short
+
+        def play_here(mine: Sequence[Task]) -> list[EpisodeGroup]:
+            if mine and self.play_tasks is not None:
+                return list(self.play_tasks(policy, mine, group_size))
+            sizes = chunk_sizes(config, len(mine)) if config is not None else []
+            if len(sizes) < 2:  # nothing to go on with meanwhile
+                return play(self.env, policy, mine, group_size) if mine else []
+            return play_in_chunks(self.env, policy, mine, group_size, sizes=sizes)
+
+        world: World | None = getattr(policy, "world", None)
+        if world is None:
+            return play_here(tasks)
+        first, end = (len(tasks) * (world.rank + i) // world.size for i in (0, 1))
+        start = policy.rows.next
+        policy.rows.next = start + first * group_size
+        found = world.together(lambda: play_here(tasks[first:end]), breakable=True)
+        policy.rows.next = start + len(tasks) * group_size
+        return [group for part in found for group in part]
+
+
+def chunk_sizes(config: GRPOConfig, tasks: int) -> list[int]:
+    """Tasks of each chunk of a rollout: ``rollout_chunks``, or what ``rows_per_batch`` asks for."""
+    if config.rollout_chunks:
+        count = min(config.rollout_chunks, tasks)
+        return [tasks * (i + 1) // count - tasks * i // count for i in range(count)]
+    most = max(1, config.rows_per_batch // config.group_size)
+    return [min(most, tasks - start) for start in range(0, tasks, most)]
+
+
+class ScheduledTasks(Tasks):
+    """Tasks in scheduled order."""
+
+    def __init__(self, env: TextEnv, config: GRPOConfig) -> None:
+        self.env, self.config = env, config
+
+    def __call__(self, policy: Policy, step: int) -> Sequence[EpisodeGroup]:
+        """Roll out a step's tasks."""
+        size = self.config.prompts_per_step
+        tasks = scheduled(self.env, size, first=(step - 1) * size, seed=self.config.seed)
+        return self._play(policy, list(tasks), self.config.group_size, self.config)
+
+
+class SampledTasks(Tasks):
+    """Tasks that a sampler chooses; a :class:`Kept` rollout."""
+
+    def __init__(self, env: TextEnv, config: GRPOConfig, sampler: Sampler) -> None:
+        self.env, self.config, self.sampler = env, config, sampler
+        self._found: Sequence[EpisodeGroup] = ()
+        self._step = 0
+
+    def __call__(self, policy: Policy, step: int) -> Sequence[EpisodeGroup]:
+        """Roll out a step's tasks. The sampler is updated once the step is over."""
+        self._update(step - 1)
+        indices = self.sampler.indices(step, self.config.prompts_per_step)
+        tasks = [self.env.task(i) for i in indices]
+        self._found = self._play(policy, tasks, self.config.group_size, self.config)
+        self._step = step
+        return self._found
+
+    def state_dict(self, step: int) -> dict[str, Any]:
+        """The sampler's state after a step; what came later is left out."""
+        self._update(step)
+        return self.sampler.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from where :meth:`state_dict` was called."""
+        self.sampler.load_state_dict(state)
+        self._found = ()
+
+    def _update(self, step: int) -> None:
+        # A step that was broken off is rolled out again, and must not be counted twice.
+        if self._found and self._step <= step:
+            self.sampler.update(self._found)
+            self._found = ()
+
+
+class HeldOutTasks(Tasks):
+    """The same tasks at every step."""
+
+    def __init__(self, env: TextEnv, tasks: Sequence[Task], group_size: int) -> None:
+        self.env, self.tasks, self.group_size = env, tasks, group_size
+
+    def __call__(self, policy: Policy, step: int) -> Sequence[EpisodeGroup]:
+        """Play the tasks."""
+        return self._play(policy, self.tasks, self.group_size)
+
+
+def splits_of(rollout: Rollout, held_out: Rollout | None, config: GRPOConfig) -> dict[str, Any]:
+    """Return which splits a run trains and evaluates on, and refuse prompts that both have.
+
+    Rollouts that neither :func:`training_tasks` nor :func:`held_out_tasks` made say nothing.
+
+    Raises:
+        ValueError: prompts are in both, and ``config`` does not allow it.
+    """
+    inner = rollout.rollout if isinstance(rollout, Refill) else rollout
+    found: dict[str, Any] = {}
+    train = inner.env.source if isinstance(inner, Tasks) else None
+    if train is not None:
+        found["train"] = train.split
+    if isinstance(held_out, HeldOutTasks):
+        test, allow = held_out.env.source, config.allow_overlap
+        found["held_out"] = test.split
+        if train is not None:
+            found["overlap"] = refuse_overlap(train, test, held_out.tasks, allow=allow)
+    return found

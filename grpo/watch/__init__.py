@@ -1,1 +1,0 @@
-"""Watching a run: its log, progress and pictures."""

@@ -1,0 +1,75 @@
+"""The agent's process: it imports the agent's modules for the tests, and knows no answers.
+
+Harbor tasks send it to a container with the rest of the guest; slots do without.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import types
+from typing import Any
+
+from .candidate import _encoded
+from .channel import Peer, PeerGone
+from .child import flush
+
+
+def main(socket: int, folder: str) -> None:
+    """Do what the tests' process asks for, until it closes the socket."""
+    os.chdir(folder)
+    peer = Peer(socket, None)
+    try:
+        while True:
+            message = peer.receive()
+            if message[0] == "names":
+                found: dict[str, Any] = {}
+                for key in message[1]:
+                    found |= _find(peer, key)
+                flush()
+                peer.send(["value", found])
+                continue
+            try:
+                peer.answer(message, before_reply=flush)
+            except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+                peer.send_error(error)
+    except PeerGone:
+        os._exit(0)
+
+
+def _find(peer: Peer, key: str) -> dict[str, Any]:
+    attribute, _, rest = key.partition("\n")
+    if not rest:
+        return {}
+    name, file, path = json.loads(rest)
+    sys.path[:] = path
+    try:
+        module = sys.modules.get(name) or _load(name, file)
+    except BaseException as error:
+        return {"!": f"{type(error).__name__}: {error}"[:500]}
+    if attribute == "*":
+        public = [n for n in vars(module) if not n.startswith("_")]
+        return {key: list(getattr(module, "__all__", public))}
+    try:
+        return {key: _encoded(peer, getattr(module, attribute))}
+    except AttributeError:
+        return {}
+
+
+def _load(name: str, file: str) -> types.ModuleType:
+    if not file:
+        return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

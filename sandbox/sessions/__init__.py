@@ -1,0 +1,1 @@
+"""Sessions: a container per episode, with commands, a shell and files."""

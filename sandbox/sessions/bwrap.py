@@ -1,0 +1,272 @@
+"""Sessions under bubblewrap: no daemon, a root overlaid in memory, and a start in milliseconds.
+
+The root is a folder: what ``assay-shell`` holds, unpacked once into the user's cache, or one that
+the caller names. What a session writes lies in a file system in memory of its own, which bounds it.
+Only root can mount that, so only root opens such sessions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from ..backends.bpf import filter_program
+from ..backends.bwrap import bwrap_fault
+from ..backends.child_process import ChildProcess
+from ..backends.process_id import is_alive, process_id
+from ..backends.slot import SlotBroken
+from ..errors import ImageUnavailable, SandboxError, SandboxUnavailable
+from ..images.archive import write_layer
+from ..images.build import image_tree
+from ..images.description import describe
+from .channel import Channel, ChannelBroken
+from .docker import AGAINST_OOM, CAPABILITIES, DEFAULT_PATH, OF_SUPERVISOR, SHM_MIB, SUPERVISOR_MIB
+from .docker import ImageFacts as Root
+from .groups import SessionGroup, groups_fault, make_session_group, sweep_session_groups
+from .limits import SessionLimits
+from .supervisor import PATH, cache_folder, supervisor_path
+
+_NAME = "session"
+_INODES = 200_000
+_SYS_RESOURCE = 24
+_HIDDEN_FOLDERS = ("acpi", "asound", "driver", "fs", "scsi", "tty")
+_HIDDEN_FILES = (
+    *("interrupts", "kcore", "keys", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats"),
+    *("mtrr", "sched_debug", "slabinfo", "timer_list", "vmallocinfo"),
+    *("1/autogroup", "1/oom_adj", "1/oom_score_adj", "1/task/1/oom_score_adj"),
+)
+# Nodes of its own: root of a session could change the modes of the machine's.
+_NODES = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
+# $0 is the mount point; its first argument the size, the second what lies below.
+_MOUNT = f"""
+{{ prlimit --pid $$ --core=1:1 2>/dev/null || ulimit -c 0; }} && mount --make-rprivate / &&
+mount -t tmpfs -o size="$1"m,nr_inodes={_INODES},mode=0755,nosuid assay-session "$0" &&
+mkdir "$0"/up "$0"/work "$0"/root "$0"/dev &&
+{" && ".join(f'mknod -m 666 "$0"/dev/{name} c 1 {minor}' for name, minor in _NODES.items())} &&
+mkdir "$0"/dev/shm "$0"/dev/pts && ln -s /proc/self/fd "$0"/dev/fd &&
+ln -s fd/0 "$0"/dev/stdin && ln -s fd/1 "$0"/dev/stdout && ln -s fd/2 "$0"/dev/stderr &&
+mount -t overlay -o lowerdir="$2",upperdir="$0"/up,workdir="$0"/work,nosuid overlay "$0"/root &&
+shift 2 && exec "$@"
+"""
+
+
+class View:
+    """A started session and the channel to its supervisor."""
+
+    def __init__(self, child: ChildProcess, group: SessionGroup, folder: Path) -> None:
+        self._child = child
+        self._group = group
+        self._folder = folder
+        self._owner = os.getpid()
+        self.channel = Channel(child.stream, multiplexed=False)
+
+    @property
+    def alive(self) -> bool:
+        """Whether its supervisor has not ended."""
+        return not self.channel.ended
+
+    def infrastructure_failure(self) -> str:
+        """Return what ended it if that was not its memory; else empty."""
+        code = self._child.exit_code(5.0)
+        return "" if code is None or code == 137 else f"bubblewrap ended with {code}"
+
+    def over_quota(self, disk_mib: int) -> str:
+        """Return empty: its file system is no larger."""
+        return ""
+
+    def snapshot(self, name: str | None) -> str:
+        """Copy what it has written, and return the folder of the copy.
+
+        Raises:
+            SandboxError: it cannot be copied.
+        """
+        if name is not None:
+            raise SandboxError("sessions under bubblewrap save no images with names: use Docker")
+        written = f"/proc/{self._child.pid}/root{self._folder}/up"
+        copy = tempfile.mkdtemp(prefix=f"{_NAME}-{process_id()}-snapshot-", dir=_home())
+        command = ["cp", "-a", f"{written}/.", copy]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            shutil.rmtree(copy, ignore_errors=True)
+            raise SandboxError(f"a session's files cannot be copied: {done.stderr.strip()[:300]}")
+        return copy
+
+    def end(self) -> None:
+        """End it. Its mounts go with its last process. In a forked child it does nothing."""
+        if self._owner != os.getpid():
+            return
+        self.channel.close()
+        self._child.kill()
+        self._group.remove()
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+
+
+class BwrapSessions:
+    """Starts sessions under bubblewrap.
+
+    Raises:
+        SandboxUnavailable: bubblewrap cannot be used, or this user may not mount or bound them.
+    """
+
+    name = "bwrap"
+    default_image = ""
+
+    def __init__(self) -> None:
+        fault = bwrap_fault() or groups_fault()
+        if os.geteuid():
+            fault = "sessions under bubblewrap need root, to mount their files: use Docker"
+        if fault:
+            raise SandboxUnavailable(fault)
+        self._snapshots: list[str] = []
+        self._lower: dict[str, str] = {}
+        self._numbers = itertools.count()
+        sweep_session_groups()
+        for left in _home().glob(f"{_NAME}-*-*-*"):
+            pid, started = left.name.split("-")[1:3]
+            if not is_alive(f"{pid}-{started}"):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def facts(self, image: str) -> Root:
+        """Return what a session needs of a folder; of that of ``assay-shell`` by default.
+
+        Raises:
+            ImageUnavailable: it is no folder with /bin/sh.
+        """
+        lower = self._lower.get(image, "")
+        if not lower:
+            lower = image or str(shell_root())
+            if not os.path.isfile(f"{lower}/bin/sh") and not os.path.islink(f"{lower}/bin/sh"):
+                raise ImageUnavailable(
+                    f"bubblewrap has no images, only folders with bin/sh, and {image!r} is none: "
+                    "name one, such as an unpacked `docker export`, or use Docker"
+                )
+            if ":" in lower or "," in lower:
+                raise ImageUnavailable(f"the folder must have no ':' and no ',' in it: {lower}")
+            self._lower[image] = lower
+        return Root(image, {"PATH": DEFAULT_PATH}, "/", "0")
+
+    def watched_bytes(self, limits: SessionLimits) -> int:
+        """Return 0: the size of its file system is held."""
+        return 0
+
+    def own_snapshot(self, folder: str, origin: str) -> None:
+        """Let sessions start from a snapshot, until this is closed."""
+        self._lower[folder] = f"{folder}:{self._lower[origin]}"
+        self._snapshots.append(folder)
+
+    def start(self, root: Root, limits: SessionLimits) -> View:
+        """Start a session.
+
+        Raises:
+            SandboxError: it did not come up.
+        """
+        name = f"{_NAME}-{process_id()}-{next(self._numbers)}"
+        folder = _home() / name
+        folder.mkdir()
+        group = make_session_group(
+            name, (limits.memory_mib + SUPERVISOR_MIB) << 20, limits.pids + 2, limits.cpus
+        )
+        program = filter_program(spare_init=True)
+        if program is None:
+            raise SandboxUnavailable("no filter of system calls is known for this machine")
+        file = os.memfd_create("seccomp")
+        try:
+            os.write(file, program)
+            os.lseek(file, 0, os.SEEK_SET)
+            command = [
+                *group.entering(),
+                *("unshare", "--mount", "/bin/sh", "-c", _MOUNT, str(folder)),
+                *(str(limits.disk_mib), self._lower[root.digest]),
+                *_bwrap(folder, group, file),
+            ]
+            environment = {"PATH": os.environ.get("PATH", os.defpath)}
+            child = ChildProcess(command, environment, inherited=[file], own_session=True)
+            try:
+                return View(child, group, folder)
+            except ChannelBroken as error:
+                said = child.said()
+                child.kill()
+                raise SandboxError(f"a session did not start: {said or error}") from error
+        except (SandboxError, SlotBroken) as error:
+            group.remove()
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            raise SandboxError(str(error)) from error
+        finally:
+            os.close(file)
+
+    def close(self) -> None:
+        """Remove the snapshots."""
+        for folder in self._snapshots:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._snapshots.clear()
+
+
+def _bwrap(folder: Path, group: SessionGroup, seccomp: int) -> list[str]:
+    """Return what shows a session its files and starts its supervisor."""
+    command = ["bwrap", "--die-with-parent", "--as-pid-1", "--new-session", "--hostname", "session"]
+    command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    command += ["--unshare-cgroup-try", "--cap-drop", "ALL"]
+    for capability in (*CAPABILITIES, *OF_SUPERVISOR, *_against_oom()):
+        command += ["--cap-add", f"CAP_{capability}"]
+    command += ["--bind", f"{folder}/root", "/", "--dev-bind", f"{folder}/dev", "/dev"]
+    command += ["--perms", "1777", "--size", str(SHM_MIB << 20), "--tmpfs", "/dev/shm"]  # noqa: S108
+    command += ["--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts", "--proc", "/proc"]
+    command += ["--ro-bind", "/proc/sys", "/proc/sys"]
+    for name in _HIDDEN_FOLDERS:
+        if os.path.isdir(f"/proc/{name}"):
+            command += ["--tmpfs", f"/proc/{name}", "--remount-ro", f"/proc/{name}"]
+    for name in _HIDDEN_FILES:
+        if os.path.exists(f"/proc/{name}"):
+            command += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    command += ["--ro-bind", str(supervisor_path()), PATH, *group.view()]
+    return [*command, "--clearenv", "--chdir", "/", "--seccomp", str(seccomp), "--", PATH]
+
+
+def _against_oom() -> list[str]:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff") and int(line.split()[1], 16) >> _SYS_RESOURCE & 1:
+            return [AGAINST_OOM]
+    return []
+
+
+def _home() -> Path:
+    folder = cache_folder() / "sessions"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def shell_root() -> Path:
+    """Return the folder with the files of ``assay-shell``, made if it is not in the cache.
+
+    Raises:
+        ImageUnavailable: this machine lacks packages of it.
+    """
+    description = describe("shell")
+    status = Path("/var/lib/dpkg/status")
+    known = f"{description} {sys.version} {status.stat().st_mtime if status.exists() else ''}"
+    root = cache_folder() / f"root-shell-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+    if root.is_dir():
+        return root
+    scratch = Path(tempfile.mkdtemp(prefix="root-", dir=_home()))
+    try:
+        with tempfile.TemporaryFile() as layer:
+            write_layer(image_tree(description), layer)
+            layer.seek(0)
+            with tarfile.open(fileobj=layer) as tar:
+                tar.extractall(scratch, filter="fully_trusted")  # noqa: S202 - our own tree
+        scratch.chmod(0o755)
+        with contextlib.suppress(OSError):  # another client was faster
+            scratch.rename(root)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return root

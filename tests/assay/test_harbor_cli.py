@@ -1,0 +1,53 @@
+"""``assay harbor``: agents on task folders, from the command line."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli import app
+from assay.sandbox import build_image, describe
+from assay.sandbox.backends.docker import daemon_fault
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
+
+
+@pytest.fixture
+def docker(monkeypatch):
+    """Skip without a daemon."""
+    fault = daemon_fault()
+    if fault is not None:
+        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+            pytest.fail(fault)
+        pytest.skip(fault)
+    monkeypatch.setenv("ASSAY_SANDBOX", "docker")
+    build_image(description=describe("shell"))
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["harbor", *words])
+
+
+def test_a_command_works_on_a_task_and_is_graded(docker, tmp_path) -> None:
+    answer = "printf 'the 6\\nfox 5\\na 4\\nhen 4\\nand 2\\n' > /app/top.txt"
+    words = ["run", str(EXAMPLES), "--task", "text-top-words", "-o", str(tmp_path / "trials.jsonl")]
+    done = run(*words, "--agent", answer, "--json")
+    assert done.exit_code == 0, done.output
+    (trial,) = json.loads(done.stdout)
+    assert (trial["task"], trial["reward"]) == ("assay/text-top-words", 1.0)
+    assert trial["grading"] == "separate"
+    assert json.loads((tmp_path / "trials.jsonl").read_text()) == trial
+
+
+def test_wrong_words_are_refused() -> None:
+    for words, said in (
+        (["run", str(EXAMPLES), "--agent", "policy"], "needs --policy"),
+        (["run", str(EXAMPLES), "--policy", "m:f"], "go with --agent policy"),
+        (["check", str(EXAMPLES), "--task", "nothing"], "has no task"),
+        (["check", str(EXAMPLES / "missing")], "holds no task folder"),
+    ):
+        done = run(*words)
+        assert done.exit_code != 0
+        assert said in str(done.exception)

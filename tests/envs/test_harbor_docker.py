@@ -1,0 +1,334 @@
+"""Harbor tasks in real containers: trials, grading that cannot be forged, the environment."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from assay.envs.harbor import (
+    HACKS,
+    CommandAgent,
+    HarborEnv,
+    HarborTask,
+    ScriptedAgent,
+    check_task,
+    load_tasks,
+    nop,
+    oracle,
+    run_trial,
+)
+from assay.envs.harbor.carry import listing
+from assay.envs.tools.calls import written_call
+from assay.sandbox import Sandbox, build_image, describe
+from assay.sandbox.backends.docker import daemon_fault
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "harbor"
+TASKS = {task.folder.name: task for task in load_tasks(EXAMPLES)}
+
+PYTEST = """#!/bin/bash
+python3 -m pytest -q /tests/test_outputs.py
+if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+"""
+
+
+@pytest.fixture(scope="module")
+def box():
+    """A sandbox with the image that the tasks start from."""
+    fault = daemon_fault()
+    if fault is not None:
+        if os.environ.get("ASSAY_REQUIRE_DOCKER") == "1":
+            pytest.fail(fault)
+        pytest.skip(fault)
+    build_image(description=describe("shell"))
+    with Sandbox(backend="docker") as made:
+        yield made
+
+
+@pytest.fixture
+def task(tmp_path):
+    """A function that writes a task folder and loads it."""
+
+    def make(test_sh: str, *, toml: str = "", tests: str = "", docker: str = "") -> HarborTask:
+        folder = tmp_path / "task"
+        for name in ("environment", "tests", "solution"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "task.toml").write_text(f'schema_version = "1.4"\n{toml}')
+        (folder / "instruction.md").write_text("Write 42 to `/app/answer`.")
+        (folder / "environment" / "Dockerfile").write_text(
+            f"FROM assay-shell:latest\nWORKDIR /app\n{docker}"
+        )
+        (folder / "tests" / "test.sh").write_text(test_sh)
+        if tests:
+            (folder / "tests" / "test_outputs.py").write_text(tests)
+        (folder / "solution" / "solve.sh").write_text("#!/bin/sh\necho 42 > /app/answer\n")
+        return HarborTask.load(folder)
+
+    return make
+
+
+def reward_of(script: str) -> str:
+    return f"#!/bin/bash\n{script}\n"
+
+
+class TestOurTasks:
+    """The folders of examples/harbor."""
+
+    @pytest.mark.parametrize("name", sorted(TASKS))
+    def test_the_oracle_earns_all_and_doing_nothing_nothing(self, box, name) -> None:
+        solved = run_trial(TASKS[name], oracle, box)
+        assert solved.reward == 1.0, solved.graded.log
+        idle = run_trial(TASKS[name], nop, box)
+        assert idle.reward == 0.0, idle.graded
+        assert idle.graded.fault == ""
+
+
+class TestHacks:
+    """Agents that solve nothing."""
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", ["bug-pagination", "text-mask-emails", "text-top-words"])
+    @pytest.mark.parametrize("hack", HACKS, ids=lambda hack: hack.name)
+    def test_no_attack_is_paid(self, box, name, hack) -> None:
+        """By imported modules, by programs that the tests start, and by files alone."""
+        trial = run_trial(TASKS[name], hack, box)
+        assert trial.reward == 0.0, trial
+        assert trial.graded.grading == "separate"
+
+    @pytest.mark.parametrize("hack", [h for h in HACKS if h.pattern], ids=lambda hack: hack.name)
+    def test_no_published_pattern_is_paid(self, box, hack) -> None:
+        assert run_trial(TASKS["bug-durations"], hack, box).reward == 0.0
+
+    def test_attacks_beside_a_solution_do_not_spoil_it(self, box) -> None:
+        """A start-up file or tool that the agent leaves is not the tests'; its work counts."""
+        task = TASKS["bug-pagination"]
+        solve = (task.folder / "solution" / "solve.sh").read_text().split("\n", 2)[2]
+        conftest = "def pytest_collection_modifyitems(items): items.clear()"
+        extra = f"echo '{conftest}' > /app/conftest.py; echo 'exit 1' > /root/.bashrc"
+        broken = (
+            "printf '#!/bin/dash\\nexit 1\\n' > /usr/local/bin/cat; chmod 755 /usr/local/bin/cat"
+        )
+        agent = CommandAgent(f"{solve}\n{extra}\n{broken}")
+        assert run_trial(task, agent, box).reward == 1.0
+
+    def test_an_imported_module_cannot_end_or_read_the_tests(self, box, task) -> None:
+        made = task(
+            PYTEST,
+            tests="import sys\nsys.path.insert(0, '/app')\n"
+            "def test_a():\n    secret = 'zq' + '17'\n    import answer\n"
+            "    assert answer.find() == secret\n",
+        )
+        steal = (
+            "import gc, os, sys\ndef find():\n    f = sys._getframe()\n    while f:\n"
+            "        if 'secret' in f.f_locals: return f.f_locals['secret']\n        f = f.f_back\n"
+            "    return str(os.getuid())\n"
+        )
+        ending = "import os\ndef find(): os._exit(0)\n"
+        right = "def find(): return 'zq17'\n"
+        for source, reward in ((steal, 0.0), (ending, 0.0), (right, 1.0)):
+            agent = CommandAgent(f"cat > /app/answer.py <<'X'\n{source}X\n")
+            trial = run_trial(made, agent, box)
+            assert trial.reward == reward, (source, trial.graded.log)
+
+    def test_a_program_of_the_agents_reads_no_tests_and_leads_to_none(self, box, task) -> None:
+        """It runs as another user, and a link that it makes to the tests is not followed."""
+        made = task(
+            PYTEST,
+            tests="import subprocess\nfrom pathlib import Path\n"
+            "WANTED = 'kept in the tests'\n"
+            "def test_a():\n    subprocess.run(['sh', '/app/answer'])\n"
+            "    assert WANTED in Path('/app/out').read_text()\n",
+        )
+        for line in (
+            "cat /tests/test_outputs.py > /app/out",
+            "ln -sf /tests/test_outputs.py /app/out",
+            "cp /proc/$PPID/environ /app/out; echo 1 > /logs/verifier/reward.txt; kill -9 $PPID",
+        ):
+            trial = run_trial(made, CommandAgent(f"echo '{line}' > /app/answer"), box)
+            assert trial.reward == 0.0, (line, trial.graded.log)
+        honest = CommandAgent("echo \"echo 'kept in the tests' > /app/out\" > /app/answer")
+        assert run_trial(made, honest, box).reward == 1.0
+
+
+class TestRewards:
+    """What a grader writes, read strictly."""
+
+    @pytest.mark.parametrize(
+        ("script", "reward", "fault"),
+        [
+            ("echo 0.25 > /logs/verifier/reward.txt", 0.25, ""),
+            ("echo 0 > /logs/verifier/reward.txt; exit 3", 0.0, ""),
+            ("""echo '{"reward": 0.5, "speed": 7}' > /logs/verifier/reward.json""", 0.5, ""),
+            ("""echo '{"a": 1, "b": 0}' > /logs/verifier/reward.json""", 0.5, ""),
+            ("echo 0.5 > /logs/verifier/reward.json; echo 1 > /logs/verifier/reward.txt", 0.5, ""),
+            ("true", None, "no_reward"),
+            ("touch /logs/verifier/reward.txt", None, "bad_reward"),
+            ("echo nan > /logs/verifier/reward.txt", None, "bad_reward"),
+            ("echo passed > /logs/verifier/reward.txt", None, "bad_reward"),
+            ("echo NaN > /logs/verifier/reward.json", None, "bad_reward"),
+            ("""echo '{"reward": "1"}' > /logs/verifier/reward.json""", None, "bad_reward"),
+            ("""echo '{"reward": true}' > /logs/verifier/reward.json""", None, "bad_reward"),
+            ("echo '{}' > /logs/verifier/reward.json", None, "bad_reward"),
+            ("mkdir /logs/verifier/reward.txt", None, "bad_reward"),
+        ],
+    )
+    def test_a_number_is_a_reward_and_all_else_a_fault(
+        self, box, task, script, reward, fault
+    ) -> None:
+        trial = run_trial(task(reward_of(script)), nop, box)
+        assert (trial.reward, trial.graded.fault) == (reward, fault)
+        if fault:
+            assert trial.graded.verdict.status == "verifier_error"
+
+    def test_tests_that_do_not_end_are_a_timeout_of_the_policy(self, box, task) -> None:
+        trial = run_trial(task(reward_of("sleep 30"), toml="[verifier]\ntimeout_sec = 1"), nop, box)
+        assert (trial.reward, trial.graded.verdict.status) == (0.0, "timeout")
+
+    def test_faults_of_infrastructure_are_none(self, box, task) -> None:
+        made = task(reward_of("true"), toml='[environment]\ndocker_image = "no-such-image:1"')
+        trial = run_trial(made, nop, box)
+        assert (trial.reward, trial.graded.verdict.status) == (None, "sandbox_error")
+        made = task(reward_of("true"), docker="RUN false\n")
+        trial = run_trial(made, nop, box)
+        assert (trial.reward, trial.graded.fault) == (None, "bad_task")
+        check = 'healthcheck = {command = "false", retries = 1}'
+        trial = run_trial(task(reward_of("true"), toml=f"[environment]\n{check}"), nop, box)
+        assert (trial.reward, trial.graded.fault) == (None, "unhealthy")
+
+
+class TestSemantics:
+    """Users, hooks, artifacts, deletions, modes."""
+
+    def test_what_the_agent_changed_deleted_and_allowed_is_seen(self, box, task) -> None:
+        script = (
+            "[ ! -e /app/gone ] && [ -x /srv/run ] && [ $(cat /data/x) = new ] && "
+            '[ "$(readlink /app/link)" = /srv/run ] && echo 1 > /logs/verifier/reward.txt'
+        )
+        made = task(reward_of(script), docker="RUN touch /app/gone && mkdir /data\n")
+        agent = CommandAgent(
+            "rm /app/gone; echo new > /data/x; mkdir /srv; touch /srv/run; chmod 755 /srv/run; "
+            "ln -s /srv/run /app/link"
+        )
+        assert run_trial(made, agent, box).reward == 1.0
+
+    def test_a_change_within_a_second_is_seen(self, box) -> None:
+        with box.session() as session:
+            session.exec("printf 1 > /tmp/answer")
+            before = listing(session, ())
+            session.exec("printf 2 > /tmp/answer")
+            assert listing(session, ())["/tmp/answer"] != before["/tmp/answer"]
+
+    def test_separate_verifiers_get_artifacts_and_no_more(self, box, task) -> None:
+        script = (
+            "[ -f /app/out/a ] && [ ! -e /app/other ] && [ -f /logs/artifacts/b ] && "
+            "[ $(cat /app/hooked) = 7 ] && echo 1 > /logs/verifier/reward.txt"
+        )
+        toml = (
+            'artifacts = ["out", "/app/hooked"]\n[verifier]\nenvironment_mode = "separate"\n'
+            '[[verifier.collect]]\ncommand = "echo 7 > /app/hooked"\n'
+        )
+        agent = CommandAgent("mkdir out; touch out/a other /logs/artifacts/b")
+        assert run_trial(task(reward_of(script), toml=toml), agent, box).reward == 1.0
+
+    def test_users_of_the_agent_and_the_tests(self, box, task) -> None:
+        script = "[ $(id -u) = 33 ] && grep -q 1000 /app/who && echo 1 > /logs/verifier/reward.txt"
+        toml = "[agent]\nuser = 1000\n[verifier]\nuser = 33\nenv = {A = 'b'}"
+        made = task(reward_of(script), toml=toml, docker="RUN chmod 777 /app\n")
+        assert run_trial(made, CommandAgent("id -u > /app/who"), box).reward == 1.0
+
+    def test_a_scripted_agent_keeps_its_shell_and_sees_results(self, box, task) -> None:
+        def policy(instruction, results):
+            assert "42" in instruction
+            lines = ["cd /app; A=42", "echo $A"]
+            if len(results) < 2:
+                return lines[len(results)]
+            return f"echo {results[1].text.strip()} > answer" if len(results) == 2 else None
+
+        made = task(reward_of("echo $(($(cat /app/answer) / 42)) > /logs/verifier/reward.txt"))
+        assert run_trial(made, ScriptedAgent(policy), box).reward == 1.0
+
+
+class TestCheck:
+    """assay harbor check."""
+
+    def test_a_sound_task_has_no_findings(self, box) -> None:
+        found = check_task(TASKS["files-duplicates"], box)
+        assert found.findings == ()
+        assert len(found.trials) == 7
+
+    def test_broken_tasks_are_named(self, box, task) -> None:
+        weak = task(reward_of("if [ -e /app/answer ]; then echo 1; fi > /logs/verifier/reward.txt"))
+        hack = next(hack for hack in HACKS if hack.name == "empty-files")
+        found = " ".join(check_task(weak, box, repeat=1, hacks=[hack]).findings)
+        assert "hack empty-files earns 1 and solves nothing" in found
+        assert "nop 1 has no score" in found
+        free = task(reward_of("echo 1 > /logs/verifier/reward.txt"))
+        assert "doing nothing earns 1" in check_task(free, box, repeat=1).findings
+
+
+class TestEnvironment:
+    """assay/Harbor-v0."""
+
+    SOLVE = "printf 'the 6\\nfox 5\\na 4\\nhen 4\\nand 2\\n' > /app/top.txt"
+
+    def test_gymnasium_plays_it(self, box) -> None:
+        env = HarborEnv(EXAMPLES / "text-top-words", sandbox=box)
+        env.reset(seed=0)
+        said, reward, *_ = env.step(written_call("bash", {"command": "cd /app; ls; nothing"}))
+        assert "story.txt" in said
+        assert "[exit code 127]" in said
+        said, *_ = env.step(written_call("bash", {"command": "pwd"}))
+        assert "/app\n" in said
+        said, *_ = env.step(written_call("write_file", {"path": "/app/top.txt", "content": "x"}))
+        env.step(written_call("edit", {"path": "/app/top.txt", "old": "x", "new": "the 6"}))
+        said, *_ = env.step(written_call("read_file", {"path": "/app/top.txt"}))
+        assert "the 6" in said
+        env.step(written_call("bash", {"command": self.SOLVE}))
+        _, reward, done, _, info = env.step(written_call("submit", {}))
+        assert (reward, done, info["status"]) == (1.0, True, "correct")
+
+    def test_a_reply_without_a_call_is_graded_as_it_stands(self, box) -> None:
+        env = HarborEnv(EXAMPLES / "text-top-words", sandbox=box)
+        env.reset(seed=0)
+        env.step(written_call("bash", {"command": self.SOLVE}))
+        assert env.step("I am done.")[1] == 1.0
+        env.reset(seed=0)
+        assert env.step('{"score": 1.0}')[1] == 0.0
+
+    def test_a_clone_has_its_own_container(self, box) -> None:
+        env = HarborEnv(EXAMPLES / "text-top-words", sandbox=box)
+        env.reset(seed=0)
+        env.step(written_call("bash", {"command": "touch /app/before"}))
+        clone = env.clone()
+        env.step(written_call("bash", {"command": self.SOLVE}))
+        assert env.step(written_call("submit", {}))[1] == 1.0
+        env.restore(clone)
+        said, *_ = env.step(written_call("bash", {"command": "ls /app"}))
+        assert "before" in said
+        assert "top.txt" not in said
+        assert env.step(written_call("submit", {}))[1] == 0.0
+
+    def test_steps_follow_each_other(self, box) -> None:
+        env = HarborEnv(EXAMPLES / "service-two-steps", sandbox=box)
+        env.reset(seed=0)
+        for step in ("echo", "count"):
+            folder = EXAMPLES / "service-two-steps" / "steps" / step
+            solve = (folder / "solution" / "solve.sh").read_text()
+            env.step(written_call("bash", {"command": f"({solve}\n)"}))
+            said, reward, done, _, _ = env.step(written_call("submit", {}))
+            if step == "echo":
+                assert "Extend `/app/serve.py`" in said
+                assert not done
+        assert (reward, done) == (1.0, True)
+
+    def test_trl_calls_the_tools_as_methods(self, box, monkeypatch) -> None:
+        from assay.envs.trl import TRLSpec
+
+        monkeypatch.setenv("ASSAY_SANDBOX", "docker")
+        spec = TRLSpec(
+            "assay/Harbor-v0", size=1, env_kwargs={"data": str(EXAMPLES / "text-top-words")}
+        )
+        episode = spec.environment_factory()
+        episode.reset(assay_task=0, assay_split=None)
+        assert "exit code 0" in episode.bash(command=self.SOLVE)
+        episode.submit()
+        assert episode._judged().reward == 1.0

@@ -1,0 +1,136 @@
+"""Rows from a CSV file or a data frame give the environment that rows from a list give."""
+
+import gzip
+import itertools
+
+import pandas
+import pytest
+
+from assay import Exact, Math, make, register_rows
+from assay.envs import DataError, read_rows
+
+ROWS = [{"q": f"What is {n} + 1, in full?", "a": str(n + 1), "id": f"00{n}"} for n in range(40)]
+QUESTION = {"prompt": "{q}", "reference": "a", "task_id": "id"}
+CSV = "q,a,id\n" + "".join(f'"{r["q"]}",{r["a"]},{r["id"]}\n' for r in ROWS)
+TSV = "q\ta\tid\n" + "".join(f"{r['q']}\t{r['a']}\t{r['id']}\n" for r in ROWS)
+
+
+NUMBERS = itertools.count()
+
+
+def made(rows, rubric=Exact, **options):
+    name = f"tables/Rows{next(NUMBERS)}-v0"
+    register_rows(name, rows, rubric=rubric, **QUESTION)
+    return make(name, **options)
+
+
+def tasks(env):
+    return [(t.id, t.text, t.reference) for t in map(env.task, range(env.source.size))]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("rows.csv", CSV.encode()),
+        ("rows.csv", b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n").encode()),
+        ("rows.csv.gz", gzip.compress(CSV.encode())),
+        ("rows.tsv", TSV.encode()),
+    ],
+    ids=["csv", "as Excel writes it", "gzip", "tsv"],
+)
+def test_a_csv_file_gives_the_tasks_of_a_list(tmp_path, name, content) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert tasks(made(tmp_path / name)) == tasks(made(ROWS))
+    assert tasks(made(ROWS[:9], data=tmp_path / name)) == tasks(made(ROWS))
+
+
+def test_cells_keep_their_line_ends_and_zeros(tmp_path) -> None:
+    (tmp_path / "rows.csv").write_text('q,a\n"two\nlines, and ""marks""",007\n')
+    fields = {"q": str, "a": str}
+    found = read_rows(tmp_path / "rows.csv", fields=fields, split="test")
+    assert found == [{"q": 'two\nlines, and "marks"', "a": "007"}]
+
+
+def test_a_file_named_for_a_split_is_of_it(tmp_path) -> None:
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.csv").write_text(CSV)
+    assert made(tmp_path, split="test").source.split == "test"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("q,a,id\nx,y\n", r"rows.csv, line 2: 2 cells, and the first line names 3"),
+        ("q,q,id\nx,y,z\n", r"line 1: must name every column once, got q, q, id"),
+        ("", r"line 1: must name every column once, got nothing"),
+        ("q,a,id\n", r"holds no rows"),
+        ('q,a,id\n"x,y,z\n', r"line 2: not CSV"),
+        ("q,b,id\nx,y,z\n", r"line 2: no column 'a'; the row has q, b, id"),
+    ],
+)
+def test_each_fault_names_its_line(tmp_path, text, words) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(DataError, match=words):
+        made(tmp_path / "rows.csv")
+
+
+def test_a_short_row_can_be_left_out(tmp_path) -> None:
+    (tmp_path / "test.csv").write_text(CSV + "one cell\n")
+    with pytest.warns(UserWarning, match="line 42: 1 cells"):
+        env = made(tmp_path / "test.csv", split="test", on_bad_rows="skip")
+    assert (len(env.bad_rows), env.source.size) == (1, 40)
+
+
+def test_a_data_frame_gives_the_tasks_of_a_list() -> None:
+    frame = pandas.DataFrame(ROWS)
+    assert tasks(made(frame)) == tasks(made(ROWS))
+    assert tasks(made(ROWS[:9], data=frame)) == tasks(made(ROWS))
+    by_split = made({"train": frame[:30], "test": frame[30:]}, split="test")
+    assert by_split.source.size == 10
+
+
+def test_a_frames_numbers_are_numbers_and_its_gaps_are_none() -> None:
+    frame = pandas.DataFrame({"q": ["1 + 1", "1 + 2"], "a": [2, 3], "id": ["x", "y"]})
+    env = made({"train": frame}, rubric=Math)
+    assert (env.task(0).reference, type(env.task(0).reference)) == (2, int)
+    assert env.reset(options={"task": 1})[0] == "1 + 2"
+    assert env.step("3")[1] == 1.0
+    with pytest.raises(DataError, match=r"row 1: column 'q' .* got None"):
+        made({"train": frame.astype(object).where(frame["id"] == "x", None)}, rubric=Math)
+
+
+def test_an_empty_frame_is_refused() -> None:
+    with pytest.raises(ValueError, match="no rows: give at least one"):
+        made(pandas.DataFrame({"q": [], "a": [], "id": []}))
+
+
+def test_an_environment_of_the_library_names_what_takes_a_frame() -> None:
+    with pytest.raises(DataError, match=r"got a DataFrame.*register_rows"):
+        make("assay/GSM8K-v1", data=pandas.DataFrame(ROWS))
+
+
+def test_a_hub_name_offline_names_what_it_needs(monkeypatch, tmp_path) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    words = "hf download openai/gsm8k --repo-type dataset --local-dir gsm8k.*--data gsm8k"
+    with pytest.raises(DataError, match=words):
+        make("assay/GSM8K-v1", data="openai/gsm8k", split="test")
+
+
+@pytest.mark.parametrize("rubric", ["Exact", Exact, Exact()])
+def test_a_rubric_is_a_name_a_class_or_an_object(rubric) -> None:
+    env = made({"train": ROWS}, rubric=rubric)
+    env.reset(options={"task": 0})
+    assert env.step("1")[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rubric", "words"),
+    [("Exakt", "Exakt"), (int, "rubric must be a Verifier"), (3, "rubric must be a Verifier")],
+)
+def test_what_judges_nothing_is_refused_in_one_line(rubric, words) -> None:
+    with pytest.raises(ValueError, match=words) as caught:
+        made(ROWS, rubric=rubric)
+    assert "\n" not in str(caught.value)

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ PRELOAD_LABEL = "assay.preload"
 """The label of an image that names the modules its slots import."""
 
 LABEL = "assay.sandbox"
+_BACKEND_LABEL = f"{LABEL}.backend"
 _SHM_MIB = 16
 _GUEST_MIB = 32
 _FIRST_UID = 20_000
@@ -126,6 +128,7 @@ class DockerBackend:
         labels = (found.get("Config") or {}).get("Labels") or {}
         self.preload = (*labels.get(PRELOAD_LABEL, "").split(), *preload)
         self._version = self._client._version
+        self._id = uuid.uuid4().hex
         self.sweep()
 
     def start(
@@ -271,7 +274,12 @@ class DockerBackend:
             "stdin_open": True,
             "detach": False,
             "stop_signal": "SIGKILL",  # else a daemon that stops waits 10 s for each container
-            "labels": {LABEL: "1", f"{LABEL}.pid": process_id(), f"{LABEL}.boot": boot_id()},
+            "labels": {
+                LABEL: "1",
+                f"{LABEL}.pid": process_id(),
+                f"{LABEL}.boot": boot_id(),
+                _BACKEND_LABEL: self._id,
+            },
             "host_config": host,
         }
 
@@ -315,7 +323,15 @@ class DockerBackend:
         return removed
 
     def close(self) -> None:
-        """Close the connection. Containers are the slots' own."""
+        """Remove what is left, and close the connection.
+
+        Slots remove their own containers, except one that a daemon made as it crashed, whose
+        number nobody received, and those that it did not remove since it was down.
+        """
+        with contextlib.suppress(Exception):
+            own = {"label": f"{_BACKEND_LABEL}={self._id}"}
+            for container in self._client.containers(all=True, filters=own):
+                remove_container(self._client, container["Id"])
         self._client.close()
 
 

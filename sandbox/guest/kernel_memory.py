@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import time
 
 _STEP = 8 << 10  # KiB by which the kernel's memory grows before anybody looks at the locks
 _LOCKS = 1000
 _FILES = 4096
+_RELEASE_S = 0.5
 _PLACES = ("/tmp", "/dev/shm")  # noqa: S108 - the sandbox's own
 
 
@@ -36,6 +38,7 @@ class KernelMemory:
         self._sockets = _open("/proc/net/sockstat") if usable else None
         self._memory = _open("/proc/meminfo") if usable else None
         self._places = [path for path in _PLACES if usable and os.path.ismount(path)]
+        self._idle = _number(self._sockets, b"used")
         self.start()
 
     def start(self) -> None:
@@ -63,9 +66,18 @@ class KernelMemory:
                     return "locks"
         return ""
 
-    def closed_ports(self) -> int:
-        """Return the number of ports that stay taken for a minute after their connections."""
-        return _number(self._sockets, b" tw")
+    def is_released(self) -> bool:
+        """Return whether nothing of an ended program is left that counts against the next one.
+
+        The kernel frees sockets a moment after the last process that held them. Ports stay taken
+        for a minute after their connections: those are not waited for.
+        """
+        deadline = time.monotonic() + _RELEASE_S
+        while _number(self._sockets, b"used") > self._idle:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+        return not _number(self._sockets, b" tw")
 
 
 def _open(path: str) -> int | None:

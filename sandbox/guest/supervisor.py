@@ -179,10 +179,10 @@ class Supervisor:
     def _is_unharmed(self) -> bool:
         """Return False if a program left what hurts later ones.
 
-        That is a port that they may not bind, or, if it was of our own user, limits of this
-        process.
+        That is sockets, ports that they may not bind, or, if it was of our own user, limits of
+        this process.
         """
-        if self.kernel.closed_ports():
+        if not self.kernel.is_released():
             return False
         return self.switches or _own_limits() == self.own_limits
 

@@ -47,6 +47,35 @@ def test_a_port_is_free_for_the_next_program(box: Sandbox) -> None:
         assert box.run(SERVER).stdout == "b''\n"
 
 
+SOCKETS = """
+import os, socket, struct
+for i in range(20):
+    if os.fork() == 0: break
+held = []; wrong = struct.pack("IHHII", 16000, 16, 5, 1, 0) + bytes(15984)
+while True:
+    s = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM); s.setblocking(False); held.append(s)
+    for i in range(20):
+        try: s.send(wrong)
+        except OSError: break
+"""
+COUNT_SOCKETS = """
+import time
+with open("/proc/net/sockstat") as file: used = int(file.readline().split()[2])
+deadline = time.monotonic() + 0.2  # long enough for the guest to count them
+while time.monotonic() < deadline: pass
+print(used < 8)
+"""
+
+
+def test_sockets_of_a_program_do_not_count_against_the_next(make_box) -> None:
+    """The kernel frees them a moment after the last process has ended."""
+    with make_box(slots=1, limits=Limits(memory_mib=256)) as box:
+        for _ in range(4):
+            assert box.run(SOCKETS).status is RunStatus.MEMORY
+            result = box.run(COUNT_SOCKETS)
+            assert (result.status, result.stdout) == (RunStatus.OK, "True\n"), result
+
+
 LOCKS = """
 import fcntl, os, struct
 for i in range(20):

@@ -212,7 +212,7 @@ ENDINGS = [
     ("javascript", "process.exit(4)", "runtime_error", "exited with code 4"),
     ("javascript", "let let = 3", "runtime_error", "SyntaxError"),
     ("javascript", "for (;;);", "timeout", "CPU time"),
-    ("javascript", "const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1));", "memory", "128"),
+    ("javascript", "const a = []; for (;;) a.push(Buffer.alloc(1 << 24, 1));", "memory", "128"),
     ("javascript", "const a = []; for (;;) a.push(new Array(9999).fill(a.length));", "memory", ""),
     ("bash", "exit 7", "runtime_error", "exited with code 7"),
     ("bash", "kill -9 $$", "runtime_error", "signal 9 ended it"),

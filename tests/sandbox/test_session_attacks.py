@@ -119,6 +119,8 @@ def test_attacks_on_programs_get_nothing_from_a_session_either(session_box: Sand
                 try:
                     result = session.exec(["python3", "-"], stdin=program, timeout_s=5, user=user)
                     session.kill_all()
+                    # Packages that an earlier program left are no find of a later one.
+                    session.exec("rm -rf /tmp/lib /tmp/.local", user=0)
                 except SessionEnded:  # it filled the disk; a SandboxError would be no verdict
                     session = session_box.session(limits=LIMITS, workdir="/tmp")
                 else:

@@ -110,7 +110,7 @@ def test_a_thought_that_is_closed_is_paid_for_its_form(reply) -> None:
 
 
 @given(st.lists(st.lists(PIECES, max_size=8).map("".join), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_the_form_is_judged_as_trl_judges_it(replies) -> None:
     rewards = pytest.importorskip("trl.rewards")
     messages = [[{"role": "assistant", "content": reply}] for reply in replies]

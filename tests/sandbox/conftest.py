@@ -126,7 +126,7 @@ def make_box(request: pytest.FixtureRequest):
 @pytest.fixture(scope="session")
 def box(make_box) -> Iterator[Sandbox]:
     """A warm box of one slot: what one program leaves, the next would find."""
-    with make_box(slots=1, limits=Limits(cpu_s=2.0, wall_s=20.0, memory_mib=128)) as found:
+    with make_box(slots=1, limits=Limits(cpu_s=10.0, wall_s=40.0, memory_mib=128)) as found:
         yield found
 
 

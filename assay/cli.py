@@ -211,23 +211,12 @@ app.add_typer(harbor_app, name="harbor")
 app.add_typer(family_app, name="family")
 
 
-def _with_old_options(words: list[str]) -> list[str]:
-    """Rewrite ``--json FILE``, the former spelling of ``--out FILE`` in audit and diff."""
-    if words[:1] not in (["audit"], ["diff"]):
-        return words
-    for place, (word, value) in enumerate(pairwise(words)):
-        if word == "--json" and value.endswith(".json"):
-            say("warning: --json FILE is now --out FILE; --json prints", to=err)
-            return [*words[:place], "--out", *words[place + 1 :]]
-    return words
-
-
 def main() -> None:
     """Run the command line; exit code 2 for user errors, 130 for Ctrl-C."""
     # Show the sentence without the line of code that warned.
     warnings.showwarning = lambda message, *_: say(f"warning: {one_line(str(message))}", to=err)
     try:
-        code = app(_with_old_options(sys.argv[1:]), standalone_mode=False)
+        code = app(sys.argv[1:], standalone_mode=False)
         if code == 130:  # typer's own answer to Ctrl-C is silent
             say("Interrupted.", to=err)
     except _USAGE as error:

@@ -163,12 +163,6 @@ def test_names_and_endings_lead_to_one_language() -> None:
         language_of_file("x.java")
 
 
-def test_the_old_name_works_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match="Language is now ProgrammingLanguage"):
-        from assay.sandbox import Language
-    assert Language is ProgrammingLanguage
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -473,9 +473,6 @@ def test_limits_are_numbers_above_zero() -> None:
     for limit, error in (({"batch": 0}, "batch must be above 0"), ({"token_share": 2.0}, "most 1")):
         with pytest.raises(ValueError, match=error):
             ServiceLimits(**limit)
-    for limit in ({"rate": 50.0}, {"burst": 5}, {"silent": 3}):
-        with pytest.warns(DeprecationWarning, match="in a reverse proxy"):
-            ServiceLimits(**limit)
 
 
 class Odd(TextEnv):

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer import Argument, Option
 from typer.core import TyperCommand, TyperOption
 
 from . import __version__
@@ -90,17 +91,13 @@ def score_command(
     env: EnvName,
     file: Annotated[
         Path,
-        typer.Argument(
-            help='JSONL rows {"task": <task id or row number from 0>, "completion": <text>}.'
-        ),
+        Argument(help='JSONL rows {"task": <task id or row number from 0>, "completion": <text>}.'),
     ],
     data: DataOption = None,
     out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write verdicts to this JSONL file.")
+        Path | None, Option("--out", "-o", help="Write verdicts to this JSONL file.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option(help="Keep the scored rows of --out; score the rest.")
-    ] = False,
+    resume: Annotated[bool, Option(help="Keep the scored rows of --out; score the rest.")] = False,
     setting: SetOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -169,10 +166,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log details; show the traceback of an error.")
+        bool, Option("--verbose", "-v", help="Log details; show the traceback of an error.")
     ] = False,
 ) -> None:
     if verbose:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from .agent_place import Backend, agent_place
 from .arguments import ByOption, DataOption, EnvName, SetOption, environment_options, settings
@@ -42,124 +44,78 @@ from .naming import found_here, make_to_judge
 _AT_ONCE = 256
 """Replies of a batch, about: what a kill can cost."""
 
-_SAMPLING, _AGENT = "Sampling", "Agent programs"  # panels of the help
+_sampling = partial(Option, rich_help_panel="Sampling")
+_agent = partial(Option, rich_help_panel="Agent programs")
 
 
 def eval_command(
     env: EnvName,
-    policy: Annotated[str, typer.Option("--policy", "-p", help=f"The policy: {FORMS}.")],
+    policy: Annotated[str, Option("--policy", "-p", help=f"The policy: {FORMS}.")],
     n: Annotated[
         int | None,
-        typer.Option(
-            "-n", "--n", help="Replies to each task. Default: 1, or as many as a file has."
-        ),
+        Option("-n", "--n", help="Replies to each task. Default: 1, or as many as a file has."),
     ] = None,
-    out_path: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The run's directory.")
-    ] = None,
-    resume: Annotated[bool, typer.Option(help="Resume an interrupted run.")] = False,
+    out_path: Annotated[Path | None, Option("--out", "-o", help="The run's directory.")] = None,
+    resume: Annotated[bool, Option(help="Resume an interrupted run.")] = False,
     data: DataOption = None,
     setting: SetOption = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            help="Take the first N tasks. Default: all, or 200 of an unlimited generator."
-        ),
+        Option(help="Take the first N tasks. Default: all, or 200 of an unlimited generator."),
     ] = None,
-    shuffle: Annotated[bool, typer.Option(help="Draw --limit tasks at random.")] = False,
+    shuffle: Annotated[bool, Option(help="Draw --limit tasks at random.")] = False,
     task: Annotated[
-        list[str] | None, typer.Option(help="Only this task, by id or number from 0.")
+        list[str] | None, Option(help="Only this task, by id or number from 0.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of replies, tasks and intervals.")] = 0,
+    seed: Annotated[int, Option(help="Seed of replies, tasks and intervals.")] = 0,
     batch: Annotated[
-        int | None,
-        typer.Option(min=1, help="Tasks per batch. Default: about 256 replies."),
+        int | None, Option(min=1, help="Tasks per batch. Default: about 256 replies.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="The server's name for the model.", rich_help_panel=_SAMPLING)
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum tokens of a reply.", rich_help_panel=_SAMPLING),
-    ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="Sampling temperature.", rich_help_panel=_SAMPLING)
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Nucleus sampling.", rich_help_panel=_SAMPLING),
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Concurrent requests to a server.", rich_help_panel=_SAMPLING)
-    ] = 32,
-    retries: Annotated[
-        int, typer.Option(min=0, help="Retries of a failed request.", rich_help_panel=_SAMPLING)
-    ] = 4,
+    model: Annotated[str | None, _sampling(help="The server's name for the model.")] = None,
+    max_tokens: Annotated[int | None, _sampling(min=1, help="Maximum tokens of a reply.")] = None,
+    temperature: Annotated[float | None, _sampling(min=0, help="Sampling temperature.")] = None,
+    top_p: Annotated[float | None, _sampling(min=0, max=1, help="Nucleus sampling.")] = None,
+    concurrency: Annotated[int, _sampling(min=1, help="Concurrent requests to a server.")] = 32,
+    retries: Annotated[int, _sampling(min=0, help="Retries of a failed request.")] = 4,
     timeout: Annotated[
-        float,
-        typer.Option(min=0.001, help="Timeout of a request in seconds.", rich_help_panel=_SAMPLING),
+        float, _sampling(min=0.001, help="Timeout of a request in seconds.")
     ] = 600.0,
     api_key_env: Annotated[
-        str | None,
-        typer.Option(help="Environment variable with the API key.", rich_help_panel=_SAMPLING),
+        str | None, _sampling(help="Environment variable with the API key.")
     ] = None,
     field: Annotated[
         list[str] | None,
-        typer.Option(
-            help="An extra field of requests, such as reasoning_effort=low.",
-            rich_help_panel=_SAMPLING,
-        ),
+        _sampling(help="An extra field of requests, such as reasoning_effort=low."),
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="Device of a directory's model.", rich_help_panel=_SAMPLING)
-    ] = "cpu",
-    price_in: Annotated[
-        float,
-        typer.Option(min=0, help="Price per million prompt tokens.", rich_help_panel=_SAMPLING),
-    ] = 0.0,
+    device: Annotated[str, _sampling(help="Device of a directory's model.")] = "cpu",
+    price_in: Annotated[float, _sampling(min=0, help="Price per million prompt tokens.")] = 0.0,
     price_out: Annotated[
-        float,
-        typer.Option(min=0, help="Price per million completion tokens.", rich_help_panel=_SAMPLING),
+        float, _sampling(min=0, help="Price per million completion tokens.")
     ] = 0.0,
     agent: Annotated[
         str | None,
-        typer.Option(
-            help="A program that plays the tasks with the policy; see docs/gateway.md.",
-            rich_help_panel=_AGENT,
-        ),
+        _agent(help="A program that plays the tasks with the policy; see docs/gateway.md."),
     ] = None,
     unsafe_agent: Annotated[
-        bool,
-        typer.Option(
-            help="Run --agent as a process of this machine, isolated from nothing.",
-            rich_help_panel=_AGENT,
-        ),
+        bool, _agent(help="Run --agent as a process of this machine, isolated from nothing.")
     ] = False,
     agent_backend: Annotated[
-        Backend | None, typer.Option(help="The sandbox of --agent. Default: docker.")
+        Backend | None, _agent(help="The sandbox of --agent. Default: docker.")
     ] = None,
     agent_image: Annotated[
-        str | None, typer.Option(help="Its image. Default: of `assay sandbox build shell`.")
+        str | None, _agent(help="Its image. Default: of `assay sandbox build shell`.")
     ] = None,
     agent_memory: Annotated[
-        int, typer.Option(min=1, help="Memory of a program in the sandbox, MiB.")
+        int, _agent(min=1, help="Memory of a program in the sandbox, MiB.")
     ] = 1024,
     agent_file: Annotated[
-        str | None, typer.Option(help="A file or folder that a program finds in its directory.")
+        str | None, _agent(help="A file or folder that a program finds in its directory.")
     ] = None,
     agent_answer: Annotated[
-        str | None,
-        typer.Option(
-            help="The program's file to judge. Default: the last message.", rich_help_panel=_AGENT
-        ),
+        str | None, _agent(help="The program's file to judge. Default: the last message.")
     ] = None,
     agent_time: Annotated[
-        float,
-        typer.Option(
-            min=0.001,
-            help="Seconds of a program, without waiting for the model.",
-            rich_help_panel=_AGENT,
-        ),
+        float, _agent(min=0.001, help="Seconds of a program, without waiting for the model.")
     ] = 600.0,
     by: ByOption = None,
     as_json: AsJson = False,

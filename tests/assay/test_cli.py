@@ -325,6 +325,7 @@ def _cpu_seconds_of_children(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path) -> None:
     slow = r"\boxed{\int_0^1 \sin(x^x+%d) dx}"  # each costs the slow path its time limit
     rows = [{"task": 0, "completion": "I do not know."}] * 256

@@ -73,14 +73,14 @@ def test_an_input_that_fills_the_memory_is_refused_and_no_programs_fault(make_bo
             ValueError,
             match=r"has \d+\.\d MiB, more than half of memory_mib=64.*Limits\(memory_mib=",
         ):
-            INPUTS[name](own, "x" * (200 << 20))
+            INPUTS[name](own, "x" * (33 << 20))
         assert own.run("print(1)").attempts == 1  # no slot was lost
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that_fills_its_memory_by_its_text_is_at_fault(make_box, name) -> None:
     with make_box(slots=1, limits=Limits(memory_mib=64)) as own:
-        found = PROGRAMS[name](own, "#" * (200 << 20))
+        found = PROGRAMS[name](own, "#" * (33 << 20))
         assert (found.status, "64 MiB" in found.reason) == (RunStatus.MEMORY, True), found
         assert own.run("print(1)").attempts == 1
 
@@ -184,10 +184,6 @@ def test_a_result_names_its_backend(box: Sandbox) -> None:
     assert result.image == box.image
     assert result.image.startswith("sha256:") == (box.backend == "docker")
     assert result.to_json()["status"] == "ok"
-
-
-def test_the_self_check_passes(box: Sandbox) -> None:
-    assert [f for f in box.check() if not f.ok] == []
 
 
 def test_a_run_may_not_ask_for_more_than_the_box_has(box: Sandbox) -> None:

@@ -17,9 +17,9 @@ from .arguments import ByOption, DataOption, EnvName, SetOption, environment_opt
 from .console import AsJson, err, out, print_json, progress, say
 from .envs import EpisodeGroup, Task, TextEnv, write_json
 from .evaluation import (
-    FilePlayer,
+    EvalPolicy,
+    FilePolicy,
     Plan,
-    Player,
     RunWriter,
     Sampling,
     Tally,
@@ -28,15 +28,15 @@ from .evaluation import (
     data_record,
     environment_record,
     evaluate,
+    find_policy,
     many_answers,
-    named_player,
     read_costs,
     read_groups,
     verifier_record,
     versions,
 )
+from .evaluation.eval_policy import GroupEvalPolicy
 from .evaluation.named_policy import FORMS, directory_record, refuse_others
-from .evaluation.player import GroupPlayer
 from .evaluation.run_files import SUMMARY
 from .evaluation.show import tables
 from .naming import found_here, make_to_judge
@@ -134,11 +134,11 @@ def eval_command(
     made, kwargs = make_to_judge(found_here(env), kwargs, answers=Path(policy).is_file())
     stack = ExitStack()
     try:
-        player: Player | GroupPlayer
+        evaluated: EvalPolicy | GroupEvalPolicy
         if agent is None:
             if unsafe_agent or agent_answer or agent_backend or agent_image or agent_file:
                 raise ValueError("the options --unsafe-agent and --agent-... go with --agent")
-            player = named_player(policy, made, sampling)
+            evaluated = find_policy(policy, made, sampling)
         else:
             where = stack.enter_context(
                 agent_place(
@@ -150,24 +150,24 @@ def eval_command(
                 )
             )
             settings_of = {"answer_file": agent_answer, "time_s": agent_time}
-            player = stack.enter_context(
+            evaluated = stack.enter_context(
                 _agent_player(agent, made, policy, sampling, where, **settings_of)
             )
-        tasks, counts = _asked(made, player, n, limit, task or [], shuffle, seed)
+        tasks, counts = _asked(made, evaluated, n, limit, task or [], shuffle, seed)
         refuse_by(by, tasks)
         plan = Plan(
             environment=environment_record(env, kwargs, made),
             verifier=verifier_record(made),
             data=data_record(tasks),
-            policy=player.describe(),
-            n=n or (0 if isinstance(player, FilePlayer) else 1),
+            policy=evaluated.describe(),
+            n=n or (0 if isinstance(evaluated, FilePolicy) else 1),
             seed=seed,
             batch=batch or max(1, _AT_ONCE // max(counts)),
             versions=versions(),
         )
         tally = Tally(many_answers=many_answers(made.rubric), by=by)
         with RunWriter(directory, plan, resume=resume) as writer:
-            _play(made, player, tasks, counts, writer, tally)
+            _play(made, evaluated, tasks, counts, writer, tally)
     finally:
         stack.close()
         made.close()
@@ -182,7 +182,7 @@ def _agent_player(
     sampling: Sampling,
     where: Mapping[str, Any],
     **settings: Any,
-) -> Iterator[GroupPlayer]:
+) -> Iterator[GroupEvalPolicy]:
     """Yield what plays tasks by a program; close its engine.
 
     Raises:
@@ -280,7 +280,7 @@ def finish(
 
 def _asked(
     env: TextEnv,
-    player: Player | GroupPlayer,
+    policy: EvalPolicy | GroupEvalPolicy,
     n: int | None,
     limit: int | None,
     named: Sequence[str],
@@ -291,36 +291,36 @@ def _asked(
     for flag, given in (("-n", n), ("--limit", limit)):
         if given is not None and given < 1:
             raise ValueError(f"{flag} must be at least 1, got {given}")
-    if not isinstance(player, FilePlayer):
+    if not isinstance(policy, FilePolicy):
         tasks = chosen_tasks(env, limit=limit, named=named, shuffle=shuffle, seed=seed)
         if limit is not None and len(tasks) < limit and not named:
             say(f"{env.name} has {len(tasks):,} different tasks here, not {limit:,}.", to=err)
         return tasks, [n or 1] * len(tasks)
     if shuffle:
         raise ValueError("--shuffle goes with a policy that answers now, not with a file")
-    tasks = player.tasks
+    tasks = policy.tasks
     if named:
         wanted = {t.id for t in chosen_tasks(env, named=named)}
         tasks = [t for t in tasks if t.id in wanted]
     elif env.source.size is not None and len(tasks) < env.source.size:
         say(
             f"{env.source.size - len(tasks):,} of {env.source.size:,} tasks have no completion in "
-            f"{player.path}, and are not in the results.",
+            f"{policy.path}, and are not in the results.",
             to=err,
         )
     tasks = tasks[:limit]
     if not tasks:
-        raise ValueError(f"{player.path} has no completions of these tasks")
-    return tasks, _saved(player, tasks, n)
+        raise ValueError(f"{policy.path} has no completions of these tasks")
+    return tasks, _saved(policy, tasks, n)
 
 
-def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int]:
+def _saved(policy: FilePolicy, tasks: Sequence[Task], n: int | None) -> list[int]:
     """Return how many episodes a file has for each task."""
-    saved = [len(player.replies[t.id]) for t in tasks]
+    saved = [len(policy.replies[t.id]) for t in tasks]
     few = sum(count < n for count in saved) if n is not None else 0
     if few:
         say(
-            f"{few:,} of {len(tasks):,} tasks have fewer than {n} completions in {player.path}: "
+            f"{few:,} of {len(tasks):,} tasks have fewer than {n} completions in {policy.path}: "
             "each k counts the tasks that have at least k.",
             to=err,
         )
@@ -329,7 +329,7 @@ def _saved(player: FilePlayer, tasks: Sequence[Task], n: int | None) -> list[int
 
 def _play(
     env: TextEnv,
-    player: Player | GroupPlayer,
+    policy: EvalPolicy | GroupEvalPolicy,
     tasks: Sequence[Task],
     counts: Sequence[int],
     writer: RunWriter,
@@ -350,7 +350,7 @@ def _play(
             bar.update(line, advance=len(groups), so_far=so_far)
 
         try:
-            evaluate(env, player, tasks, counts, writer, note=note)
+            evaluate(env, policy, tasks, counts, writer, note=note)
         except BaseException:
             say(
                 f"{writer.done:,} of {len(tasks):,} tasks are in {writer.directory}; --resume goes "

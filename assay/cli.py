@@ -180,11 +180,7 @@ def _root(
 
 _add("list", list_command, "assay list assay/Countdown-v1")
 _add("verifiers", verifiers_command, "assay verifiers Math")
-_add(
-    "score",
-    score_command,
-    "assay score assay/GSM8K-v1 replies.jsonl --data test.jsonl",
-)
+_add("score", score_command, "assay score assay/GSM8K-v1 replies.jsonl --data test.jsonl")
 _add("audit", audit_command, "assay audit assay/Countdown-v1 --budget 60")
 _add("diff", diff_command, """assay diff Math 'Math:{"percent": "unit"}' replies.jsonl""")
 _add("eval", eval_command, "assay eval assay/Arithmetic-v1 -p DIR -n 8 --limit 100 -o runs/e")

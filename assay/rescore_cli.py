@@ -13,11 +13,7 @@ from typer import Argument, Option
 from .arguments import ByOption, settings
 from .console import AsJson, err, progress, say
 from .diff_cli import show_difference
-from .envs import (
-    EnvSpec,
-    EpisodeGroup,
-    TextEnv,
-)
+from .envs import EnvSpec, EpisodeGroup, TextEnv
 from .eval_cli import finish, refuse_by
 from .evaluation import (
     Plan,

@@ -133,7 +133,5 @@ def _warn(cause: Exception) -> None:
     if not _warned.is_set():
         _warned.set()
         warnings.warn(
-            f"programs run under bubblewrap{_weakness()}: {cause}",
-            RuntimeWarning,
-            stacklevel=5,
+            f"programs run under bubblewrap{_weakness()}: {cause}", RuntimeWarning, stacklevel=5
         )

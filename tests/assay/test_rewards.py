@@ -34,8 +34,7 @@ def test_the_answer_of_a_solution_is_what_is_paid(solution) -> None:
 
 
 @pytest.mark.parametrize(
-    "solution",
-    ["", None, r"\boxed{}", "By induction.\nSo it holds.", "word " * 60, r"\frac{"],
+    "solution", ["", None, r"\boxed{}", "By induction.\nSo it holds.", "word " * 60, r"\frac{"]
 )
 def test_a_solution_without_an_answer_is_no_score(solution) -> None:
     assert accuracy_reward([r"\boxed{1}", ""], [solution] * 2) == [None, None]

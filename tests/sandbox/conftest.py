@@ -16,14 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import (
-    ImageUnavailable,
-    Limits,
-    Sandbox,
-    SandboxError,
-    build_image,
-    describe,
-)
+from assay.sandbox import ImageUnavailable, Limits, Sandbox, SandboxError, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import connect, daemon_fault
 from assay.sandbox.sessions.groups import groups_fault

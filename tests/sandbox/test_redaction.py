@@ -12,14 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.sandbox import Sandbox, SandboxUnavailable
-from assay.sandbox.redaction import (
-    REDACTED,
-    hide,
-    redact,
-    redacted_paths,
-    redacted_repr,
-    remember,
-)
+from assay.sandbox.redaction import REDACTED, hide, redact, redacted_paths, redacted_repr, remember
 
 CANARY = "c4n4ry-0f-mine"
 QUICK = settings(deadline=None, derandomize=True)

@@ -199,10 +199,7 @@ def test_a_run_may_have_less_memory(box: Sandbox) -> None:
 
 @pytest.mark.parametrize(
     ("options", "match"),
-    [
-        ({"slots": 0}, "slots"),
-        ({"backend": "bwrap", "image": "python:3"}, "python:3"),
-    ],
+    [({"slots": 0}, "slots"), ({"backend": "bwrap", "image": "python:3"}, "python:3")],
 )
 def test_bad_arguments_are_named(options: dict[str, object], match: str) -> None:
     with pytest.raises(ValueError, match=match):

@@ -76,9 +76,7 @@ def test_a_server_that_refuses_everything_stops_the_run(endpoint) -> None:
     with endpoint(lambda body: (400, {"error": {"message": "unknown field"}})) as (url, _):
         with pytest.raises(ServerFailed, match=r"all 2 requests were refused.*unknown field"):
             policy_at(url).respond([question("a"), question("b")])
-        (alone,) = policy_at(url).respond(
-            [question("a")]
-        )  # one task may be too long
+        (alone,) = policy_at(url).respond([question("a")])  # one task may be too long
         assert alone.completion is None
 
 

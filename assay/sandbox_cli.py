@@ -36,6 +36,7 @@ from .sandbox import (
     registry_fault,
     survey,
 )
+from .sandbox.backends.registry import BACKENDS
 from .sandbox.diagnostics.bench import BARE, bare, single, two_party
 from .sandbox.images.description import shipped_images
 from .verifiers.visible import one_line, visible
@@ -46,15 +47,21 @@ sandbox_app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-BackendChoice = Literal["docker", "bwrap"] | None
-
+_SAFE = [name for name, entry in BACKENDS.items() if entry.safe]
 Backend = Annotated[
-    BackendChoice, Option(help="Default: docker if a daemon answers and has the image, else bwrap.")
+    str | None,
+    Option(
+        metavar=f"[{'|'.join(_SAFE)}]",
+        help="Default: docker if a daemon answers and has the image, else bwrap.",
+    ),
 ]
 
-BackendOrNone = Annotated[
-    Literal["docker", "bwrap", "process"] | None,
-    Option(help="As for check; process, with --unsafe, isolates nothing."),
+BackendOrUnsafe = Annotated[
+    str | None,
+    Option(
+        metavar=f"[{'|'.join(BACKENDS)}]",
+        help="As for check; process, with --unsafe, isolates nothing.",
+    ),
 ]
 
 
@@ -123,7 +130,7 @@ def check(
     if every and backend:
         raise ValueError(f"--all looks at every backend; leave out --backend {backend}")
     wanted = backend or os.environ.get("ASSAY_SANDBOX") or None
-    names: tuple[BackendChoice, ...] = ("docker", "bwrap") if every else (backend,)
+    names = _SAFE if every else [backend]
     looks = {name: _look(name) for name in names}
     if as_json:
         rows = [_report(*look) for look in looks.values()]
@@ -137,7 +144,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _look(backend: BackendChoice) -> tuple[str, list[CheckResult]]:
+def _look(backend: str | None) -> tuple[str, list[CheckResult]]:
     """Return the backend that was found, or ``none``, and what was seen of it."""
     findings = survey(backend or os.environ.get("ASSAY_SANDBOX") or None)
     box_limits = Limits(cpu_s=2.0, memory_mib=128, pids=32)
@@ -160,7 +167,7 @@ def _report(chosen: str, findings: list[CheckResult]) -> dict[str, object]:
     return {"backend": chosen, "holds": _holds(chosen, findings), "findings": rows}
 
 
-def _markdown(looks: Mapping[BackendChoice, tuple[str, list[CheckResult]]]) -> str:
+def _markdown(looks: Mapping[str | None, tuple[str, list[CheckResult]]]) -> str:
     """Render one row for each check, one column for each backend."""
     columns = {
         name or chosen: {finding.name: finding for finding in findings}
@@ -214,7 +221,7 @@ def run(
     image: Annotated[
         str | None, Option(help="The image to run it in, such as assay-toolchains:3.11.")
     ] = None,
-    backend: BackendOrNone = None,
+    backend: BackendOrUnsafe = None,
     unsafe: Annotated[
         bool, Option("--unsafe", help="Allow --backend process, which isolates nothing.")
     ] = False,

@@ -17,7 +17,8 @@ from .docker import DEFAULT_IMAGE, DockerBackend
 from .hosts import HostsBackend
 from .process import ProcessBackend
 
-BackendName = Literal["docker", "bwrap", "process"]
+BackendName = Literal["docker", "bwrap", "process"] | str
+"""A name in :data:`BACKENDS`."""
 
 
 @dataclass(frozen=True, slots=True)

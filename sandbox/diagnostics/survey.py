@@ -34,16 +34,16 @@ _GET_NAMESPACES = (
 
 
 def survey(backend: str | None = None, image: str | None = None) -> list[CheckResult]:
-    """Report which backends can be used here, and how well they isolate.
+    """Report whether Docker and bubblewrap can be used here, and how well they isolate.
 
     Args:
-        backend: report on this one only; default: on both.
+        backend: report on this one only, if it is one of them; default: on both.
         image: the container image to look for.
     """
     found: list[CheckResult] = []
-    if backend != "bwrap":
+    if backend in (None, "docker"):
         found += _docker(image or DEFAULT_IMAGE, needed=backend == "docker")
-    if backend != "docker":
+    if backend in (None, "bwrap"):
         usable = any(f.name == "image" and f.ok for f in found)
         found += _bubblewrap(needed=backend == "bwrap" or not usable)
     return found

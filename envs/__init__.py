@@ -1,7 +1,6 @@
 """Tasks, episodes and groups: text environments for any trainer."""
 
 from ..verifiers.atomic_io import write_json
-from ._moved import find_moved_modules
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
 from .audit import (
     CHECKS,
@@ -172,7 +171,6 @@ __all__ = [
     "write_scored",
 ]
 
-find_moved_modules()
 register(
     "assay/Arithmetic-v1",
     "assay.envs.arithmetic:Arithmetic",

@@ -2,16 +2,7 @@
 
 from ..verifiers.atomic_io import write_json
 from .async_rollout import AsyncExtendingPolicy, AsyncPolicy, arollout
-from .audit import (
-    CHECKS,
-    AuditFailed,
-    AuditReport,
-    Failure,
-    Finding,
-    Sample,
-    audit,
-    shortened,
-)
+from .audit import CHECKS, AuditFailed, AuditReport, Failure, Finding, Sample, audit, shortened
 from .contract import ContractBroken, check
 from .curriculum.pass_rates import PassRates
 from .curriculum.samplers import EasyToHard, Prioritised, Sampler, TargetRate, Uniform, Weighted
@@ -171,11 +162,7 @@ __all__ = [
     "write_scored",
 ]
 
-register(
-    "assay/Arithmetic-v1",
-    "assay.envs.arithmetic:Arithmetic",
-    summary="sums of numbers",
-)
+register("assay/Arithmetic-v1", "assay.envs.arithmetic:Arithmetic", summary="sums of numbers")
 for _name, (_module, _summary) in PUZZLES.items():
     register(f"assay/{_name}-v1", f"assay.envs.puzzles.{_module}:{_name}", summary=_summary)
 for _name, (_module, _summary, _needs) in LIBRARY.items():

@@ -219,12 +219,7 @@ class Weighted(_OverArms):
     """
 
     def __init__(
-        self,
-        source: Source,
-        *,
-        rates: PassRates | None = None,
-        floor: float = 0.02,
-        seed: int = 0,
+        self, source: Source, *, rates: PassRates | None = None, floor: float = 0.02, seed: int = 0
     ) -> None:
         super().__init__(source, seed=seed)
         if not 0 < floor <= 1:

@@ -244,13 +244,7 @@ def test_a_long_list_of_bad_rows_is_cut(tmp_path) -> None:
 
 def test_a_line_that_is_not_json_is_a_bad_row(tmp_path) -> None:
     good = json.dumps(PROBLEMS[0]).encode()
-    bad = [
-        b'{"problem": "cut',
-        b"",
-        b'{"problem": "\xff"}',
-        b"[" * 10**5,
-        b"9" * 5000,
-    ]
+    bad = [b'{"problem": "cut', b"", b'{"problem": "\xff"}', b"[" * 10**5, b"9" * 5000]
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\n".join([good, *bad, good]))
     with pytest.raises(DataError, match=r"4 of 6 rows[\s\S]*line 2: not JSON"):

@@ -21,17 +21,7 @@ from assay.envs import (
     write_json,
 )
 from assay.envs.audit.replies import spam
-from assay.verifiers import (
-    Code,
-    Exact,
-    Format,
-    Math,
-    Rubric,
-    Status,
-    Verdict,
-    Verifier,
-    given_as,
-)
+from assay.verifiers import Code, Exact, Format, Math, Rubric, Status, Verdict, Verifier, given_as
 
 pytestmark = pytest.mark.slow
 

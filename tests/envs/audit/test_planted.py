@@ -92,10 +92,7 @@ LENIENT = {
         "near",
         {"same": lambda a, r: a == r or (int(r) > 20 and whole(a) in (int(r) - 1, int(r) + 1))},
     ),
-    "one percent": (
-        "near",
-        {"same": lambda a, r: abs(percent(a) - int(r)) <= 0.01 * int(r)},
-    ),
+    "one percent": ("near", {"same": lambda a, r: abs(percent(a) - int(r)) <= 0.01 * int(r)}),
     "either sign": ("near", {"same": lambda a, r: whole(a) in (int(r), -int(r))}),
     "the same digits": ("near", {"same": lambda a, r: sorted(a) == sorted(r)}),
     "the beginning": ("near", {"same": lambda a, r: a == r or (len(r) > 2 and a == r[:-1])}),

@@ -174,7 +174,7 @@ class Code(Verifier):
         except Exception as error:  # of a class of somebody's own: the batch goes on
             return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
         if code is None:
-            wrong = Verdict.wrong(reason, status=Status.UNPARSEABLE)
+            wrong = Verdict.unparseable(reason)
             return replace(wrong, seconds=time.perf_counter() - started)
         return json.dumps([code, reference], sort_keys=True), code, reference
 

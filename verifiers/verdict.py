@@ -95,6 +95,11 @@ class Verdict:
         return cls(status, score, reason, extracted)
 
     @classmethod
+    def unparseable(cls, reason: str, *, extracted: str | None = None) -> Self:
+        """Return a failure to answer in a form that can be read: no marks."""
+        return cls(Status.UNPARSEABLE, 0.0, reason, extracted)
+
+    @classmethod
     def fault(cls, status: Status, reason: str) -> Self:
         """Return an infrastructure failure, such as ``bad_gold`` or ``sandbox_error``."""
         return cls(status, None, reason)

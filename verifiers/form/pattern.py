@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..text.extract import check_rules, final_answer
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 from .linear import compiled
 
@@ -95,7 +95,7 @@ class Pattern(Verifier):
         """Judge one reply."""
         found = final_answer(reply, self.extract or ("whole",), longest=MAX_TEXT)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         fault = self._too_few_words(found.text) or self._wrong(found.text, reference)
         if fault:
             return Verdict.wrong(fault, extracted=found.text)

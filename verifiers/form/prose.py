@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ..text.fences import map_fenced
 from ..text.thought import after_thinking
 from ..text.words import check_content, distinct_words
-from ..verdict import Status, Verdict
+from ..verdict import Verdict
 from ..verifier import Verifier
 
 Part = Literal["all", "answer", "thought"]
@@ -103,7 +103,7 @@ class StyleVerifier(Verifier):
         """Judge the part of one reply, if it is there and says something."""
         text = part_of(reply, self.part)
         if text is None:
-            return Verdict.wrong(missing(self.part), status=Status.UNPARSEABLE)
+            return Verdict.unparseable(missing(self.part))
         least = self.least_words
         if distinct_words(text, enough=least) < least:
             return Verdict.wrong(f"says too little: fewer than {least} different words")

@@ -89,7 +89,7 @@ class Math(Verifier):
         """Judge one reply against a reference that was checked."""
         found = final_answer(reply, self.extract)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         known = read_reference(reference)
         if isinstance(known, str):
             return self._pairs([_paired(known, found)])[0]
@@ -180,7 +180,7 @@ class Math(Verifier):
         except Exception as error:
             return _bug(error)
         if found.text is None:
-            return Verdict.wrong(found.reason, status=Status.UNPARSEABLE)
+            return Verdict.unparseable(found.reason)
         return _paired(gold, found)
 
     def check_reference(self, reference: Any) -> str | None:
@@ -250,9 +250,8 @@ class Math(Verifier):
         if same is None and _TOWER.search(answer) and not _TOWER.search(gold):
             return Verdict.wrong("too large to compute", status=Status.TIMEOUT, extracted=answer)
         if same is None and len(answer) > 400 + 8 * len(gold):
-            return Verdict.wrong(
+            return Verdict.unparseable(
                 f"too long to compare with {_short(gold)}",
-                status=Status.UNPARSEABLE,
                 extracted=answer,
             )
         if same is None:
@@ -278,7 +277,7 @@ class Math(Verifier):
             # The gold was found good when it was checked: an odd answer brought the pair to the
             # worker, and must not buy itself a None.
             why = f"it cannot be compared with {_short(gold)}: {finding.reason}"
-            return Verdict.wrong(why, status=Status.UNPARSEABLE, extracted=answer)
+            return Verdict.unparseable(why, extracted=answer)
         reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)
 

@@ -104,6 +104,11 @@ class Verdict:
         """Return an infrastructure failure, such as ``bad_gold`` or ``sandbox_error``."""
         return cls(status, None, reason)
 
+    @classmethod
+    def from_error(cls, error: Exception) -> Self:
+        """Return ``verifier_error`` for an exception, which is a bug of ours."""
+        return cls(Status.VERIFIER_ERROR, None, f"{type(error).__name__}: {error}")
+
     def timed(self, seconds: float) -> Self:
         """Return the same finding with what it cost; a verifier may keep the one it made."""
         return type(self)(self.status, self.score, self.reason, self.extracted, self.parts, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..shown import check_one_of
 from ..text.boxes import boxes
 from ..text.markup import TEXT_COMMAND, blank_text
 from ..text.thought import UNCLOSED, after_thinking
@@ -52,8 +53,7 @@ class Boxed(Verifier):
     quick = True
 
     def __init__(self, *, where: str = "anywhere", count: int = 1) -> None:
-        if where not in PLACES:
-            raise ValueError(f"where must be one of {', '.join(PLACES)}, got {where!r}")
+        check_one_of("where", where, PLACES)
         if type(count) is not int or not 1 <= count <= 20:
             raise ValueError(f"count must be a whole number from 1 to 20, got {count!r}")
         self.where = where

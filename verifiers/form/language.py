@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..shown import check_one_of
 from ..text.language import BY_SCRIPT, NONE, WRITTEN_IN, alike, known, likeliest, own_share, scripts
 from ..text.words import distinct_words
 from ..verdict import Verdict
 from ..verifier import Verifier
-from .prose import Part, check_part, missing, part_of, prose
+from .prose import PARTS, Part, missing, part_of, prose
 
 _FEW_LETTERS = 12
 _FEW_WORDS = 2
@@ -74,7 +75,7 @@ class Language(Verifier):
         fault = None if language is None else _fault(language)
         if fault:
             raise ValueError(fault)
-        check_part(part)
+        check_one_of("part", part, PARTS)
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
         self.language, self.part, self.share, self.graded = language, part, share, graded

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..shown import check_one_of
 from ..text.extract import check_rules, final_answer
 from ..verdict import Verdict
 from ..verifier import Verifier
@@ -65,8 +66,7 @@ class Pattern(Verifier):
         case: bool = True,
         min_words: int | None = None,
     ) -> None:
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+        check_one_of("mode", mode, MODES)
         if times is not None and (mode != "contains" or times not in range(1, _MOST_TIMES + 1)):
             raise ValueError(
                 f"times goes with mode='contains' and is a whole number from 1 to {_MOST_TIMES}, "

@@ -247,7 +247,7 @@ class Judge(Verifier):
                 return Verdict.unparseable(str(error))
             return self._settled(shown, known) or self._planned(shown, known)
         except Exception as error:  # a bug here is ours, and spoils no neighbour
-            return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            return Verdict.from_error(error)
 
     def _planned(self, shown: str, known: Known) -> _Plan:
         questions: dict[str, Question] = {}

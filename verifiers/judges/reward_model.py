@@ -186,7 +186,7 @@ class RewardModel(Verifier):
                 return Verdict.unparseable(many)
             return replace(tokens, shown=shown)
         except Exception as error:  # a bug here is ours, and spoils no neighbour
-            return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            return Verdict.from_error(error)
 
     def _scored(
         self, texts: Mapping[tuple[int, ...], _Tokens], held: _Held

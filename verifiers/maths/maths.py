@@ -172,13 +172,13 @@ class Math(Verifier):
                 else Verdict.fault(Status.BAD_GOLD, fault)
             )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
-            return _bug(error)
+            return Verdict.from_error(error)
 
     def _extracted(self, reply: str, gold: str) -> tuple[str, str] | Verdict:
         try:
             found = final_answer(reply, self.extract)
         except Exception as error:
-            return _bug(error)
+            return Verdict.from_error(error)
         if found.text is None:
             return Verdict.unparseable(found.reason)
         return _paired(gold, found)
@@ -244,16 +244,13 @@ class Math(Verifier):
         try:
             same = compared(gold, answer, on)
         except Exception as error:
-            return _bug(error)
+            return Verdict.from_error(error)
         if same is None and self.conventions.worked_out and read_number(gold) is not None:
             same = False  # a worker would work it out
         if same is None and _TOWER.search(answer) and not _TOWER.search(gold):
             return Verdict.wrong("too large to compute", status=Status.TIMEOUT, extracted=answer)
         if same is None and len(answer) > 400 + 8 * len(gold):
-            return Verdict.unparseable(
-                f"too long to compare with {_short(gold)}",
-                extracted=answer,
-            )
+            return Verdict.unparseable(f"too long to compare with {_short(gold)}", extracted=answer)
         if same is None:
             return None
         if same:
@@ -270,7 +267,7 @@ class Math(Verifier):
     def _concluded(self, pair: tuple[str, str], finding: Finding | WorkerError) -> Verdict:
         gold, answer = pair
         if isinstance(finding, WorkerError):
-            return _bug(finding)
+            return Verdict.from_error(finding)
         if finding.kind == "same":
             return Verdict.correct(finding.reason, extracted=answer)
         if finding.kind == "bad_gold":
@@ -280,10 +277,6 @@ class Math(Verifier):
             return Verdict.unparseable(why, extracted=answer)
         reason = f"not {_short(gold)}" if finding.kind == "different" else finding.reason
         return Verdict.wrong(reason, status=_STATUS[finding.kind], extracted=answer)
-
-
-def _bug(error: Exception) -> Verdict:
-    return Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
 
 
 def _paired(gold: str, found: Answer) -> tuple[str, str]:

@@ -1,36 +1,9 @@
 import time
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import Boxed
-
-
-@pytest.mark.parametrize(
-    ("after", "last_line", "end"),
-    [
-        ("", True, True),
-        (".$$\n\n", True, True),
-        ("\n\\]\n**", True, True),
-        ("\n\\end{align*}\n</answer>", True, True),
-        (" apples.", True, False),
-        ("\nDoes that help?", False, False),
-    ],
-)
-def test_where_the_box_stands(after: str, last_line: bool, end: bool) -> None:
-    reply = f"First\n<answer>\\boxed{{42}}{after}"
-    assert Boxed().verify(reply, None).score == 1.0
-    assert Boxed(where="last_line").verify(reply, None).score == float(last_line)
-    assert Boxed(where="end").verify(reply, None).score == float(end)
-
-
-@pytest.mark.parametrize(
-    "options", [{"where": "top"}, {"count": 0}, {"count": 21}, {"count": True}]
-)
-def test_options_that_cannot_be_used_are_refused(options) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        Boxed(**options)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)

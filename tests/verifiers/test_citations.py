@@ -1,6 +1,5 @@
 import time
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,30 +13,6 @@ SOURCES = {
         "Steam burns.",
     ]
 }
-
-
-def test_options() -> None:
-    half = "Water boils at the sea [1]. Ice floats on the water."
-    assert Citations(coverage=0.5).verify(half, SOURCES).score == 1.0
-    assert Citations(graded=True).verify(half, SOURCES).score == 0.5
-    assert Citations(graded=True).verify(half + " Steam burns us [7].", SOURCES).score == 0.0
-    dump = "Water boils at the sea [1, 2, 3]."
-    assert Citations(most=2).verify(dump, SOURCES).score == 0.0
-    assert Citations(least=3).verify(dump, SOURCES).score == 1.0
-    assert Citations(least=2).verify("Water boils at the sea [1][1].", SOURCES).score == 0.0
-    assert Citations(quotes=1).verify(dump, SOURCES).score == 0.0
-    fixed = Citations(sources=SOURCES["sources"])
-    assert fixed.verify(dump, None).score == 1.0
-    assert Citations(least=4).check_reference(SOURCES)
-
-
-def test_sources_that_are_none_are_refused() -> None:
-    for sources in ([], [""], [1], "text", ("a", " ")):
-        with pytest.raises(ValueError, match="source"):
-            Citations(sources=sources)
-    for options in ({"coverage": 0}, {"coverage": 1.5}, {"least": 0}, {"most": 0}, {"quotes": 51}):
-        with pytest.raises(ValueError, match="got"):
-            Citations(**options)  # type: ignore[arg-type]  # a table
 
 
 def test_quotations_are_read_whole() -> None:

@@ -8,13 +8,6 @@ WHY = (
 )
 
 
-@pytest.mark.parametrize(
-    "reply", [rf"I don't know the trick, but {WHY * 30} So it is \boxed{{42}}."]
-)
-def test_replies_that_commit(reply: str) -> None:
-    assert Commits().verify(reply, None).score == 1.0, Commits().verify(reply, None)
-
-
 def test_an_answer_without_a_word_of_explanation_is_a_guess() -> None:
     assert Commits().verify(r"\boxed{42}", None).score == 0.0
     assert Commits(content=1).verify(r"So \boxed{42}", None).score == 1.0

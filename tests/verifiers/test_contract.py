@@ -39,24 +39,17 @@ CASES = [
     Example(RUBRIC, "42", (TAGGED,), (Loser("#### 42", "no tags", 0.5),), ("",)),
 ]
 DEGENERATE = {
-    "empty": "",
-    "space": " ",
-    "no idea": "I don't know",
-    "zero": "0",
+    "empty": "", "space": " ", "no idea": "I don't know", "zero": "0",
     "candidates": " or ".join(f"{n}" for n in range(200)),
     "boxed candidates": " ".join(rf"\boxed{{{n}}}" for n in range(200)),
     "junk": "lorem ipsum <think> $ \\boxed{ # " * 3200,
     "unicode": "\u202e\u0000\ufeff𝟜𝟚 ٤٢ ４２ \U0001f600" * 50,
     "deep braces": r"\boxed{" + "{" * 5000 + "}" * 5000 + "}",
     "deep brackets": r"\boxed{" + "(" * 900 + ")" * 900 + "}",
-    "surrogates": "\ud800\udfff\udc80 \\boxed{\ud83d}",
-    "surrogate number": "\\boxed{4\ud8002}",
-    "null": "\\boxed{\x00}",
-    "tags": "<think></think><answer></answer>",
-    "unclosed": "<think>42",
-    "fence": "```python\n```",
-    "everything": r"\boxed{42 or x^2+2x+1 or even}",
-}
+    "surrogates": "\ud800\udfff\udc80 \\boxed{\ud83d}", "surrogate number": "\\boxed{4\ud8002}",
+    "null": "\\boxed{\x00}", "tags": "<think></think><answer></answer>", "unclosed": "<think>42",
+    "fence": "```python\n```", "everything": r"\boxed{42 or x^2+2x+1 or even}",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,17 +12,10 @@ from assay.verifiers.puzzles.exact_number import to_exact
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        (0.1, Fraction(1, 10)),
-        ("0.10", Fraction(1, 10)),
-        ("-3", -3),
-        ("+3", 3),
-        ("3.", 3),
-        (".5", Fraction(1, 2)),
-        ("2e3", 2000),
-        (7.0, 7),
-        (10**40, 10**40),
+        (0.1, Fraction(1, 10)), ("0.10", Fraction(1, 10)), ("-3", -3), ("+3", 3), ("3.", 3),
+        (".5", Fraction(1, 2)), ("2e3", 2000), (7.0, 7), (10**40, 10**40),
     ],
-)
+)  # fmt: skip
 def test_it_is_what_is_written(written, value) -> None:
     assert to_exact(written) == value
 

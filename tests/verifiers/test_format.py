@@ -8,16 +8,6 @@ from hypothesis import strategies as st
 
 from assay.verifiers import Format
 
-GOOD = "<think>6 by 7</think><answer>42</answer>"
-
-
-def test_a_prompt_may_have_opened_the_thought() -> None:
-    prefilled = Format(prefilled_think=True)
-    assert prefilled.verify("6 by 7</think><answer>42</answer>", None).score == 1.0
-    assert prefilled.verify(GOOD, None).reason == "<think> is in the prompt already"
-    assert Format().verify("6 by 7</think><answer>42</answer>", None).score == 0.0
-
-
 PIECES = ["<think>", "</think>", "<answer>", "</answer>", "a", " "]
 
 
@@ -65,37 +55,6 @@ def test_all_short_replies_get_full_marks_only_for_the_grammar() -> None:
             assert (form.verify(reply, None).score == 1.0) == bool(full.fullmatch(reply)), reply
 
 
-@pytest.mark.parametrize(
-    ("reply", "graded", "prefilled"),
-    [
-        ("<think>a</think><answer>b</answer>", 1.0, 1.0),
-        ("<think>a</think> so <answer>b</answer>", 0.8, 0.75),
-        ("<think>a</think><answer>b</answer> c", 0.8, 0.75),
-        ("<think>a</think><answer>b", 0.6, 0.5),
-        ("<think>a</think>b</answer>", 0.6, 0.5),
-        ("<think>a</think>b", 0.4, 0.25),
-        ("<think>a</think><answer></answer>", 0.0, 0.0),
-        ("<think>a</think>", 0.0, 0.0),
-        ("<think>a<answer>b</answer>", 0.0, 0.0),
-        ("<think></think><answer>b</answer>", 0.0, 0.0),
-        ("<think>a</think><answer>b</answer><answer>b</answer>", 0.0, 0.0),
-    ],
-)
-def test_the_table_of_grades(reply: str, graded: float, prefilled: float) -> None:
-    assert Format(graded=True).verify(reply, None).score == graded
-    rest = reply.removeprefix("<think>")
-    assert Format(graded=True, prefilled_think=True).verify(rest, None).score == prefilled
-
-
-def test_other_names_and_any_number_of_tags() -> None:
-    three = Format(tags=("plan", "think", "answer"))
-    assert three.verify("<plan>a</plan><think>b</think><answer>c</answer>", None).score == 1.0
-    assert "<think> comes before <plan>" in three.verify(GOOD, None).reason
-    assert Format(tags=["a", "b"]) == Format(tags=("a", "b"))
-    names = Format(tags=("solution", "solution-2"))
-    assert names.verify("<solution>a</solution><solution-2>b</solution-2>", None).score == 1.0
-
-
 def test_a_thought_and_a_bare_answer() -> None:
     bare = Format(tags=("think",))
     verdict = bare.verify("<think>6 by 7</think>\n\nIt is <b>42</b>.</s>", None)
@@ -107,20 +66,8 @@ def test_a_thought_and_a_bare_answer() -> None:
     assert prefilled.verify("<think>6 by 7</think>42", None).score == 0.0
 
 
-def test_line_feeds_may_be_asked_for() -> None:
-    form = Format(line_feeds=True)
-    for feed in ("\n", "\r\n"):
-        tagged = GOOD.replace("k>6", f"k>{feed}6").replace("7<", f"7{feed}<")
-        assert form.verify(tagged, None).reason == "there is no line feed after <answer>"
-        whole = tagged.replace("42", f"{feed}42{feed}")
-        assert form.verify(whole, None).score == 1.0
-    assert Format(line_feeds=True, graded=True).verify(GOOD, None).score == pytest.approx(5 / 6)
-
-
-@pytest.mark.parametrize("tags", [(), "think", ("think", "Think"), ("<a>",), ("",), (1,), None])
-def test_tags_that_are_no_names_are_refused(tags) -> None:
-    with pytest.raises(ValueError, match="tags must be one to 20"):
-        Format(tags=tags)
+def test_a_list_of_tags_is_as_good_as_a_tuple() -> None:
+    assert Format(tags=["a", "b"]) == Format(tags=("a", "b"))
 
 
 def test_many_tags_are_read_in_a_moment() -> None:

@@ -1,5 +1,6 @@
 """Instructions: what no content earns, strict and loose, and how references are read."""
 
+import json
 import re
 from pathlib import Path
 
@@ -294,3 +295,22 @@ def test_the_page_tells_of_every_constraint_as_it_is() -> None:
     remedy = "print(assay.verifiers.instructions.table()) and put it in docs/instructions.md"
     assert table() in page, remedy
     assert all(f"`{name}`" in page for name in LEFT_OUT)
+
+
+TEXT = Path(__file__).with_name("instructions.jsonl").read_text(encoding="utf-8")
+ROWS = [json.loads(line) for line in TEXT.splitlines()]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_it_is_told_who_follows(row) -> None:
+    (instruction,) = read_instructions([{"id": row["id"], **row["arguments"]}])
+    for reply in row["follow"]:
+        assert instruction.followed_by(reply), f"should be followed: {reply[:200]!r}"
+    for reply in row["do_not"]:
+        assert not instruction.followed_by(reply), f"should not be followed: {reply[:200]!r}"
+
+
+def test_all_are_here_but_two() -> None:
+    told = {row["id"] for row in ROWS}
+    assert told == set(CONSTRAINTS)
+    assert len(told) == 25 + 58 + 29 - len(LEFT_OUT)

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assay.verifiers import JsonFields, Status
-from assay.verifiers.form.json_text import NotJson, as_json, find_json, plain, read_json
+from assay.verifiers.form.json_text import NotJson, as_json, plain, read_json
 
 scalars = st.one_of(
     st.none(),
@@ -68,40 +68,6 @@ def test_what_is_odd_but_json_is_read(text: str) -> None:
     expected = READ[text]
     assert expected is None or read_json(text) == expected
     assert read_json(text) is not None
-
-
-FOUND = {
-    '{"a": 1}': {"a": 1},
-    '{"a": 1}<|im_end|>\n': {"a": 1},
-    '<think>{"a": 2}</think>\n{"a": 1}': {"a": 1},
-    'Sure! <answer>\n{"a": 1}\n</answer> Bye.': {"a": 1},
-    '<answer>```json\n{"a": 1}\n```</answer>': {"a": 1},
-    '<answer>{"a": 2}</answer><answer>{"a": 1}</answer>': {"a": 1},
-    '```json\n{"a": 1}\n```\nRun it so:\n```python\nprint(1)\n```': {"a": 1},
-    '~~~~\r\n{"a": 1}\r\n~~~~\r\n': {"a": 1},
-    '1. So:\n   ```json\n   {"a": 1}\n   ```': {"a": 1},
-    '**Here is the JSON:**\n\n{"a": 1}': {"a": 1},
-    '{"a": "<answer>2</answer> ```"}': {"a": "<answer>2</answer> ```"},
-}
-NOT_FOUND = [
-    'Not the answer is: {"a": 1}\nbut {"a": 2}', 'The JSON {"a": 1}', '{"a": 1} is the JSON',
-    'First {"b": 1}, then: {"a": 1}', 'The "answer": {"a": 1}', '```json\n{"a": 1}',
-    '```json\n{"a": 1}\n{"a": 2}\n```', '```python\n{"a": 1}\n```', '<answer>{"a": 1}',
-    '<think>{"a": 1}', "Here is the JSON:",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("reply", FOUND, ids=repr)
-def test_the_one_value_of_a_reply_is_found(reply: str) -> None:
-    found = find_json(reply)
-    assert (found.value, found.reason) == (FOUND[reply], "")
-
-
-@pytest.mark.parametrize("reply", NOT_FOUND)
-def test_a_reply_without_one_value_has_none(reply: str) -> None:
-    found = find_json(reply)
-    assert found.text is None
-    assert found.reason
 
 
 def test_equal_values_are_equal_as_json_has_it() -> None:

@@ -1,4 +1,3 @@
-import time
 from typing import Any
 
 import pytest
@@ -64,13 +63,3 @@ def test_winning_replies_win_and_need_each_of_their_lines(
     assert verifier.verify(winner, None).score == 1.0
     last = winner.rstrip().rpartition("\n")[0]
     assert verifier.verify(last, None).score == 0.0
-
-
-def test_a_long_run_of_any_mark_is_read_in_a_moment() -> None:
-    verifier = MarkdownStructure(headings=["A"] * 3, bullets=2, table=2, code="c", bold=3)
-    started = time.process_time()
-    for piece in (
-        "#\n", "- a\n", " - a\n", "*", "**a", "__a", "| a | b |\n", "|", "`", "<!--", "```\n",
-    ):  # fmt: skip
-        assert verifier.verify(piece * (2**18 // len(piece)), None).score == 0.0
-    assert time.process_time() - started < 60

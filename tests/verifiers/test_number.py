@@ -1,3 +1,5 @@
+"""Numbers are what is written, and one value is one number however it is written."""
+
 from fractions import Fraction
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from assay.verifiers.maths.conventions import Conventions
 from assay.verifiers.maths.expression import read_expression
 from assay.verifiers.maths.number import read_number, same_numbers
+from assay.verifiers.puzzles.exact_number import to_exact
 
 
 def exact_value(text: str) -> Fraction | None:
@@ -129,3 +132,30 @@ def test_every_fraction_is_read_back(value: Fraction) -> None:
 def test_reading_never_raises(text: str) -> None:
     read_number(text)
     exact_value(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (0.1, Fraction(1, 10)), ("0.10", Fraction(1, 10)), ("-3", -3), ("+3", 3), ("3.", 3),
+        (".5", Fraction(1, 2)), ("2e3", 2000), (7.0, 7), (10**40, 10**40),
+    ],
+)  # fmt: skip
+def test_it_is_what_is_written(written, value) -> None:
+    assert to_exact(written) == value
+
+
+@given(st.integers())
+def test_a_whole_number_is_one_key_however_it_is_written(n) -> None:
+    assert len({to_exact(n), to_exact(str(n)), to_exact(f"{n}.0"), Fraction(n)}) == 1
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_no_float_is_rounded(x) -> None:
+    assert to_exact(x) == Fraction(repr(x))
+
+
+@pytest.mark.parametrize("text", ["", "-", "--3", "²", "1,000", "three"])
+def test_a_text_that_is_no_number_is_refused(text) -> None:
+    with pytest.raises(ValueError, match="Invalid literal"):
+        to_exact(text)

@@ -14,6 +14,7 @@ REFUSED: list[tuple[str, str, list[dict[str, Any]]]] = [
     ("Citations", "source", [{"sources": s} for s in ([], [""], [1], "text", ("a", " "))]),
     ("Citations", "got",
      [{"coverage": 0}, {"coverage": 1.5}, {"least": 0}, {"most": 0}, {"quotes": 51}]),
+    ("Commits", "(content|extract) must be", [{"content": 0}, {"extract": ("box",)}]),
     ("Compression", "least must be", [{"least": 0}, {"least": 0.6}, {"least": -1}]),
     ("Compression", "content must be", [{"content": 0}, {"content": -1}]),
     ("CosineLength", "got", [{"verifier": Math(), "most": 9, "free": 3} | o for o in

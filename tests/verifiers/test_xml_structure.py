@@ -1,5 +1,4 @@
 import random
-import time
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
@@ -94,15 +93,3 @@ def test_verdicts_are_those_of_a_parser_and_brute_force() -> None:
         assert xml.verify(reply, model).score == float(expected), (model, reply)
         fitting += expected
     assert 500 < fitting < 3500
-
-
-def test_a_megabyte_of_tags_is_read_in_a_moment() -> None:
-    xml = XmlStructure([{"steps": ["step+"]}])
-    started = time.process_time()
-    for piece in (
-        "<step>a</step>", "<step", '<step a="', "<steps><", "<step>", " a=''",
-        " ", "&lol;", "<", ">",
-    ):  # fmt: skip
-        for head in ("<steps>", "<steps><step", "<steps><step a='", ""):
-            assert xml.verify(head + piece * (2**20 // len(piece)), None).score == 0.0
-    assert time.process_time() - started < 60

@@ -1,12 +1,12 @@
 import itertools
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.verifiers import Format
+from assay.verifiers import Boxed, Citations, Format
+from assay.verifiers.form.citations import holds, plain, quotations, shielded
 
 PIECES = ["<think>", "</think>", "<answer>", "</answer>", "a", " "]
 
@@ -70,8 +70,43 @@ def test_a_list_of_tags_is_as_good_as_a_tuple() -> None:
     assert Format(tags=["a", "b"]) == Format(tags=("a", "b"))
 
 
-def test_many_tags_are_read_in_a_moment() -> None:
-    started = time.process_time()
-    for piece in ("<think></think>", "<think>", "</answer>", "<"):
-        assert Format().verify(piece * 100_000, None).score == 0.0
-    assert time.process_time() - started < 10
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(
+    st.lists(st.sampled_from(["a", "b", "7", " ", "\n", ".", "$"]), max_size=8), st.integers(0, 4)
+)
+def test_only_the_right_number_of_boxes_wins(words: list[str], number: int) -> None:
+    reply = "".join(words) + r"\boxed{4}, ".join([""] * (number + 1))
+    for count in (1, 2, 3):
+        assert Boxed(count=count).verify(reply, None).score == float(number == count)
+
+
+SOURCES = {
+    "sources": [
+        "Water boils at 100 °C at sea level. It is heated until the vapour escapes.",
+        "Ice floats on\n water, because it's lighter.",
+        "Steam burns.",
+    ]
+}
+
+
+def test_quotations_are_read_whole() -> None:
+    text = shielded('He said: “It is so. Is it?” And «that!» Then "a b" of a 3" bar.')
+    assert quotations(text) == ["It is so. Is it?", "that!", "a b"]
+    assert quotations(shielded('"a" and "b"')) == ["a", "b"]
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(st.text("abc \n", min_size=1, max_size=40), st.data())
+def test_whatever_is_copied_is_held(source: str, data: st.DataObject) -> None:
+    left, right = sorted(data.draw(st.tuples(*[st.integers(0, len(source))] * 2)))
+    assert holds(plain(source), source[left:right])
+    assert not holds(plain(source), source + "d")
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(
+    st.lists(st.sampled_from(["[1]", "[2", "]", '"', "“", "”", ".", " ", "word", "\n", "-", "9"]))
+)
+def test_no_text_raises(pieces: list[str]) -> None:
+    verdict = Citations(graded=True).verify("".join(pieces), SOURCES)
+    assert verdict.score is not None

@@ -2,7 +2,8 @@
 
 Each line of ``replies.jsonl`` has a verifier, a reference and what it ``says`` of the replies:
 ``right`` ones; for each ``wrong`` one the status and words of the reason; ``lost`` ones by status;
-``paid`` ones with status and score. A line with ``bad`` lists references that cannot be used.
+``paid`` ones with status and score. Other lines list references that cannot be used: ``bad`` ones,
+or ``refused`` ones, each with words of the fault.
 """
 
 import json
@@ -29,6 +30,8 @@ def test_replies_are_judged_as_a_line_says(row) -> None:
         verdict = verifier.verify(reply, row["reference"])
         assert (verdict.status, verdict.score) == (status, pytest.approx(score)), (reply, verdict)
         assert words in verdict.reason, (reply, verdict)
-    for reference in row.get("bad", ()):
-        assert verifier.check_reference(reference), reference
+    for reference, words in [*((r, "") for r in row.get("bad", ())), *row.get("refused", ())]:
+        fault = verifier.check_reference(reference)
+        assert fault, reference
+        assert words in fault, fault
         assert verifier.verify("a", reference).status == "bad_gold", reference

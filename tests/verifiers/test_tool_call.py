@@ -40,22 +40,10 @@ def test_only_the_ways_that_are_asked_for_are_read() -> None:
         ToolCall(ways=["xml"])
 
 
-BAD: list[Any] = [
-    None, "f(a=1)", [], {}, {"calls": []}, {"calls": None}, {"calls": [5]}, {"call": [F]},
-    {"calls": [{"name": "f"}]}, {"calls": [{"name": "", "arguments": {}}]},
-    {"calls": [{"name": "f", "arguments": []}]}, {"calls": [{**F, "extra": 1}]},
-    {"calls": [{**F, "alternatives": {"a": 2}}]}, {"calls": [{**F, "alternatives": {"b": [2]}}]},
-    {"calls": [{**F, "optional": ["b"]}]}, {"calls": [{**F, "optional": "a"}]},
-    {"calls": [F] * 33}, {"tools": []}, {"tools": None}, {"tools": [{}]}, {"tools": [TOOL, TOOL]},
-    {"tools": [{"name": "f", "parameters": {"type": "objekt"}}]}, {"tools": [{"name": 5}]},
-    {"calls": [{"name": "g", "arguments": {}}], "tools": [TOOL]},
-    {"calls": [{"name": "f", "arguments": {"a": "x"}}], "tools": [TOOL]},
-    {"calls": [{"name": "f", "arguments": {1: 2}}]}, {1: 2, "a": 3},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("reference", BAD, ids=lambda reference: repr(reference)[:50])
-def test_bad_references_are_named(reference: Any) -> None:
+@pytest.mark.parametrize(
+    "reference", [{"calls": [{"name": "f", "arguments": {1: 2}}]}, {1: 2, "a": 3}]
+)
+def test_references_that_are_no_json_are_named(reference: Any) -> None:
     assert ToolCall().check_reference(reference)
     assert ToolCall().verify(ONE, reference).status is Status.BAD_GOLD
 

@@ -4,25 +4,14 @@ from typing import Any
 
 import pytest
 
-from assay.verifiers import Status, XmlStructure
+from assay.verifiers import XmlStructure
 
 GOOD = "<plan>a</plan><steps><step>b</step><step>c</step></steps><answer>d</answer>"
 
 
-BAD = [
-    None, [], "a", {}, ["a?"], [["a"]], [1], ["a", "a+"], ["a b"], ["<a>"], [{}], [{"a": []}],
-    [{"a": ["b"], "c": ["d"]}], [{"a": None}], [{"a?": ["b"]}], ["a"] * 201, [{"a": "b"}],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("elements", BAD)
-def test_elements_that_cannot_be_used_are_refused(elements: Any) -> None:
-    fault = XmlStructure().check_reference(elements)
-    assert fault
-    assert XmlStructure().verify(GOOD, elements).status is Status.BAD_GOLD
-    if elements is not None:
-        with pytest.raises(ValueError, match=r"element|name"):
-            XmlStructure(elements)
+def test_elements_that_cannot_be_used_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"element|name"):
+        XmlStructure(["a b"])
 
 
 def test_nesting_is_bounded() -> None:

@@ -121,8 +121,8 @@ def _bag_and_other(a: Shape, b: Shape, on: Comparison, depth: int) -> bool | Non
     if other.kind is Kind.TUPLE and other.mark == "()":
         named = _coordinates(bag)
         if named is not None and len(named) == len(other.parts):
-            sides = (named, other.parts) if bag is a else (other.parts, named)
-            return on.noted(on.all_same(*sides, depth), "given by name")
+            golds, answers = (named, other.parts) if bag is a else (other.parts, named)
+            return on.noted(on.all_same(golds, answers, depth), "given by name")
     points = other.kind is Kind.UNION and bag.kind is Kind.SET
     ranges = other.kind in RANGES or other.kind is Kind.EXPRESSION
     kinds = {read_shape(part).kind for part in bag.parts}

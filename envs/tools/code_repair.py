@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...sandbox import Check, Limits, RunStatus, Sandbox, SandboxError, problem_fault
-from ...verifiers import Code, Rubric, Status, Verdict
+from ...verifiers import Code, Rubric, Verdict
 from ...verifiers.form.call import Call
 from ...verifiers.form.json_text import NotJson
 from ..datasets.reading import DataError, read_rows
@@ -247,5 +247,5 @@ def _report(check: Check) -> str:
 
 
 def _format_error(fault: str) -> Turn:
-    verdict = Verdict.wrong(f"format error: {fault}", status=Status.UNPARSEABLE)
+    verdict = Verdict.unparseable(f"format error: {fault}")
     return Turn.end(replace(verdict, parts={"accuracy": 0.0}))

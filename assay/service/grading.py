@@ -128,10 +128,7 @@ class Grader:
     """
 
     def __init__(
-        self,
-        env: TextEnv,
-        limits: ServiceLimits,
-        serialize: Callable[[Verdict, str], VerdictBody],
+        self, env: TextEnv, limits: ServiceLimits, serialize: Callable[[Verdict, str], VerdictBody]
     ) -> None:
         self.env, self.limits, self._serialize = env, limits, serialize
         kind = type(env)

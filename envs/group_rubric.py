@@ -28,7 +28,8 @@ class GroupPart(Protocol):
         """
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release resources; does nothing by default."""
+        return
 
 
 class GroupRubric:

@@ -208,10 +208,9 @@ class GroupVectorEnv(VectorEnv[tuple[str, ...], tuple[str, ...], Any]):
             for p in ended:
                 self._begin(p)
             rows = [describe(state) for state in self._flat()]
-        if len(judged) < len(states):
-            for i in sorted({*range(len(states))}.difference(judged)):
-                if states[i].ended:
-                    more[i] = {"waiting": True}
+        for i in sorted({*range(len(states))}.difference(judged)):
+            if states[i].ended:
+                more[i] = {"waiting": True}
         infos = batched([more.get(i, {}) | row for i, row in enumerate(rows)] if more else rows)
         return self._observations(), rewards, terminated, truncated, infos
 

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: tables, errors with a remedy, exit codes, whole files."""
+"""The command line: tables, errors with a remedy, exit codes, whole files."""
 
 import contextlib
 import json
@@ -361,7 +361,7 @@ class TestSandbox:
         if bwrap_fault() is not None:
             pytest.skip("needs bubblewrap")
 
-    def test_a_program_runs_and_its_ending_is_told(self, run, tmp_path) -> None:
+    def test_a_program_runs_and_its_ending_is_shown(self, run, tmp_path) -> None:
         (tmp_path / "p.py").write_text("print(input()[::-1])")
         (tmp_path / "in.txt").write_text("hello\n")
         code, shown, err = run(
@@ -378,20 +378,20 @@ class TestSandbox:
         assert "in bwrap]" in err
 
     @pytest.mark.parametrize(
-        ("program", "told"),
+        ("program", "words"),
         [
             ("exit(3)", "[runtime_error, exit code 3"),
             ("def", "[compile_error"),
             ("while True: pass", "[timeout"),
         ],
     )
-    def test_a_program_that_fails_gives_exit_code_1(self, run, tmp_path, program, told) -> None:
+    def test_a_program_that_fails_gives_exit_code_1(self, run, tmp_path, program, words) -> None:
         (tmp_path / "p.py").write_text(program)
         code, _, err = run(
             "sandbox", "run", tmp_path / "p.py", "--cpu", "0.5", "--backend", "bwrap"
         )
         assert code == 1
-        assert told in err
+        assert words in err
 
     def test_the_language_is_what_the_files_name_says(self, run, tmp_path) -> None:
         (tmp_path / "p.sh").write_text("echo $((6 * 7))")
@@ -399,14 +399,14 @@ class TestSandbox:
         (tmp_path / "p").write_text("print(6 * 7)")
         assert run("sandbox", "run", tmp_path / "p", "--backend", "bwrap")[:2] == (0, "42\n")
         (tmp_path / "p.txt").write_text("echo $((6 * 7))")
-        told = run("sandbox", "run", tmp_path / "p.txt", "--backend", "bwrap", "--language", "sh")
-        assert told[:2] == (0, "42\n")
+        ended = run("sandbox", "run", tmp_path / "p.txt", "--backend", "bwrap", "--language", "sh")
+        assert ended[:2] == (0, "42\n")
         code, _, err = run("sandbox", "run", tmp_path / "p.txt", "--backend", "bwrap")
         assert code == 2
         assert "name its language" in err
-        told = run("sandbox", "run", tmp_path / "p", "--language", "bahs", "--backend", "bwrap")
-        assert told[0] == 2
-        assert "did you mean 'bash'" in told[2]
+        ended = run("sandbox", "run", tmp_path / "p", "--language", "bahs", "--backend", "bwrap")
+        assert ended[0] == 2
+        assert "did you mean 'bash'" in ended[2]
 
     def test_a_missing_file_is_named(self, run, tmp_path) -> None:
         code, _, err = run("sandbox", "run", tmp_path / "none.py")

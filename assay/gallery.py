@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from .console import add_row, out, say
-from .docstring import cell, code_cell, meanings, plain, prose, table
+from .docstring import cell, code_cell, default, meanings, plain, prose, table
 from .envs import (
     EnvSpec,
     Plugin,
@@ -154,19 +153,15 @@ def _prose(env: TextEnv, one: EnvSpec) -> str:
 
 
 def _options(env: TextEnv, one: EnvSpec) -> list[tuple[str, str, str]]:
-    known = inspect.signature(type(env)).parameters
     described: dict[str, str] = {}
     for kind in reversed(type(env).__mro__):
         if issubclass(kind, TextEnv):
             described |= meanings(kind)
-    found = []
-    for name in arguments(one.id):
-        if name in _LEFT_OUT:
-            continue
-        default = known[name].default if name in known else inspect.Parameter.empty
-        shown = "" if default is inspect.Parameter.empty else repr(one.kwargs.get(name, default))
-        found.append((name, shown, described.get(name, "")))
-    return found
+    return [
+        (name, default(type(env), name, one.kwargs), described.get(name, ""))
+        for name in arguments(one.id)
+        if name not in _LEFT_OUT
+    ]
 
 
 def _shown(task: Task) -> Iterator[str]:

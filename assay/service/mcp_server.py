@@ -25,7 +25,7 @@ def serve_stdio(env: TextEnv, *, reasons: bool = False) -> None:
 
     Args:
         env: what is played; it is closed at the end.
-        reasons: tell the reasons of verdicts, which may quote the known answer.
+        reasons: return the reasons of verdicts, which may quote the known answer.
 
     Raises:
         ValueError: a tool of the environment has a name that is taken.

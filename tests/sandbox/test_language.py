@@ -69,13 +69,15 @@ def _clean_afterwards(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "box" in request.fixturenames:
         box = request.getfixturevalue("box")
-        told = box.run(
+        found = box.run(
             "import os\n"
             "print(len([p for p in os.listdir('/proc') if p.isdigit()]), os.listdir('/tmp'),"
             " os.listdir('/dev/shm'), sorted(os.listdir('/proc/self/fd')))",
             language=SCRIPT,  # of the slots that other languages have
         )
-        assert (told.stdout, told.attempts) == ("2 ['main.py'] [] ['0', '1', '2', '3']\n", 1), told
+        assert (found.stdout, found.attempts) == ("2 ['main.py'] [] ['0', '1', '2', '3']\n", 1), (
+            found
+        )
 
 
 # -- running -----------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ def test_names_and_endings_lead_to_one_language() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "words"),
     [
         ({"source": "m"}, "needs a command, or one that compiles"),
         ({"source": "../m", "command": ("x",)}, "source must be the name of a file"),
@@ -168,8 +170,8 @@ def test_names_and_endings_lead_to_one_language() -> None:
         ({"source": "m", "program": "m", "compile": ("x",)}, "must be two files"),
     ],
 )
-def test_a_language_that_is_none_is_refused(arguments: dict, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_language_that_is_none_is_refused(arguments: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
         ProgrammingLanguage("x", **arguments)
 
 
@@ -398,14 +400,14 @@ def test_streams_and_awaited_runs_take_a_language(box: Sandbox) -> None:
 
 
 def test_a_compiler_runs_as_unsafely_as_its_box() -> None:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with Sandbox(backend="process", unsafe=True, slots=1) as box:
             result = box.run("echo 'echo $((6 * 7))' > program", language=SHELL)
             assert (result.stdout, result.backend) == ("42\n", "process (UNSAFE)"), result
             with pytest.raises(LanguageUnavailable, match="no-such-tool"):
                 box.run("", language=ProgrammingLanguage("x", "x", command=("no-such-tool",)))
-    assert all("UNSAFE" in str(warning.message) for warning in told)
+    assert all("UNSAFE" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.docker

@@ -106,7 +106,7 @@ def test_long_texts_take_time_in_proportion(piece: str) -> None:
     assert seconds(160_000) < 40 * max(seconds(10_000), 0.001)
 
 
-def test_where_secrets_are_missing_is_told() -> None:
+def test_where_secrets_are_missing_is_shown() -> None:
     kept = redact({"env_args": {"token": CANARY, "n": 1}, "data": f"http://a:{CANARY}@b"})
     assert list(redacted_paths(kept)) == ["env_args.token", "data"]
 

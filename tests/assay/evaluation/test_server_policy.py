@@ -1,4 +1,4 @@
-"""A server that fails, refuses, hangs or echoes is told apart from a policy that is wrong."""
+"""A server that fails, refuses, hangs or echoes is distinguished from a policy that is wrong."""
 
 import json
 import threading

@@ -127,12 +127,12 @@ def test_messages_sent_without_waiting_have_their_own_answers(host, socket_of) -
 def test_messages_are_counted_and_their_answers_logged(host, socket_of, caplog) -> None:
     caplog.set_level(logging.INFO, "assay.service.access")
     with host(TextEnv(Rows(ROWS), Exact())) as (url, app), socket_of(url) as ws:
-        told = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
-    assert [t["verdicts"][0]["score"] for t in told] == [1.0] + [0.0] * 19
+        answers = [ask(ws, "score", replies=[str(i)], tasks=[0]) for i in range(20)]
+    assert [t["verdicts"][0]["score"] for t in answers] == [1.0] + [0.0] * 19
     page = app.state.service.metrics.page().decode()
     assert 'assay_requests_total{route="ws:score",status="200"} 20.0' in page
     rows = [json.loads(r.getMessage()) for r in caplog.records if r.name.endswith("access")]
-    size = sum(len(json.dumps(t, separators=(",", ":"))) for t in told)
+    size = sum(len(json.dumps(t, separators=(",", ":"))) for t in answers)
     assert [row["bytes"] for row in rows if row["path"] == "/v1/ws"] == [size]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..envs import EpisodeGroup, Refill
+from ..envs.group_summary import Score, rollout_metrics, sample_groups
 from ..sandbox.pool.threads import Threads
 from ..sandbox.redaction import redact
 from .batch import Row
@@ -48,20 +49,13 @@ from .guards import (
     require_scored,
 )
 from .interrupt import Signals, time_limit
-from .log import (
-    MetricsLog,
-    Progress,
-    due,
-    filter_metrics,
-    rollout_metrics,
-    sample_groups,
-)
+from .log import MetricsLog, Progress, due, filter_metrics
 from .logprobs import choose_forward, reading_drift
 from .loss import merge_sums
 from .records import FILE, read_metrics, write_about
 from .reference import Reference
 from .sampler import Engine, ModelPolicy
-from .tasks import Kept, Rollout, Score, Tasks, splits_of
+from .tasks import Kept, Rollout, Tasks, splits_of
 from .trackers import Tracker, require_trackers
 from .update import Updater, minibatches, teaching, update_metrics
 
@@ -326,8 +320,9 @@ class Learner:
         if groups and self._samples and due(number, self.config.steps):
             known = iter([row.mean_advantage for row in rows])  # only what is scored has a row
             of = [None if e.reward is None else next(known) for g in groups for e in g.episodes]
-            seed, count = self.config.seed, self._samples
-            samples = sample_groups(groups, step=number, seed=seed, count=count, advantages=of)
+            seed = self.config.seed
+            order = sorted(range(len(groups)), key=lambda i: derive_seed(seed, number, i))
+            samples = sample_groups(groups, order, count=self._samples, advantages=of)
         return _Step(number, rows, found, samples)
 
     def _play(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..envs import (
@@ -13,13 +12,12 @@ from ..envs import (
     Sampler,
     Task,
     TextEnv,
-    pass_at_k,
     play,
     scheduled,
 )
 from ..envs.datasets.splits import refuse_overlap, refuse_training
+from ..envs.group_summary import Score
 from ..envs.rollout import play_in_chunks
-from ..verifiers import Status
 from .config import GRPOConfig
 from .distributed import World
 from .sampler import encode_all
@@ -42,66 +40,6 @@ class Kept(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What a policy earned.
-
-    Attributes:
-        pass_at_1: share of scored episodes that are correct: the chance that one reply to a
-            task is right. NaN if nothing is scored.
-        reward: mean over scored episodes.
-        scored: how many have a reward.
-        masked: how many have none, and count for nothing.
-        truncated: share of all that were cut off.
-        pass_at: by k: the chance that one of k replies to a task is right, as the mean over tasks
-            of :func:`~assay.envs.pass_at_k`; for k = 2, 4, 8 up to the replies that a task has.
-    """
-
-    pass_at_1: float
-    reward: float
-    scored: int
-    masked: int
-    truncated: float
-    pass_at: Mapping[int, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, groups: Sequence[EpisodeGroup], *, samples: int = 0) -> Score:
-        """Sum up some groups, of which each must have so many episodes.
-
-        Raises:
-            ValueError: a task has fewer.
-        """
-        fewest = min((len(group.episodes) for group in groups), default=samples)
-        if fewest < samples:
-            raise ValueError(
-                f"eval_samples is {samples}, and the held-out rollout plays a task {fewest} times: "
-                f"make it with held_out_tasks(env, count, group_size={samples})"
-            )
-        episodes = [e for group in groups for e in group.episodes]
-        scored = [[e for e in group.episodes if e.reward is not None] for group in groups]
-        counts = [(len(of), sum(e.status is Status.CORRECT for e in of)) for of in scored]
-        rewards = [e.reward for of in scored for e in of if e.reward is not None]
-        pass_at: dict[int, float] = {}
-        k = 2
-        while values := [pass_at_k(n, c, k) for n, c in counts if n >= k]:
-            pass_at[k] = sum(values) / len(values)
-            k *= 2
-        return cls(
-            pass_at_1=sum(c for _, c in counts) / len(rewards) if rewards else float("nan"),
-            reward=sum(rewards) / len(rewards) if rewards else float("nan"),
-            scored=len(rewards),
-            masked=len(episodes) - len(rewards),
-            truncated=sum(e.truncated for e in episodes) / max(1, len(episodes)),
-            pass_at=pass_at,
-        )
-
-    def to_metrics(self) -> dict[str, float]:
-        """Its numbers as ``held_out/NAME``."""
-        found = {name: value for name, value in asdict(self).items() if name != "pass_at"}
-        found |= {f"pass_at_{k}": value for k, value in self.pass_at.items()}
-        return {f"held_out/{name}": value for name, value in found.items()}
 
 
 def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 1) -> Score:

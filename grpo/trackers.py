@@ -32,7 +32,7 @@ class Tracker(Protocol):
         """Take a row of metrics: ``step``, and numbers, texts or ``None`` by name."""
 
     def samples(self, step: int, groups: Sequence[Mapping[str, Any]]) -> None:
-        """Take a step's sample groups, as :func:`~assay.grpo.log.sample_groups` gives them."""
+        """Take a step's groups, as :func:`~assay.envs.group_summary.sample_groups` gives them."""
 
     def close(self) -> None:
         """Finish: called once, after the last row."""

@@ -9,8 +9,8 @@ from typing import Any, get_origin
 _PLACES = (
     *("grpo.advantage", "grpo.loss", "grpo.batch", "grpo.checkpoint", "grpo.draw", "grpo.guards"),
     *("grpo.loading", "grpo.log", "grpo.logprobs", "grpo.presets", "grpo.records"),
-    *("grpo.reference", "grpo.sampler", "grpo.tasks", "envs", "envs.group_summary"),
-    "verifiers.visible",
+    *("grpo.reference", "grpo.run_directory", "grpo.sampler", "grpo.tasks"),
+    *("envs", "envs.group_summary", "verifiers.visible"),
     *("run_report.history", "run_report.plot", "run_report.report"),
     *("family.trainers", "family.units"),
 )

@@ -11,6 +11,8 @@ from typing import Any
 from ..envs import EpisodeGroup
 from .config import GRPOConfig
 
+METRIC = "held_out/reward"
+"""What evaluations are compared by."""
 NEARLY_ALL, NEARLY_NOTHING = 0.98, 0.01
 _ALARM_AFTER = 3
 
@@ -186,3 +188,24 @@ class Patience:
         if self._streak == _ALARM_AFTER:
             self.alarm = reason
         return Ending(reason, found.well) if 0 < self._most <= self._streak else None
+
+
+class EarlyStop:
+    """Counts evaluations in a row without a better one; so many end the run, 0 never."""
+
+    def __init__(self, evaluations: int) -> None:
+        self._most, self._since, self._best = evaluations, 0, -math.inf
+
+    def check(self, row: Mapping[str, Any]) -> Ending | None:
+        """Take a row, with an evaluation or without; say why the run ends, if it does."""
+        value = row.get(METRIC)
+        if value is None:
+            return None
+        better = value > self._best  # False for NaN
+        self._best, self._since = (value, 0) if better else (self._best, self._since + 1)
+        if not self._most or self._since < self._most:
+            return None
+        return Ending(
+            f"{self._since} evaluations in a row were no better than {METRIC} = {self._best:.4g}",
+            True,
+        )

@@ -20,25 +20,18 @@ from ..sandbox.redaction import redact
 from .batch import Row
 from .checkpoint import (
     CheckpointError,
-    EarlyStop,
     State,
-    alone_in,
-    find_start,
     is_sharded,
-    keep_best,
     list_checkpoints,
     load_checkpoint,
-    read_config,
-    require_room,
-    require_same,
     save_checkpoint,
-    write_config,
 )
 from .config import GRPOConfig
 from .credit import credit, flat_share, reads_policy, rows_of
 from .distributed import World
 from .draw import derive_seed
 from .guards import (
+    EarlyStop,
     Ending,
     NothingToLearn,
     Patience,
@@ -54,6 +47,15 @@ from .logprobs import choose_forward, reading_drift
 from .loss import merge_sums
 from .records import FILE, read_metrics, write_about
 from .reference import Reference
+from .run_directory import (
+    alone_in,
+    find_start,
+    keep_best,
+    read_config,
+    require_room,
+    require_same,
+    write_config,
+)
 from .sampler import Engine, ModelPolicy
 from .tasks import Kept, Rollout, Tasks, splits_of
 from .trackers import Tracker, require_trackers

@@ -27,8 +27,8 @@ from assay.grpo import (
     load_model,
     read_metrics,
 )
-from assay.grpo.checkpoint import CheckpointWarning, alone_in
 from assay.grpo.interrupt import time_limit
+from assay.grpo.run_directory import CheckpointWarning, alone_in
 
 pytestmark = pytest.mark.slow
 

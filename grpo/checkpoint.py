@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped.
+"""Checkpoints: everything that a run needs to continue to the same bits.
 
 A checkpoint is a directory ``step-000123``:
 
@@ -12,7 +12,7 @@ A checkpoint is a directory ``step-000123``:
   files.
 
 It is written under another name and renamed when whole: a directory with that name is complete.
-Whoever kills the process, or fills the disk, finds the checkpoint before it as it was.
+If the process is killed or the disk is full, the checkpoint before it is intact.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _write_state(path: Path, state: State) -> None:
 
 
 def read_state(path: Path, *, verify: bool = True) -> dict[str, Any]:
-    """What ``state.json`` says, if all files have the sizes, and the digests, it lists."""
+    """Read ``state.json``, and verify the sizes and digests of the files that it lists."""
     try:
         found: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
         for name, size in found.get("files", {}).items():
@@ -202,14 +202,14 @@ def _digest(path: Path) -> str:
 
 
 def list_checkpoints(directory: str | Path) -> list[Path]:
-    """Whole checkpoints of a run, oldest first."""
+    """List the complete checkpoints of a run, oldest first."""
     root = Path(directory)
     names = [m for p in root.iterdir() if (m := _NAME.fullmatch(p.name))] if root.is_dir() else []
     return [root / m[0] for m in sorted(names, key=lambda m: int(m[1]))]
 
 
 def is_sharded(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether this process has but a part of the optimizer's state."""
+    """Return whether this process holds only a part of the optimizer's state."""
     return any(isinstance(p, DTensor) for p in _parameters(optimizer))
 
 

@@ -30,15 +30,15 @@ class SamplerMismatch(RuntimeError):
 
 
 class RatioExploded(RuntimeError):
-    """The policy has moved so far from the one that sampled that its rollout tells it nothing."""
+    """The policy has moved too far from the one that sampled to learn from its rollout."""
 
 
 class NothingToLearn(RuntimeError):
-    """Rollout after rollout holds nothing that a gradient could come from."""
+    """Several rollouts in a row have no gradient."""
 
 
 class TrainingAlarm(UserWarning):
-    """Training goes on, but there is nothing in the rewards to learn from."""
+    """Training goes on, but the rewards hold nothing to learn from."""
 
 
 def require_scored(groups: Sequence[EpisodeGroup], step: int, most: float) -> None:
@@ -63,7 +63,7 @@ def drift(sums: Mapping[str, float]) -> float:
     """Mean of p / q - 1 - log(p / q) over tokens that q sampled, p being the policy, in nats.
 
     An unbiased estimate of KL(q || p) that is never negative (Schulman, "Approximating KL
-    divergence", 2020: k3). The mean of the ratio itself tells little: it is expected to be 1
+    divergence", 2020: k3). The mean of the ratio itself says little: its expectation is 1
     however far p is from q. NaN without tokens.
 
     Args:
@@ -89,7 +89,7 @@ def require_near(sums: Mapping[str, float], config: GRPOConfig, step: int, *, fr
     """
     far, name = drift(sums), "max_mismatch" if fresh else "max_drift"
     most = getattr(config, name)
-    if not most or not far > most:  # NaN is the gradient's to tell
+    if not most or not far > most:  # NaN is found in the gradient
         return
     found = (
         f"step {step}: the policy is {far:.3g} nats a token from the one that sampled (a log ratio "
@@ -129,7 +129,7 @@ class Ending:
 
     Attributes:
         reason: for people.
-        well: it has got what there was to get; else it is stuck.
+        well: the tasks are solved; else the run is stuck.
     """
 
     reason: str

@@ -71,7 +71,7 @@ def alone_in(out_dir: Path) -> Iterator[None]:
 
 
 def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
-    """See that checkpoints can be written, before hours of training find out.
+    """Require that checkpoints can be written, before training starts.
 
     Raises:
         OSError: the directory cannot be made or written to, or has too little room.
@@ -95,18 +95,18 @@ def require_room(directory: Path, model: Any, *, checkpoints: int) -> None:
 
 
 def begun(out_dir: str | Path) -> bool:
-    """Whether a run was begun there: pass it on as ``resume`` to begin or to go on, as may be."""
+    """Return whether a run was begun there; pass it as ``resume`` to begin or to go on."""
     return (Path(out_dir) / _CONFIG).exists()
 
 
 def find_start(out_dir: Path, *, resume: bool) -> Path | None:
-    """The checkpoint to go on from; ``None`` to begin at the beginning.
+    """Find the checkpoint to go on from; ``None`` to begin at the beginning.
 
     A damaged checkpoint is warned of and put aside, and the one before it is taken. A run that was
     killed before its first checkpoint and its first step begins again.
 
     Raises:
-        CheckpointError: there is nothing to resume, or a run that would be mixed with another; or
+        CheckpointError: nothing can be resumed, or a run that would be mixed with another; or
             another process is training there.
     """
     if (out_dir / _LOCK).exists():
@@ -148,7 +148,7 @@ def find_start(out_dir: Path, *, resume: bool) -> Path | None:
 
 
 def require_same(settings: Mapping[str, Any], before: Mapping[str, Any], where: Path) -> None:
-    """See that a run goes on with the settings that it began with, but for some.
+    """Require that a run goes on with the settings that it began with, but for some.
 
     Raises:
         CheckpointError: others have changed.
@@ -162,7 +162,7 @@ def require_same(settings: Mapping[str, Any], before: Mapping[str, Any], where: 
 
 
 def read_config(out_dir: Path) -> dict[str, Any]:
-    """The settings that a run was last started with."""
+    """Read the settings that a run was last started with."""
     found: dict[str, Any] = json.loads((out_dir / _CONFIG).read_text(encoding="utf-8"))["config"]
     return found
 

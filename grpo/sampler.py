@@ -33,7 +33,7 @@ def encode_all(
     prefixes: Sequence[Sequence[int]],
     options: Mapping[str, Any] | None = None,
 ) -> list[list[int]]:
-    """Token ids of each conversation, beginning with its prefix; neighbours that are equal share.
+    """Encode each conversation, beginning with its prefix; equal neighbours are encoded once.
 
     Args:
         tokenizer: see :func:`~assay.envs.turn_tokens.extend_prompt`.
@@ -148,7 +148,7 @@ def sample(
 
 
 class _Replies:
-    """What is written so far, at most ``room`` tokens a row, and which rows are done."""
+    """The replies so far, of at most ``room`` tokens, and which of them are done."""
 
     def __init__(self, rows: int, room: int, ends: Sequence[int], stop: StopStrings | None) -> None:
         self.done = np.zeros(rows, dtype=np.bool_)
@@ -181,7 +181,7 @@ class _Replies:
                 self.done[to] |= [self._stop.complete(late[row].tolist()) for row in to]
 
     def samples(self) -> list[Sample]:
-        """All replies, in order."""
+        """Return all replies, in order."""
         return [
             Sample(ids[:n].tolist(), logprobs[:n].tolist(), "stop" if done else "length")
             for ids, logprobs, n, done in zip(
@@ -191,7 +191,7 @@ class _Replies:
 
 
 def _closed_up(rows: int, going: Sequence[int]) -> list[int]:
-    """The rows that go on, as many as possible at their old places: the last fill the holes."""
+    """Order the rows that go on, as many as possible at their old places: the last fill holes."""
     n = len(going)
     here = set(going)
     movers = iter(i for i in reversed(going) if i >= n)
@@ -291,7 +291,7 @@ class ModelPolicy:
 
         Raises:
             TemplateRewritesHistory: the tokenizer's chat template does not keep the turns that
-                are over, so that there is no such thing as going on from them.
+                are over, so that no prompt can go on from them.
         """
         prompts = encode_all(self.tokenizer, conversations, prefixes, self.chat_template_kwargs)
         rows, training = self.rows.of(prefixes), self.model.training
@@ -325,7 +325,7 @@ class ModelPolicy:
 
 
 def eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
-    """Tokens that end a reply: the tokenizer's, and those of the model's generation config."""
+    """Return the tokens that end a reply: the tokenizer's and the generation config's."""
     found = getattr(model.generation_config, "eos_token_id", None)
     listed = found if isinstance(found, list) else [found]
     return tuple(sorted({int(i) for i in (*listed, tokenizer.eos_token_id) if i is not None}))

@@ -36,7 +36,7 @@ class Kept(Protocol):
     """A rollout with a state, which checkpoints keep."""
 
     def state_dict(self, step: int) -> dict[str, Any]:
-        """Plain JSON values: the state after a step."""
+        """Return the state after a step as plain JSON values."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
@@ -46,7 +46,7 @@ def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 
     """Roll out once and sum up.
 
     Args:
-        policy: whatever answers.
+        policy: answers the tasks.
         rollout: gives the episodes of the held-out tasks, one or more for each.
         step: passed on to ``rollout``.
         samples: episodes that each task should have.
@@ -68,7 +68,7 @@ def training_tasks(
     *,
     play_tasks: PlayTasks | None = None,
 ) -> Rollout:
-    """``prompts_per_step`` tasks a step, ``group_size`` episodes each.
+    """Roll out ``prompts_per_step`` tasks a step, ``group_size`` episodes each.
 
     Which tasks a step takes depends on the step and ``config.seed`` alone, or on the sampler if
     there is one; its state is kept in checkpoints. With ``max_refills`` a step plays more tasks in
@@ -95,7 +95,7 @@ def training_tasks(
 def held_out_tasks(
     env: TextEnv, count: int, *, group_size: int = 1, play_tasks: PlayTasks | None = None
 ) -> Rollout:
-    """The first ``count`` different tasks of an environment, or all, the same ones every time.
+    """Roll out the first ``count`` different tasks of an environment, or all, every time.
 
     Args:
         env: of tasks that are not trained on.
@@ -157,7 +157,7 @@ class Tasks:
 
 
 def chunk_sizes(config: GRPOConfig, tasks: int) -> list[int]:
-    """Tasks of each chunk of a rollout: ``rollout_chunks``, or what ``rows_per_batch`` asks for."""
+    """Return the tasks of each chunk of a rollout, by ``rollout_chunks`` or ``rows_per_batch``."""
     if config.rollout_chunks:
         count = min(config.rollout_chunks, tasks)
         return [tasks * (i + 1) // count - tasks * i // count for i in range(count)]
@@ -196,7 +196,7 @@ class SampledTasks(Tasks):
         return self._found
 
     def state_dict(self, step: int) -> dict[str, Any]:
-        """The sampler's state after a step; what came later is left out."""
+        """Return the sampler's state after a step; what came later is left out."""
         self._update(step)
         return self.sampler.state_dict()
 

@@ -95,7 +95,7 @@ class VLLMPolicy(ServedModel):
         self.seed, self._stream = seed, _Stream(self, seed)
 
     def stream(self, seed: int) -> ExtendingPolicy:
-        """A policy with random numbers of its own, which may be used beside others."""
+        """Return a policy with its own random numbers, which may be used beside others."""
         return _Stream(self, seed)
 
     def __call__(self, conversations: Sequence[Conversation], /) -> list[Completion]:

@@ -1,4 +1,4 @@
-"""A model that a vLLM server serves, and each step's weights on the way to it.
+"""Give a vLLM server each step's weights, and require that it has them.
 
 Weights take one of four routes: ``folder``, a checkpoint that the server's ``reload_weights``
 reads; ``adapter``, a LoRA adapter under a new name for each step; ``nccl`` between GPUs and
@@ -46,7 +46,7 @@ Route = Literal["folder", "adapter", "nccl", "ipc"]
 
 
 class ServedModel:
-    """The part of :class:`~assay.grpo.VLLMPolicy` that is not sampling; see there."""
+    """Connection to a server and its weights: the base of :class:`~assay.grpo.VLLMPolicy`."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class ServedModel:
             if self.route == "adapter" and self._run in old.name:
                 try:
                     self._post("/v1/unload_lora_adapter", {"lora_name": old.name})
-                except ServerError as error:  # a server that was restarted never had it
+                except ServerError as error:  # a restarted server does not know it
                     _log.debug("%s was not unloaded: %s", old.name, error)
 
     def _require_weights(self) -> None:
@@ -239,7 +239,7 @@ class ServedModel:
             raise ServerLost(f"{self._shown} does not have the weights it was given")
 
     def _through(self, do: Callable[[], _T], repair: Callable[[ServerLost], None]) -> _T:
-        """Do it, and again after the server was lost and repaired."""
+        """Call ``do``, and again each time the server was lost and repaired."""
         for left in reversed(range(_TRIES)):
             try:
                 return do()
@@ -364,7 +364,7 @@ class ServedModel:
         return self._label if self.route == "adapter" else self._name
 
     def _prompt_logprobs(self, prompt: list[int]) -> Tensor:
-        """The server's log-probabilities of a prompt's tokens after the first."""
+        """Ask for the server's log-probabilities of a prompt's tokens after the first."""
         body = {"model": self._served, "prompt": prompt, "max_tokens": 1, "prompt_logprobs": 0}
         given = zip(self._complete(body)["prompt_logprobs"][1:], prompt[1:], strict=True)
         return torch.tensor([at[str(i)]["logprob"] for at, i in given], dtype=torch.float64)
@@ -407,7 +407,7 @@ class ServedModel:
 
 
 def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor]:
-    """All tensors of a checkpoint in the server's precision."""
+    """Gather all tensors of a checkpoint in the server's precision."""
     if adapter:
         from peft import get_peft_model_state_dict as state_dict
     else:
@@ -424,14 +424,14 @@ def _gathered(model: Any, adapter: bool, dtype: torch.dtype) -> dict[str, Tensor
 
 
 def _fingerprint(model: Any) -> list[float]:
-    """Sums that a change of weights changes; fused optimizers leave tensors' versions alone."""
+    """Sum the weights to detect a change: fused optimizers do not bump tensors' versions."""
     sums = [p.detach().sum(dtype=torch.float64) for p in model.parameters() if p.requires_grad]
     return cast(list[float], torch.stack(sums).tolist())
 
 
 @torch.no_grad()
 def _logprobs(model: Any, prompt: list[int]) -> Tensor:
-    """Log-probabilities of a prompt's tokens after the first."""
+    """Compute the log-probabilities of a prompt's tokens after the first."""
     ids = torch.tensor([prompt], device=next(model.parameters()).device)
     with computing(model):
         logits = model(ids).logits

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.grpo import Objective, policy_loss
-from assay.grpo.loss import count, merge_sums, policy_sums
+from assay.grpo.loss import loss_denominator, merge_sums, policy_sums
 
 torch.set_num_threads(1)
 
@@ -159,7 +159,7 @@ def test_equals_the_naive_loop_however_it_is_cut(
     o = Objective(loss=average, **surrogate, **kl)
     x = tensors(b, 6, seed, constant=constant)
     x["entropy"].requires_grad_()
-    denominator = count(x["mask"].sum(1), average=average, max_tokens=9)
+    denominator = loss_denominator(x["mask"].sum(1), average=average, max_tokens=9)
     value, slopes = naive(o, {k: v.tolist() for k, v in x.items()}, 9)
 
     whole = x["lp"].clone().requires_grad_()

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from . import verifiers as room
 from .console import add_row, out, say
@@ -96,8 +96,8 @@ def entries() -> list[Entry]:
 
 
 def verifiers_command(
-    name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/catalogue.md.")] = False,
+    name: Annotated[str | None, Argument(help="Show only this one, in full.")] = None,
+    markdown: Annotated[bool, Option("--markdown", help="Print docs/catalogue.md.")] = False,
 ) -> None:
     """List the verifiers, or show one: rules, options, replies that pass and replies that fail."""
     found = entries()

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from .console import add_row, out, say
 from .docstring import cell, code_cell, meanings, plain, prose, table
@@ -49,8 +49,8 @@ _LEFT_OUT = ("render_mode",)
 
 
 def list_command(
-    name: Annotated[str | None, typer.Argument(help="Show only this one, in full.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/gallery.md.")] = False,
+    name: Annotated[str | None, Argument(help="Show only this one, in full.")] = None,
+    markdown: Annotated[bool, Option("--markdown", help="Print docs/gallery.md.")] = False,
 ) -> None:
     """List the environments, or show one: its docs, options, a task and its solution.
 

@@ -65,12 +65,7 @@ class PolicyJudge(Verifier):
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        template: str = TEMPLATE,
-        *,
-        longest: int = 20_000,
-        remember: int = 0,
+        self, policy: Policy, template: str = TEMPLATE, *, longest: int = 20_000, remember: int = 0
     ) -> None:
         missing = {"first", "second"} - set(_SLOT.findall(template))
         if missing:

@@ -58,8 +58,8 @@ def extend_prompt(
     """Extend the tokens so far by those of the new messages.
 
     Text does not determine its tokens, so the policy's turns are never tokenised
-    again: only what the chat template adds after the last of them is. Where the policy wrote
-    the end-of-turn token itself, that is not added twice; the line feed that many templates
+    again: only what the chat template adds after the last of them is. If the policy wrote
+    the end-of-turn token itself, it is not added twice; the line feed that many templates
     put after it is the environment's.
 
     Args:

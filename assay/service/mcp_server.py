@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from ..envs import TextEnv
 from ..envs.tools import ToolEnv
 from ..envs.tools.calls import written_call
-from ..envs.tools.telling import hermes
+from ..envs.tools.messages import hermes
 
 _RESET, _SUBMIT, _STEP = "reset", "submit", "step"
 

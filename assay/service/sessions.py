@@ -89,10 +89,7 @@ class SessionStore:
     """
 
     def __init__(
-        self,
-        limits: ServiceLimits,
-        share: float = 1.0,
-        clock: Callable[[], float] = time.monotonic,
+        self, limits: ServiceLimits, share: float = 1.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.limits, self.share, self._clock = limits, share, clock
         self.episodes, self.chars = Counter[str](), Counter[str]()

@@ -17,7 +17,7 @@ from .bad_rows import BadRows, OnBadRows
 from .errors import SplitError
 from .reading import REMEDY, DataError, Row, placed_rows
 from .same_prompt import plain_prompt
-from .source import Generated, Rows, Source, Split
+from .source import Rows, Source, Split
 from .split_files import file_split, find_split, is_for_evaluation, no_split
 from .tabular import Frame, frame_rows
 
@@ -98,14 +98,6 @@ class Drawn:
     def __call__(self, rng: np.random.Generator) -> Task:
         """Make one task."""
         return self.to_task(self.draw(rng))
-
-
-def generated(
-    name: str, make: Callable[[np.random.Generator], Task], split: Split, seed: int, rule: Parting
-) -> Source:
-    """Return tasks without end."""
-    share, salt = rule
-    return Generated(make, name=name, split=split, seed=seed, test_share=share, salt=salt)
 
 
 def read_table(

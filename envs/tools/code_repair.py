@@ -101,11 +101,7 @@ class CodeRepair(ToolEnv):
         super().__init__(
             Rows(tasks, read),
             Rubric({"accuracy": Submission(box, limits)}),
-            tools=[
-                FileTools(space),
-                PythonTool(space, limits=limits),
-                RepairTools(space, limits),
-            ],
+            tools=[FileTools(space), PythonTool(space, limits=limits), RepairTools(space, limits)],
             max_turns=max_turns,
             max_calls=1,
             tell=tell,
@@ -142,10 +138,7 @@ class RepairTools(Toolset):
     def begin(self, task: Task) -> None:
         """Put the buggy program into its file."""
         self.workspace.write(_FILE, task.metadata["buggy_code"].encode())
-        self._tests = {
-            "tests": task.metadata["tests"],
-            "entry_point": task.metadata["entry_point"],
-        }
+        self._tests = {"tests": task.metadata["tests"], "entry_point": task.metadata["entry_point"]}
 
     @property
     def program(self) -> str:

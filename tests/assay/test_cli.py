@@ -285,12 +285,11 @@ def test_a_result_is_printed_as_json(run, tmp_path, data) -> None:
     summary = json.loads(shown)
     assert (code, summary["scored"], summary["pass_at"]["1"]["value"]) == (0, 30, 1.0)
     rows = write(tmp_path / "r.jsonl", [{"reference": "1", "completion": "#### 2"}])
-    code, shown, err = run("diff", "Math", "Exact", rows, "--json")
+    code, shown, _ = run("diff", "Math", "Exact", rows, "--json")
     assert (code, json.loads(shown)["rows"]) == (0, 1)
-    old = tmp_path / "diff.json"
-    code, _, err = run("diff", "Math", "Exact", rows, "--json", old)
-    assert (code, json.loads(old.read_text())["agree"]) == (0, 1)
-    assert "--json FILE is now --out FILE" in err
+    kept = tmp_path / "diff.json"
+    code, _, _ = run("diff", "Math", "Exact", rows, "--out", kept)
+    assert (code, json.loads(kept.read_text())["agree"]) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -326,6 +325,7 @@ def _cpu_seconds_of_children(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_what_was_judged_in_a_whole_file(tmp_path) -> None:
     slow = r"\boxed{\int_0^1 \sin(x^x+%d) dx}"  # each costs the slow path its time limit
     rows = [{"task": 0, "completion": "I do not know."}] * 256

@@ -16,16 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import (
-    ImageUnavailable,
-    Limits,
-    Sandbox,
-    SandboxError,
-    build_image,
-    describe,
-)
+from assay.sandbox import ImageUnavailable, Limits, Sandbox, SandboxError, build_image, describe
 from assay.sandbox.backends.bwrap import bwrap_fault
 from assay.sandbox.backends.docker import connect, daemon_fault
+from assay.sandbox.backends.registry import BACKENDS
 from assay.sandbox.sessions.groups import groups_fault
 
 IMAGE = f"assay-tests:{os.getpid()}"  # two runs of the tests must not remove each other's
@@ -110,23 +104,27 @@ def make_bwrap():
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test under each backend, or under those that its module's BACKENDS names."""
+    """Run a test under each backend that isolates, or those that its module's BACKENDS names."""
     if "make_box" in metafunc.fixturenames:
-        names = getattr(metafunc.module, "BACKENDS", ("docker", "bwrap"))
-        params = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in names]
+        safe = [name for name, entry in BACKENDS.items() if entry.safe]
+        names = getattr(metafunc.module, "BACKENDS", safe)
+        marks = {name: [getattr(pytest.mark, name)] for name in ("docker", "bwrap")}
+        params = [pytest.param(name, marks=marks.get(name, [])) for name in names]
         metafunc.parametrize("make_box", params, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def make_box(request: pytest.FixtureRequest):
     """Make boxes under one backend after the other."""
-    return request.getfixturevalue(f"make_{request.param}")
+    if request.param in ("docker", "bwrap"):
+        return request.getfixturevalue(f"make_{request.param}")
+    return lambda **options: Sandbox(backend=request.param, **options)
 
 
 @pytest.fixture(scope="session")
 def box(make_box) -> Iterator[Sandbox]:
     """A warm box of one slot: what one program leaves, the next would find."""
-    with make_box(slots=1, limits=Limits(cpu_s=2.0, wall_s=20.0, memory_mib=128)) as found:
+    with make_box(slots=1, limits=Limits(cpu_s=10.0, wall_s=40.0, memory_mib=128)) as found:
         yield found
 
 

@@ -10,13 +10,7 @@ import tarfile
 
 import pytest
 
-from assay.sandbox import (
-    ImageDescription,
-    ImageUnavailable,
-    Sandbox,
-    build_image,
-    describe,
-)
+from assay.sandbox import ImageDescription, ImageUnavailable, Sandbox, build_image, describe
 from assay.sandbox.backends.bpf import filter_program
 from assay.sandbox.backends.docker import connect
 from assay.sandbox.backends.guest_source import guest_source

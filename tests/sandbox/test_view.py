@@ -13,13 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import (
-    ImageDescription,
-    ImageUnavailable,
-    Limits,
-    ProgrammingLanguage,
-    RunStatus,
-)
+from assay.sandbox import ImageDescription, ImageUnavailable, Limits, ProgrammingLanguage, RunStatus
 from assay.sandbox.images import host_files
 from assay.sandbox.images.build import image_tree
 

@@ -34,10 +34,7 @@ def test_the_real_client_plays(sums_server, served) -> None:
 
 
 def test_a_game_by_its_messages(served, local) -> None:
-    with (
-        local(served.Guess()) as client,
-        client.websocket_connect("/openenv/ws") as socket,
-    ):
+    with local(served.Guess()) as client, client.websocket_connect("/openenv/ws") as socket:
 
         def ask(kind, **data):
             socket.send_json({"type": kind, **({"data": data} if data else {})})
@@ -58,10 +55,7 @@ def test_a_game_by_its_messages(served, local) -> None:
 
 
 def test_a_fault_of_ours_has_no_reward(served, local) -> None:
-    with (
-        local(served.Guess()) as client,
-        client.websocket_connect("/openenv/ws") as socket,
-    ):
+    with local(served.Guess()) as client, client.websocket_connect("/openenv/ws") as socket:
         socket.send_json({"type": "reset", "data": {"task": 4}})
         socket.receive_json()
         socket.send_json({"type": "step", "data": {"reply": "boom"}})

@@ -159,7 +159,7 @@ def test_episodes_go_with_their_socket(host, socket_of, until) -> None:
             return super().begin(task)
 
     env = Slow(Rows(ROWS), Exact())
-    with host(env, ServiceLimits(idle_s=1.0)) as (url, app):
+    with host(env) as (url, app):
         with socket_of(url) as ws:
             ws.send(json.dumps({"op": "reset", "id": 1, "tasks": [1]}))
             assert env.begun.wait(30)
@@ -167,7 +167,10 @@ def test_episodes_go_with_their_socket(host, socket_of, until) -> None:
         until(lambda: not app.state.service.queue.waiting)
         with socket_of(url) as ws:
             assert ask(ws, "reset", tasks=[1])["episodes"]
-            with pytest.raises(ConnectionClosed):
+            app.state.service.limits = ServiceLimits(idle_s=0.05)  # from the next message on
+            ws.send(json.dumps({"op": "tasks", "id": 2, "tasks": [1]}))
+            with pytest.raises(ConnectionClosed):  # noqa: PT012  # before or after its answer
+                ws.recv(timeout=30)
                 ws.recv(timeout=30)
         until(lambda: app.state.service.sessions.episodes.total() == 0)
 

@@ -44,18 +44,8 @@ class Score:
     pass_at: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, groups: Sequence[EpisodeGroup], *, samples: int = 0) -> Score:
-        """Sum up some groups, of which each must have so many episodes.
-
-        Raises:
-            ValueError: a task has fewer.
-        """
-        fewest = min((len(group.episodes) for group in groups), default=samples)
-        if fewest < samples:
-            raise ValueError(
-                f"eval_samples is {samples}, and the held-out rollout plays a task {fewest} times: "
-                f"make it with held_out_tasks(env, count, group_size={samples})"
-            )
+    def of(cls, groups: Sequence[EpisodeGroup]) -> Score:
+        """Sum up some groups."""
         episodes = [e for group in groups for e in group.episodes]
         scored = [[e for e in group.episodes if e.reward is not None] for group in groups]
         counts = [(len(of), sum(e.status is Status.CORRECT for e in of)) for of in scored]
@@ -75,14 +65,14 @@ class Score:
         )
 
     def to_metrics(self) -> dict[str, float]:
-        """Its numbers as ``held_out/NAME``."""
+        """Return its numbers as ``held_out/NAME``."""
         found = {name: value for name, value in asdict(self).items() if name != "pass_at"}
         found |= {f"pass_at_{k}": value for k, value in self.pass_at.items()}
         return {f"held_out/{name}": value for name, value in found.items()}
 
 
 def rollout_metrics(groups: Sequence[EpisodeGroup]) -> dict[str, float]:
-    """Numbers of a rollout by name, as the table in docs/learner.md lists them."""
+    """Compute the numbers of a rollout by name, as the table in docs/learner.md lists them."""
     episodes = [e for group in groups for e in group.episodes]
     score = Score.of(groups)
     lengths = [_length(e) for e in episodes]

@@ -57,7 +57,7 @@ from .run_directory import (
     write_config,
 )
 from .sampler import Engine, ModelPolicy
-from .tasks import Kept, Rollout, Tasks, splits_of
+from .tasks import Kept, Rollout, Tasks, score_of, splits_of
 from .trackers import Tracker, require_trackers
 from .update import Updater, minibatches, rows_with_gradient, update_metrics
 
@@ -275,7 +275,7 @@ class Learner:
         heat, seed = self.config.eval_temperature, derive_seed(self.config.seed)
         settings = {} if heat is None else {"temperature": heat}
         found = self._play(rollout, step, seed, **settings)
-        return Score.of(found, samples=self.config.eval_samples)
+        return score_of(found, self.config.eval_samples)
 
     def _train_step(self) -> None:
         """Roll out, update, evaluate if it is due, log and save."""

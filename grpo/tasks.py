@@ -54,7 +54,18 @@ def evaluate(policy: Policy, rollout: Rollout, *, step: int = 0, samples: int = 
     Raises:
         ValueError: a task has fewer.
     """
-    return Score.of(rollout(policy, step), samples=samples)
+    return score_of(rollout(policy, step), samples)
+
+
+def score_of(groups: Sequence[EpisodeGroup], samples: int) -> Score:
+    """Sum up held-out groups, each of which must have ``samples`` episodes or more."""
+    fewest = min((len(group.episodes) for group in groups), default=samples)
+    if fewest < samples:
+        raise ValueError(
+            f"eval_samples is {samples}, and the held-out rollout plays a task {fewest} times: "
+            f"make it with held_out_tasks(env, count, group_size={samples})"
+        )
+    return Score.of(groups)
 
 
 PlayTasks = Callable[[Policy, Sequence[Task], int], Sequence[EpisodeGroup]]

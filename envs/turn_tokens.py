@@ -54,6 +54,7 @@ def extend_prompt(
     conversation: Conversation,
     prefix: Sequence[int],
     options: Mapping[str, Any] | None = None,
+    last: int | None = None,
 ) -> list[int]:
     """Extend the tokens so far by those of the new messages.
 
@@ -64,9 +65,10 @@ def extend_prompt(
 
     Args:
         tokenizer: as for :func:`encode_prompt`.
-        conversation: the policy's last turn is its last assistant message.
-        prefix: all tokens up to the end of that turn; empty before the first.
+        conversation: all messages.
+        prefix: all tokens up to the end of the policy's last turn; empty before the first.
         options: given to the chat template.
+        last: index of that turn; by default the last assistant message.
 
     Returns:
         Token ids; they begin with ``prefix``.
@@ -84,7 +86,7 @@ def extend_prompt(
         raise ValueError(
             "there are tokens of earlier turns, but no assistant message that they are"
         )
-    last = turns[-1]
+    last = turns[-1] if last is None else last
     if tokenizer.chat_template:
         added = _added(tokenizer, messages, last, _text(tokenizer, prefix[-1]), options)
     else:

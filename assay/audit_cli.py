@@ -21,6 +21,7 @@ from .envs import (
     refuse_unwritable,
     write_json,
 )
+from .envs.audit.subject import samples_for
 from .envs.datasets.reading import read_jsonl
 from .naming import NAME_HELP, make_to_judge, resolve_with_data
 from .verifiers.visible import one_line
@@ -79,6 +80,11 @@ def audit_command(
     if other is not None:
         other_env, _ = make_to_judge(found.name, {**options, "data": other}, answers=True)
     samples = () if is_env or data is None else _samples(data)
+    if not is_env and not samples and not samples_for(found.judge):
+        raise ValueError(
+            f"{found.name} needs references to be audited with: give --data FILE of JSONL rows "
+            '{"reference": ..., "reply": ...}'
+        )
     try:
         with progress() as bar:
             line = bar.add_task("audit", total=None)

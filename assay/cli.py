@@ -35,6 +35,7 @@ from .envs import (
 )
 from .eval_cli import eval_command
 from .evaluation import summary_of
+from .evaluation.player import PolicyError
 from .evaluation.show import tables
 from .family_cli import family_app
 from .gallery import list_command
@@ -84,7 +85,9 @@ def _add(name: str, command: Callable[..., None], example: str, **context: Any) 
 # typer exports only a child of the usage errors that it raises.
 _USAGE: type[Any] = typer.BadParameter.__mro__[1]
 # User errors are shown as a sentence, with exit code 2. Anything else is a bug, with a traceback.
-_USER_ERRORS = (ValueError, UnknownEnvironment, SandboxError, ImportError, OSError)
+_USER_ERRORS = (
+    ValueError, UnknownEnvironment, PolicyError, SandboxError, ImportError, OSError,
+)  # fmt: skip
 
 
 def score_command(
@@ -107,6 +110,8 @@ def score_command(
     Exit code 1: an infrastructure failure left rows without a score; --resume scores only those.
     """
     kwargs = environment_options(setting, data)
+    if Path(env).is_file() and not file.exists():
+        raise ValueError(f"the environment comes first: assay score {file} {env}")
     if resume and out_path is None:
         raise ValueError("--resume needs --out: the file that holds the earlier verdicts")
     if out_path:

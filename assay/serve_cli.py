@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import logging
 import os
+import ssl
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,6 +71,8 @@ def serve_command(
         raise ImportError(f"serve needs: pip install 'assay[serve]' ({error})") from error
     if (certificate is None) != (key is None):
         raise ValueError("--certificate and --key go together: give both, or none")
+    if certificate is not None and key is not None:
+        _refuse_pem(certificate, key)
     limits = ServiceLimits(**_limits(limit or [], ServiceLimits))
     if token_file is not None:
         tokens = Tokens.read(token_file)
@@ -94,6 +97,21 @@ def serve_command(
             key=key,
             listening=lambda url: say(f"Serving {env} at {url} ({guarded})", to=err),
         )
+
+
+def _refuse_pem(certificate: Path, key: Path) -> None:
+    """Refuse files that TLS cannot use.
+
+    Raises:
+        ValueError: one is missing, is not PEM, or the two do not belong together.
+    """
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise ValueError(
+            f"--certificate {certificate} and --key {key} must be a chain and its key in PEM: "
+            f"{error.strerror or error}"
+        ) from error
 
 
 def _serve_mcp(context: typer.Context, env: str, kwargs: dict[str, Any], *, reasons: bool) -> None:

@@ -211,7 +211,7 @@ class FunctionVerifier(Verifier):
         score_range: the lowest and the highest score.
 
     Raises:
-        TypeError: the function is asynchronous.
+        TypeError: the function is asynchronous, or is none.
         ValueError: the range is not two finite numbers in ascending order.
 
     Example:
@@ -225,6 +225,8 @@ class FunctionVerifier(Verifier):
         function: Callable[[str, Any], Verdict | float],
         score_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
+        if not callable(function):
+            raise TypeError(f"a reward must be a function or a Verifier, got {function!r:.80}")
         if inspect.iscoroutinefunction(function):
             raise TypeError(
                 f"the function {function.__qualname__!r} is asynchronous: give a plain one, or a "
@@ -309,6 +311,8 @@ def _plain(value: Any) -> Any:
 
 def same_length(replies: Sequence[str], references: Sequence[Any]) -> None:
     """Refuse a batch in which replies and references do not pair up."""
+    if isinstance(replies, str):
+        raise ValueError(f"replies must be a list of texts, got one text: {replies!r:.80}")
     if len(replies) != len(references):
         raise ValueError(
             f"expected one reference for each reply, got {len(replies)} replies "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -112,6 +114,20 @@ class FilePolicy:
         return {"kind": "file", "file": self.path, "sha256": digest(self.replies)}
 
 
+class PolicyError(RuntimeError):
+    """A policy raised. The message says what, and where."""
+
+
+@contextmanager
+def _naming(policy: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.filename}, line {last.lineno}"
+        raise PolicyError(f"{policy} raised {type(error).__name__}: {error} ({where})") from error
+
+
 class FunctionEvalPolicy:
     """A Python function from one conversation to one reply.
 
@@ -135,7 +151,8 @@ class FunctionEvalPolicy:
 
     def _reply(self, request: Request) -> str:
         seed = {"seed": request.seed} if self._seeded else {}
-        found = self.function(request.messages, **seed)
+        with _naming(self.name):
+            found = self.function(request.messages, **seed)
         if not isinstance(found, str):
             raise ValueError(
                 f"{self.name} must return the reply as text, got {found!r:.80}; no reply is ''"

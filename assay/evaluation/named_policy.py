@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ..envs import TextEnv, read_completions
+from ..envs.plugins import import_module
 from ..verifiers.nearest import did_you_mean
 from .digest import code_digest, digest
 from .eval_policy import BatchEvalPolicy, EvalPolicy, FilePolicy, FunctionEvalPolicy
@@ -151,11 +152,21 @@ def _sampled(path: Path) -> str:
     return hashed.hexdigest()
 
 
+def _imported(module: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if module == "localhost" or "." in module:
+            hint = "a server's address begins with http://"
+            raise ValueError(f"--policy: there is no module {module!r}; {hint}") from error
+        raise
+
+
 def _python(text: str, module: str, attribute: str) -> EvalPolicy:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    imported = importlib.import_module(module)
+    imported = _imported(module)
     found = getattr(imported, attribute, None)
     if found is None:
         near = did_you_mean(attribute, vars(imported))

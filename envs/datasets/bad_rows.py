@@ -72,7 +72,7 @@ class BadRows:
             try:
                 kept.append((index, place, make(index, place, value)))
             except DataError as error:
-                self.rows.append(BadRow(index, place, f"{value!r:.100}", str(error)))
+                self.rows.append(BadRow(index, place, _shown(value), str(error)))
         return kept
 
     def close(self, name: str, total: int) -> tuple[BadRow, ...]:
@@ -101,6 +101,13 @@ class BadRows:
             "\n".join([f"{counted} and are left out:", *listed]), BadRowsWarning, stacklevel=4
         )
         return tuple(bad)
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.100}"
+    except ValueError:  # an integer of more digits than Python writes
+        return f"<{type(value).__name__}>"
 
 
 def bad_rows_record(bad: Sequence[BadRow]) -> dict[str, Any]:

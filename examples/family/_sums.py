@@ -78,8 +78,8 @@ def trained(
         looks: how often pass@1 is taken.
 
     Returns:
-        ``pass@1`` of sampled replies to held-out sums, over the steps, of which the last is its value,
-        and the means of what was watched.
+        ``pass@1`` of sampled replies to held-out sums, over the steps, of which the last is its
+        value, and the means of what was watched.
     """
     model, tokenizer = load_model(trial.start)
     look = every(config.steps, looks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -17,9 +17,6 @@ from pydantic_core import from_json
 
 from ..verifiers.form.schema_cache import schema_of
 from .episodes import Chat, Refused
-
-if TYPE_CHECKING:
-    from ..verifiers.form.schema import Schema
 
 _Zero = Annotated[float, Field(ge=0, le=0)]
 _One = Annotated[float, Field(ge=1, le=1)]
@@ -97,12 +94,6 @@ class _Function(_Strict):
         if self.strict:
             self._schema = schema_of(self.parameters or {"type": "object"})
 
-    @property
-    def strict_schema(self) -> Schema:
-        """What the arguments of a strict tool must fit."""
-        found: Schema = self._schema
-        return found
-
     def shown(self) -> dict[str, Any]:
         """Return the schema as chat templates take it."""
         kept = self.model_dump(exclude_none=True, include={"name", "description", "parameters"})
@@ -121,7 +112,7 @@ class _Text(_Strict):
 def _tools(given: Sequence[_Function | _AnthropicTool], choice: str) -> dict[str, Any]:
     """Return the fields of a Chat that are about tools."""
     shown = given if choice == "auto" else ()
-    strict = {t.name: t.strict_schema for t in shown if isinstance(t, _Function) and t.strict}
+    strict = {t.name: t._schema for t in shown if isinstance(t, _Function) and t.strict}
     return {"tools": [tool.shown() for tool in shown], "strict": strict}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from .arguments import DataOption, EnvName, SetOption, environment_options, settings
 from .console import err, naming_the_port, say
@@ -33,32 +34,26 @@ def serve_command(
     data: DataOption = None,
     setting: SetOption = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; a public one needs a token.")
+        str, Option(help="Address to listen on; a public one needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
     token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"File with one token per line. Or set {TOKEN}."),
+        Path | None, Option(help=f"File with one token per line. Or set {TOKEN}.")
     ] = None,
     limit: Annotated[
-        list[str] | None,
-        typer.Option("--limit", help="A limit, such as batch=256; see docs/service.md."),
+        list[str] | None, Option("--limit", help="A limit, such as batch=256; see docs/service.md.")
     ] = None,
-    allow_references: Annotated[
-        bool, typer.Option(help="Also accept references from clients.")
-    ] = False,
+    allow_references: Annotated[bool, Option(help="Also accept references from clients.")] = False,
     tell_reasons: Annotated[
-        bool, typer.Option(help="Send the reasons of verdicts, which may quote the reference.")
+        bool, Option(help="Send the reasons of verdicts, which may quote the reference.")
     ] = False,
-    certificate: Annotated[Path | None, typer.Option(help="TLS certificate chain in PEM.")] = None,
-    key: Annotated[Path | None, typer.Option(help="TLS private key.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
-    drain: Annotated[
-        int, typer.Option(min=0, help="Seconds for requests to finish after SIGTERM.")
-    ] = 30,
-    access_log: Annotated[bool, typer.Option(help="Log each request as JSON on stderr.")] = True,
+    certificate: Annotated[Path | None, Option(help="TLS certificate chain in PEM.")] = None,
+    key: Annotated[Path | None, Option(help="TLS private key.")] = None,
+    workers: Annotated[int, Option(min=1, help="Worker processes.")] = 1,
+    drain: Annotated[int, Option(min=0, help="Seconds for requests to finish after SIGTERM.")] = 30,
+    access_log: Annotated[bool, Option(help="Log each request as JSON on stderr.")] = True,
     mcp: Annotated[
-        bool, typer.Option("--mcp", help="Serve one MCP client over stdin and stdout instead.")
+        bool, Option("--mcp", help="Serve one MCP client over stdin and stdout instead.")
     ] = False,
 ) -> None:
     """Serve an environment: scoring and episodes, over HTTP and WebSocket.

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from ..verifiers import FunctionVerifier, Verdict, Verifier
 from .datasets.bad_rows import OnBadRows
 from .datasets.reading import Row
-from .datasets.source import Split
-from .datasets.table import Draw, Drawn, Filled, Parting, Table, generated, read_table
+from .datasets.source import Generated, Split
+from .datasets.table import Draw, Drawn, Filled, Parting, Table, read_table
 from .registry import register
 from .task import Conversation, Task
 from .text_env import TextEnv
@@ -158,7 +158,7 @@ def _over_a_generator(
     judge = _judge(rubric, rule.test_share)
 
     def build(split: Split = "train", seed: int = 0, render_mode: str | None = None) -> TextEnv:
-        source = generated(name, make_task, split, seed, rule)
+        source = Generated(make_task, name=name, split=split, seed=seed, **rule._asdict())
         return TextEnv(source, judge, name=name, render_mode=render_mode)
 
     return build

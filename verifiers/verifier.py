@@ -182,7 +182,7 @@ class Verifier:
                 else self._in_range(self.judge(reply, reference))
             )
         except Exception as error:  # a bug in a verifier is ours; the cause stays in the reason
-            verdict = Verdict.fault(Status.VERIFIER_ERROR, f"{type(error).__name__}: {error}")
+            verdict = Verdict.from_error(error)
         return verdict.timed(time.perf_counter() - started)
 
 
@@ -199,8 +199,7 @@ def isolated(
         if half:
             first = isolated(verifier, replies[:half], references[:half])
             return first + isolated(verifier, replies[half:], references[half:])
-        reason = f"{type(error).__name__}: {error}"
-        return [Verdict.fault(Status.VERIFIER_ERROR, reason)] * len(replies)
+        return [Verdict.from_error(error)] * len(replies)
 
 
 class FunctionVerifier(Verifier):

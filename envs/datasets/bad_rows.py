@@ -59,9 +59,7 @@ class BadRows:
         self.rows: list[BadRow] = []
 
     def keep(
-        self,
-        rows: Iterable[tuple[int, str, _Given]],
-        make: Callable[[int, str, _Given], _Made],
+        self, rows: Iterable[tuple[int, str, _Given]], make: Callable[[int, str, _Given], _Made]
     ) -> list[tuple[int, str, _Made]]:
         """Return what is made of each row that can be used, with its index and place.
 

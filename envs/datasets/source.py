@@ -63,7 +63,7 @@ def _shuffled(size: int, seed: int, epoch: int) -> np.ndarray[tuple[int], np.dty
 
 
 class Rows(Source):
-    """Tasks that are all there.
+    """In-memory tasks.
 
     Args:
         tasks: in order; one without an id gets its number.

@@ -4,6 +4,7 @@ Nothing of a neighbour is imported before it is asked for; each is an optional e
 """
 
 from .judging import RewardFault
+from .nemo_gym import nemo_gym_server, to_nemo_gym
 from .openenv import from_openenv
 from .openrlhf import openrlhf_reward, to_openrlhf
 from .prime_verifiers import from_verifiers, to_verifiers
@@ -16,9 +17,11 @@ __all__ = [
     "from_openenv",
     "from_reasoning_gym",
     "from_verifiers",
+    "nemo_gym_server",
     "openrlhf_reward",
     "register_reasoning_gym",
     "rulings",
+    "to_nemo_gym",
     "to_openrlhf",
     "to_verifiers",
     "to_verl",

@@ -31,7 +31,7 @@ MINE = "mine_of_mistakes"
 SUMS = "eval assay/Arithmetic-v1 --limit 2 -o out -p"
 COMMANDS = {
     "score good.jsonl assay/GSM8K-v1": "the environment comes first: assay score assay/GSM8K-v1",
-    "score no_such.thing good.jsonl": "`assay list` lists them",
+    "score xyzzy good.jsonl": "`assay list` lists them",
     "score assay/GSM8K-v1 good.jsonl --data semicolons.csv": "must be separated by commas",
     f"score {MINE}:mistakes/Txt-v0 good.jsonl": "Did you mean mistakes/Text-v0?",
     f"score {MINE}:mistakes/Text-v0 good.jsonl": "must return a Task, got 'no task'",

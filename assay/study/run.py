@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
-import subprocess
-import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Self
 
+from . import arm as trials
+from .arm import Job
 from .measured import Measured, read_measured
+
+# Imported once, by the process that all others are forked from: it takes longer than many an arm.
+PRELOADED = [trials.__name__, "assay.family.trainers"]
 
 
 class ArmFailed(RuntimeError):
     """An arm's process ended with an error; what the others did is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One arm with one seed, or with no arm the start that all arms of a seed share."""
-
-    arm: str | None
-    seed: int
-    file: Path
-    folder: Path
-    start: Path
 
 
 def run_study(
@@ -69,26 +63,32 @@ def run_study(
     starts = {seed: out_dir / "start" / f"{kind}-{seed}-{mark}" for seed in seeds}
     every = [
         Job(
+            module,
             arm,
             seed,
             out_dir / "runs" / f"{kind}-{place}-{seed}.json",
             out_dir / "work" / f"{kind}-{place}-{seed}-{mark}",
             starts[seed],
+            mark,
+            short,
         )
         for arm, place in arms.items()
         for seed in starts
     ]
     found: dict[Job, Measured] = {}
     for job in every:
-        known = _known(job, mark, short)
+        known = _known(job)
         if known is not None:
             found[job] = known
             if on_done is not None:
                 on_done(known)
     missing = [job for job in every if job not in found]
     wanted = {job.seed for job in missing if prepared and not job.start.exists()}
-    first = [Job(None, seed, Path(), starts[seed], starts[seed]) for seed in sorted(wanted)]
-    with _Pool(module, mark, short, jobs or len(os.sched_getaffinity(0))) as pool:
+    first = [
+        Job(module, None, seed, Path(), starts[seed], starts[seed], mark, short)
+        for seed in sorted(wanted)
+    ]
+    with _Pool(jobs or len(os.sched_getaffinity(0))) as pool:
         for _ in pool.run(first):
             pass
         for job in pool.run(missing):
@@ -98,21 +98,22 @@ def run_study(
     return [found[job] for job in every]
 
 
-def _known(job: Job, mark: str, short: bool) -> Measured | None:
+def _known(job: Job) -> Measured | None:
     if not job.file.exists():
         return None
     done = read_measured(job.file)[0]
-    same = (done.arm, done.seed, done.short, done.source) == (job.arm, job.seed, short, mark)
-    return done if same else None
+    wanted = job.arm, job.seed, job.short, job.source
+    return done if (done.arm, done.seed, done.short, done.source) == wanted else None
 
 
 class _Pool:
     """Runs jobs in processes of their own, and ends those that run when it is left early."""
 
-    def __init__(self, module: str, mark: str, short: bool, size: int) -> None:
-        self._given = module, mark, short
+    def __init__(self, size: int) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(PRELOADED)
         self._threads = ThreadPoolExecutor(size)
-        self._children: set[subprocess.Popen[bytes]] = set()
+        self._children: set[BaseProcess] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -131,18 +132,15 @@ class _Pool:
             yield futures[future]
 
     def _one(self, job: Job) -> None:
-        module, mark, short = self._given
-        command = [sys.executable, "-m", "assay.study.arm", module, str(job.seed), str(job.folder)]
-        command += ["--start", str(job.start), *(["--short"] if short else [])]
-        if job.arm is not None:
-            command += ["--arm", job.arm, "--file", str(job.file), "--source", mark]
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self._children.add(child)
-        _, errors = child.communicate()
-        self._children.discard(child)
-        if child.returncode:
-            said = errors.decode(errors="replace").strip()[-2000:]
-            what = "the start" if job.arm is None else f"arm {job.arm!r}"
-            raise ArmFailed(
-                f"{what} with seed {job.seed} ended with code {child.returncode}:\n{said}"
-            )
+        with tempfile.NamedTemporaryFile(suffix=".txt") as errors:
+            child = self._context.Process(target=trials.run, args=(job, Path(errors.name)))
+            child.start()
+            self._children.add(child)
+            child.join()
+            self._children.discard(child)
+            if child.exitcode:
+                said = errors.read().decode(errors="replace").strip()[-2000:]
+                what = "the start" if job.arm is None else f"arm {job.arm!r}"
+                raise ArmFailed(
+                    f"{what} with seed {job.seed} ended with code {child.exitcode}:\n{said}"
+                )

@@ -1,19 +1,21 @@
 """DAPO: groups that teach nothing are replaced, and rare tokens may rise further."""
 
 from contextlib import suppress
+from statistics import fmean
 from typing import Any
 
 from assay.family._sums import LONGEST, SUMS, pass_at_1, start, sums
 from assay.family_cli import run_script
 from assay.grpo import GRPOConfig, Learner, load_model, training_tasks
-from assay.study import Arm, Outcome, Study, Trial
+from assay.study import Arm, Claim, Outcome, Study, Trial
 
 
 class Spent(Exception):
     """The budget of replies is used up."""
 
 
-REPLIES = 64 * 8 * 50  # that each arm may sample in training
+REPLIES = 64 * 8 * 30  # that each arm may sample in training
+UPDATES = 20  # after which the arms are compared too
 
 
 def arm(**settings: Any) -> Arm:
@@ -27,6 +29,7 @@ def arm(**settings: Any) -> Arm:
             prompts_per_step=prompts,
             max_new_tokens=LONGEST,
             learning_rate=3e-4,
+            warmup_steps=1,
             seed=trial.seed,
             alarm_patience=0,
             **settings,
@@ -34,19 +37,22 @@ def arm(**settings: Any) -> Arm:
         model, tokenizer = load_model(trial.start)
         curves: dict[str, list[tuple[float, float]]] = {"pass@1": [], "zero-variance share": []}
         used = looked = updates = 0
+        early = float("nan")
 
         def note(row: dict[str, Any]) -> None:
-            nonlocal used, looked, updates
+            nonlocal used, looked, updates, early
             if not row["step"]:
                 return
             used += int(row.get("groups/generated", config.prompts_per_step)) * config.group_size
             updates += int(row["updates"])
             if "zero_variance" in row:  # not where every attempt found nothing
                 curves["zero-variance share"].append((used, row["zero_variance"]))
-            if used * 10 // budget > looked:
-                looked = used * 10 // budget
-                tenth = looked * budget // 10  # the first look after it, so that seeds compare
-                curves["pass@1"].append((tenth, pass_at_1(model, tokenizer, trial)))
+            if updates >= UPDATES and early != early:
+                early = pass_at_1(model, tokenizer, trial)
+            if used * 5 // budget > looked:
+                looked = used * 5 // budget
+                fifth = looked * budget // 5  # the first look after it, so that seeds compare
+                curves["pass@1"].append((fifth, pass_at_1(model, tokenizer, trial)))
             if used >= budget:
                 raise Spent
 
@@ -56,9 +62,14 @@ def arm(**settings: Any) -> Arm:
         )
         with suppress(Spent):
             learner.train()
-        return Outcome(
-            {"pass@1": curves["pass@1"][-1][1], "replies": used, "updates": updates}, curves
-        )
+        values = {
+            "pass@1": curves["pass@1"][-1][1],
+            "pass@1 at equal updates": early,
+            "replies": used,
+            "updates": updates,
+            "zero-variance share": fmean(y for _, y in curves["zero-variance share"]),
+        }
+        return Outcome(values, curves)
 
     return train
 
@@ -71,10 +82,52 @@ STUDY = Study(
     "sampling costs replies and saves updates.",
     load=f"{SUMS}; {REPLIES:,} replies for each arm, in groups of 8, 64 groups to a batch, 4 "
     "minibatches, learning rate 3e-4. Replies of groups that are thrown away count, so an arm "
-    "with refills makes fewer updates. x is replies sampled.",
+    f"with refills makes fewer updates; pass@1 is taken after {UPDATES} updates too. x is "
+    "replies sampled.",
     equation=(
         r"0 < |\{i : o_i \text{ is right}\}| < G, \qquad \mathrm{clip}(\rho,\, 1 - "
         r"\varepsilon_{\mathrm{low}},\, 1 + \varepsilon_{\mathrm{high}})"
+    ),
+    claims=(
+        Claim(
+            text="Dynamic sampling leaves no group flat, where half at least were",
+            value="zero-variance share",
+            arm="+ dynamic sampling (DAPO)",
+            than="+ clip-higher",
+            higher=False,
+            margin=0.5,
+        ),
+        Claim(
+            text="Dynamic sampling makes at most half as many updates of the same replies",
+            value="updates",
+            arm="+ dynamic sampling (DAPO)",
+            than="+ clip-higher",
+            higher=False,
+            ratio=True,
+            margin=2.0,
+        ),
+        Claim(
+            text="At the same updates, dynamic sampling is ahead",
+            value="pass@1 at equal updates",
+            arm="+ dynamic sampling (DAPO)",
+            than="+ clip-higher",
+        ),
+        Claim(
+            text="At the same replies, all of DAPO ends above GRPO",
+            value="pass@1",
+            arm="+ dynamic sampling (DAPO)",
+            than="GRPO",
+        ),
+        Claim(
+            text="At the same replies, clip-higher ends above the same clip on both sides",
+            value="pass@1",
+            arm="+ clip-higher",
+            than="+ token mean",
+        ),
+    ),
+    remark=(
+        "With the same number of replies dynamic sampling makes fewer updates; with the same "
+        "number of updates it costs more replies: which of the two is scarce decides."
     ),
     verdict="Not reproduced at this budget, in either direction: pass@1 goes from .26 to .31 "
     "(GRPO and with the token mean), .33 (clip-higher) and .32 (all of DAPO), with ranges"

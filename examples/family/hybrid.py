@@ -164,7 +164,7 @@ STUDY = Study(
     "(own advantages), -0.72 to -0.06 (PPO), -1.04, 0.17 and -1.02 (GRPO with whole episodes) and "
     "-1.04 to -1.10 (the other two). One small task and three seeds: at both rates and with every "
     "seed the hybrid learned sooner than PPO, and no more is shown.",
-    seeds=20,
+    seeds=12,
     arms={
         "PPO (GAE)": arm(
             with_critic(gae_estimate(gamma=GAMMA)), episodes=EPISODES, groups=EPISODES

@@ -19,7 +19,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Outcome, Study, Trial, every
+from assay.study import Arm, Claim, Outcome, Study, Trial, every
 from assay.study.measured import Results
 from assay.study.picture import draw_curve
 
@@ -147,6 +147,48 @@ STUDY = Study(
     equation=(
         r"r_i = e^{-\alpha z_i} \text{ if right, else } -1, \qquad z_i = \frac{|o_i| - "
         r"\mu}{\sigma}"
+    ),
+    claims=(
+        Claim(
+            text="The length reward makes right replies shorter than GRPO by a fifth at least",
+            value="tokens of right replies",
+            arm="all of LEAD",
+            than="GRPO, 1 or 0",
+            higher=False,
+            ratio=True,
+            margin=1.25,
+        ),
+        Claim(
+            text="All of LEAD ends above GRPO by accuracy",
+            value="pass@1",
+            arm="all of LEAD",
+            than="GRPO, 1 or 0",
+        ),
+        Claim(
+            text="A penalty alone changes accuracy by less than .001",
+            value="pass@1",
+            arm="penalty alone",
+            than="GRPO, 1 or 0",
+            margin=-0.001,
+        ),
+        Claim(
+            text="The length reward costs at most .05 of accuracy",
+            value="pass@1",
+            arm="length alone",
+            than="GRPO, 1 or 0",
+            margin=-0.05,
+        ),
+        Claim(
+            text="Weights by difficulty raise accuracy on products",
+            value="pass@1 of products",
+            arm="all of LEAD",
+            than="length and penalty",
+        ),
+    ),
+    remark=(
+        "The penalty alone does nothing, by algebra: standardised advantages are the same for 1 "
+        "and -1 as for 1 and 0. Groups that are all right teach length alone, at full strength "
+        "whatever alpha is. The official code applies the length reward only to long replies."
     ),
     verdict="Shorter replies are reproduced, better ones are not. With the length reward right "
     "replies take 3.6 tokens in all nine runs, from 6.9 to 7.7, which is next to no dots; with "

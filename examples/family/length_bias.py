@@ -14,7 +14,7 @@ from assay.grpo import (
     tiny_model,
     training_tasks,
 )
-from assay.study import Arm, Outcome, Study, Trial, every
+from assay.study import Arm, Claim, Outcome, Study, Trial, every
 from assay.verifiers import FunctionVerifier, Status
 
 LONGEST = 24
@@ -108,6 +108,36 @@ STUDY = Study(
     equation=(
         r"\frac{1}{|o_i|}\sum_t \quad\text{(GRPO)}, \qquad \frac{1}{L_{\max}}\sum_t "
         r"\quad\text{(Dr. GRPO)}"
+    ),
+    claims=(
+        Claim(
+            text="By the reply's own mean wrong replies grow",
+            value="tokens of wrong replies",
+            arm="GRPO (reply's own mean)",
+        ),
+        Claim(
+            text="By the reply's own mean wrong replies end longer than by one length",
+            value="tokens of wrong replies",
+            arm="GRPO (reply's own mean)",
+            than="Dr. GRPO (one length)",
+        ),
+        Claim(
+            text=("By the reply's own mean wrong replies end longer than by the mean over tokens"),
+            value="tokens of wrong replies",
+            arm="GRPO (reply's own mean)",
+            than="DAPO (mean over tokens)",
+        ),
+        Claim(
+            text="One length costs no more than .03 of accuracy",
+            value="pass@1",
+            arm="Dr. GRPO (one length)",
+            than="GRPO (reply's own mean)",
+            margin=-0.03,
+        ),
+    ),
+    remark=(
+        "The arithmetic is exact: by the reply's own mean a token of a wrong reply of 8 tokens "
+        "weighs a quarter of one of 2 tokens, by the others the same."
     ),
     verdict="The arithmetic is exact: by the reply's own mean a token of a wrong reply of 8 tokens "
     "weighs a quarter of one of 2 tokens, by the others the same. Growth was not reproduced: "

@@ -46,7 +46,7 @@ STUDY = Study(title="t", source="s", says="c", equation="x", load="p", remark="v
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "toy_study.py").write_text(TOY)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
     return tmp_path / "toy_study.py"
 
 

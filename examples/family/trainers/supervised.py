@@ -209,6 +209,7 @@ def warm_start(
 
     Raises:
         ValueError: there is no task, or one has no solution.
+        RuntimeError: ``max_steps`` did not reach the target.
     """
     if not tasks:
         raise ValueError("a warm start needs at least one task with a solution, got none")
@@ -236,4 +237,9 @@ def warm_start(
         seed=seed,
     )
     sft(model, tokenizer, tasks, config, on_step=check)
+    if held_out is not None and not done.pass_at_1 >= target:
+        raise RuntimeError(
+            f"a warm start of {done.steps} steps reached a pass@1 of {done.pass_at_1:.3f}, below "
+            f"its target of {target}: give more tasks or steps, or a lower target"
+        )
     return done

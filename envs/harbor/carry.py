@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import io
+import itertools
 import posixpath
 import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,10 +30,14 @@ _STARTUP = frozenset(
         *(".curlrc", ".wgetrc", ".jq", ".pip"),
     )
 )
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  # theirs is what is in them
+_RUN = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/etc")
+"""What the image's programs need: no folder that has one of them is carried as an artifact."""
 # %z has the whole time: a file may change in the second in which the image was built.
 _LIST = """find / /tmp -xdev \\( {pruned} \\) -prune -o \\
     -exec stat -c '%z %s %f\t%n' {{}} + 2>/dev/null"""
 _MOST_FILES = 200_000
+_LAST_TIME = 1 << 33
 _PACK = "rm -rf /.assay-carry; tar -cf /.assay-carry --no-recursion -C / -T /.assay-list"
 
 
@@ -68,6 +73,11 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(folder + "/") for folder in folders)
 
 
+def normal(path: str) -> str:
+    """Return an absolute path without ``.``, ``..`` and slashes too many: normpath keeps ``//``."""
+    return "/" + posixpath.normpath(f"/{path}").lstrip("/")
+
+
 def listing(session: Session, tools: Iterable[str]) -> dict[str, str]:
     """Return the times, sizes and modes of all files outside the tools' folders, by path."""
     pruned = " -o ".join(f"-path {_quoted(p)}" for p in (*tools, *TESTS_ONLY, "/logs"))
@@ -78,7 +88,7 @@ def listing(session: Session, tools: Iterable[str]) -> dict[str, str]:
     for line in done.stdout.split(b"\n"):
         entry, separator, name = line.partition(b"\t")
         if separator:
-            path = posixpath.normpath(name.decode("utf-8", "surrogateescape"))
+            path = normal(name.decode("utf-8", "surrogateescape"))
             found[path] = entry.decode("ascii", "replace")
     return found
 
@@ -88,6 +98,7 @@ def collect(
     clean: dict[str, str],
     tools: tuple[str, ...],
     *,
+    search: Sequence[str] = (),
     also: Mapping[str, Sequence[str]] = {},
     changes: bool = True,
     home: str = "/root",
@@ -101,8 +112,10 @@ def collect(
         session: the agent's.
         clean: :func:`listing` of a fresh container of the image.
         tools: folders to leave out.
+        search: the folders of the image's PATH.
         also: files and folders that the task declares: they are taken from tools' folders too. Each
-            with the patterns of what to leave out of it, as for ``tar --exclude``.
+            with the patterns of what to leave out of it, as for ``tar --exclude``. Not from tools'
+            folders if it has programs, libraries or settings that the image needs.
         changes: take all changes; else only what is declared.
         home: its start-up files are left out.
         limit_mib: of all files together.
@@ -116,8 +129,9 @@ def collect(
     links = {p for p, entry in clean.items() if _is_link(entry)}
     deleted = [p for p in clean if p not in found or (p in links and found[p] != clean[p])]
     deleted = deleted if changes else []
-    sources = {posixpath.normpath(path): patterns for path, patterns in also.items()}
-    declared = tuple(sources)
+    sources = {normal(path): patterns for path, patterns in also.items()}
+    needed = (*_RUN, *tools, *search)
+    declared = [path for path in sources if not any(is_below(run, [path]) for run in needed)]
     for source, patterns in sources.items():
         words = f"find {_quoted(source)} -xdev 2>/dev/null"
         below = session.exec(words, timeout_s=60.0, user=0, cwd="/")
@@ -125,6 +139,10 @@ def collect(
         wanted += [path for path in paths if not _is_excluded(path, source, patterns)]
 
     def may(path: str) -> bool:
+        if path in ("/", *_TEMPORARY) or any(
+            is_below(kept, [path]) for kept in (*tools, *TESTS_ONLY)
+        ):
+            return False  # whoever owns what a tool's folder lies in can replace that
         artifact = is_below(path, ("/logs/artifacts",)) or is_below(path, declared)
         parent, name = posixpath.split(path)
         refused = is_below(path, tools) and not artifact
@@ -132,9 +150,10 @@ def collect(
         closed = is_below(path, TESTS_ONLY) and not is_below(path, ("/logs/artifacts",))
         return not (refused or closed or (startup and is_below(parent, (home,))))
 
-    names = [p for p in dict.fromkeys(map(posixpath.normpath, wanted)) if p != "/" and may(p)]
+    names = [p for p in dict.fromkeys(map(normal, wanted)) if may(p)]
+    deleted = list(filter(may, deleted))
     if not names:
-        return Carried((), tuple(filter(may, deleted)))
+        return Carried((), tuple(deleted))
     listed = "\n".join(f".{path}" for path in names).encode("utf-8", "surrogateescape")
     try:
         session.put("/.assay-list", listed, user=0)
@@ -146,7 +165,7 @@ def collect(
         members = tuple(_members(data, may, links - set(deleted)))
     except Exception as error:  # a forged archive may raise anything, RecursionError too
         raise AgentsFault(f"its files cannot be read: {error!r:.200}") from error
-    return Carried(members, tuple(filter(may, deleted)))
+    return Carried(members, tuple(deleted))
 
 
 def _is_excluded(path: str, source: str, patterns: Sequence[str]) -> bool:
@@ -176,19 +195,25 @@ def _members(
     found: dict[str, tuple[tarfile.TarInfo, bytes]] = {}
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for member in archive:
-            path = posixpath.normpath("/" + member.name)
+            path = normal(member.name)
+            if "\0" in path + member.linkname:  # the clean image's tar would end the name there
+                raise ValueError("a name holds a zero byte")
             if len(found) > _MOST_FILES or member.issparse() or member.size > len(data):
                 raise ValueError("they are too many, or larger than what came of them")
             if not may(path) or path.startswith("/.assay"):
                 continue
             made = tarfile.TarInfo(path.lstrip("/"))
-            made.mode, made.mtime = member.mode & 0o777, member.mtime
+            made.mode = member.mode & 0o777
+            made.mtime = member.mtime if 0 <= member.mtime < _LAST_TIME else 0  # it may be nan
             content = b""
             if member.isdir():
                 made.type = tarfile.DIRTYPE
             elif member.issym():
                 made.type, made.linkname = tarfile.SYMTYPE, member.linkname
-                target = posixpath.normpath(posixpath.join(posixpath.dirname(path), made.linkname))
+                target = normal(posixpath.join(posixpath.dirname(path), made.linkname))
+                names = [n for n in made.linkname.split("/") if n not in ("", ".")]
+                if ".." in itertools.dropwhile("..".__eq__, names):
+                    made.linkname = target  # what is before the .. may be a link, to elsewhere
                 if target == "/" or is_below(target, (*TESTS_ONLY, "/proc", "/dev")):
                     continue
             elif member.isreg() or member.islnk():

@@ -16,6 +16,7 @@ import importlib.resources
 import io
 import json
 import math
+import re
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -25,19 +26,26 @@ from pathlib import PurePosixPath
 
 from ...sandbox import Session, SessionEnded, guest
 from ...verifiers import Status, Verdict
-from .carry import TESTS_ONLY, AgentsFault, Carried, collect, listing, tool_paths
+from .carry import TESTS_ONLY, AgentsFault, Carried, collect, is_below, listing, normal, tool_paths
 from .folder import Stage
 from .script import Grading, grading_of
 
 AGENT_UID = 1731
 """The user that owns what was carried, and runs what the tests start."""
 
-_ASK = """\
-printf '%s\\n' "$PATH" "${HOME:-/root}" "$PWD"
+_SETTINGS = (
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "CURL_HOME", "WGETRC"),
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PIP_CONFIG_FILE"),
+)
+"""Variables by which an image may have its programs load files, and the agent could write those."""
+
+_ASK = f"""\
+for name in {" ".join(_SETTINGS)}; do eval "printf '%s\\n' \\"\\${{$name-}}\\""; done
+printf '%s\\n' "$PATH" "${{HOME:-/root}}" "$PWD"
 command -v python3 || echo
 id -u
 python3 -I -c 'import sys, sysconfig
-for path in {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}: print(path)' \\
+for path in {{sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}}: print(path)' \\
     2> /dev/null
 true
 """
@@ -141,6 +149,7 @@ class _Image:
         python_folders: those of its Python.
         uid: that the tests have.
         files: :func:`listing` of it.
+        settings: its variables of _SETTINGS that are set.
     """
 
     path: str
@@ -150,11 +159,20 @@ class _Image:
     python_folders: tuple[str, ...]
     uid: int
     files: dict[str, str]
+    settings: dict[str, str]
 
     @property
     def tools(self) -> tuple[str, ...]:
         """Folders that are never carried."""
         return tool_paths(self.path, self.python_folders)
+
+    def variables(self) -> dict[str, str]:
+        """Return its settings without the agent's folders, and as they were for its programs."""
+        clean = {
+            name: ":".join(p for p in re.split(r"[:\s]", value) if is_below(normal(p), self.tools))
+            for name, value in self.settings.items()
+        }
+        return {**clean, "ASSAY_SETTINGS": json.dumps(self.settings)} if clean else {}
 
     @classmethod
     def of(cls, fresh: Session, stage: Stage) -> _Image:
@@ -164,7 +182,7 @@ class _Image:
             GraderFault: it lacks what grading needs.
         """
         asked = fresh.exec(_ASK, user=stage.verifier.user)
-        lines = asked.text.splitlines()
+        values, lines = (rows := asked.text.splitlines())[: len(_SETTINGS)], rows[len(_SETTINGS) :]
         if not asked.ok or len(lines) < 5:
             why = f"the image runs no shell: {asked.reason} {asked.text:.200}"
             raise GraderFault("no_tools", why)
@@ -176,7 +194,8 @@ class _Image:
         if not found:
             raise GraderFault("no_tools", "the image lacks find, stat or tar, which grading needs")
         guarded = python if uid == "0" else ""
-        return cls(path, home, folder, guarded, tuple(lines[5:]), int(uid), found)
+        settings = {name: v for name, v in zip(_SETTINGS, values, strict=True) if v}
+        return cls(path, home, folder, guarded, tuple(lines[5:]), int(uid), found, settings)
 
     def changes(self, agent: Session, stage: Stage) -> Carried:
         """Return what the agent changed.
@@ -188,6 +207,7 @@ class _Image:
             agent,
             self.files,
             self.tools,
+            search=self.path.split(":"),
             also={
                 **{_absolute(a.source, self.folder): a.exclude for a in stage.artifacts},
                 "/logs/artifacts": (),
@@ -207,13 +227,14 @@ def _graded(
     try:
         if image.python:  # it may lie in a folder of root's own
             fresh.exec(["chmod", "a+x", *_above(image.python_folders)], user=0)
-        _prepare(fresh, stage, carried, image)
+        _prepare(fresh, stage, carried, image, grading)
         began = time.monotonic()
         done = fresh.exec(
             ["/tests/test.sh"],
             timeout_s=verifier.timeout_sec,
             user=verifier.user,
             env={
+                **image.variables(),
                 **env,
                 **verifier.env,
                 "HOME": image.home,
@@ -291,7 +312,9 @@ def _number(value: object, shown: object) -> float:
 # -- the fresh container -----------------------------------------------------------------------
 
 
-def _prepare(fresh: Session, stage: Stage, carried: Carried, image: _Image) -> None:
+def _prepare(
+    fresh: Session, stage: Stage, carried: Carried, image: _Image, grading: Grading
+) -> None:
     """Bring everything into the container in one archive."""
     if carried.deleted:
         paths = "\0".join(carried.deleted).encode("utf-8", "surrogateescape")
@@ -314,18 +337,24 @@ def _prepare(fresh: Session, stage: Stage, carried: Carried, image: _Image) -> N
                 mode = 0o755 if name == "tests/test.sh" else file.stat().st_mode & 0o777
                 _add(archive, name, file.read_bytes(), mode, uid)
         if image.python:
-            _add_guard(archive, image.python, image.tools)
+            sources = [normal(_absolute(a.source, image.folder)) for a in stage.artifacts]
+            _add_guard(archive, image, sources, separate=grading == "separate")
     fresh.put("/.assay", stream.getvalue(), user=0)
-    done = fresh.exec("tar -xpf /.assay -C / && rm /.assay", user=0, timeout_s=300.0)
+    unpack = "tar -xpf /.assay -C / && rm /.assay"
+    done = fresh.exec(unpack, user=0, timeout_s=300.0, env=image.variables())
     if not done.ok:
         why = done.stderr.decode("utf-8", "replace")[-300:]
         raise GraderFault("no_tools", f"tar in the clean image: {done.reason} {why}")
 
 
-def _add_guard(archive: tarfile.TarFile, python: str, tools: tuple[str, ...]) -> None:
+def _add_guard(
+    archive: tarfile.TarFile, image: _Image, artifacts: list[str], *, separate: bool
+) -> None:
     here = importlib.resources.files(__package__)
     config = {
-        "clean": [f"{folder}/" for folder in (*tools, "/tests", "/assay")],
+        "clean": [f"{folder}/" for folder in (*image.tools, "/tests", "/assay")],
+        "agents": [f"{path}/" for path in artifacts],
+        "separate": separate,
         "closed": [f"{folder}/" for folder in TESTS_ONLY],
         "uid": AGENT_UID,
         "home": "/tmp/assay-home",  # noqa: S108  # in the container
@@ -334,7 +363,7 @@ def _add_guard(archive: tarfile.TarFile, python: str, tools: tuple[str, ...]) ->
         archive.addfile(_folder(name, mode, 0))
     archive.addfile(_folder("tmp/assay-home", 0o755, AGENT_UID))
     shim = (here / "shim.sh").read_text("utf-8")
-    for key, value in (("PYTHON", python), ("UID", AGENT_UID), ("HOME", config["home"])):
+    for key, value in (("PYTHON", image.python), ("UID", AGENT_UID), ("HOME", config["home"])):
         shim = shim.replace(f"@{key}@", str(value))
     for name in ("python", "python3", "pytest", "py.test", "uv", "uvx"):
         _add(archive, f"assay/bin/{name}", shim.encode(), 0o755, 0)

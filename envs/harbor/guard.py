@@ -8,26 +8,34 @@ standard library and the sandbox's guest, which lies beside it as ``_assay``. Ro
   always comes first, so ``/app/json.py`` replaces nothing.
 - Whatever the tests start (``subprocess``, ``os.system``) runs as the agent's user, and cannot read
   the tests or write the reward.
-- Code from the agent's files is not executed here by any other way, no pickle loads classes, and no
-  link of the agent's leads ``open`` to the tests.
+- Code from the agent's files is not executed here by any other way, no pickle loads classes, no
+  link of the agent's leads ``open`` to the tests, and no archive of its leads out of its folder.
+- When this process ends, so do the agent's, unless the grader runs its code outside of this too.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import tarfile
+import time
 import types
+from collections.abc import Iterator
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 _BIN = "/assay/bin"
-_OWN = ("ASSAY_GUARD", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
+_OWN = ("ASSAY_GUARD", "ASSAY_SETTINGS", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST")
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # each user's files are its own in these
 _CANDIDATE = """\
 import json, os, sys
 sys.path[:0] = [{here!r}]
@@ -42,30 +50,49 @@ class Guard:
 
     Args:
         config: ``clean``: folders of the image that the agent cannot write, and the tests;
-            ``closed``: folders that only the tests may read; ``uid`` and ``home``: of the agent's
-            user. Folders end in a slash.
+            ``agents``: its files in these; ``closed``: folders that only the tests may read;
+            ``uid`` and ``home``: of the agent's user; ``separate``: nothing but this process runs
+            its code. Folders end in a slash.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.clean = tuple(config["clean"])
+        self.agents = tuple(config["agents"])
         self.closed = tuple(config["closed"])
         self.uid, self.home = config["uid"], config["home"]
+        self.separate = config["separate"]
+        self.settings = json.loads(os.environ.get("ASSAY_SETTINGS") or "{}")
         self.peer: Any = None
+        self.started = False
 
     def is_agents(self, path: Any) -> bool:
         """Return whether the agent could have written this file or folder."""
         if not isinstance(path, str | bytes | os.PathLike):
             return False
-        path = os.path.realpath(os.fsdecode(path or "."))
-        return not f"{path}/".startswith(self.clean)
+        path = os.path.realpath(os.fsdecode(path or ".")) + "/"
+        return path.startswith(self.agents) or not path.startswith(self.clean)
 
     def install(self) -> None:
         """Put all rules into force."""
         os.umask(0)
         sys.dont_write_bytecode = True
+        archive: Any = tarfile.TarFile
+        if hasattr(tarfile, "data_filter"):  # else the Python is older than such filters
+            archive.extraction_filter = staticmethod(tarfile.data_filter)
+        sys.path += filter(None, self.settings.get("PYTHONPATH", "").split(":"))
+        self._hide()
         self._imports()
         self._processes()
         sys.addaudithook(self.audit)
+
+    def _hide(self) -> None:
+        """Erase the command line, which every user can read: it may hold what the tests expect."""
+        with open("/proc/self/stat", "rb") as stat:
+            numbers = stat.read().rpartition(b") ")[2].split()
+        begin, end = int(numbers[45]), int(numbers[46])
+        with open("/proc/self/mem", "r+b", buffering=0) as memory:
+            memory.seek(begin)
+            memory.write(b"\0" * (end - begin))
 
     # -- imports -------------------------------------------------------------------------------
 
@@ -78,7 +105,7 @@ class Guard:
             agents = [e for e in entries if self.is_agents(e)]
             found = find(name, [e for e in entries if e not in agents], target)
             if found is not None and found.loader is not None:
-                return found
+                return self._remote(name, found) if self.is_agents(found.origin) else found
             theirs = find(name, agents, target) if agents else None
             return found if theirs is None else self._remote(name, theirs)
 
@@ -139,9 +166,14 @@ class Guard:
 
     def _processes(self) -> None:
         start = subprocess.Popen.__init__
-        mkdir = os.mkdir
+        mkdir, open_file = os.mkdir, os.open
 
         def popen(process: Any, args: Any, *rest: Any, **options: Any) -> None:
+            if len(rest) < 3 and options.get("stdin") is None:  # this one's may hold the tests
+                options["stdin"] = subprocess.DEVNULL
+            if not self.started:
+                self.started = True
+                atexit.register(self.end)
             given = options.get("env")
             options["env"] = self.environment(os.environ if given is None else given)
             options.update(user=self.uid, group=self.uid, extra_groups=[])
@@ -155,10 +187,14 @@ class Guard:
             # tmp_path is for one user only, and the agent's programs are another's.
             mkdir(path, 0o777 if mode == 0o700 else mode, dir_fd=dir_fd)
 
+        def readable(path: Any, flags: int, mode: int = 0o777, **options: Any) -> int:
+            return open_file(path, flags, 0o644 if mode == 0o600 else mode, **options)
+
         kind: Any = subprocess.Popen
         kind.__init__ = popen
         os.system = system
         os.mkdir = open_mkdir
+        os.open = readable
 
     def environment(self, given: Any) -> dict[str, str]:
         """Return a program's environment without what belongs to the tests' own Python."""
@@ -166,6 +202,9 @@ class Guard:
             name: value
             for name, value in given.items()
             if name not in _OWN and not (name[:6] == "PYTHON" and os.environ.get(name) == value)
+        }
+        env |= {
+            name: v for name, v in self.settings.items() if given.get(name) == os.environ.get(name)
         }
         if "PATH" in env:
             env["PATH"] = env["PATH"].replace(_BIN + ":", "")
@@ -176,6 +215,10 @@ class Guard:
     def audit(self, event: str, args: Any) -> None:
         """Refuse what would run the agent's code in this process, or follow its links."""
         if event == "open":
+            if isinstance(args[0], str | bytes):
+                self._check_open(path := os.fsdecode(args[0]))
+                os.umask(0o022 if os.path.dirname(os.path.abspath(path)) in _SHARED else 0)
+        elif event == "sqlite3.connect":
             if isinstance(args[0], str | bytes):
                 self._check_open(os.fsdecode(args[0]))
         elif event == "exec":
@@ -189,6 +232,49 @@ class Guard:
                 raise PermissionError(f"{args[0]} is the agent's: it is not loaded here")
         elif event in ("os.exec", "os.posix_spawn"):
             raise PermissionError(f"{event}: use subprocess, which runs it as the agent's user")
+
+    def end(self) -> None:
+        """Kill the agent's processes, and drop its links to the tests: a shell follows them."""
+        if not self.separate:
+            return
+        for _ in range(1000):
+            self._kill()
+            if not any(self._running()):
+                break
+            time.sleep(0.001)
+        kept = (*self.clean, *self.closed)
+        for folder, names, files in os.walk("/"):
+            names[:] = [n for n in names if not os.path.join(folder, n, "").startswith(kept)]
+            for path in (os.path.join(folder, n) for n in (*names, *files)):
+                if os.path.islink(path) and os.path.realpath(path).startswith(self.closed):
+                    os.unlink(path)
+
+    def _kill(self) -> None:
+        """Kill all processes of the agent's user at one stroke, which none of them outruns."""
+        try:
+            child = os.fork()
+        except OSError:  # they leave no room for one more
+            for process in self._running():
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+            return
+        if child:
+            os.waitpid(child, 0)
+            return
+        try:
+            os.setgroups([])
+            os.setresgid(self.uid, self.uid, self.uid)
+            os.setresuid(self.uid, self.uid, self.uid)
+            os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+
+    def _running(self) -> Iterator[int]:
+        for number in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{number}/stat", "rb") as stat:
+                dead = stat.read().rpartition(b") ")[2][:1] in b"ZX"
+                if not dead and os.stat(f"/proc/{number}").st_uid == self.uid:
+                    yield int(number)
 
     def _check_open(self, path: str) -> None:
         plain, real = os.path.abspath(path), os.path.realpath(path)

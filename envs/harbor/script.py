@@ -31,8 +31,9 @@ _WRITERS = """
 _PYTHON = ("python", "python3", "pytest", "py.test", "uv", "uvx")
 _LEADING = ("if", "then", "else", "elif", "while", "do", "!", "{", "time")
 _UNSAFE = re.compile(
-    r"\b(exec|eval|runpy|marshal|ctypes|cffi|SourceFileLoader|unsafe_load|full_load|UnsafeLoader"
-    r"|dill|cloudpickle|jsonpickle)\b"
+    r"\b(exec|eval|runpy|marshal|ctypes|cffi|doctest|sympy|numexpr|jinja2|mako|lxml|dill"
+    r"|cloudpickle|jsonpickle|fully_trusted|fully_trusted_filter|(unsafe|full)_load(_all)?"
+    r"|C?(Unsafe)?Loader|Source(less)?FileLoader|ExtensionFileLoader|zipimporter)\b"
 )
 _NAMES = (
     r"(PATH|HOME|ENV|IFS|PS4|PROMPT_COMMAND|SHELLOPTS|BASH_\w+|LD_\w+|PYTHON\w*|PYTEST_\w+|PIP_\w+"
@@ -305,6 +306,8 @@ def _is_trusted(name: str, rest: list[str], command: _Command) -> bool:
     )
     for word, value in zip(rest, [*rest[1:], ""], strict=True):
         found = settings.fullmatch(word)
+        if word.startswith("--doctest"):
+            return False
         if found and (word[0] == "@" or not (found[3] or value).startswith(("/tests", "no:"))):
             return False
     return True

@@ -55,8 +55,9 @@ case ${1-} in
     esac
     ;;
 esac
-exec "$real" -I -c "import os, sys
+exec "$real" -I -c "import json, os, sys
 os.setgroups([]); os.setresgid(*[@UID@] * 3); os.setresuid(*[@UID@] * 3)
 os.environ['PATH'] = os.environ['PATH'].replace('/assay/bin:', '')
 os.environ['HOME'] = '@HOME@'
+os.environ.update(json.loads(os.environ.pop('ASSAY_SETTINGS', '{}')))
 os.execv(sys.argv[1], sys.argv[1:])" "$real" "$@"

@@ -72,8 +72,8 @@ def build_folder(
 
     Raises:
         ValueError: there is no Dockerfile.
-        ImageUnavailable: an image that it starts from is not here, a step fails, or the time is
-            over. The message has the line.
+        ImageUnavailable: an image that it starts from is not here, it cannot be read, a step
+            fails, or the time is over. The message has the line.
         SandboxUnavailable: no Docker daemon answers.
     """
     import docker.errors
@@ -110,6 +110,8 @@ def build_folder(
         requests.RequestException,
         urllib3.exceptions.HTTPError,
     ) as error:
+        if isinstance(error, docker.errors.APIError) and error.status_code == 400:
+            raise ImageUnavailable(f"{file}: {error.explanation}") from error
         raise SandboxError(f"Docker does not build {file}: {error}") from error
     finally:
         client.close()

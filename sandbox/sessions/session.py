@@ -619,10 +619,6 @@ class Shell:
             return _shell_result(job, began, timeout_s)
 
 
-def _has_reported(job: Job) -> bool:
-    return bool(job.how) or job.report.endswith(b"\n")
-
-
 def _shell_result(job: Job, began: float, timeout_s: float | None) -> ExecResult:
     last = job.report.split()[-1:]
     code = int(last[0]) if last and last[0].isdigit() else None  # programs may write there too

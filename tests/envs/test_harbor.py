@@ -303,6 +303,11 @@ class TestFolders:
         ("pytest @/app/options /tests", "shared"),
         ("python3 -m unittest discover -s /tests", "separate"),
         ("cd /app; python3 -m unittest", "shared"),
+        ("pytest --doctest-glob='*.md' /app", "shared"),
+        ("python3 -c 'import yaml; yaml.load(open(\"/app/x\"), yaml.Loader)'", "shared"),
+        ("python3 -c 'import yaml; yaml.safe_load(open(\"/app/x\"))'", "separate"),
+        ("python3 -c 'import sympy; sympy.sympify(open(\"/app/x\").read())'", "shared"),
+        ("python3 -c 'import jinja2; jinja2.Template(open(\"/app/x\").read())'", "shared"),
     ],
 )
 def test_a_grader_that_may_run_the_agents_code_is_shared(tmp_path, script, grading) -> None:
@@ -362,6 +367,60 @@ def test_an_archive_that_the_agent_forged_ends_nothing() -> None:
     for data in (forged(sparse), long.tobuf(tarfile.GNU_FORMAT) * 5000, b"x" * 5000):
         with pytest.raises(AgentsFault):
             collect(Forger(data), {}, ())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/usr/bin/cat",
+        "//usr/bin/cat",
+        "app/../usr/bin/cat",
+        "tests/x",
+        "//tests/x",
+        "root",
+        "/",
+        "tmp",
+    ],
+)
+def test_no_name_leads_to_a_tool_or_to_what_holds_one(name) -> None:
+    tools = tool_paths("/usr/bin", ["/root/.pyenv/versions/3"])
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.SYMTYPE, "/app/mine"
+    carried = collect(Forger(forged(member)), {"/root": "0 9 41ed"}, tools)  # type: ignore[arg-type]
+    assert (carried.members, carried.deleted) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("target", "led"),
+    [
+        ("/tests/x", None),
+        ("//tests/x", None),
+        ("../tests/x", None),
+        ("d/../../tests/x", None),
+        ("d/../tests/x", "/app/tests/x"),  # where d leads is not known
+        ("../srv/x", "../srv/x"),
+        ("./x", "./x"),
+        ("/proc/self/root/tests", None),
+        ("/", None),
+    ],
+)
+def test_links_lead_where_they_say_and_not_to_the_tests(target, led) -> None:
+    member = tarfile.TarInfo("app/x")
+    member.type, member.linkname = tarfile.SYMTYPE, target
+    carried = collect(Forger(forged(member)), {}, ())  # type: ignore[arg-type]
+    assert [made.linkname for made, _ in carried.members] == ([led] if led else [])
+
+
+def test_a_forged_name_or_time_ends_nothing() -> None:
+    member = tarfile.TarInfo("x")
+    member.pax_headers = {"path": "bin\0x"}
+    with pytest.raises(AgentsFault, match="zero byte"):
+        collect(Forger(forged(member)), {}, ())  # type: ignore[arg-type]
+    for time in ("nan", "inf", "-1", "1e300"):
+        member = tarfile.TarInfo("app/x")
+        member.pax_headers = {"mtime": time}
+        carried = collect(Forger(forged(member)), {}, ())  # type: ignore[arg-type]
+        assert [made.mtime for made, _ in carried.members] == [0]
 
 
 def test_nothing_is_carried_through_a_link_of_the_image() -> None:

@@ -220,9 +220,9 @@ class TestRewards:
         made = task(reward_of("true"), toml='[environment]\ndocker_image = "no-such-image:1"')
         trial = run_trial(made, nop, box)
         assert (trial.reward, trial.graded.verdict.status) == (None, "sandbox_error")
-        made = task(reward_of("true"), docker="RUN false\n")
-        trial = run_trial(made, nop, box)
-        assert (trial.reward, trial.graded.fault) == (None, "bad_task")
+        for docker in ("RUN false\n", "INT x\n"):
+            trial = run_trial(task(reward_of("true"), docker=docker), nop, box)
+            assert (trial.reward, trial.graded.fault) == (None, "bad_task")
         check = 'healthcheck = {command = "false", retries = 1}'
         trial = run_trial(task(reward_of("true"), toml=f"[environment]\n{check}"), nop, box)
         assert (trial.reward, trial.graded.fault) == (None, "unhealthy")
